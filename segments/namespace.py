@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from bookkeeper import BookKeeper
 from bookkeeper.errors import NoSuchKeyError
 from segments.config import DEFAULTS, StreamConfig
 from segments.error_translation import worded
 from segments.errors import StreamClosedError, StreamExistsError, StreamNotFoundError
+from segments.life.checker import CheckOptions, StreamChecker
+from segments.life.cursor_places import cursor_needs
+from segments.life.deletion import Tombstone, delete_stream, finish_deletions
+from segments.life.directory import NamespaceEvent, StreamInfo, list_streams, rename_stream, watch_streams
+from segments.life.findings import Finding
+from segments.life.transfer import Imported, import_stream
 from segments.names import check_stream_name, names_path, new_stream_id, unescape_name
 from segments.stream import Stream
 from segments.stream_settings import find_stream, make_stream, read_settings
@@ -104,6 +110,82 @@ class Namespace:
         for name in sorted(map(unescape_name, names)):
             if name.startswith(prefix):
                 yield name
+
+    async def infos(self, prefix: str = "") -> AsyncIterator[StreamInfo]:
+        """The streams whose names begin with ``prefix``, each in one line. Raises: StreamMetadataError."""
+        self.ensure_open()
+        async for info in list_streams(self.client, prefix):
+            yield info
+
+    async def watch(self, prefix: str = "") -> AsyncIterator[NamespaceEvent]:
+        """The streams whose names begin with ``prefix``, as they come, go and are renamed; first those that exist.
+        Raises: StreamMetadataError."""
+        self.ensure_open()
+        async for event in watch_streams(self.client, prefix):
+            yield event
+
+    async def rename(self, old: str, new: str) -> None:
+        """Give a stream another name. Writers, readers and cursors go on.
+
+        Raises:
+            StreamNotFoundError, StreamExistsError, StreamNameError, StreamMetadataError.
+        """
+        self.ensure_open()
+        await rename_stream(self.client, check_stream_name(old), new)
+
+    async def delete(self, name: str, *, missing_ok: bool = False, force: bool = False) -> None:
+        """Delete a stream with everything that belongs to it. A running writer is fenced.
+
+        Args:
+            force: also if an active hold is on it.
+
+        Raises:
+            StreamNotFoundError, StreamHeldError. StreamUnavailableError: its name is gone, and a ledger could not be
+            deleted now; ``finish_deletions()`` goes on. StreamMetadataError.
+        """
+        self.ensure_open()
+        try:
+            await delete_stream(self.client, check_stream_name(name), force=force)
+        except StreamNotFoundError:
+            if not missing_ok:
+                raise
+
+    async def finish_deletions(self) -> tuple[Tombstone, ...]:
+        """Finish the deletions that a crash has left; returns them. Raises: as delete()."""
+        self.ensure_open()
+        return await finish_deletions(self.client)
+
+    async def import_stream(
+        self,
+        chunks: AsyncIterator[bytes],
+        *,
+        name: str | None = None,
+        changes: dict[str, Any] | None = None,
+        dry_run: bool = False,
+    ) -> Imported:
+        """Make a stream of an exported file, under its old name or another, with its positions kept. With ``dry_run``
+        the file is only verified. ``changes`` are settings that shall differ.
+
+        Raises:
+            StreamCorruptError, UnsupportedStreamFormatError, StreamExistsError, StreamNameError, StreamConfigError,
+            StreamUnavailableError, StreamMetadataError. In all cases there is no new stream.
+        """
+        self.ensure_open()
+        return await import_stream(self.client, chunks, name=name, changes=changes, dry_run=dry_run)
+
+    async def verify(self, name: str | None = None, options: CheckOptions | None = None) -> tuple[Finding, ...]:
+        """Compare what is known of a stream, or of all streams: records, ledgers, entries, cursors, names. With
+        ``options.repair`` what can be repaired is.
+
+        Raises:
+            StreamNotFoundError, StreamMetadataError, StreamUnavailableError. What is wrong is a finding, and no error.
+        """
+        self.ensure_open()
+        checker = StreamChecker(self.client, partial(cursor_needs, self.client.metadata_store), options)
+        if name is None:
+            return await checker.check_all()
+        name = check_stream_name(name)
+        return await checker.check(name, await find_stream(self.client.metadata_store, name))
 
     def ensure_open(self) -> None:
         """Raise StreamClosedError if this namespace was closed."""

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from segments.chain import StreamChain, StreamRecord, StreamSegment
 from segments.config import StreamConfig
 from segments.error_translation import worded
+from segments.errors import StreamSealedError
+from segments.life.cursor_places import cursor_places
+from segments.life.directory import StreamEvent, watch_stream
+from segments.life.hold_record import HoldRecord
+from segments.life.holds import Hold
+from segments.life.retention import CursorPlace, RetentionReport
+from segments.life.retention_pass import EVERY_S as RETENTION_EVERY_S
+from segments.life.retention_pass import PassResult, RetentionPass
+from segments.life.settings import StreamSettings
+from segments.life.transfer import StreamExport
+from segments.life.truncation import TruncateResult, truncate
+from segments.position import EARLIEST, LATEST, Position
+from segments.record import to_ms
 from segments.stream_settings import read_settings
 from segments.write.opening import Opening, SharedWriter, open_writer
 from segments.write.producer import GapRule, Producer
@@ -91,6 +106,101 @@ class Stream:
     async def segments(self) -> tuple[StreamSegment, ...]:
         """The segments, oldest first. What an open one holds is not known here. Raises: as chain()."""
         return (await self.chain()).segments
+
+    # -- what becomes of it -----------------------------------------------------------------------------
+
+    async def configure(self, patch: Mapping[str, Any]) -> StreamConfig:
+        """Change settings: ``{"retention.max_age_s": 3600}``. What belongs to a ledger holds from the next segment on.
+
+        Raises:
+            StreamConfigError: nothing was changed. StreamNotFoundError, StreamMetadataError.
+        """
+        self.config = await StreamSettings(self.client.metadata_store, self.id, self.name).patch(patch)
+        return self.config
+
+    async def truncate(self, before: Position, *, up_to_holds: bool = False, dry_run: bool = False) -> TruncateResult:
+        """Let readers begin at ``before``, at once; LATEST hides everything. An earlier position is no change.
+
+        Ledgers are removed by the next ``apply_retention()``. With ``up_to_holds`` a hold limits the truncation;
+        otherwise it refuses it.
+
+        Raises:
+            PositionFormatError: there is no such place yet. StreamHeldError: a hold covers records before it.
+            StreamNotFoundError, StreamMetadataError, StreamUnavailableError.
+        """
+        return await truncate(self.client, self.record, before, up_to_holds=up_to_holds, dry_run=dry_run)
+
+    async def explain_retention(self) -> RetentionReport:
+        """Why each segment is kept, or that it may go: limits, cursors, holds. Raises: as chain()."""
+        return await self._retention().explain()
+
+    async def apply_retention(self) -> PassResult:
+        """Remove the segments that may go, and what an earlier pass has left. Raises: as chain()."""
+        return await self._retention().run()
+
+    async def keep_retention(self, every_s: float = RETENTION_EVERY_S) -> None:
+        """Apply the retention now and then, until it is cancelled or the stream is deleted."""
+        await self._retention().keep_running(every_s)
+
+    def _retention(self) -> RetentionPass:
+        return RetentionPass(self.client, self.record, self.read_config, self._cursor_places)
+
+    async def _cursor_places(self) -> tuple[CursorPlace, ...]:
+        return await cursor_places(self.client.metadata_store, self.id, self.name)
+
+    async def holds(self) -> tuple[Hold, ...]:
+        """The holds, by their start; also those that have expired and were not swept yet. Raises: as chain()."""
+        return tuple((await HoldRecord(self.client.metadata_store, self.record).read())[0])
+
+    async def hold(
+        self,
+        name: str,
+        start: Position = EARLIEST,
+        stop: Position = LATEST,
+        *,
+        until: datetime | None = None,
+        note: str = "",
+    ) -> Hold:
+        """Keep the records from ``start`` up to, and without, ``stop``: neither retention nor truncation removes them
+        before ``until``, or before the hold is released. A hold of the same name gets the new range.
+
+        Raises:
+            StreamConfigError: the range begins before the stream, or is empty. StreamNameError. And as chain().
+        """
+        now_ms = self.client.services.seams.clock.wall_ms()
+        wanted = Hold(name, start, stop, None if until is None else to_ms(until), now_ms, note)
+        return await HoldRecord(self.client.metadata_store, self.record).put(wanted, now_ms)
+
+    async def release_hold(self, name: str) -> None:
+        """Remove a hold. Raises: HoldNotFoundError, and as chain()."""
+        await HoldRecord(self.client.metadata_store, self.record).release(name)
+
+    async def roll(self) -> StreamSegment | None:
+        """Take the stream over, and end its open segment: the former writer can append nothing more. Returns the last
+        completed segment. A writer rolls its own stream by ``writer.roll()``. Raises: as writer().
+        """
+        async with self.writer(owner="roll"):
+            pass
+        segments = await self.segments()
+        return segments[-1] if segments else None
+
+    async def seal(self) -> Position | None:
+        """Take the stream over, and end it for good: nothing can be appended any more. Returns the position of its last
+        record. Sealing again is no change. Raises: as writer().
+        """
+        try:
+            writer = await self.writer(owner="seal")
+        except StreamSealedError:
+            return (await self.chain()).last_position
+        return await writer.seal()
+
+    def export(self, start: Position = EARLIEST, stop: Position = LATEST) -> StreamExport:
+        """Copy the stream to a file that proves itself: ``async for chunk in stream.export().chunks()``."""
+        return StreamExport(self.client, self.record, self.config, start=start, stop=stop)
+
+    def watch(self) -> AsyncIterator[StreamEvent]:
+        """Changes of the stream from now on, until it is deleted. Raises: as chain()."""
+        return watch_stream(self.record)
 
     # -- the end ----------------------------------------------------------------------------------------
 

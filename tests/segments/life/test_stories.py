@@ -1,0 +1,242 @@
+"""The life of a stream that a real writer writes: everything through the names that applications use."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from bookkeeper import BookKeeper
+from segments.config import RollPolicy, StreamConfig
+from segments.errors import (
+    OwnershipLostError,
+    StreamClosedError,
+    StreamError,
+    StreamExistsError,
+    StreamHeldError,
+    StreamNotFoundError,
+    StreamSealedError,
+)
+from segments.life.checker import CheckOptions
+from segments.life.directory import NameChange
+from segments.life.retention import Why
+from segments.namespace import Namespace, connect
+from segments.position import LATEST, Position
+from segments.stream import Stream
+from tests.segments.life.streams import ledgers_of, run
+
+AT_ONCE = StreamConfig(roll=RollPolicy(min_age_s=0))
+
+
+async def written(namespace: Namespace, name: str = "orders", *, segments: int = 3) -> tuple[Stream, list[Position]]:
+    """A stream of completed segments with ten records each, and the positions of all."""
+    stream = await namespace.create(name, config=AT_ONCE)
+    positions: list[Position] = []
+    async with stream.writer() as writer:
+        for number in range(segments):
+            appended = [writer.append_nowait(b"%d" % (10 * number + n), txid=number) for n in range(10)]
+            positions += [(await each).position for each in appended]
+            if number < segments - 1:
+                await writer.roll()
+    return stream, positions
+
+
+def test_a_checker_finds_nothing_in_what_a_writer_wrote() -> None:
+    async def story(client: BookKeeper) -> None:
+        async with connect("", client=client) as namespace:
+            stream, _ = await written(namespace)
+            writer = await stream.writer()
+            await writer.append_batch([b"x" * 3_000_000, b"y"], atomic=False)
+            await writer.flush()
+            await asyncio.sleep(1)
+            assert await namespace.verify() == ()
+            await writer.close()
+            assert await namespace.verify("orders") == ()
+            with pytest.raises(StreamNotFoundError):
+                await namespace.verify("others")
+            assert await namespace.verify(options=CheckOptions(repair=True)) == ()
+
+    run(story)
+
+
+def test_truncation_and_removal_under_a_running_writer() -> None:
+    """SEG-98 records are hidden exactly while a writer appends; the writer goes on."""
+
+    async def story(client: BookKeeper) -> None:
+        async with connect("", client=client) as namespace:
+            stream, positions = await written(namespace)
+            async with stream.writer() as writer:
+                await writer.append(b"30")
+                await stream.truncate(positions[15])
+                assert (await stream.chain()).first_position == positions[15]
+                assert [segment.number for segment in (await stream.apply_retention()).report.going] == [1]
+                await writer.roll()
+                last = await writer.append(b"31")
+                await stream.truncate(LATEST)
+                await writer.append(b"32")
+            chain = await stream.chain()
+            assert chain.first_position >= last.position.next and chain.records == 33
+            assert len((await stream.apply_retention()).report.going) >= 2
+            assert await namespace.verify() == ()
+
+    run(story)
+
+
+def test_a_truncated_stream_can_be_written_again() -> None:
+    async def story(client: BookKeeper) -> None:
+        async with connect("", client=client) as namespace:
+            stream, _ = await written(namespace)
+            await stream.truncate(LATEST)
+            await stream.apply_retention()
+            async with stream.writer() as writer:
+                result = await writer.append(b"30")
+                assert result.seq_no == 30
+            assert (await stream.chain()).records == 31 and await namespace.verify() == ()
+
+    run(story)
+
+
+def test_retention_by_policy_and_its_explanation() -> None:
+    async def story(client: BookKeeper) -> None:
+        async with connect("", client=client) as namespace:
+            stream, _ = await written(namespace)
+            assert [each.reasons[0].why for each in (await stream.explain_retention()).segments] == [
+                Why.NO_LIMIT,
+                Why.NO_LIMIT,
+                Why.NEWEST,
+            ]
+            await stream.configure({"retention.max_records": 10})
+            await stream.hold("audit", until=datetime.fromtimestamp(0, UTC) + timedelta(days=365 * 300), note="case 7")
+            report = (await stream.apply_retention()).report
+            assert report.segments[0].text.startswith("hold audit until") and report.going == ()
+            await stream.release_hold("audit")
+            assert [segment.number for segment in (await stream.apply_retention()).report.going] == [1, 2]
+            assert await namespace.verify() == ()
+
+    run(story)
+
+
+def test_a_hold_that_expires_frees_what_it_kept() -> None:
+    async def story(client: BookKeeper) -> None:
+        async with connect("", client=client) as namespace:
+            stream, positions = await written(namespace)
+            now = datetime.fromtimestamp(client.services.seams.clock.wall_ms() / 1000, UTC)
+            hold = await stream.hold("query", positions[5], positions[25], until=now + timedelta(seconds=100))
+            assert (await stream.holds())[0] == hold
+            with pytest.raises(StreamHeldError):
+                await stream.truncate(positions[20])
+            assert (await stream.truncate(positions[20], up_to_holds=True)).start == positions[5]
+            await asyncio.sleep(101)
+            assert (await stream.truncate(positions[20])).start == positions[20]
+
+    run(story)
+
+
+def test_sealing_ends_the_writer_and_sealing_again_is_no_change() -> None:
+    async def story(client: BookKeeper) -> None:
+        async with connect("", client=client) as namespace:
+            stream, _ = await written(namespace)
+            writer = await stream.writer()
+            last = (await writer.append(b"30")).position
+            assert await stream.seal() == last == await stream.seal()
+            with pytest.raises(OwnershipLostError):
+                await writer.append(b"31")
+            await writer.abort()
+            with pytest.raises(StreamSealedError):
+                await stream.writer()
+            assert (await stream.chain()).open_segment is None and await namespace.verify() == ()
+            empty = await namespace.create("empty")
+            assert await empty.seal() is None and (await empty.chain()).sealed
+
+    run(story)
+
+
+def test_rolling_from_outside_takes_over() -> None:
+    async def story(client: BookKeeper) -> None:
+        async with connect("", client=client) as namespace:
+            stream, _ = await written(namespace, segments=1)
+            writer = await stream.writer()
+            await writer.append(b"10")
+            ended = await stream.roll()
+            assert ended is not None and (ended.number, ended.records) == (2, 1)
+            with pytest.raises(StreamError):
+                await writer.append(b"11")
+            await writer.abort()
+
+    run(story)
+
+
+def test_delete_rename_and_listing() -> None:
+    async def story(client: BookKeeper) -> None:
+        async with connect("", client=client) as namespace:
+            stream, _ = await written(namespace, "eu/orders")
+            await written(namespace, "us/orders", segments=1)
+            await namespace.rename("eu/orders", "eu/all orders".replace(" ", "-"))
+            assert [info.name async for info in namespace.infos("eu/")] == ["eu/all-orders"]
+            with pytest.raises(StreamExistsError):
+                await namespace.rename("us/orders", "eu/all-orders")
+            async with (await namespace.open("eu/all-orders")).writer() as writer:
+                await writer.append(b"30")
+            writer = await (await namespace.open("us/orders")).writer()
+            await namespace.delete("us/orders")
+            with pytest.raises(StreamError):
+                await writer.roll()
+            await writer.abort()
+            await namespace.delete("us/orders", missing_ok=True)
+            assert await ledgers_of(client) == set((await stream.chain()).ledgers)
+            assert await namespace.finish_deletions() == ()
+            events = namespace.watch()
+            assert (await anext(events)).change is NameChange.CREATED
+            await events.aclose()  # type: ignore[attr-defined]
+
+    run(story)
+
+
+def test_a_copy_can_be_written_on_from_where_it_ends() -> None:
+    async def story(client: BookKeeper) -> None:
+        async with connect("", client=client) as namespace:
+            stream, _ = await written(namespace)
+            async with stream.producer("p") as producer:
+                first = await producer.append(b"30")
+            data = b"".join([chunk async for chunk in stream.export().chunks()])
+
+            async def chunks() -> AsyncIterator[bytes]:
+                yield data
+
+            assert (await namespace.import_stream(chunks(), name="copy")).records == 31
+            copy = await namespace.open("copy")
+            assert copy.config == AT_ONCE and (await copy.chain()).last_position == first.position
+            async with copy.producer("p") as producer:
+                again = await producer.append(b"30", seq=0)
+                assert again.duplicate and again.position == first.position
+                assert (await producer.append(b"31")).seq_no == 31
+            assert await namespace.verify() == ()
+
+    run(story)
+
+
+def test_a_namespace_that_is_closed_does_nothing() -> None:
+    """SEG-28 every use of a closed namespace fails at once."""
+
+    async def story(client: BookKeeper) -> None:
+        namespace = await connect("", client=client)
+        await namespace.close()
+        calls = [
+            namespace.create("a"),
+            namespace.open("a"),
+            namespace.exists("a"),
+            namespace.delete("a"),
+            namespace.rename("a", "b"),
+            namespace.verify(),
+            namespace.finish_deletions(),
+            anext(namespace.list()),
+            anext(namespace.infos()),
+            anext(namespace.watch()),
+        ]
+        for call in calls:
+            with pytest.raises(StreamClosedError):
+                await call
+
+    run(story)
