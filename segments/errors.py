@@ -17,6 +17,7 @@ Callers branch on the class; retry loops read ``retryable`` and ``outcome``; nob
         * :exc:`EntryCorruptError`, :exc:`ChainCorruptError`
     * :exc:`UnsupportedStreamFormatError` -- written by a newer program
     * :exc:`CursorNotFoundError`, :exc:`CursorExistsError`, :exc:`CursorConflictError`
+    * :exc:`CursorVersionError`, :exc:`CursorFullError`
     * :exc:`HoldNotFoundError`, :exc:`HoldExistsError`
     * :exc:`StreamHeldError` -- a hold keeps what was to be removed
     * :exc:`PositionFormatError`, :exc:`SeekFormatError` -- text or bytes that name no place
@@ -233,6 +234,15 @@ class CursorExistsError(StreamError):
 
 class CursorConflictError(StreamError):
     """Someone else moved the cursor, or another owner has it."""
+
+
+class CursorVersionError(StreamError):
+    """The cursor's history does not have this version, or has it no more."""
+
+
+class CursorFullError(StreamError):
+    """The cursor would remember more than it may: too many separate ranges of acknowledged records, or too large
+    properties. Nothing was forgotten; acknowledge the records in between first."""
 
 
 class HoldNotFoundError(StreamError):

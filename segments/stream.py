@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 from segments.chain import StreamChain, StreamRecord, StreamSegment
 from segments.config import StreamConfig
 from segments.error_translation import worded
-from segments.errors import StreamSealedError
+from segments.errors import CursorNotFoundError, StreamSealedError
 from segments.life.cursor_places import cursor_places
 from segments.life.directory import StreamEvent, watch_stream
 from segments.life.hold_record import HoldRecord
@@ -23,7 +23,9 @@ from segments.life.settings import StreamSettings
 from segments.life.transfer import StreamExport
 from segments.life.truncation import TruncateResult, truncate
 from segments.position import EARLIEST, LATEST, Position
-from segments.record import to_ms
+from segments.read import Reader, ReaderOptions, StreamRange, StreamReading
+from segments.record import StoredRecord, to_ms
+from segments.seek import Seek
 from segments.stream_settings import read_settings
 from segments.write.opening import Opening, SharedWriter, open_writer
 from segments.write.producer import GapRule, Producer
@@ -54,6 +56,7 @@ class Stream:
         self.client = client
         self.record = StreamRecord(client.metadata_store, stream_id, name)
         self._shared: SharedWriter | None = None
+        self._reading: StreamReading | None = None
 
     def __repr__(self) -> str:
         return f"<Stream {self.name} ({self.id})>"
@@ -90,6 +93,57 @@ class Stream:
         if self._shared is None:
             self._shared = SharedWriter(partial(open_writer, self.client, self.record, self.read_config, **options))
         return Opening(partial(self._shared.producer, name, epoch=epoch, gap=gap))
+
+    # -- reading ----------------------------------------------------------------------------------------
+
+    @property
+    def reading(self) -> StreamReading:
+        """What all readers of this object share."""
+        if self._reading is None:
+            self._reading = StreamReading(self.client, self.record, self._find_cursor)
+        return self._reading
+
+    def read(self, start: Seek = EARLIEST, **options: Unpack[ReaderOptions]) -> Reader:
+        """Read from ``start`` on: ``async with stream.read() as reader``, then ``async for record in reader``, or
+        ``reader.next()``, ``reader.next_batch()``, ``reader.arrow_batches()``. With ``follow=True`` it waits at the
+        end. The options are those of :class:`segments.read.ReadOptions`.
+
+        Raises: StreamConfigError. Reading raises what :meth:`Reader.next` says.
+        """
+        return self.reading.read(start, **options)
+
+    async def find(self, seek: Seek) -> Position:
+        """The position of the first record that ``seek`` asks for; behind the last record if there is none.
+
+        Raises:
+            PositionTruncatedError: the position was truncated. CursorNotFoundError. StreamNotFoundError.
+            StreamUnavailableError.
+        """
+        return await self.reading.locator.find(seek)
+
+    async def count(self, start: Seek = EARLIEST, stop: Seek = LATEST) -> int:
+        """How many records there are from ``start`` up to, and not including, ``stop``. Raises: as find."""
+        return await self.reading.count(start, stop)
+
+    async def first(self) -> StoredRecord | None:
+        """The first record; None if there is none. Raises: StreamUnavailableError, StreamGapError."""
+        return await self.reading.first()
+
+    async def last(self) -> StoredRecord | None:
+        """The last confirmed record; None if there is none. Raises: StreamUnavailableError."""
+        return await self.reading.last()
+
+    async def tail_position(self) -> Position:
+        """The position directly behind the last confirmed record. Raises: StreamUnavailableError."""
+        return await self.reading.tail_position()
+
+    async def splits(self, start: Seek = EARLIEST, stop: Seek = LATEST, *, target: int) -> list[StreamRange]:
+        """Cut what is between ``start`` and ``stop`` into about ``target`` ranges of about equal size, for scans side
+        by side. Raises: as find."""
+        return await self.reading.splits(start, stop, target=target)
+
+    async def _find_cursor(self, name: str) -> Position:
+        raise CursorNotFoundError(f"stream {self.name} has no cursor {name}", stream=self.name)
 
     # -- what it says -----------------------------------------------------------------------------------
 

@@ -109,8 +109,13 @@ class ReadHandle:
         self._require_confirmed(entry_id, entry_id)
         return await self._singles.read(entry_id)
 
-    async def read_batches(self, first: int, last: int) -> AsyncGenerator[tuple[EntryId, Sequence[bytes]], None]:
+    async def read_batches(
+        self, first: int, last: int, *, ahead_bytes: int | None = None
+    ) -> AsyncGenerator[tuple[EntryId, Sequence[bytes]], None]:
         """The entries first..last as runs: (id of the first, payloads). This is the fastest way to read a ledger.
+
+        ``ahead_bytes`` bounds what is asked for and not yet returned, by the size of the entries that came last; one
+        run, or one entry if it is larger, is always asked for. None: as the client's configuration says.
 
         Raises: as read.
         """
@@ -124,6 +129,11 @@ class ReadHandle:
                     count = self._run_length(first, last)
                     if len(running) >= (config.batch_reads_ahead if count > 1 else config.read_window):
                         break
+                    if ahead_bytes is not None:
+                        fit = self._lengths.fitting(ahead_bytes) - sum(asked for _, asked, _ in running)
+                        if running and fit < count:
+                            break
+                        count = min(count, max(1, fit))
                     running.append((first, count, self._source.read(first, count, bytes_max=most)))
                     first += count
                 start, count, future = running.popleft()

@@ -1,0 +1,97 @@
+"""A stream's record as last read, shared by all readers of the stream in this process.
+
+The record is watched while anybody reads. A watch that fires makes the value doubtful; whoever needs it next reads it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from bookkeeper.errors import BookKeeperError
+from bookkeeper.meta.store import Watch
+from segments.chain import StreamChain, StreamRecord
+from segments.error_translation import stream_error
+
+
+class ChainFollower:
+    """Knows one stream's record. It costs next to nothing while nobody reads the stream."""
+
+    __slots__ = ("_doubtful", "_record", "_users", "_waiters", "_watch", "value")
+
+    def __init__(self, record: StreamRecord) -> None:
+        self._record = record
+        self._users = 0
+        self._watch: Watch | None = None
+        self._waiters: dict[asyncio.Future[None], None] = {}
+        self._doubtful = True
+        self.value: StreamChain | None = None
+        """The record as last read; None before that."""
+
+    def use(self) -> None:
+        """Follow the record until ``let_go`` was called as often as this."""
+        self._users += 1
+        if self._watch is None:
+            self._doubtful = True
+            self._watch = self._record.watch(self._on_changed)
+
+    def let_go(self) -> None:
+        """End one use."""
+        self._users -= 1
+        if self._users == 0 and self._watch is not None:
+            self._watch.close()
+            self._watch, self.value, self._doubtful = None, None, True
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the record may have changed since it was read."""
+        return self._doubtful or self._watch is None
+
+    def doubt(self) -> None:
+        """Read the record again when it is needed next, although nobody reported a change."""
+        self._on_changed()
+
+    async def current(self, *, fresh: bool = False) -> StreamChain:
+        """The record: the known one if nobody reported a change, otherwise, and with ``fresh``, a new reading.
+
+        Raises:
+            StreamNotFoundError: the stream was deleted. StreamMetadataError: the store does not answer.
+        """
+        if self.value is not None and not fresh and not self.is_doubtful:
+            return self.value
+        self._doubtful = False
+        try:
+            value, _ = await self._record.read()
+        except BookKeeperError as error:
+            self._doubtful = True
+            text = f"reading the record of stream {self._record.name}"
+            raise stream_error(error, text, self._record.name) from error
+        except BaseException:
+            self._doubtful = True
+            raise
+        if self._watch is not None:
+            self.value = value
+        return value
+
+    async def changed(self, until: float | None) -> None:
+        """Wait until the record may have changed, or the loop's time is ``until``."""
+        if self._doubtful:
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters[waiter] = None
+        try:
+            async with asyncio.timeout_at(until):
+                await waiter
+        except TimeoutError:
+            pass
+        finally:
+            self._waiters.pop(waiter, None)
+
+    def wake(self) -> None:
+        """End all waits, because a reader was closed."""
+        for waiter in list(self._waiters):
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _on_changed(self) -> None:
+        self._doubtful = True
+        self.wake()

@@ -1,0 +1,410 @@
+"""Fetches a stream's records: from a place on, across segments, to the end or for ever.
+
+A fetcher has at most one ledger open. It learns of new segments from the stream's record, which is watched, and looks
+at it from time to time in any case. What it asks of bookies ahead of its caller is bounded in bytes.
+
+    begin --> enter a segment --> read it --> at its confirmed end: wait for entries
+                 ^                   |
+                 |                   v
+                 +--- go on behind it, once the ledger is closed and the record says completed
+
+A fetch that is cancelled, or times out, loses nothing: the next one goes on at the same record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import TypeAlias
+
+from segments.chain import StreamChain, StreamSegment
+from segments.errors import ReaderIdleError, StreamClosedError
+from segments.position import EARLIEST, LATEST, Position
+from segments.read.entry_sequence import EntrySequence, Item
+from segments.read.locator import Locator
+from segments.read.options import Parts, ReadOptions
+from segments.read.record_batch import EntrySlice
+from segments.read.segment_feed import BrokenEntry, SegmentFeed, SegmentGoneError
+from segments.read.stream_source import StreamSource
+from segments.record import Gap, GapKind
+from segments.seek import Seek
+
+Ready: TypeAlias = EntrySlice | Gap
+
+
+class StreamFetcher:
+    """Fetches for one reader. ``parts`` is asked once per beginning which records to hand out; None: all."""
+
+    __slots__ = (
+        "_chain",
+        "_closed",
+        "_expected",
+        "_following",
+        "_last_news",
+        "_locator",
+        "_make_parts",
+        "_options",
+        "_parts",
+        "_position",
+        "_seek",
+        "_sequence",
+        "_source",
+        "_stop",
+        "caught_up",
+        "ended",
+        "feed",
+        "ready",
+    )
+
+    def __init__(
+        self,
+        source: StreamSource,
+        locator: Locator,
+        start: Seek,
+        options: ReadOptions,
+        parts: Callable[[], Parts] | None = None,
+    ) -> None:
+        self._source = source
+        self._locator = locator
+        self._options = options
+        self._make_parts = parts
+        self._parts: Parts | None = None
+        self._seek: Seek | None = start
+        """Where to begin; None once that is found."""
+        self._stop: Position | None = None
+        self._position = EARLIEST
+        """The next position to fetch."""
+        self._expected: int | None = None
+        """The number of the next record to fetch; None: unknown."""
+        self._chain: StreamChain | None = None
+        """The record as this fetcher has last looked at it."""
+        self._sequence: EntrySequence | None = None
+        self._closed = False
+        self._following = False
+        self._last_news: float | None = None
+        self.feed: SegmentFeed | None = None
+        """The segment that is read now."""
+        self.ready: deque[Ready] = deque()
+        """What was fetched and not handed out."""
+        self.ended = False
+        """Nothing follows behind what is ready."""
+        self.caught_up = False
+        """Everything that was confirmed, as far as is known, was fetched."""
+
+    @property
+    def position(self) -> Position:
+        """The next position to fetch."""
+        return self._seek if isinstance(self._seek, Position) else self._position
+
+    @property
+    def quiet_since(self) -> float | None:
+        """The loop's time at which something came last, or the first fetch began; None before that."""
+        return self._last_news
+
+    async def fetch(self, timeout: float | None) -> bool:
+        """Make something ready. False: nothing came within ``timeout`` seconds, or nothing follows.
+
+        Raises:
+            StreamNotFoundError, ReaderIdleError, StreamUnavailableError, StreamMetadataError, StreamClosedError.
+        """
+        loop = asyncio.get_running_loop()
+        until = inf if timeout is None else loop.time() + timeout
+        if not self._following:
+            self._ensure_open()
+            self._following = True
+            self._source.chain.use()
+        if self._last_news is None:
+            self._last_news = loop.time()
+        while not self.ready:
+            self._ensure_open()
+            if self.ended:
+                return False
+            if self._seek is not None:
+                await self._begin()
+                continue
+            chain = await self._source.chain.current()
+            if chain is not self._chain:
+                self._chain = chain
+                if await self._pass_truncated(chain):
+                    continue
+            if self.feed is None:
+                more = await self._enter_segment(chain, until)
+            else:
+                more = await self._read_segment(self.feed, until)
+            if not more:
+                return False
+        self._last_news = loop.time()
+        return True
+
+    async def seek(self, seek: Seek) -> None:
+        """Go on elsewhere. What is ready is dropped."""
+        self._ensure_open()
+        await self._leave_segment()
+        self.ready.clear()
+        self._seek, self.ended, self.caught_up, self._expected = seek, False, False, None
+
+    async def close(self) -> None:
+        """Stop. A fetch that waits raises StreamClosedError. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        self.ready.clear()
+        await self._leave_segment()
+        if self._following:
+            self._following = False
+            self._source.chain.wake()
+            self._source.chain.let_go()
+
+    # -- where ----------------------------------------------------------------------------------------------
+
+    async def _begin(self) -> None:
+        """Find where to begin and to stop."""
+        options, seek = self._options, self._seek
+        assert seek is not None
+        if options.stop is not None and self._stop is None and options.stop != LATEST:
+            self._stop = await self._locator.find(options.stop)
+        if isinstance(seek, Position) and EARLIEST < seek < LATEST:
+            self._position = seek
+        else:
+            self._position = await self._locator.find(seek)
+        if self._make_parts is not None:
+            self._parts = self._make_parts()
+        self._seek, self._expected, self._chain = None, None, None
+
+    async def _pass_truncated(self, chain: StreamChain) -> bool:
+        """If the stream begins behind this reader's place by now, tell the gap and go to the beginning."""
+        beginning = chain.first_position
+        if self._position >= beginning:
+            return False
+        missing = None
+        if self._expected is not None and chain.start_seq_no is not None:
+            missing = chain.start_seq_no - self._expected
+        await self._leave_segment()
+        first, self._position, self._expected = self._position, beginning, chain.start_seq_no
+        if missing == 0:
+            return False
+        before = Position(beginning.segment, beginning.entry, beginning.slot - 1)
+        text = f"the stream was truncated: it begins at {beginning}"
+        self.ready.append(Gap(first, max(first, before), GapKind.TRUNCATED, missing, text))
+        return True
+
+    async def _enter_segment(self, chain: StreamChain, until: float) -> bool:
+        """Open the segment of the next record. False: there is none, and none came in time."""
+        here = self._position
+        if self._stop is not None and here >= self._stop:
+            self.ended = True
+            return True
+        segment = next((each for each in chain.segments if each.number >= here.segment), None)
+        if segment is None:
+            return await self._wait_for_chain(chain, until)
+        if segment.number > here.segment:
+            self._position = here = segment.first
+        if not segment.is_open and (segment.last is None or here > segment.last):
+            self._finish_segment(segment, self._expected if here > segment.first else segment.start_seq_no)
+            return True
+        if here == segment.first:
+            self._join(segment)
+            self._expected = segment.start_seq_no
+        handle = await self._source.open_segment(segment)
+        if handle is None:
+            await self._on_segment_gone(segment)
+            return True
+        self.feed = SegmentFeed(
+            self._source,
+            segment,
+            handle,
+            here.entry,
+            ahead_bytes=self._options.read_ahead_bytes,
+            patience_s=self._options.patience_s,
+        )
+        self._sequence = EntrySequence(segment.number, here.entry, None if here.slot else self._expected)
+        return True
+
+    async def _wait_for_chain(self, chain: StreamChain, until: float) -> bool:
+        """There is no segment to read now. Wait for one, or end."""
+        if chain.sealed or not self._options.follow:
+            self.ended, self.caught_up = True, True
+            return True
+        self.caught_up = True
+        loop = asyncio.get_running_loop()
+        if loop.time() >= until:
+            return False
+        look = loop.time() + self._options.look_s
+        await self._source.chain.changed(self._deadline(min(until, look)))
+        self._check_idle()
+        if loop.time() >= look:
+            self._source.chain.doubt()
+        return True
+
+    async def _read_segment(self, feed: SegmentFeed, until: float) -> bool:
+        """Take what the segment has. False: it has nothing new, and nothing came in time."""
+        try:
+            run = await feed.run()
+            if run is None:
+                return await self._at_end_of_feed(feed, until)
+        except SegmentGoneError:
+            await self._on_segment_gone(feed.segment)
+            return True
+        sequence = self._sequence
+        assert sequence is not None
+        if isinstance(run, BrokenEntry):
+            sequence.on_broken(run.entry, run.kind, run.why)
+            return True
+        items = sequence.on_run(run.first, run.payloads)
+        if sequence.earlier_entry is not None:
+            self._sequence = EntrySequence(feed.segment.number, sequence.earlier_entry, None)
+            feed.restart(sequence.earlier_entry)
+            return True
+        self._take(items)
+        self._expected = sequence.expected
+        self._position = max(self._position, Position(feed.segment.number, feed.next_entry, 0))
+        return True
+
+    async def _at_end_of_feed(self, feed: SegmentFeed, until: float) -> bool:
+        """Everything that is confirmed was taken: go on behind the segment, wait, or end."""
+        segment = feed.segment
+        if feed.has_ended:
+            return await self._leave_ended(segment, until)
+        loop, options = asyncio.get_running_loop(), self._options
+        if not options.follow:
+            before = feed.confirmed
+            await feed.ask()
+            if feed.confirmed == before and not feed.has_ended:
+                self._tell_broken()
+                self.ended = self.caught_up = True
+            return True
+        self.caught_up = True
+        if self._tell_broken():
+            return True
+        if loop.time() >= until:
+            return False
+        look = loop.time() + options.look_s
+        if not await feed.wait(self._deadline(min(until, look))):
+            self._check_idle()
+            if loop.time() >= look:
+                self._source.chain.doubt()
+                await feed.ask()
+        return True
+
+    async def _leave_ended(self, segment: StreamSegment, until: float) -> bool:
+        """The segment's ledger is closed and read. Once the record says so too, the segment is finished."""
+        chain = await self._source.chain.current()
+        now = chain.find(segment.number)
+        if now is not None and now.is_open:
+            chain = await self._source.chain.current(fresh=True)
+            now = chain.find(segment.number)
+        if now is not None and now.is_open:
+            self._tell_broken()
+            return bool(self.ready) or await self._wait_for_chain(chain, until)
+        sequence = self._sequence
+        assert sequence is not None
+        if now is not None and (gap := sequence.on_end(now.end_seq_no)) is not None:
+            self._take([gap])
+        await self._leave_segment()
+        self._finish_segment(now or segment, sequence.expected)
+        return True
+
+    def _finish_segment(self, segment: StreamSegment, expected: int | None) -> None:
+        """Go on behind a segment."""
+        self._expected = segment.end_seq_no if segment.end_seq_no is not None else expected
+        self._position = Position(segment.number + 1, 0, 0)
+
+    def _join(self, segment: StreamSegment) -> None:
+        """Check that the segment begins with the record that is expected next."""
+        expected = self._expected
+        if expected is not None and segment.start_seq_no > expected:
+            before = Position(segment.number, 0, -1)
+            text = f"segment {segment} begins with record {segment.start_seq_no}, but {expected} is next"
+            self._take([Gap(before, before, GapKind.LOST, segment.start_seq_no - expected, text)])
+
+    async def _on_segment_gone(self, segment: StreamSegment) -> None:
+        """The ledger of a segment does not exist. If the record still names it, its records are lost."""
+        await self._leave_segment()
+        chain = await self._source.chain.current(fresh=True)
+        now = chain.find(segment.number)
+        if now is None or chain.first_position > self._position:
+            self._chain = None
+            if now is None:
+                self._position = max(self._position, Position(segment.number + 1, 0, 0))
+                if chain.first_position < self._position and self._expected is not None:
+                    self._expected = None
+            return
+        missing = None
+        if now.end_seq_no is not None and self._expected is not None:
+            missing = now.end_seq_no - self._expected
+        last = Position(now.number + 1, 0, -1)
+        text = f"the ledger of segment {now} does not exist any more"
+        self._take([Gap(self._position, last, GapKind.LOST, missing, text)])
+        if now.is_open:
+            self._position = Position(now.number, self._position.entry, self._position.slot)
+            await self._wait_for_chain(chain, asyncio.get_running_loop().time() + self._options.look_s)
+        else:
+            self._finish_segment(now, None)
+
+    def _tell_broken(self) -> bool:
+        """Tell a broken entry at the end, whose records are not known yet. Returns whether there is one."""
+        sequence = self._sequence
+        assert sequence is not None
+        gap = sequence.give_up()
+        if gap is not None:
+            self._take([gap])
+            self._expected = None
+        return gap is not None
+
+    def _take(self, items: Sequence[Item]) -> None:
+        """Make entries and gaps ready to be handed out: from the wanted position on, up to the stop."""
+        ready, begin, stop = self.ready, self._position, self._stop
+        for item in items:
+            if isinstance(item, Gap):
+                ready.append(item)
+                self.caught_up = False
+                continue
+            a, b = 0, item.count
+            if item.entry <= begin.entry and item.segment == begin.segment:
+                if item.entry < begin.entry:
+                    continue
+                a = begin.slot
+            if stop is not None and (item.segment, item.entry) >= stop[:2]:
+                b = min(b, stop.slot) if (item.segment, item.entry) == stop[:2] else 0
+                self.ended = True
+            if a < b:
+                self.caught_up = False
+                if self._parts is None:
+                    ready.append(EntrySlice(item, a, b))
+                else:
+                    base = item.first_seq_no
+                    ready.extend(EntrySlice(item, x - base, y - base) for x, y in self._parts(base + a, base + b))
+            if self.ended:
+                break
+
+    async def _leave_segment(self) -> None:
+        feed, self.feed, self._sequence = self.feed, None, None
+        if feed is not None:
+            await feed.close()
+
+    # -- waiting ------------------------------------------------------------------------------------------
+
+    def _deadline(self, until: float) -> float:
+        """When to stop waiting: not behind the moment at which this reader counts as idle."""
+        idle_s = self._options.idle_error_s
+        if idle_s is None or self._last_news is None:
+            return until
+        return min(until, self._last_news + idle_s)
+
+    def _check_idle(self) -> None:
+        idle_s, news = self._options.idle_error_s, self._last_news
+        now = asyncio.get_running_loop().time()
+        if idle_s is not None and news is not None and now - news >= idle_s - 1e-6:
+            self._last_news = now
+            raise ReaderIdleError(
+                f"nothing came from stream {self._source.name} for {idle_s:g} s; Reader.state() tells whether it is "
+                "idle or stuck",
+                stream=self._source.name,
+                position=self._position,
+            )
+
+    def _ensure_open(self) -> None:
+        if self._closed:
+            raise StreamClosedError(f"this reader of stream {self._source.name} is closed", stream=self._source.name)

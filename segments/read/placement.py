@@ -1,0 +1,102 @@
+"""Which segment a seek leads to, as far as a stream's record tells (pure).
+
+The record knows of each completed segment how many records it has, and the range of their transaction ids and times.
+So most segments are passed without a look at their ledgers. Of the open segment only the beginning is known: it is
+searched if no segment before it has what is wanted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from segments.chain import StreamChain, StreamSegment
+from segments.position import Position
+
+
+class SearchKey(Enum):
+    """The property by which a record is looked for: the first record with this number, or a greater one."""
+
+    SEQ_NO = "sequence number"
+    TXID = "transaction id"
+    APPEND_TIME = "time of append"
+    EVENT_TIME = "event time"
+    """The only one that may fall from record to record."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedAt:
+    """The first record at or behind this position is the one."""
+
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSegment:
+    """The record is in this segment, unless the segment is open and ends before it."""
+
+    segment: StreamSegment
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedAtEnd:
+    """No record qualifies: the position is behind the last record."""
+
+
+Placement: TypeAlias = PlacedAt | SearchSegment | PlacedAtEnd
+
+
+def visible_segments(chain: StreamChain) -> tuple[StreamSegment, ...]:
+    """The segments of which readers see records or may see them, in order."""
+    first = chain.first_position
+    return tuple(
+        segment
+        for segment in chain.segments
+        if segment.number >= first.segment and (segment.is_open or _reaches(segment, first))
+    )
+
+
+def place(chain: StreamChain, key: SearchKey, target: int, *, behind: int = 0) -> Placement:
+    """Where the first record at or above ``target`` is. ``behind``: only segments with a greater number count."""
+    beginning = chain.first_position
+    if key is SearchKey.SEQ_NO and not behind and chain.start_seq_no is not None and target <= chain.start_seq_no:
+        return PlacedAt(beginning)
+    for segment in visible_segments(chain):
+        if segment.number <= behind:
+            continue
+        if not segment.is_open and not _may_hold(segment, key, target):
+            continue
+        if _begins_at(segment, key, target):
+            return PlacedAt(max(segment.first, beginning))
+        return SearchSegment(segment)
+    return PlacedAtEnd()
+
+
+def _reaches(segment: StreamSegment, first: Position) -> bool:
+    return segment.last is not None and segment.last >= first
+
+
+def _may_hold(segment: StreamSegment, key: SearchKey, target: int) -> bool:
+    """Whether a completed segment has a record at or above ``target``."""
+    has = segment.contents
+    match key:
+        case SearchKey.SEQ_NO:
+            greatest = segment.start_seq_no + has.records - 1 if has.records else None
+        case SearchKey.TXID:
+            greatest = has.last_txid
+        case SearchKey.APPEND_TIME:
+            greatest = has.last_append_ms
+        case SearchKey.EVENT_TIME:
+            greatest = has.max_event_ms
+    return greatest is not None and greatest >= target
+
+
+def _begins_at(segment: StreamSegment, key: SearchKey, target: int) -> bool:
+    """Whether the first record of the segment is the one, by what is known without a look."""
+    if key is SearchKey.SEQ_NO:
+        return target <= segment.start_seq_no
+    if key is SearchKey.APPEND_TIME:
+        first = segment.contents.first_append_ms
+        return first is not None and target <= first
+    return False

@@ -1,0 +1,242 @@
+"""What an application holds to read a stream: records one by one, in batches, or as Arrow."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from types import TracebackType
+from typing import Any, NoReturn
+
+from segments.errors import PositionTruncatedError, StreamGapError
+from segments.position import Position
+from segments.read.fetcher import StreamFetcher
+from segments.read.locator import Locator
+from segments.read.options import DEFAULT_OPTIONS, Parts, ReadOptions
+from segments.read.reader_state import Lag, ReaderCondition, ReaderState
+from segments.read.record_batch import EntrySlice, RecordBatch
+from segments.read.stream_source import StreamSource
+from segments.record import Gap, GapKind, StoredRecord
+from segments.seek import Seek
+
+_log = logging.getLogger(__name__)
+
+
+class Reader:
+    """Reads one stream. ``async with`` closes it. Iterating gives records, and gaps with ``on_gap="yield"``."""
+
+    __slots__ = ("_busy", "_fetcher", "_last_append_ms", "_locator", "_on_gap", "_ready", "_source", "skipped_gaps")
+
+    def __init__(
+        self,
+        source: StreamSource,
+        locator: Locator,
+        start: Seek,
+        options: ReadOptions = DEFAULT_OPTIONS,
+        *,
+        parts: Callable[[], Parts] | None = None,
+    ) -> None:
+        self._source = source
+        self._locator = locator
+        self._on_gap = options.on_gap
+        self._fetcher = StreamFetcher(source, locator, start, options, parts)
+        self._ready = self._fetcher.ready
+        self._busy = False
+        self._last_append_ms: int | None = None
+        self.skipped_gaps = 0
+        """Gaps that were passed over with ``on_gap="skip"``."""
+
+    # -- what it says -------------------------------------------------------------------------------------
+
+    @property
+    def position(self) -> Position:
+        """Where the next record is, or directly behind the last one that was handed out."""
+        if self._ready:
+            item = self._ready[0]
+            return item.first if isinstance(item, Gap) else item.entry.position(item.a)
+        return self._fetcher.position
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether everything that was confirmed, as far as this reader knows, was handed out."""
+        return self._fetcher.caught_up and not self._ready
+
+    @property
+    def ended(self) -> bool:
+        """Whether no record follows: the stop was reached, or a sealed stream's end, or any end without ``follow``."""
+        return self._fetcher.ended and not self._ready
+
+    async def lag(self) -> Lag:
+        """How far this reader is behind the stream's end. Raises: StreamUnavailableError."""
+        chain = await self._source.chain.current()
+        end = await self._locator.end(chain)
+        here = await self._locator.seq_no(max(self.position, chain.first_position))
+        records = max(0, end.seq_no - here)
+        done = [segment for segment in chain.segments if not segment.is_open and segment.records]
+        density = sum(s.bytes for s in done) / sum(s.records for s in done) if done else 0.0
+        behind_ms = None
+        if records and self._last_append_ms is not None:
+            behind_ms = max(0, self._source.now_ms() - self._last_append_ms)
+        return Lag(
+            records, int(records * density), 0.0 if not records else None if behind_ms is None else behind_ms / 1000
+        )
+
+    async def state(self) -> ReaderState:
+        """Whether this reader is idle, because nothing is written, or stuck, because something fails. It asks.
+
+        Raises: StreamNotFoundError: the stream was deleted.
+        """
+        fetcher = self._fetcher
+        condition = ReaderCondition(
+            self._source, fetcher.feed, self.position, self.caught_up, self.ended, fetcher.quiet_since
+        )
+        return await condition.look()
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    async def next(self, timeout: float | None = None) -> StoredRecord | Gap | None:
+        """The next record. None: it did not come within ``timeout`` seconds, or there is none (``ended`` tells).
+
+        Raises:
+            PositionTruncatedError, StreamGapError: records are missing here, and ``on_gap`` is ``"raise"``.
+            StreamNotFoundError: the stream was deleted. ReaderIdleError. StreamUnavailableError, StreamMetadataError:
+            call again. StreamClosedError.
+        """
+        while True:
+            if not self._ready and not await self._fill(timeout):
+                return None
+            item = self._ready[0]
+            if isinstance(item, Gap):
+                if self._pass_gap(item):
+                    return item
+                continue
+            record = item.entry.records(item.a, item.a + 1)[0]
+            self._shorten(item, item.a + 1)
+            return record
+
+    async def next_batch(
+        self, max_records: int = 65_536, *, max_bytes: int | None = None, wait: float | None = None
+    ) -> RecordBatch:
+        """The next records: at least one, at most ``max_records``, and about ``max_bytes``.
+
+        With ``wait`` this collects for up to so many seconds until it has ``max_records``; otherwise it returns what
+        there is as soon as there is something. The batch is empty if nothing came within ``wait``, or if the reader has
+        ended.
+
+        Raises: as next.
+        """
+        loop = asyncio.get_running_loop()
+        until = None if wait is None else loop.time() + wait
+        slices: list[EntrySlice] = []
+        count, size = 0, 0
+        while count < max_records:
+            if not self._ready:
+                if slices and until is None:
+                    break
+                if not await self._fill(None if until is None else max(0.0, until - loop.time())):
+                    break
+                continue
+            item = self._ready[0]
+            if isinstance(item, Gap):
+                if slices:
+                    break
+                if self._pass_gap(item):
+                    return RecordBatch(gap=item)
+                continue
+            b = min(item.b, item.a + max_records - count)
+            if max_bytes is not None:
+                each = max(1, item.entry.size // item.entry.count)
+                b = min(b, item.a + max(0 if slices else 1, (max_bytes - size) // each))
+                if b == item.a:
+                    break
+                size += each * (b - item.a)
+            slices.append(EntrySlice(item.entry, item.a, b))
+            count += b - item.a
+            self._shorten(item, b)
+        return RecordBatch(slices)
+
+    async def batches(self, max_records: int = 65_536, max_bytes: int | None = None) -> AsyncIterator[RecordBatch]:
+        """The records in batches, as fast as they come, until the reader has ended. Raises: as next."""
+        while batch := await self.next_batch(max_records, max_bytes=max_bytes):
+            yield batch
+
+    async def arrow_batches(self, max_records: int = 65_536) -> AsyncIterator[Any]:
+        """The records as ``pyarrow.RecordBatch``es, which share the memory of the entries. Raises: as next, and
+        MissingLibraryError: pyarrow is not installed."""
+        async for batch in self.batches(max_records):
+            for each in batch.arrow():
+                yield each
+
+    async def __aiter__(self) -> AsyncIterator[StoredRecord | Gap]:
+        while batch := await self.next_batch():
+            if batch.gap is not None:
+                yield batch.gap
+            for record in batch.records():
+                yield record
+
+    async def seek(self, seek: Seek) -> None:
+        """Go on elsewhere. Nothing that was fetched before is handed out afterwards."""
+        await self._fetcher.seek(seek)
+
+    async def skip_gap(self) -> Gap | None:
+        """Pass over the gap that comes next, which was raised; return it. None, and nothing is passed, if records come
+        next."""
+        if self._ready and isinstance(gap := self._ready[0], Gap):
+            self._ready.popleft()
+            return gap
+        return None
+
+    async def close(self) -> None:
+        """Close the reader. A read that waits raises StreamClosedError. Idempotent."""
+        await self._fetcher.close()
+
+    async def __aenter__(self) -> Reader:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # -- handing out --------------------------------------------------------------------------------------
+
+    def _shorten(self, item: EntrySlice, b: int) -> None:
+        """Hand out ``item`` up to slot ``b``."""
+        self._last_append_ms = item.entry.append_ms
+        if b >= item.b:
+            self._ready.popleft()
+        else:
+            self._ready[0] = EntrySlice(item.entry, b, item.b)
+
+    def _pass_gap(self, gap: Gap) -> bool:
+        """Deal with the gap that comes next. Returns whether to hand it out."""
+        if self._on_gap == "raise":
+            self._raise_gap(gap)
+        self._ready.popleft()
+        if self._on_gap == "skip":
+            self.skipped_gaps += 1
+            _log.warning("a reader of stream %s passes over a gap: %s", self._source.name, _told(gap))
+            return False
+        return True
+
+    def _raise_gap(self, gap: Gap) -> NoReturn:
+        """The gap stays: reading again raises again, until ``skip_gap()`` passes it."""
+        text = f"stream {self._source.name}: {_told(gap)}"
+        if gap.kind in (GapKind.TRUNCATED, GapKind.EXPIRED):
+            raise PositionTruncatedError(text, stream=self._source.name, position=gap.last.next)
+        raise StreamGapError(text, stream=self._source.name, position=gap.first)
+
+    async def _fill(self, timeout: float | None) -> bool:
+        """Fetch something to hand out. False: nothing within ``timeout``, or nothing follows."""
+        if self._busy:
+            raise RuntimeError(f"two tasks read from one reader of stream {self._source.name} at the same time")
+        self._busy = True
+        try:
+            return await self._fetcher.fetch(timeout)
+        finally:
+            self._busy = False
+
+
+def _told(gap: Gap) -> str:
+    many = "records" if gap.records is None else f"{gap.records} record{'' if gap.records == 1 else 's'}"
+    return f"{many} from {gap.first} to {gap.last} cannot be read ({gap.kind.value}): {gap.detail}"

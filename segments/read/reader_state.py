@@ -1,0 +1,102 @@
+"""What a reader that hands nothing out is doing: idle, because nobody writes, or stuck, because something fails."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from bookkeeper.errors import BookKeeperError, NoSuchLedgerError, in_words
+from segments.errors import StreamNotFoundError, StreamUnavailableError
+from segments.position import Position
+
+if TYPE_CHECKING:
+    from segments.read.segment_feed import SegmentFeed
+    from segments.read.stream_source import StreamSource
+
+
+class Lag(NamedTuple):
+    """How far a reader or cursor is behind the stream's end."""
+
+    records: int
+    bytes: int
+    """Estimated from the stream's completed segments."""
+    seconds: float | None
+    """Since the record before its place was appended, if records wait; 0 if none does; None: unknown."""
+
+
+class Activity(Enum):
+    """What a reader is doing."""
+
+    READING = "reading"
+    """There are records that it has not handed out yet."""
+    IDLE = "idle"
+    """It has handed out everything, and nothing was written since."""
+    STUCK = "stuck"
+    """Something that it needs does not answer."""
+    ENDED = "ended"
+    """No record follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderState:
+    """What a reader is doing, and why."""
+
+    activity: Activity
+    position: Position
+    quiet_s: float
+    """Seconds since a record came."""
+    reason: str
+    """In a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderCondition:
+    """What a reader knows of itself, and the questions that tell the rest."""
+
+    source: StreamSource
+    feed: SegmentFeed | None
+    position: Position
+    caught_up: bool
+    ended: bool
+    last_news: float | None
+
+    async def look(self) -> ReaderState:
+        """Ask metadata and bookies. Raises: StreamNotFoundError."""
+        if self.ended:
+            return self._state(Activity.ENDED, "no record follows")
+        try:
+            chain = await self.source.chain.current(fresh=True)
+        except StreamNotFoundError:
+            raise
+        except StreamUnavailableError as error:
+            return self._state(Activity.STUCK, f"the metadata store does not answer: {error}")
+        if not self.caught_up:
+            failing_s = self.feed.stuck_s if self.feed is not None else 0.0
+            if failing_s:
+                return self._state(Activity.STUCK, f"bookies have not given the next entry for {failing_s:.0f} s")
+            return self._state(Activity.READING, "there are records to hand out")
+        opened = chain.open_segment
+        if self.feed is not None:
+            before = self.feed.next_entry
+            try:
+                async with asyncio.timeout(self.source.client.services.config.request_timeout_ms / 1000):
+                    confirmed = await self.feed.handle.read_last_add_confirmed()
+            except NoSuchLedgerError:
+                return self._state(
+                    Activity.READING, f"segment {self.feed.segment} was removed, and the reader leaves it"
+                )
+            except (BookKeeperError, TimeoutError) as error:
+                what = in_words(error) or "no answer in time"
+                return self._state(Activity.STUCK, f"the bookies of segment {self.feed.segment} do not answer: {what}")
+            if confirmed >= before:
+                return self._state(Activity.READING, "a new entry was just confirmed")
+        if opened is None:
+            return self._state(Activity.IDLE, "no segment is open: nobody writes to the stream")
+        who = f"{chain.owner} writes" if chain.owner else "a writer may write"
+        return self._state(Activity.IDLE, f"{who} to segment {opened.number}, and has added nothing")
+
+    def _state(self, activity: Activity, reason: str) -> ReaderState:
+        now = asyncio.get_running_loop().time()
+        return ReaderState(activity, self.position, now - self.last_news if self.last_news is not None else 0.0, reason)

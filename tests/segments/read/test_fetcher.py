@@ -1,0 +1,69 @@
+"""Fetching across segments: what is ready, when it waits, when it has ended. (test_reader tells the stories.)"""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from segments.errors import StreamClosedError
+from segments.position import EARLIEST, Position
+from segments.read.fetcher import StreamFetcher
+from segments.read.options import ReadOptions
+from segments.read.record_batch import EntrySlice
+from tests.segments.read.built_stream import BuiltStream, simulated
+
+
+def test_it_makes_entries_ready_and_ends_at_the_end() -> None:
+    async def story(stream: BuiltStream) -> None:
+        await stream.segment(3, 2)
+        fetcher = StreamFetcher(stream.source, stream.locator, Position(1, 0, 1), ReadOptions())
+        assert fetcher.quiet_since is None and fetcher.position == Position(1, 0, 1)
+        assert await fetcher.fetch(None)
+        first, second = fetcher.ready
+        assert isinstance(first, EntrySlice) and (first.a, first.b) == (1, 3)
+        assert isinstance(second, EntrySlice) and (second.a, second.b) == (0, 2)
+        fetcher.ready.clear()
+        assert not await fetcher.fetch(None) and (fetcher.ended, fetcher.caught_up) == (True, True)
+        await fetcher.seek(EARLIEST)
+        assert await fetcher.fetch(0) and (fetcher.ended,) == (False,)
+        await fetcher.close()
+        with pytest.raises(StreamClosedError):
+            await fetcher.fetch(0)
+
+    simulated(story)
+
+
+def test_only_the_wanted_parts_become_ready() -> None:
+    """SEG-90: a cursor's reader passes what is acknowledged already."""
+
+    async def story(stream: BuiltStream) -> None:
+        await stream.segment(5, 5)
+        wanted = {1, 2, 4, 5, 9}
+
+        def parts(first: int, end: int) -> list[tuple[int, int]]:
+            return [(n, n + 1) for n in range(first, end) if n in wanted]
+
+        fetcher = StreamFetcher(stream.source, stream.locator, EARLIEST, ReadOptions(), lambda: parts)
+        await fetcher.fetch(None)
+        found = [item.entry.first_seq_no + item.a for item in fetcher.ready if isinstance(item, EntrySlice)]
+        assert found == sorted(wanted)
+        await fetcher.close()
+
+    simulated(story)
+
+
+def test_no_ledger_is_open_while_there_is_no_segment() -> None:
+    async def story(stream: BuiltStream) -> None:
+        fetcher = StreamFetcher(stream.source, stream.locator, EARLIEST, ReadOptions(follow=True))
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        assert not await fetcher.fetch(3)
+        assert 2.9 < loop.time() - began < 3.5 and (fetcher.feed,) == (None,)
+        await stream.segment(1)
+        assert await fetcher.fetch(3) and fetcher.feed is not None
+        fetcher.ready.clear()
+        assert not await fetcher.fetch(1) and fetcher.caught_up
+        await fetcher.close()
+
+    simulated(story)

@@ -1,0 +1,102 @@
+"""Which segment a seek leads to, by the stream's record alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from segments.chain import SegmentContents, StreamChain
+from segments.position import Position
+from segments.read.placement import PlacedAt, PlacedAtEnd, Placement, SearchKey, SearchSegment, place, visible_segments
+
+
+def chain(*spans: tuple[int, int, int] | None, open_end: bool = False) -> StreamChain:
+    """Completed segments with (records, first txid, last txid); append times are the same numbers. None: empty."""
+    made = StreamChain(stream_id="s").claim("me", "n")
+    for i, span in enumerate(spans, 1):
+        made = made.start_segment(i, 0)
+        if span is None:
+            made = made.complete(i, SegmentContents(), 1)
+        else:
+            records, first, last = span
+            made = made.complete(
+                i, SegmentContents(records, 1, records - 1, (records - 1, 0), first, last, first, last), 1
+            )
+    return made.start_segment(99, 0) if open_end else made
+
+
+def number(placed: Placement) -> int | None:
+    assert isinstance(placed, SearchSegment), placed
+    return placed.segment.number
+
+
+TXIDS = chain((10, 1, 5), (10, 5, 5), (10, 5, 9), (10, 20, 30))
+
+
+@pytest.mark.parametrize(
+    ("txid", "expected"), [(0, 1), (1, 1), (4, 1), (5, 1), (6, 3), (9, 3), (10, 4), (20, 4), (30, 4)]
+)
+def test_the_segment_for_a_txid_with_duplicates_at_borders(txid: int, expected: int) -> None:
+    """SEG-68: equal transaction ids at a border lead to the first segment that has them."""
+    assert number(place(TXIDS, SearchKey.TXID, txid)) == expected
+
+
+def test_a_txid_above_everything_is_at_the_end_or_in_the_open_segment() -> None:
+    """SEG-68: only the open segment may have it."""
+    assert place(TXIDS, SearchKey.TXID, 31) == PlacedAtEnd()
+    assert number(place(TXIDS.start_segment(9, 0), SearchKey.TXID, 31)) == 5
+    assert place(TXIDS.start_segment(9, 0), SearchKey.TXID, 31, behind=5) == PlacedAtEnd()
+
+
+def test_segments_without_records_or_without_txids_are_passed() -> None:
+    """SEG-68: also those whose records have no transaction id."""
+    made = chain((5, 1, 2), None, (5, 3, 4))
+    assert number(place(made, SearchKey.TXID, 3)) == 3
+    bare = replace(made.segments[2].contents, first_txid=None, last_txid=None)
+    made = replace(made, segments=(*made.segments[:2], replace(made.segments[2], contents=bare)))
+    assert place(made, SearchKey.TXID, 3) == PlacedAtEnd()
+
+
+def test_a_number_is_placed_exactly_at_a_segments_beginning() -> None:
+    """SEG-72: counts lead to a segment without a look at any other."""
+    made = chain((10, 0, 0), None, (5, 0, 0), open_end=True)
+    assert place(made, SearchKey.SEQ_NO, 0) == PlacedAt(Position(1, 0, 0))
+    assert number(place(made, SearchKey.SEQ_NO, 9)) == 1
+    assert place(made, SearchKey.SEQ_NO, 10) == PlacedAt(Position(3, 0, 0))
+    assert number(place(made, SearchKey.SEQ_NO, 14)) == 3
+    assert place(made, SearchKey.SEQ_NO, 15) == PlacedAt(Position(4, 0, 0))
+    assert number(place(made, SearchKey.SEQ_NO, 16)) == 4
+
+
+def test_a_time_before_a_segment_is_its_beginning() -> None:
+    made = chain((10, 100, 200), (10, 300, 400))
+    assert place(made, SearchKey.APPEND_TIME, 50) == PlacedAt(Position(1, 0, 0))
+    assert number(place(made, SearchKey.APPEND_TIME, 150)) == 1
+    assert place(made, SearchKey.APPEND_TIME, 250) == PlacedAt(Position(2, 0, 0))
+    assert place(made, SearchKey.APPEND_TIME, 401) == PlacedAtEnd()
+
+
+def test_an_event_time_may_be_in_any_segment_that_reaches_it() -> None:
+    made = chain((10, 0, 0), (10, 0, 0))
+    events = [(5, 900), (100, 200)]
+    segments = tuple(
+        replace(s, contents=replace(s.contents, min_event_ms=a, max_event_ms=b))
+        for s, (a, b) in zip(made.segments, events, strict=True)
+    )
+    made = replace(made, segments=segments)
+    assert number(place(made, SearchKey.EVENT_TIME, 150)) == 1
+    assert number(place(made, SearchKey.EVENT_TIME, 150, behind=1)) == 2
+    assert place(made, SearchKey.EVENT_TIME, 901) == PlacedAtEnd()
+
+
+def test_truncated_segments_are_not_seen() -> None:
+    """SEG-71, SEG-80: wholly truncated ones are passed; what is placed is never before the beginning."""
+    made = chain((10, 1, 5), (10, 6, 9)).truncate(Position(1, 4, 0), 4)
+    assert [each.number for each in visible_segments(made)] == [1, 2]
+    assert place(made, SearchKey.SEQ_NO, 2) == PlacedAt(Position(1, 4, 0))
+    assert place(made, SearchKey.APPEND_TIME, 0) == PlacedAt(Position(1, 4, 0))
+    made = made.truncate(Position(2, 0, 0), 10)
+    assert [each.number for each in visible_segments(made)] == [2]
+    assert number(place(made, SearchKey.TXID, 1)) == 2
+    assert place(made, SearchKey.SEQ_NO, 3) == PlacedAt(Position(2, 0, 0))
