@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from segments.chain import StreamChain, StreamRecord, StreamSegment
 from segments.config import StreamConfig
+from segments.cursors import Cursor, CursorOptions, CursorState, read_cursors
 from segments.error_translation import worded
-from segments.errors import CursorNotFoundError, StreamSealedError
+from segments.errors import StreamSealedError
 from segments.life.cursor_places import cursor_places
 from segments.life.directory import StreamEvent, watch_stream
 from segments.life.hold_record import HoldRecord
@@ -143,7 +144,21 @@ class Stream:
         return await self.reading.splits(start, stop, target=target)
 
     async def _find_cursor(self, name: str) -> Position:
-        raise CursorNotFoundError(f"stream {self.name} has no cursor {name}", stream=self.name)
+        return await self.cursor(name).position()
+
+    def cursor(self, name: str, *, start: Seek = EARLIEST, **options: Unpack[CursorOptions]) -> Cursor:
+        """A place in the stream that outlives its readers: ``async with stream.cursor("billing") as cursor``, then
+        ``cursor.read()``, ``cursor.advance()``, ``cursor.ack()``. A new one begins at ``start``.
+
+        Entering it takes it over: its former owner can move it no more. Without entering it can be looked at.
+
+        Raises: StreamNameError. Entering raises what :meth:`Cursor.open` says.
+        """
+        return Cursor(self.reading, self.record, name, start=start, **options)
+
+    async def cursors(self) -> dict[str, CursorState]:
+        """The cursors, by name. Raises: StreamMetadataError, StreamCorruptError, UnsupportedStreamFormatError."""
+        return await read_cursors(self.client.metadata_store, self.id, self.name)
 
     # -- what it says -----------------------------------------------------------------------------------
 

@@ -1,0 +1,28 @@
+"""Cursors: places in a stream that outlive their readers.
+
+cursor          what an application holds
+cursor_owner    a cursor's record in its owner's hands; gathers acknowledgements
+cursor_record   the records at their paths
+cursor_state    the record, its legal steps, its history
+cursor_format   the record as bytes
+acked_ranges    which records are done
+"""
+
+from __future__ import annotations
+
+from segments.cursors.acked_ranges import Mark
+from segments.cursors.cursor import Acked, Cursor, CursorOptions
+from segments.cursors.cursor_record import cursor_names, read_cursors
+from segments.cursors.cursor_state import CursorChange, CursorState, CursorVersion
+
+__all__ = [
+    "Acked",
+    "Cursor",
+    "CursorChange",
+    "CursorOptions",
+    "CursorState",
+    "CursorVersion",
+    "Mark",
+    "cursor_names",
+    "read_cursors",
+]

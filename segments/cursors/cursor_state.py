@@ -3,6 +3,7 @@
 Each method returns the next record, for one compare-and-set:
 
     claim(owner)              any owner --> the next epoch; former owners can change nothing more
+    release()                 the owner --> nobody
     acknowledge(changes)      marks records done; never moves back
     reset(mark)               begins anew at a place, also an earlier one
     restore(version)          becomes what an earlier version was
@@ -99,6 +100,10 @@ class CursorState:
         """The same cursor in the next epoch, owned by ``owner``."""
         return replace(self, epoch=self.epoch + 1, owner=owner, nonce=nonce)
 
+    def release(self) -> CursorState:
+        """Say that nobody uses the cursor now. The epoch stays used."""
+        return replace(self, owner="")
+
     def acknowledge(
         self, changes: Sequence[Acknowledgement], now_ms: int, *, limit: int = RANGES_MAX
     ) -> tuple[CursorState, list[bool]]:
@@ -148,6 +153,12 @@ class CursorState:
         """The version that was the cursor's at this time, as far as the history tells; None before the oldest."""
         found = [each for each in (*self.history, self.version) if each.changed_ms <= time_ms]
         return found[-1] if found else None
+
+    def encode(self) -> bytes:
+        """The record as bytes. Raises: CursorFullError."""
+        from segments.cursors.cursor_format import encode_cursor
+
+        return encode_cursor(self)
 
     def _changed(self, change: CursorChange, mark: Mark, ranges: FrozenRanges, now_ms: int) -> CursorState:
         before, history = self.version, self.history

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from bookkeeper.errors import NoSuchKeyError
 from bookkeeper.meta import Metadata
-from segments.error_translation import worded
-from segments.errors import UnsupportedStreamFormatError
+from segments.cursors import read_cursors
 from segments.life.retention import CursorPlace
-from segments.names import stream_path
 from segments.position import Position
 
 
@@ -18,19 +15,8 @@ async def cursor_places(metadata: Metadata, stream_id: str, stream: str) -> tupl
         StreamMetadataError. StreamCorruptError, UnsupportedStreamFormatError: nobody can tell what a cursor still
         needs, so nothing must be removed.
     """
-    path = stream_path(metadata, stream_id, "cursors")
-    found: list[CursorPlace] = []
-    with worded(f"reading the cursors of stream {stream}", stream):
-        await metadata.store.sync(path)
-        try:
-            children = await metadata.store.children(path)
-        except NoSuchKeyError:
-            return ()
-        if children:
-            raise UnsupportedStreamFormatError(
-                f"this program cannot read the cursors of stream {stream}", stream=stream
-            )
-    return tuple(found)
+    cursors = await read_cursors(metadata, stream_id, stream)
+    return tuple(CursorPlace(name, state.mark.position) for name, state in cursors.items())
 
 
 async def cursor_needs(metadata: Metadata, stream_id: str) -> dict[str, Position]:

@@ -51,7 +51,8 @@ class Locator:
     async def find(self, seek: Seek) -> Position:
         """The position of the first record that ``seek`` asks for; behind the last record if there is none.
 
-        A position is returned as it is. EARLIEST is the beginning that readers see, and LATEST the end.
+        A position is returned as it is, and so is that of a cursor, also if it was truncated meanwhile. EARLIEST is the
+        beginning that readers see, and LATEST the end.
 
         Raises:
             PositionTruncatedError: the position was truncated. CursorNotFoundError. StreamUnavailableError.
@@ -67,7 +68,7 @@ class Locator:
                     raise self._truncated(seek, chain)
                 return seek
             case AtCursor():
-                return max(await self._find_cursor(seek.name), chain.first_position)
+                return await self._find_cursor(seek.name)
             case AtSeqNo():
                 return await self._search(chain, SearchKey.SEQ_NO, seek.seq_no)
             case AtTxId():
@@ -121,6 +122,19 @@ class Locator:
                     continue
                 return entry.first_seq_no + (min(position.slot, entry.count) if entry_id == position.entry else 0)
             return await entries.end_seq_no()
+
+    async def entry_place(self, position: Position) -> tuple[int, int] | None:
+        """Of the entry at ``position``: the number of its first record, and how many it has. None: there is no such
+        entry, or it has no records. Raises: StreamUnavailableError, EntryCorruptError."""
+        chain = await self._source.chain.current(fresh=True)
+        segment = chain.find(position.segment)
+        if segment is None or position < chain.first_position:
+            return None
+        async with SegmentEntries(self._source, segment) as entries:
+            if not 0 <= position.entry <= entries.last_entry:
+                return None
+            entry = await entries.header(position.entry)
+            return (entry.first_seq_no, entry.count) if entry.count else None
 
     async def last(self) -> StoredRecord | None:
         """The last confirmed record that readers see. Raises: StreamUnavailableError."""

@@ -1,0 +1,396 @@
+"""A place in a stream that outlives its readers: what is done, kept by name in the metadata store."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self, TypeAlias, TypedDict, Unpack
+
+from bookkeeper.errors import BookKeeperError
+from segments.cursors.acked_ranges import Mark, nth_undone, undone
+from segments.cursors.cursor_owner import CursorOwner
+from segments.cursors.cursor_record import CursorRecord
+from segments.cursors.cursor_state import RANGES_MAX, Acknowledgement, CursorState, CursorVersion
+from segments.error_translation import stream_error
+from segments.errors import CursorConflictError, StreamClosedError, StreamCorruptError
+from segments.position import EARLIEST, Position
+from segments.read import Lag, Reader, RecordBatch, StreamReading
+from segments.read.options import Parts, ReaderOptions
+from segments.record import StoredRecord
+from segments.seek import AtCursor, AtSeqNo, Seek
+
+if TYPE_CHECKING:
+    from segments.chain import StreamRecord
+
+Acked: TypeAlias = StoredRecord | RecordBatch | Position
+"""What can be acknowledged: a record, a batch, or the position of a record."""
+
+PLACES_MAX: Final = 4096
+"""Of so many entries a cursor remembers the number of their first record, to acknowledge positions in them."""
+
+_claims = itertools.count(1)
+
+
+class CursorOptions(TypedDict, total=False):
+    """How a cursor is opened."""
+
+    create: bool
+    """Make it if it is missing; by default yes."""
+    owner: str
+    """Who uses it, for people."""
+    ranges_max: int
+    """How many separate ranges of acknowledged records it may have."""
+    save_every_s: float
+    """How long acknowledgements that nobody waits for may be unsaved."""
+
+
+class Cursor:
+    """One cursor. ``async with`` makes it if it is missing, and takes it over: a former owner can move it no more.
+    Without that it can be looked at, and nothing is made."""
+
+    def __init__(
+        self,
+        reading: StreamReading,
+        record: StreamRecord,
+        name: str,
+        *,
+        start: Seek = EARLIEST,
+        create: bool = True,
+        owner: str = "",
+        ranges_max: int = RANGES_MAX,
+        save_every_s: float = 1.0,
+    ) -> None:
+        self.name = name
+        self._reading = reading
+        self._client = reading.source.client
+        self._stream = record.name
+        self._record = CursorRecord(self._client.metadata_store, record.stream_id, record.name, name)
+        self._start = start
+        self._create = create
+        self._owner_name = owner or "a reader"
+        self._ranges_max = ranges_max
+        self._save_every_s = save_every_s
+        self._owner: CursorOwner | None = None
+        self._resetting = False
+        self._places: dict[tuple[int, int], tuple[int, int]] = {}
+        """Of entries: the number of the first record, and how many there are."""
+
+    @property
+    def reading(self) -> StreamReading:
+        """What reads the cursor's stream."""
+        return self._reading
+
+    @property
+    def path(self) -> str:
+        """Where the metadata store keeps the cursor."""
+        return self._record.path
+
+    @property
+    def refused(self) -> int:
+        """Acknowledgements that were refused since the cursor was opened, because there would be too many ranges."""
+        return self._owner.refused if self._owner is not None else 0
+
+    # -- looking ------------------------------------------------------------------------------------------
+
+    async def state(self) -> CursorState:
+        """Everything that is stored of the cursor. Raises: CursorNotFoundError, StreamCorruptError,
+        StreamMetadataError."""
+        try:
+            return (await self._record.read())[0]
+        except BookKeeperError as error:
+            raise stream_error(error, f"reading cursor {self.name} of stream {self._stream}", self._stream) from error
+
+    async def position(self) -> Position:
+        """Where reading goes on: everything before is done. Raises: as state."""
+        return (await self.state()).mark.position
+
+    async def properties(self) -> Mapping[str, str]:
+        """What users noted on the cursor. Raises: as state."""
+        return (await self.state()).properties
+
+    async def history(self, limit: int = 20) -> list[CursorVersion]:
+        """The present version and earlier ones, newest first. Of versions in quick succession one is kept. Raises: as
+        state."""
+        state = await self.state()
+        return [state.version, *reversed(state.history)][:limit]
+
+    async def backlog(self, *, precise: bool = False) -> Lag:
+        """How many records are not done, and about how many bytes; with ``precise`` also how old the first of them is.
+
+        Raises: as state, StreamUnavailableError.
+        """
+        state = await self.state()
+        locator = self._reading.locator
+        chain = await self._reading.source.chain.current(fresh=True)
+        end = await locator.end(chain)
+        beginning = chain.start_seq_no
+        if chain.segments and chain.first_position > chain.start:
+            beginning = chain.segments[0].start_seq_no
+        if beginning is None or (precise and chain.first_position > state.mark.position):
+            beginning = await locator.seq_no(chain.first_position)
+        parts = undone(state.mark, state.ranges, beginning, max(beginning, end.seq_no))
+        records = sum(b - a for a, b in parts)
+        done = [segment for segment in chain.segments if segment.records]
+        density = sum(s.bytes for s in done) / sum(s.records for s in done) if done else 0.0
+        seconds: float | None = None if parts else 0.0
+        if precise and parts:
+            async with self._reading.read(AtSeqNo(parts[0][0]), on_gap="skip") as reader:
+                first = await reader.next()
+            if isinstance(first, StoredRecord):
+                seconds = max(0, self._reading.source.now_ms() - first.append_ms) / 1000
+        return Lag(records, int(records * density), seconds)
+
+    # -- taking over --------------------------------------------------------------------------------------
+
+    async def open(self) -> Self:
+        """Make the cursor if it is missing, and take it over. ``async with`` does this.
+
+        Raises:
+            CursorNotFoundError: it is missing, and ``create`` is off. StreamCorruptError: its record is damaged;
+            ``reset(..., force=True)`` begins anew. StreamMetadataError.
+        """
+        if self._owner is None:
+            if self._create:
+                await self._make()
+            self._owner = await self._claim()
+        return self
+
+    async def _make(self) -> None:
+        try:
+            if await self._record.store.exists(self._record.path) is None:
+                await self._record.create(CursorState.create(await self._find(self._start), self._now_ms()))
+        except BookKeeperError as error:
+            raise stream_error(error, f"making cursor {self.name} of stream {self._stream}", self._stream) from error
+
+    async def _claim(self) -> CursorOwner:
+        nonce = f"{self._client.services.seams.rng.getrandbits(64):016x}-{next(_claims)}"
+        owned = await CursorOwner.claim(self._record, self._owner_name, nonce)
+        return CursorOwner(
+            self._record, owned, self._now_ms, ranges_max=self._ranges_max, save_every_s=self._save_every_s
+        )
+
+    # -- reading and acknowledging ------------------------------------------------------------------------
+
+    def read(self, **options: Unpack[ReaderOptions]) -> Reader:
+        """A reader of what is not done, from the cursor's place on. What is acknowledged while it reads is not passed
+        over. Options as for ``Stream.read``. Records that were truncated before they were done are a gap.
+
+        Raises: StreamClosedError: the cursor is not open.
+        """
+        self._held()
+        return self._reading.read(AtCursor(self.name), parts=self._undone_now, **options)
+
+    def _undone_now(self) -> Parts:
+        state = self._held().state
+        return partial(undone, state.mark, state.ranges)
+
+    async def advance(self, to: Acked, *, expect: Position | None = None) -> CursorVersion:
+        """Note that everything up to ``to`` is done, and wait until that is stored. It never moves back.
+
+        With ``expect`` the cursor must be at this position.
+
+        Raises:
+            CursorConflictError: another owner has it, or it is not where it was expected. StreamMetadataError.
+        """
+        owner = self._held()
+        mark = await self._behind(to)
+        if expect is None:
+            await owner.acknowledge([Acknowledgement(mark)])
+            return owner.state.version
+
+        def step(state: CursorState) -> CursorState:
+            if state.mark.position != expect:
+                raise CursorConflictError(
+                    f"cursor {self.name} of stream {self._stream} is at {state.mark.position}, not at {expect}",
+                    stream=self._stream,
+                    position=state.mark.position,
+                )
+            return state.acknowledge([Acknowledgement(mark)], self._now_ms(), limit=self._ranges_max)[0]
+
+        return (await owner.change(step)).version
+
+    async def ack(self, *records: Acked) -> None:
+        """Note that these records are done, and wait until that is stored. Others before them may not be.
+
+        Raises:
+            CursorFullError: there would be too many ranges of records that are done, with others in between. Nothing is
+            dropped: acknowledge those first. CursorConflictError, StreamMetadataError.
+        """
+        owner = self._held()
+        await owner.acknowledge([change for each in records for change in await self._changes(each)])
+
+    async def ack_later(self, *records: Acked) -> None:
+        """Note that these records are done; that is stored within a second, or with the next change that is waited for.
+        ``flush()`` tells whether it was.
+
+        Raises: CursorFullError.
+        """
+        self._held().acknowledge_later([change for each in records for change in await self._changes(each)])
+
+    async def flush(self) -> None:
+        """Wait until everything that was acknowledged is stored. Raises: as ack."""
+        await self._held().flush()
+
+    async def skip(self, count: int, *, count_acked: bool = False) -> Position:
+        """Go ``count`` records forward; records that are done count only with ``count_acked``. Not beyond the end.
+        Returns the new position. Raises: as advance."""
+        owner = self._held()
+        await owner.flush()
+        target = nth_undone(owner.state.mark, owner.state.ranges, count, count_done=count_acked)
+        end = await self._reading.locator.end()
+        place = await self._find(AtSeqNo(target)) if target < end.seq_no else Mark(end.seq_no, end.position)
+        await owner.acknowledge([Acknowledgement(place)])
+        return owner.state.mark.position
+
+    # -- moving -------------------------------------------------------------------------------------------
+
+    async def reset(self, seek: Seek, *, force: bool = False) -> Position:
+        """Begin anew at another place, also an earlier one. The history keeps where the cursor was.
+
+        A cursor that is not open here is taken over, changed and let go. If another owner has it that needs ``force``,
+        which also makes a new cursor of one whose record is damaged.
+
+        Raises:
+            CursorConflictError: another owner has it, or another reset runs. CursorNotFoundError, StreamCorruptError,
+            StreamMetadataError, PositionTruncatedError.
+        """
+        if self._resetting:
+            raise CursorConflictError(
+                f"cursor {self.name} of stream {self._stream} is being reset", stream=self._stream
+            )
+        self._resetting = True
+        try:
+            mark = await self._find(seek)
+            await self._change(lambda state: state.reset(mark, self._now_ms()), force=force, mark=mark)
+            return mark.position
+        finally:
+            self._resetting = False
+
+    async def restore(self, version: CursorVersion | int, *, force: bool = False) -> Position:
+        """Become what an earlier version was. Raises: as reset; CursorVersionError: the history does not have it."""
+        number = version if isinstance(version, int) else version.number
+        state = await self._change(lambda state: state.restore(number, self._now_ms()), force=force)
+        return state.mark.position
+
+    async def set_properties(self, changes: Mapping[str, str | None], *, force: bool = False) -> Mapping[str, str]:
+        """Note properties; None removes one. Raises: as reset; CursorFullError: they are too large."""
+        return (await self._change(lambda state: state.with_properties(changes), force=force)).properties
+
+    async def delete(self, *, missing_ok: bool = True) -> None:
+        """Delete the cursor. Raises: CursorNotFoundError: there is none, and ``missing_ok`` is off.
+        StreamMetadataError."""
+        await self.abandon()
+        try:
+            gone = await self._record.delete()
+        except BookKeeperError as error:
+            raise stream_error(error, f"deleting cursor {self.name} of stream {self._stream}", self._stream) from error
+        if not gone and not missing_ok:
+            await self._record.read()
+
+    async def _change(
+        self, step: Callable[[CursorState], CursorState], *, force: bool, mark: Mark | None = None
+    ) -> CursorState:
+        if self._owner is not None:
+            return await self._owner.change(step)
+        try:
+            state = await self.state()
+        except StreamCorruptError:
+            if mark is None or not force:
+                raise
+            try:
+                await self._record.overwrite(CursorState.create(mark, self._now_ms()))
+            except BookKeeperError as error:
+                raise stream_error(error, f"replacing cursor {self.name}", self._stream) from error
+            return await self.state()
+        if state.owner and not force:
+            raise CursorConflictError(
+                f"cursor {self.name} of stream {self._stream} is in use by {state.owner}; force takes it over",
+                stream=self._stream,
+                owner=state.owner,
+            )
+        owner = await self._claim()
+        try:
+            return await owner.change(lambda state: step(state).release())
+        finally:
+            await owner.abandon()
+
+    # -- the end ------------------------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """Store what is acknowledged, and let go of the cursor. Idempotent. Raises: as flush."""
+        owner, self._owner = self._owner, None
+        if owner is not None:
+            await owner.close()
+
+    async def abandon(self) -> None:
+        """Let go of the cursor without storing anything more. Idempotent."""
+        owner, self._owner = self._owner, None
+        if owner is not None:
+            await owner.abandon()
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            await self.close()
+        else:
+            await self.abandon()
+
+    # -- inside -------------------------------------------------------------------------------------------
+
+    def _held(self) -> CursorOwner:
+        if self._owner is None:
+            text = f"cursor {self.name} of stream {self._stream} is not open: use async with, or open()"
+            raise StreamClosedError(text, stream=self._stream)
+        if self._resetting:
+            raise CursorConflictError(
+                f"cursor {self.name} of stream {self._stream} is being reset", stream=self._stream
+            )
+        return self._owner
+
+    def _now_ms(self) -> int:
+        return self._reading.source.now_ms()
+
+    async def _find(self, seek: Seek) -> Mark:
+        position = await self._reading.locator.find(seek)
+        return Mark(await self._reading.locator.seq_no(position), position)
+
+    async def _behind(self, to: Acked) -> Mark:
+        """Directly behind a record, a batch, or a position with a record."""
+        if isinstance(to, StoredRecord):
+            return Mark(to.seq_no + 1, to.position.next)
+        if isinstance(to, RecordBatch):
+            return Mark(to.end_seq_no, to.last.next)
+        seq_no, is_record = await self._number_of(to)
+        return Mark(seq_no + 1, to.next) if is_record else Mark(seq_no, to)
+
+    async def _changes(self, acked: Acked) -> list[Acknowledgement]:
+        if isinstance(acked, RecordBatch):
+            return [
+                Acknowledgement(Mark(s.entry.first_seq_no + s.b, s.entry.position(s.b)), s.entry.first_seq_no + s.a)
+                for s in acked.slices
+            ]
+        if isinstance(acked, StoredRecord):
+            return [Acknowledgement(Mark(acked.seq_no + 1, acked.position.next), acked.seq_no)]
+        seq_no, is_record = await self._number_of(acked)
+        if not is_record:
+            raise ValueError(f"there is no record at position {acked} of stream {self._stream} to acknowledge")
+        return [Acknowledgement(Mark(seq_no + 1, acked.next), seq_no)]
+
+    async def _number_of(self, position: Position) -> tuple[int, bool]:
+        """The number of the first record at or behind ``position``, and whether it stands there."""
+        place = self._places.get((position.segment, position.entry))
+        if place is None:
+            place = await self._reading.locator.entry_place(position)
+            if place is None:
+                return await self._reading.locator.seq_no(position), False
+            if len(self._places) >= PLACES_MAX:
+                self._places.clear()
+            self._places[position.segment, position.entry] = place
+        first, count = place
+        return first + min(position.slot, count), 0 <= position.slot < count

@@ -1,0 +1,95 @@
+"""The records of a stream's cursors at their paths, ``<stream>/cursors/<escaped name>``, changed by compare-and-set."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bookkeeper.chains import ChainRecord
+from bookkeeper.errors import KeyExistsError, NoSuchKeyError
+from bookkeeper.meta.store import Version, settled_create, settled_delete, settled_set
+from segments.cursors.cursor_format import decode_cursor
+from segments.cursors.cursor_state import CursorState
+from segments.error_translation import worded
+from segments.errors import CursorNotFoundError
+from segments.names import check_short_name, escape_name, stream_path, unescape_name
+
+if TYPE_CHECKING:
+    from bookkeeper.meta import Metadata
+
+
+class CursorRecord(ChainRecord[CursorState]):
+    """The record of one cursor. Methods that say nothing else raise BookKeeper's metadata errors."""
+
+    def __init__(self, metadata: Metadata, stream_id: str, stream: str, name: str) -> None:
+        check_short_name(name, "cursor")
+        path = stream_path(metadata, stream_id, "cursors", escape_name(name))
+        super().__init__(metadata.store, path, decode_cursor)
+        self.name = name
+        self.stream = stream
+        """The stream's name, for messages."""
+
+    async def read(self) -> tuple[CursorState, Version]:
+        """Read the record as it is now.
+
+        Raises:
+            CursorNotFoundError: there is none. StreamCorruptError, UnsupportedStreamFormatError.
+        """
+        try:
+            return await super().read()
+        except NoSuchKeyError as error:
+            raise CursorNotFoundError(
+                f"stream {self.stream} has no cursor named {self.name}", stream=self.stream
+            ) from error
+
+    async def create(self, state: CursorState) -> bool:
+        """Make the record. False: there is one already."""
+        try:
+            await settled_create(self.store, self.path, state.encode(), parents=True)
+        except KeyExistsError:
+            return False
+        return True
+
+    async def overwrite(self, state: CursorState) -> None:
+        """Replace whatever is there, also what nobody can read.
+
+        Raises:
+            MetadataConflictError: someone else replaced it meanwhile.
+        """
+        found = await self.store.get(self.path)
+        await settled_set(self.store, self.path, state.encode(), found.version)
+
+    async def delete(self) -> bool:
+        """Delete the record. False: there was none."""
+        try:
+            await settled_delete(self.store, self.path, None)
+        except NoSuchKeyError:
+            return False
+        return True
+
+
+async def cursor_names(metadata: Metadata, stream_id: str, stream: str) -> tuple[str, ...]:
+    """The names of a stream's cursors, sorted. Raises: StreamMetadataError."""
+    path = stream_path(metadata, stream_id, "cursors")
+    with worded(f"listing the cursors of stream {stream}", stream):
+        await metadata.store.sync(path)
+        try:
+            return tuple(sorted(map(unescape_name, await metadata.store.children(path))))
+        except NoSuchKeyError:
+            return ()
+
+
+async def read_cursors(metadata: Metadata, stream_id: str, stream: str) -> dict[str, CursorState]:
+    """All cursors of a stream.
+
+    Raises:
+        StreamMetadataError. StreamCorruptError, UnsupportedStreamFormatError: one of them cannot be read; nobody can
+        tell what it still needs.
+    """
+    found: dict[str, CursorState] = {}
+    for name in await cursor_names(metadata, stream_id, stream):
+        with worded(f"reading cursor {name} of stream {stream}", stream):
+            try:
+                found[name] = (await CursorRecord(metadata, stream_id, stream, name).read())[0]
+            except CursorNotFoundError:
+                continue
+    return found

@@ -1,0 +1,86 @@
+"""The owner of a cursor's record: gathered writes, lost stores, taken over."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bookkeeper.errors import MetadataUnavailableError
+from segments.cursors.acked_ranges import Mark
+from segments.cursors.cursor_owner import CursorOwner
+from segments.cursors.cursor_record import CursorRecord
+from segments.cursors.cursor_state import Acknowledgement, CursorState
+from segments.errors import CursorConflictError, StreamClosedError, StreamMetadataError
+from segments.position import EARLIEST, Position
+from tests.segments.read.built_stream import BuiltStream, simulated
+
+
+def up_to(seq_no: int) -> Acknowledgement:
+    return Acknowledgement(Mark(seq_no, Position(1, seq_no, 0)))
+
+
+async def owner_of(stream: BuiltStream) -> CursorOwner:
+    record = CursorRecord(stream.client.metadata_store, "built", "built", "c")
+    await record.create(CursorState.create(Mark(0, EARLIEST), 1))
+    owned = await CursorOwner.claim(record, "me", f"{stream.client.services.seams.rng.random()}")
+    return CursorOwner(record, owned, stream.source.now_ms, save_every_s=1.0)
+
+
+def test_a_store_that_is_away_is_told_to_who_waits_and_tried_again_for_who_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """SEG-92, SEG-93: while the metadata store is away nothing is lost, and nothing is called stored."""
+
+    async def story(stream: BuiltStream) -> None:
+        owner = await owner_of(stream)
+
+        async def away(*args: object) -> None:
+            raise MetadataUnavailableError("away")
+
+        monkeypatch.setattr(CursorRecord, "write", away)
+        owner.acknowledge_later([up_to(3)])
+        with pytest.raises(StreamMetadataError):
+            await owner.acknowledge([up_to(2)])
+        await asyncio.sleep(5)
+        monkeypatch.undo()
+        await asyncio.sleep(2)
+        assert owner.state.mark.seq_no == 3
+        with pytest.raises(StreamMetadataError):
+            await owner.flush()
+        await owner.flush()
+        await owner.close()
+
+    simulated(story)
+
+
+def test_an_owner_that_was_overtaken_can_do_nothing_more() -> None:
+    async def story(stream: BuiltStream) -> None:
+        first, second = await owner_of(stream), await owner_of(stream)
+        assert second.state.epoch == first.state.epoch + 1
+        for _ in range(2):
+            with pytest.raises(CursorConflictError):
+                await first.acknowledge([up_to(1)])
+        await second.acknowledge([up_to(2)])
+        await second.close()
+        await second.close()
+        with pytest.raises(StreamClosedError):
+            await second.acknowledge([up_to(3)])
+        await first.abandon()
+        third = await owner_of(stream)
+        assert third.state.mark.seq_no == 2 and third.state.epoch == 3
+        await third.abandon()
+
+    simulated(story)
+
+
+def test_who_waits_when_the_owner_is_abandoned_is_told() -> None:
+    async def story(stream: BuiltStream) -> None:
+        owner = await owner_of(stream)
+        waiting = asyncio.create_task(owner.acknowledge([up_to(1)]))
+        await asyncio.sleep(0)
+        await owner.abandon()
+        with pytest.raises(StreamClosedError):
+            await waiting
+
+    simulated(story)

@@ -1,0 +1,37 @@
+"""Cursor records at their paths."""
+
+from __future__ import annotations
+
+import pytest
+
+from segments.cursors.acked_ranges import Mark
+from segments.cursors.cursor_record import CursorRecord, cursor_names, read_cursors
+from segments.cursors.cursor_state import CursorState
+from segments.errors import CursorNotFoundError, StreamCorruptError
+from segments.position import EARLIEST, Position
+from tests.segments.read.built_stream import BuiltStream, simulated
+
+
+def test_records_are_made_once_listed_replaced_and_deleted() -> None:
+    """SEG-86: names with any sign are kept apart."""
+
+    async def story(stream: BuiltStream) -> None:
+        metadata = stream.client.metadata_store
+        assert await cursor_names(metadata, "built", "built") == ()
+        for name in ("b/1", "b", "ü.x"):
+            record = CursorRecord(metadata, "built", "built", name)
+            assert await record.create(CursorState.create(Mark(0, EARLIEST), 1))
+            assert not await record.create(CursorState.create(Mark(9, EARLIEST), 1))
+        assert await cursor_names(metadata, "built", "built") == ("b", "b/1", "ü.x")
+        assert (await record.read())[0].mark.seq_no == 0
+        await record.overwrite(CursorState.create(Mark(4, Position(1, 4, 0)), 2))
+        states = await read_cursors(metadata, "built", "built")
+        assert states["ü.x"].mark.seq_no == 4
+        assert await record.delete() and not await record.delete()
+        with pytest.raises(CursorNotFoundError, match="has no cursor"):
+            await record.read()
+        await stream.record.store.set(CursorRecord(metadata, "built", "built", "b").path, b"?", None)
+        with pytest.raises(StreamCorruptError):
+            await read_cursors(metadata, "built", "built")
+
+    simulated(story)
