@@ -187,17 +187,22 @@ class Stream:
         self.config = await StreamSettings(self.client.metadata_store, self.id, self.name).patch(patch)
         return self.config
 
-    async def truncate(self, before: Position, *, up_to_holds: bool = False, dry_run: bool = False) -> TruncateResult:
-        """Let readers begin at ``before``, at once; LATEST hides everything. An earlier position is no change.
+    async def truncate(self, before: Seek, *, up_to_holds: bool = False, dry_run: bool = False) -> TruncateResult:
+        """Let readers begin at ``before``, at once; LATEST hides everything. An earlier place is no change.
 
         Ledgers are removed by the next ``apply_retention()``. With ``up_to_holds`` a hold limits the truncation;
         otherwise it refuses it.
 
         Raises:
             PositionFormatError: there is no such place yet. StreamHeldError: a hold covers records before it.
-            StreamNotFoundError, StreamMetadataError, StreamUnavailableError.
+            CursorNotFoundError, StreamNotFoundError, StreamMetadataError, StreamUnavailableError.
         """
-        return await truncate(self.client, self.record, before, up_to_holds=up_to_holds, dry_run=dry_run)
+        place = await self._place(before)
+        return await truncate(self.client, self.record, place, up_to_holds=up_to_holds, dry_run=dry_run)
+
+    async def _place(self, seek: Seek) -> Position:
+        """The position that is meant; a position is taken as it is, also before the stream's beginning."""
+        return seek if isinstance(seek, Position) else await self.find(seek)
 
     async def explain_retention(self) -> RetentionReport:
         """Why each segment is kept, or that it may go: limits, cursors, holds. Raises: as chain()."""
@@ -224,8 +229,8 @@ class Stream:
     async def hold(
         self,
         name: str,
-        start: Position = EARLIEST,
-        stop: Position = LATEST,
+        start: Seek = EARLIEST,
+        stop: Seek = LATEST,
         *,
         until: datetime | None = None,
         note: str = "",
@@ -237,7 +242,8 @@ class Stream:
             StreamConfigError: the range begins before the stream, or is empty. StreamNameError. And as chain().
         """
         now_ms = self.client.services.seams.clock.wall_ms()
-        wanted = Hold(name, start, stop, None if until is None else to_ms(until), now_ms, note)
+        until_ms = None if until is None else to_ms(until)
+        wanted = Hold(name, await self._place(start), await self._place(stop), until_ms, now_ms, note)
         return await HoldRecord(self.client.metadata_store, self.record).put(wanted, now_ms)
 
     async def release_hold(self, name: str) -> None:

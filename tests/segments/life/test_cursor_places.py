@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bookkeeper import BookKeeper
+from segments.cursors.acked_ranges import Mark
+from segments.cursors.cursor_format import encode_cursor
+from segments.cursors.cursor_state import CursorState
+from segments.errors import StreamCorruptError
 from segments.life.cursor_places import cursor_needs, cursor_places
+from segments.life.retention import CursorPlace
+from segments.names import escape_name, stream_path
+from tests.segments.life.chains import at
 from tests.segments.life.streams import make_stream, run
 
 
@@ -12,6 +21,21 @@ def test_a_stream_without_cursors() -> None:
         record = await make_stream(client)
         assert await cursor_places(client.metadata_store, record.stream_id, "orders") == ()
         assert await cursor_places(client.metadata_store, "gone", "gone") == ()
-        assert await cursor_needs(client.metadata_store, record.stream_id) == {}
+
+    run(story)
+
+
+def test_every_stored_cursor_counts_and_one_that_cannot_be_read_stops_everything() -> None:
+    async def story(client: BookKeeper) -> None:
+        record = await make_stream(client)
+        metadata = client.metadata_store
+        path = stream_path(metadata, record.stream_id, "cursors")
+        state = CursorState.create(Mark(8, at(2, 1)), 5)
+        await metadata.store.create(f"{path}/{escape_name('a/b.c')}", encode_cursor(state))
+        assert await cursor_places(metadata, record.stream_id, "orders") == (CursorPlace("a/b.c", at(2, 1)),)
+        assert await cursor_needs(metadata, record.stream_id) == {"a/b.c": at(2, 1)}
+        await metadata.store.create(f"{path}/broken", b"rubbish")
+        with pytest.raises(StreamCorruptError):
+            await cursor_places(metadata, record.stream_id, "orders")
 
     run(story)

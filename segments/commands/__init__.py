@@ -1,0 +1,65 @@
+"""``bk stream``: commands for streams.
+
+shared      the cluster, the argument STREAM, places, settings, errors in words
+look        list, show, explain: change nothing and fence nobody
+records     append, read, tail, count
+change      create, configure, rename, delete, truncate, purge, roll, seal
+hold        hold add, list, release
+transfer    export, import
+check       check
+"""
+
+from __future__ import annotations
+
+import click
+
+from segments.commands.change import configure, create, delete, purge, rename, roll, seal, truncate
+from segments.commands.check import check
+from segments.commands.hold import hold
+from segments.commands.look import explain, list_command, show
+from segments.commands.records import append, count, read, tail
+from segments.commands.transfer import export, import_command
+
+
+@click.group()
+def stream() -> None:
+    """Write, read and manage streams of records.
+
+    \b
+    A place in a stream is one of:
+      earliest, latest, a position (as `read --json` shows it, or SEGMENT:ENTRY:SLOT), txid:N, seq:N,
+      time:2026-11-23T04:00:00Z, event:TIME, -90s (also ms, m, h, d), cursor:NAME
+
+    \b
+    Examples:
+      bk stream create orders --set retention.max_age_s=86400
+      seq 1000 | bk stream append orders
+      bk stream read orders --from seq:990
+      bk stream explain orders
+    """
+
+
+for _command in (
+    create,
+    list_command,
+    show,
+    configure,
+    append,
+    read,
+    tail,
+    count,
+    roll,
+    seal,
+    truncate,
+    purge,
+    explain,
+    hold,
+    export,
+    import_command,
+    check,
+    rename,
+    delete,
+):
+    stream.add_command(_command)
+
+__all__ = ["stream"]

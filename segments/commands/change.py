@@ -1,0 +1,254 @@
+"""``bk stream create``, ``configure``, ``rename``, ``delete``, ``truncate``, ``purge``, ``roll``, ``seal``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from bookkeeper.admin.options import counted, json_option, metadata_option, print_json
+from segments.commands.look import report_document
+from segments.commands.shared import (
+    Place,
+    complete,
+    dry_run_option,
+    namespace_at,
+    segment_row,
+    settings_option,
+    stream_argument,
+    told,
+    yes_option,
+)
+from segments.config import StreamConfig
+from segments.life.retention_pass import PassResult
+from segments.life.truncation import TruncateResult
+from segments.position import Position
+from segments.seek import Seek
+
+
+@click.command()
+@metadata_option
+@settings_option
+@click.option("--exist-ok", is_flag=True, help="It is no error if the stream exists; its settings stay then.")
+@stream_argument
+def create(metadata: str, settings: dict[str, Any], exist_ok: bool, name: str) -> None:
+    """Make a stream.
+
+    \b
+    Examples:
+      bk stream create orders
+      bk stream create eu/orders --set compression=lz4 --set retention.max_age_s=604800
+      bk stream create small --set ensemble=1 --set write_quorum=1 --set ack_quorum=1
+    """
+
+    async def work() -> str:
+        config = StreamConfig().patched(settings)
+        async with namespace_at(metadata, makes=True) as namespace:
+            return (await namespace.create(name, config=config, exist_ok=exist_ok)).id
+
+    click.echo(f"stream {name} is there, with id {complete(work())}")
+
+
+@click.command()
+@metadata_option
+@settings_option
+@stream_argument
+def configure(metadata: str, settings: dict[str, Any], name: str) -> None:
+    """Change settings of a stream. Running writers follow; replication holds from the next segment on."""
+    if not settings:
+        raise click.UsageError("which settings? Give --set NAME=VALUE; bk stream show lists them")
+
+    async def work() -> None:
+        async with namespace_at(metadata) as namespace:
+            await (await namespace.open(name)).configure(settings)
+
+    complete(work())
+    click.echo(f"changed in {name}: {', '.join(settings)}")
+
+
+@click.command()
+@metadata_option
+@click.argument("old", metavar="STREAM")
+@click.argument("new", metavar="NEW")
+def rename(metadata: str, old: str, new: str) -> None:
+    """Give a stream another name. Its writer, readers and cursors go on."""
+
+    async def work() -> None:
+        async with namespace_at(metadata) as namespace:
+            await namespace.rename(old, new)
+
+    complete(work())
+    click.echo(f"{old} is named {new} now")
+
+
+@click.command()
+@metadata_option
+@yes_option
+@dry_run_option
+@click.option("--force", is_flag=True, help="Also if a hold is on it.")
+@stream_argument
+def delete(metadata: str, yes: bool, dry_run: bool, force: bool, name: str) -> None:
+    """Delete a stream with its records, cursors and holds, and fence its writer.
+
+    If it stops half way, bk stream check --repair finishes it.
+    """
+
+    async def look() -> tuple[str, int, int, str]:
+        async with namespace_at(metadata) as namespace:
+            chain = await (await namespace.open(name)).chain()
+            return chain.owner, len(chain.segments), sum(segment.bytes for segment in chain.segments), chain.stream_id
+
+    owner, segments, size, stream_id = complete(look())
+    what = f"{name} with {counted(segments, 'segment')} and {counted(size, 'byte')}"
+    if dry_run:
+        click.echo(f"would be deleted: {what}, id {stream_id}" + (f"; {owner} writes to it" if owner else ""))
+        return
+    if not yes:
+        who = f" {owner} writes to it and is fenced." if owner else ""
+        click.confirm(f"This deletes {what} for ever.{who} Continue?", abort=True)
+
+    async def work() -> None:
+        async with namespace_at(metadata) as namespace:
+            await namespace.delete(name, force=force)
+
+    complete(work())
+    click.echo(f"deleted: {what}")
+
+
+@click.command()
+@metadata_option
+@json_option
+@yes_option
+@dry_run_option
+@click.option("--before", type=Place(), required=True, metavar="PLACE", help="The first record that stays.")
+@click.option("--up-to-holds", is_flag=True, help="Where a hold is in the way, go only as far as it.")
+@click.option("--keep-ledgers", is_flag=True, help="Only hide the records; bk stream purge frees the space.")
+@stream_argument
+def truncate(
+    metadata: str,
+    as_json: bool,
+    yes: bool,
+    dry_run: bool,
+    before: Seek,
+    up_to_holds: bool,
+    keep_ledgers: bool,
+    name: str,
+) -> None:
+    """Remove the records before a place: readers begin there at once, and ledgers that nothing needs are deleted."""
+
+    async def work(dry_run: bool) -> tuple[TruncateResult, tuple[int, ...]]:
+        async with namespace_at(metadata) as namespace:
+            stream = await namespace.open(name)
+            result = await stream.truncate(before, up_to_holds=up_to_holds, dry_run=dry_run)
+            deleted = () if dry_run or keep_ledgers else (await stream.apply_retention()).deleted
+            return result, deleted
+
+    if not dry_run and not yes:
+        planned, _ = complete(work(True))
+        if planned.is_change:
+            click.confirm(
+                f"Records of {name} before {planned.start} go for ever (it begins at {planned.was}). Continue?",
+                abort=True,
+            )
+    result, deleted = complete(work(dry_run))
+    if as_json:
+        print_json(
+            {
+                "was": told(result.was),
+                "start": told(result.start),
+                "held_by": None if result.held_by is None else result.held_by.name,
+                "removable": [segment.number for segment in result.removable],
+                "deleted_ledgers": list(deleted),
+            }
+        )
+        return
+    if not result.is_change:
+        click.echo(f"{name} begins at {result.start} already")
+    else:
+        verb = "would begin" if dry_run else "begins"
+        click.echo(f"{name} {verb} at {result.start} instead of {result.was}")
+    if result.held_by is not None:
+        click.echo(f"{result.held_by.says()} keeps what follows")
+    if result.removable and (dry_run or keep_ledgers):
+        click.echo(f"{counted(len(result.removable), 'segment')} can be removed")
+    if deleted:
+        click.echo(f"{counted(len(deleted), 'ledger')} deleted")
+
+
+@click.command()
+@metadata_option
+@json_option
+@dry_run_option
+@stream_argument
+def purge(metadata: str, as_json: bool, dry_run: bool, name: str) -> None:
+    """Apply a stream's retention now: remove the segments that may go. bk stream explain says which, and why."""
+
+    async def work() -> PassResult:
+        async with namespace_at(metadata) as namespace:
+            stream = await namespace.open(name)
+            if dry_run:
+                return PassResult(await stream.explain_retention(), ())
+            return await stream.apply_retention()
+
+    done = complete(work())
+    if as_json:
+        print_json({**report_document(done.report), "deleted_ledgers": list(done.deleted)})
+        return
+    verb = "would be removed" if dry_run else "removed"
+    for each in done.report.segments:
+        if each.goes:
+            size = counted(each.segment.bytes, "byte")
+            click.echo(f"{verb}: segment {each.segment.number}, {size}: {each.text}")
+    for cursor in done.report.expired_cursors:
+        click.echo(f"cursor {cursor} still needs records that {'would go' if dry_run else 'are gone'}")
+    if not done.report.going and not done.deleted:
+        click.echo("nothing to remove")
+
+
+@click.command()
+@metadata_option
+@json_option
+@yes_option
+@stream_argument
+def roll(metadata: str, as_json: bool, yes: bool, name: str) -> None:
+    """End the open segment. This takes the stream over: a running writer is fenced."""
+    _ask_to_take_over(name, yes)
+
+    async def work() -> dict[str, object] | None:
+        async with namespace_at(metadata) as namespace:
+            ended = await (await namespace.open(name)).roll()
+            return None if ended is None else segment_row(ended)
+
+    ended = complete(work())
+    if as_json:
+        print_json(ended)
+    elif ended is None:
+        click.echo(f"{name} has no records")
+    else:
+        click.echo(f"segment {ended['segment']} is completed, with {counted(int(str(ended['records'])), 'record')}")
+
+
+@click.command()
+@metadata_option
+@json_option
+@yes_option
+@stream_argument
+def seal(metadata: str, as_json: bool, yes: bool, name: str) -> None:
+    """End a stream for good: nothing can be appended any more. What it holds stays readable."""
+    _ask_to_take_over(name, yes, "This seals it for ever.")
+
+    async def work() -> Position | None:
+        async with namespace_at(metadata) as namespace:
+            return await (await namespace.open(name)).seal()
+
+    last = complete(work())
+    if as_json:
+        print_json({"stream": name, "last": told(last)})
+    else:
+        click.echo(f"{name} is sealed; " + ("it is empty" if last is None else f"its last record is at {last}"))
+
+
+def _ask_to_take_over(name: str, yes: bool, more: str = "") -> None:
+    if not yes:
+        text = f"This takes {name} over: a program that writes to it now is fenced. {more}".strip()
+        click.confirm(f"{text} Continue?", abort=True)

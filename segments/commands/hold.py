@@ -1,0 +1,81 @@
+"""``bk stream hold``: add, list, release."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import click
+
+from bookkeeper.admin.options import json_option, metadata_option, print_json, print_table
+from segments.commands.shared import Place, complete, hold_row, namespace_at, stream_argument
+from segments.life.holds import Hold
+from segments.position import EARLIEST, LATEST
+from segments.seek import Seek
+
+
+@click.group()
+def hold() -> None:
+    """Keep records: neither retention nor truncation removes what a hold covers."""
+
+
+@hold.command()
+@metadata_option
+@click.option("--from", "start", type=Place(), metavar="PLACE", help="The first record.  [default: the stream's first]")
+@click.option("--to", "stop", type=Place(), metavar="PLACE", help="The record behind the last one.  [default: no end]")
+@click.option("--for", "hours", type=click.FloatRange(0, min_open=True), metavar="HOURS", help="How long.")
+@click.option("--note", default="", help="Who wants it, and why.")
+@stream_argument
+@click.argument("hold_name", metavar="HOLD")
+def add(
+    metadata: str, start: Seek | None, stop: Seek | None, hours: float | None, note: str, name: str, hold_name: str
+) -> None:
+    """Put a hold on a stream, or give the one of this name another range."""
+
+    async def work() -> Hold:
+        async with namespace_at(metadata) as namespace:
+            stream = await namespace.open(name)
+            first, end = EARLIEST if start is None else start, LATEST if stop is None else stop
+            now = datetime.fromtimestamp(stream.client.services.seams.clock.wall_ms() / 1000, UTC)
+            until = None if hours is None else now + timedelta(hours=hours)
+            return await stream.hold(hold_name, first, end, until=until, note=note)
+
+    found = complete(work())
+    end = "on" if found.stop == LATEST else f"up to {found.stop}"
+    click.echo(f"{found.says()} covers {name} from {found.start} {end}")
+
+
+@hold.command("list")
+@metadata_option
+@json_option
+@stream_argument
+def list_holds(metadata: str, as_json: bool, name: str) -> None:
+    """List the holds of a stream."""
+
+    async def work() -> list[dict[str, object]]:
+        async with namespace_at(metadata) as namespace:
+            stream = await namespace.open(name)
+            now_ms = stream.client.services.seams.clock.wall_ms()
+            return [hold_row(each, now_ms) for each in await stream.holds()]
+
+    rows = complete(work())
+    if as_json:
+        print_json(rows)
+    elif rows:
+        print_table(f"holds of {name}", ("hold", "from", "to", "until", "active", "note"), rows)
+    else:
+        click.echo(f"{name} has no holds")
+
+
+@hold.command()
+@metadata_option
+@stream_argument
+@click.argument("hold_name", metavar="HOLD")
+def release(metadata: str, name: str, hold_name: str) -> None:
+    """Remove a hold. What only it kept goes with the next bk stream purge."""
+
+    async def work() -> None:
+        async with namespace_at(metadata) as namespace:
+            await (await namespace.open(name)).release_hold(hold_name)
+
+    complete(work())
+    click.echo(f"hold {hold_name} of {name} is released")

@@ -1,0 +1,161 @@
+"""``bk stream list``, ``show``, ``explain``: they change nothing and fence nobody."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from bookkeeper.admin.options import counted, json_option, metadata_option, print_json, print_table
+from segments.commands.shared import complete, hold_row, namespace_at, segment_row, stream_argument, told
+from segments.life.cursor_places import cursor_places
+from segments.life.retention import RetentionReport
+
+
+@click.command("list")
+@metadata_option
+@json_option
+@click.argument("prefix", default="")
+def list_command(metadata: str, as_json: bool, prefix: str) -> None:
+    """List the streams whose names begin with PREFIX."""
+
+    async def work() -> list[dict[str, object]]:
+        async with namespace_at(metadata) as namespace:
+            return [
+                {
+                    "stream": info.name,
+                    "writer": info.owner or None,
+                    "sealed": info.sealed,
+                    "segments": info.segments,
+                    "records": info.records,
+                    "bytes": info.bytes,
+                    "start": told(info.start),
+                }
+                async for info in namespace.infos(prefix)
+            ]
+
+    rows = complete(work())
+    if as_json:
+        print_json(rows)
+    elif rows:
+        print_table("streams", ("stream", "writer", "sealed", "segments", "records", "bytes", "start"), rows)
+    else:
+        click.echo(f"there is no stream whose name begins with {prefix!r}" if prefix else "there are no streams")
+
+
+@click.command()
+@metadata_option
+@json_option
+@stream_argument
+def show(metadata: str, as_json: bool, name: str) -> None:
+    """Show a stream: its writer, settings, segments, cursors and holds.
+
+    Records and bytes are those of completed segments: what an open one holds, its writer knows.
+    """
+
+    async def work() -> dict[str, Any]:
+        async with namespace_at(metadata) as namespace:
+            stream = await namespace.open(name)
+            chain = await stream.chain()
+            now_ms = stream.client.services.seams.clock.wall_ms()
+            cursors = await cursor_places(stream.client.metadata_store, stream.id, name)
+            return {
+                "stream": stream.name,
+                "id": stream.id,
+                "writer": chain.owner or None,
+                "location": chain.location or None,
+                "epoch": chain.epoch,
+                "sealed": chain.sealed,
+                "start": told(chain.first_position),
+                "last": told(chain.last_position),
+                "records": sum(segment.records for segment in chain.segments),
+                "bytes": sum(segment.bytes for segment in chain.segments),
+                "next_ledger": chain.next_ledger,
+                "removing": [removed.ledger_id for removed in chain.removing],
+                "settings": asdict(stream.config),
+                "segments": [segment_row(segment) for segment in chain.segments],
+                "cursors": [{"cursor": each.name, "needs": told(each.needs)} for each in cursors],
+                "holds": [hold_row(hold, now_ms) for hold in await stream.holds()],
+            }
+
+    found = complete(work())
+    if as_json:
+        print_json(found)
+        return
+    writer = f"written by {found['writer']}, epoch {found['epoch']}" if found["writer"] else "nobody writes"
+    state = "sealed" if found["sealed"] else writer
+    click.echo(f"{found['stream']}: {state}; it begins at {found['start']}; id {found['id']}")
+    if found["removing"]:
+        click.echo(f"{counted(len(found['removing']), 'ledger')} to be deleted: bk stream purge does it")
+    print_table(
+        "settings",
+        ("setting", "value"),
+        [{"setting": key, "value": value} for key, value in sorted(flat(found["settings"]).items())],
+    )
+    columns = ("segment", "ledger", "state", "first_seq_no", "records", "bytes", "created", "completed")
+    print_table("segments", columns, found["segments"])
+    if found["cursors"]:
+        print_table("cursors", ("cursor", "needs"), found["cursors"])
+    if found["holds"]:
+        print_table("holds", ("hold", "from", "to", "until", "active", "note"), found["holds"])
+
+
+def flat(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings with dotted names."""
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            found |= {f"{name}.{inner}": each for inner, each in flat(value).items()}
+        else:
+            found[name] = "none" if value is None else value
+    return found
+
+
+@click.command()
+@metadata_option
+@json_option
+@stream_argument
+def explain(metadata: str, as_json: bool, name: str) -> None:
+    """Say of each segment why it is kept, or that it may go."""
+
+    async def work() -> RetentionReport:
+        async with namespace_at(metadata) as namespace:
+            return await (await namespace.open(name)).explain_retention()
+
+    report = complete(work())
+    if as_json:
+        print_json(report_document(report))
+        return
+    rows = [
+        {
+            "segment": each.segment.number,
+            "ledger": each.segment.ledger_id,
+            "bytes": None if each.segment.is_open else each.segment.bytes,
+            "": "goes" if each.goes else "stays",
+            "why": each.text,
+        }
+        for each in report.segments
+    ]
+    print_table(f"segments of {name}", ("segment", "ledger", "bytes", "", "why"), rows)
+    for cursor in report.expired_cursors:
+        click.echo(f"cursor {cursor} still needs records that go, or are gone")
+
+
+def report_document(report: RetentionReport) -> dict[str, object]:
+    """A report of retention as JSON."""
+    return {
+        "start": told(report.start),
+        "expired_cursors": list(report.expired_cursors),
+        "segments": [
+            {
+                **segment_row(each.segment),
+                "goes": each.goes,
+                "reasons": [
+                    {"why": reason.why.value, "text": reason.text, "name": reason.name, "until_ms": reason.until_ms}
+                    for reason in each.reasons
+                ],
+            }
+            for each in report.segments
+        ],
+    }

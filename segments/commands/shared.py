@@ -1,0 +1,148 @@
+"""What the commands for streams share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, Final, TypeVar
+
+import click
+
+from bookkeeper.admin.options import connected, finish
+from segments.chain import StreamSegment
+from segments.errors import Applied, SeekFormatError, StreamError
+from segments.life.holds import Hold
+from segments.namespace import Namespace, connect
+from segments.position import EARLIEST, LATEST, Position
+from segments.seek import Seek, parse_seek
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+GATEWAY: Final = "grpc"
+"""How an address of a gateway begins."""
+
+
+def stream_argument(function: F) -> F:
+    """``STREAM``: a stream's name."""
+    return click.argument("name", metavar="STREAM")(function)
+
+
+def dry_run_option(function: F) -> F:
+    """``--dry-run``: say what would be done."""
+    return click.option("--dry-run", is_flag=True, help="Only say what would be done.")(function)
+
+
+def yes_option(function: F) -> F:
+    """``--yes``: no question."""
+    return click.option("--yes", is_flag=True, help="Do not ask.")(function)
+
+
+def settings_option(function: F) -> F:
+    """``--set NAME=VALUE``, several times: settings of a stream, as a dictionary."""
+    return click.option(
+        "settings",
+        "--set",
+        multiple=True,
+        metavar="NAME=VALUE",
+        callback=_settings,
+        help="A setting of the stream: ensemble=1, roll.max_age_s=3600, retention.max_bytes=none.",
+    )(function)
+
+
+def _settings(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE", ctx, param)
+        found[name] = _value(value)
+    return found
+
+
+def _value(text: str) -> Any:
+    """A number, true, false or none; anything else is text."""
+    if text == "none":
+        return None
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+class Place(click.ParamType[Seek]):
+    """A place in a stream on the command line."""
+
+    name = "place"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Seek:
+        if not isinstance(value, str):
+            seek: Seek = value
+            return seek
+        try:
+            return parse_seek(value)
+        except SeekFormatError as error:
+            self.fail(str(error), param, ctx)
+
+
+def complete(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end. An error of a stream becomes a sentence."""
+    try:
+        return finish(work)
+    except StreamError as error:
+        raise click.ClickException(in_a_line(error)) from error
+
+
+def in_a_line(error: StreamError) -> str:
+    """The error with what a caller should know about trying again."""
+    notes = [*getattr(error, "__notes__", ())]
+    if error.outcome is Applied.UNKNOWN:
+        notes.append("it may have been done")
+    if error.retryable:
+        notes.append("trying again may help")
+    return f"{error} ({'; '.join(notes)})" if notes else str(error)
+
+
+@asynccontextmanager
+async def namespace_at(metadata: str, *, makes: bool = False) -> AsyncIterator[Namespace]:
+    """The streams of the cluster at an address. With ``makes`` an embedded cluster is made if there is none."""
+    async with connected(metadata, makes=makes) as client, connect(metadata, client=client) as namespace:
+        yield namespace
+
+
+def told(position: Position | None) -> str | None:
+    """A position as commands take it."""
+    if position is None:
+        return None
+    return {EARLIEST: "earliest", LATEST: "latest"}.get(position) or str(position)
+
+
+def segment_row(segment: StreamSegment) -> dict[str, object]:
+    """A segment as a row of a table, or as JSON."""
+    has = segment.contents
+    return {
+        "segment": segment.number,
+        "ledger": segment.ledger_id,
+        "state": segment.state.value,
+        "first_seq_no": segment.start_seq_no,
+        "records": None if segment.is_open else segment.records,
+        "bytes": None if segment.is_open else segment.bytes,
+        "first_txid": has.first_txid,
+        "last_txid": has.last_txid,
+        "created": segment.created.isoformat(timespec="seconds"),
+        "completed": None if segment.completed is None else segment.completed.isoformat(timespec="seconds"),
+        "epoch": segment.epoch,
+    }
+
+
+def hold_row(hold: Hold, now_ms: int) -> dict[str, object]:
+    """A hold as a row of a table, or as JSON."""
+    return {
+        "hold": hold.name,
+        "from": told(hold.start),
+        "to": told(hold.stop),
+        "until": None if hold.until is None else hold.until.isoformat(timespec="seconds"),
+        "active": hold.is_active(now_ms),
+        "note": hold.note,
+    }

@@ -1,0 +1,119 @@
+"""``bk stream export``, ``import``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import click
+
+from bookkeeper.admin.options import counted, json_option, metadata_option, print_json
+from segments.commands.shared import (
+    Place,
+    complete,
+    dry_run_option,
+    namespace_at,
+    settings_option,
+    stream_argument,
+    told,
+)
+from segments.life.transfer import Exported, Imported
+from segments.position import EARLIEST, LATEST, Position
+from segments.seek import Seek
+
+READ_BYTES: Final = 1024 * 1024
+
+
+@click.command()
+@metadata_option
+@json_option
+@click.option("--from", "start", type=Place(), metavar="PLACE", help="The first record.  [default: the stream's first]")
+@click.option("--to", "stop", type=Place(), metavar="PLACE", help="The record behind the last one.  [default: the end]")
+@stream_argument
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+def export(metadata: str, as_json: bool, start: Seek | None, stop: Seek | None, name: str, file: Path) -> None:
+    """Copy a stream to FILE, which proves itself: bk stream import notices every change and every cut.
+
+    What is durable now is copied, in whole segments; a hold keeps it until the end. FILE appears when it is complete.
+    """
+    part = file.with_name(f"{file.name}.part")
+
+    async def work() -> Exported:
+        async with namespace_at(metadata) as namespace:
+            stream = await namespace.open(name)
+            first, end = EARLIEST if start is None else start, LATEST if stop is None else stop
+            first = first if isinstance(first, Position) else await stream.find(first)
+            end = end if isinstance(end, Position) else await stream.find(end)
+            copy = stream.export(first, end)
+            with part.open("wb") as content:
+                async for chunk in copy.chunks():
+                    content.write(chunk)
+                content.flush()
+                os.fsync(content.fileno())
+            assert copy.result is not None
+            return copy.result
+
+    try:
+        done = complete(work())
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
+    totals = done.totals
+    if as_json:
+        print_json(
+            {
+                "start": told(done.start),
+                "end": told(done.end),
+                "segments": totals.segments,
+                "entries": totals.entries,
+                "bytes": totals.bytes,
+            }
+        )
+        return
+    size = f"{counted(totals.segments, 'segment')}, {counted(totals.entries, 'entry')}, {counted(totals.bytes, 'byte')}"
+    click.echo(f"copied {name} from {done.start} to {done.end}: {size}")
+
+
+@click.command("import")
+@metadata_option
+@json_option
+@settings_option
+@dry_run_option
+@click.option("--name", metavar="STREAM", help="The new stream's name.  [default: the exported one's]")
+@click.argument("file", type=click.File("rb"))
+def import_command(
+    metadata: str, as_json: bool, settings: dict[str, Any], dry_run: bool, name: str | None, file: BinaryIO
+) -> None:
+    """Make a stream of FILE, with every record at its position. With --dry-run FILE is only verified.
+
+    The stream appears when all of FILE was found to be right. --set changes settings, replication, say.
+    """
+
+    async def work() -> Imported:
+        async with namespace_at(metadata, makes=not dry_run) as namespace:
+            return await namespace.import_stream(_chunks(file), name=name, changes=settings, dry_run=dry_run)
+
+    made = complete(work())
+    if as_json:
+        print_json(
+            {
+                "stream": made.name,
+                "id": None if dry_run else made.stream_id,
+                "start": told(made.start),
+                "segments": made.segments,
+                "records": made.records,
+                "entries": made.totals.entries,
+                "bytes": made.totals.bytes,
+            }
+        )
+        return
+    verb = "FILE is whole; it would become" if dry_run else "made"
+    what = f"{counted(made.segments, 'segment')}, {counted(made.records, 'record')}"
+    click.echo(f"{verb} {made.name}: {what}; it begins at {made.start}")
+
+
+async def _chunks(file: BinaryIO) -> AsyncIterator[bytes]:
+    while chunk := file.read(READ_BYTES):
+        yield chunk
