@@ -5,6 +5,7 @@ look        list, show, explain: change nothing and fence nobody
 records     append, read, tail, count
 change      create, configure, rename, delete, truncate, purge, roll, seal
 hold        hold add, list, release
+cursor      cursor list, show, set, history, restore, delete
 transfer    export, import
 check       check
 """
@@ -15,6 +16,7 @@ import click
 
 from segments.commands.change import configure, create, delete, purge, rename, roll, seal, truncate
 from segments.commands.check import check
+from segments.commands.cursor import cursor
 from segments.commands.hold import hold
 from segments.commands.look import explain, list_command, show
 from segments.commands.records import append, count, read, tail
@@ -52,6 +54,7 @@ for _command in (
     seal,
     truncate,
     purge,
+    cursor,
     explain,
     hold,
     export,
