@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from bookkeeper import BookKeeper
 from bookkeeper.errors import NoSuchKeyError
@@ -30,12 +30,17 @@ if TYPE_CHECKING:
 def connect(uri: str, *, config: ClientConfig | None = None, client: BookKeeper | None = None) -> Opening[Namespace]:
     """Connect to the streams of the cluster at a metadata URI: ``async with connect(uri) as namespace``.
 
-    It takes every address that ``BookKeeper.connect`` takes. With ``client`` that client is used, and stays open.
+    It takes every address that ``BookKeeper.connect`` takes, and ``grpc://HOST:PORT`` of gateways (see
+    :mod:`segments.remote`). With ``client`` that client is used, and stays open.
 
     Raises (when awaited or entered):
         StreamConfigError: the address is not a metadata URI, or there is no cluster at it.
         StreamMetadataError: the store does not answer.
     """
+    if client is None and uri.startswith(("grpc://", "grpcs://")):
+        from segments.remote import connect as connect_gateways  # gRPC is an extra
+
+        return cast("Opening[Namespace]", connect_gateways(uri))
     return Opening(partial(_connect, uri, config, client))
 
 

@@ -24,6 +24,8 @@ from segments.gateway.config import DEFAULT_LISTEN, GrpcGatewayConfig, GrpcLimit
 from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.gateway.metadata_watch import MetadataWatch
 from segments.gateway.port_security import CallerCheck, check_files, server_credentials
+from segments.gateway.read_calls import ReadCalls
+from segments.gateway.segment_calls import SegmentCalls
 from segments.gateway.server import GrpcServer
 from segments.gateway.stream_calls import StreamCalls
 from segments.gateway.stream_table import StreamTable
@@ -106,6 +108,8 @@ class GrpcGatewayService:
             behaviours = {
                 **StreamCalls(table, advertised).behaviours,
                 **AppendCalls(table, config.limits, self.metrics, clock).behaviours,
+                **ReadCalls(table, self.metrics, self._draining).behaviours,
+                **SegmentCalls(table).behaviours,
             }
             await server.start(guard.handlers(behaviours))
             self._watch = watch = self._metadata_watch(namespace)

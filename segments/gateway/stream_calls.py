@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from typing import Final
 
 from segments.config import StreamConfig
 from segments.errors import StreamError, StreamNotFoundError
 from segments.gateway.append_calls import elsewhere
 from segments.gateway.call_guard import Behaviour, GrpcCall
 from segments.gateway.stream_table import ServedStream, StreamTable
+from segments.life.directory import NameChange
 from segments.rpc import segments_pb2 as pb
-from segments.rpc.messages import get_settings, put_position, put_settings
+from segments.rpc.messages import get_patch, get_settings, put_position, put_settings
+
+_CHANGES: Final = {
+    NameChange.CREATED: pb.NamespaceEvent.KIND_CREATED,
+    NameChange.DELETED: pb.NamespaceEvent.KIND_DELETED,
+    NameChange.RENAMED: pb.NamespaceEvent.KIND_RENAMED,
+}
 
 
 class StreamCalls:
@@ -28,6 +36,10 @@ class StreamCalls:
             "Streams.Create": self.create,
             "Streams.Get": self.get,
             "Streams.List": self.list,
+            "Streams.Watch": self.watch,
+            "Streams.UpdateConfig": self.update_config,
+            "Streams.Rename": self.rename,
+            "Streams.Delete": self.delete,
             "Streams.GetOwner": self.get_owner,
             "Streams.Seal": self.seal,
             "Operations.Get": self.get_operation,
@@ -54,6 +66,36 @@ class StreamCalls:
                 except StreamNotFoundError:
                     continue  # it was deleted meanwhile
 
+    async def watch(self, request: pb.WatchStreamsRequest, call: GrpcCall) -> AsyncIterator[pb.NamespaceEvent]:
+        """Streams that come, go and are renamed; first those that exist."""
+        async for event in self._table.namespace.watch(request.prefix):
+            if call.may_use(event.name):
+                yield pb.NamespaceEvent(
+                    kind=_CHANGES[event.change], stream=event.name, stream_id=event.stream_id, former=event.was
+                )
+
+    async def update_config(self, request: pb.UpdateConfigRequest, call: GrpcCall) -> pb.StreamInfo:
+        """Change settings. Raises: as ``Stream.configure``."""
+        call.require(request.stream)
+        served = await self._table.get(request.stream)
+        await served.stream.configure(get_patch(request.settings))
+        return await self._info(served)
+
+    async def rename(self, request: pb.RenameStreamRequest, call: GrpcCall) -> pb.StreamInfo:
+        """Give a stream another name. Raises: as ``Namespace.rename``."""
+        call.require(request.stream)
+        call.require(request.new_name)
+        await self._table.namespace.rename(request.stream, request.new_name)
+        self._table.forget(request.stream)
+        return await self._info(await self._table.get(request.new_name))
+
+    async def delete(self, request: pb.DeleteStreamRequest, call: GrpcCall) -> pb.Operation:
+        """Delete a stream. Raises: as ``Namespace.delete``."""
+        call.require(request.stream)
+        await self._table.namespace.delete(request.stream, missing_ok=request.missing_ok, force=request.force)
+        self._table.forget(request.stream)
+        return pb.Operation(done=True)
+
     async def get_owner(self, request: pb.GetOwnerRequest, call: GrpcCall) -> pb.OwnerInfo:
         """Which gateway owns the stream. The caller need not take it for that."""
         call.require(request.stream)
@@ -70,6 +112,7 @@ class StreamCalls:
         try:
             writer = await served.ownership.writer()
             last = await writer.seal()
+            await served.ownership.give_up()
         except StreamError as error:
             raise elsewhere(error, request.stream) from error
         return pb.PositionReply(position=None if last is None else put_position(last))

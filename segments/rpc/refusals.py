@@ -53,6 +53,8 @@ STATUSES: Final[dict[type[StreamError], str]] = {
     errors.CursorNotFoundError: "NOT_FOUND",
     errors.CursorExistsError: "ALREADY_EXISTS",
     errors.CursorConflictError: "FAILED_PRECONDITION",
+    errors.CursorVersionError: "OUT_OF_RANGE",
+    errors.CursorFullError: "RESOURCE_EXHAUSTED",
     errors.HoldNotFoundError: "NOT_FOUND",
     errors.HoldExistsError: "ALREADY_EXISTS",
     errors.StreamHeldError: "FAILED_PRECONDITION",

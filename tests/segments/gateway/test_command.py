@@ -80,6 +80,88 @@ assert {"grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"} < listed
 print("done")
 """
 
+READS = """
+import sys
+import threading
+import queue
+import grpc
+import segments_pb2 as pb
+import segments_pb2_grpc as stubs
+
+channel = grpc.insecure_channel(sys.argv[1])
+streams, append, read = stubs.StreamsStub(channel), stubs.AppendStub(channel), stubs.ReadStub(channel)
+streams.Create(pb.CreateStreamRequest(stream="log"))
+for number in range(20):
+    append.Append(pb.AppendRequest(stream="log", values=[b"%d" % (5 * number + each) for each in range(5)]))
+
+replies = list(read.Read(pb.ReadRequest(stream="log", max_records=7)))
+assert [r.record.value for reply in replies for r in reply.batch.records] == [b"%d" % n for n in range(7)], replies
+assert replies[-1].HasField("end_of_stream")
+assert read.Count(pb.CountRequest(stream="log")).records == 100
+place = read.Find(pb.FindRequest(stream="log", seek=pb.Seek(seq_no=42))).position
+
+class Tail:
+    def __init__(self, **opened):
+        self.said = queue.SimpleQueue()
+        self.said.put(pb.TailRequest(open=pb.TailRequest.Open(stream="log", progress_ms=100, **opened)))
+        self.call = read.Tail(iter(self.said.get, None))
+        self.token = b""
+    def give(self, records, size=1 << 20):
+        self.said.put(pb.TailRequest(credits=pb.Credits(records=records, bytes=size)))
+    def records(self, count):
+        found = []
+        for reply in self.call:
+            self.token = reply.resume_token
+            found += [r.record.value for r in reply.batch.records]
+            if len(found) >= count:
+                return found
+    def progress(self):
+        for reply in self.call:
+            self.token = reply.resume_token
+            assert reply.HasField("progress"), reply
+            return reply.progress
+
+tail = Tail()
+assert not tail.progress().caught_up       # no credits, no records: only progress
+tail.give(3)
+assert tail.records(3) == [b"0", b"1", b"2"]
+tail.progress()                            # the credits are used up
+tail.give(1, 1)
+assert tail.records(1) == [b"3"]           # one byte lets one record pass
+tail.progress()
+tail.give(6)
+assert tail.records(6) == [b"%d" % n for n in range(4, 10)]
+token = tail.token
+tail.call.cancel()
+
+again = Tail(resume_token=token)
+again.give(90)
+assert again.records(90) == [b"%d" % n for n in range(10, 100)]
+again.progress()
+again.give(5)
+while not again.progress().caught_up:
+    pass
+append.Append(pb.AppendRequest(stream="log", values=[b"new"]))
+assert again.records(1) == [b"new"]
+again.said.put(pb.TailRequest(seek=pb.Seek(seq_no=98)))
+for reply in again.call:
+    if reply.generation == 1 and reply.HasField("batch"):
+        break
+assert reply.batch.records[0].record.value == b"98", reply
+try:
+    other = streams.Create(pb.CreateStreamRequest(stream="other"))
+    next(read.Tail(iter([pb.TailRequest(open=pb.TailRequest.Open(stream="other", resume_token=token))])))
+    raise AssertionError("a token of another stream was taken")
+except grpc.RpcError as error:
+    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT, error
+streams.Seal(pb.SealRequest(stream="log"))
+again.give(100)
+for reply in again.call:
+    last = reply
+assert last.HasField("end_of_stream"), last
+print("done")
+"""
+
 REDIRECTED = """
 import sys, time
 import grpc
@@ -150,6 +232,13 @@ def test_a_client_that_is_not_ours_appends(metadata: str, stub: Path, tmp_path: 
     with gateway(metadata, tmp_path / "gateway.log") as served:
         assert run_foreign(APPENDS, stub, served.address) == "done\n"
         assert served.end() == 0
+        assert "Traceback" not in served.log
+
+
+def test_a_client_that_is_not_ours_reads_with_credits(metadata: str, stub: Path, tmp_path: Path) -> None:
+    """SEG-121: a tail honours flow control and resumes from a token."""
+    with gateway(metadata, tmp_path / "gateway.log") as served:
+        assert run_foreign(READS, stub, served.address) == "done\n"
         assert "Traceback" not in served.log
 
 

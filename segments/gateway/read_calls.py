@@ -1,0 +1,277 @@
+"""The service Read: records between two places, tails with credits, places and counts.
+
+Any gateway reads any stream: readers ask the bookies, not the owner.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Final
+
+from segments import errors
+from segments.gateway.append_calls import CREDENTIALS_S
+from segments.gateway.call_guard import Behaviour, GrpcCall
+from segments.gateway.gateway_metrics import GatewayMetrics
+from segments.gateway.stream_table import ServedStream, StreamTable
+from segments.position import EARLIEST, LATEST
+from segments.read import Reader, RecordBatch
+from segments.rpc import segments_pb2 as pb
+from segments.rpc.credits import CreditBalance
+from segments.rpc.messages import get_seek, put_batch, put_gap, put_position
+from segments.rpc.resume_token import ResumeToken
+from segments.seek import Seek
+
+BATCH_RECORDS: Final = 4096
+"""The most records of one reply."""
+
+BATCH_BYTES: Final = 1024 * 1024
+"""About the most bytes of one reply."""
+
+PROGRESS_MS: Final = 2000
+PROGRESS_LEAST_MS: Final = 50
+
+
+class ReadCalls:
+    """The behaviours of the service."""
+
+    def __init__(self, table: StreamTable, metrics: GatewayMetrics, draining: asyncio.Event) -> None:
+        """``draining`` is set when the gateway ends: then tails end, and go on at another gateway."""
+        self._table = table
+        self._metrics = metrics
+        self._draining = draining
+
+    @property
+    def behaviours(self) -> Mapping[str, Behaviour]:
+        """By service and name."""
+        return {
+            "Read.Read": self.read,
+            "Read.Tail": self.tail,
+            "Read.Find": self.find,
+            "Read.Count": self.count,
+            "Read.GetSplits": self.get_splits,
+        }
+
+    async def read(self, request: pb.ReadRequest, call: GrpcCall) -> AsyncIterator[pb.ReadReply]:
+        """The records between two places. gRPC's own flow control slows it down to the client's pace."""
+        call.require(request.stream)
+        served = await self._table.get(request.stream)
+        left = request.max_records or None
+        stop = get_seek(request.stop) if request.HasField("stop") else None
+        reader = _reader(served, get_seek(request.start, EARLIEST), request.on_gap, stop=stop)
+        async with reader:
+            while left is None or left > 0:
+                wanted = BATCH_RECORDS if left is None else min(left, BATCH_RECORDS)
+                batch = await reader.next_batch(wanted, max_bytes=BATCH_BYTES)
+                if not batch:
+                    break
+                if left is not None:
+                    left -= len(batch)
+                for reply in self.replies(batch, served, reader, 0):
+                    yield reply
+            yield _ended(served, reader, 0)
+
+    def replies(self, batch: RecordBatch, served: ServedStream, reader: Reader, generation: int) -> list[pb.ReadReply]:
+        """What to send of a batch: its gap, then its records."""
+        token = ResumeToken(served.stream.id, reader.position).encode()
+        found = []
+        if batch.gap is not None:
+            self._metrics.gaps.add()
+            found.append(pb.ReadReply(gap=put_gap(batch.gap), resume_token=token, generation=generation))
+        if len(batch):
+            records = batch.records()
+            self._metrics.read_records.add(len(records))
+            self._metrics.read_bytes.add(sum(len(record.value) for record in records))
+            found.append(pb.ReadReply(batch=put_batch(records), resume_token=token, generation=generation))
+        return found
+
+    async def tail(self, requests: AsyncIterator[pb.TailRequest], call: GrpcCall) -> AsyncIterator[pb.ReadReply]:
+        """Records as they come, as many as the client gives credits for."""
+        first = await anext(aiter(requests), None)
+        if first is None or not first.HasField("open"):
+            raise errors.SeekFormatError("the first request of a tail has `open`: the stream, and where to begin")
+        call.require(first.open.stream)
+        served = await self._table.get(first.open.stream)
+        session = _TailSession(self, served, first, call, self._metrics, self._draining)
+        self._metrics.tails.value += 1
+        listening = asyncio.get_running_loop().create_task(session.listen(requests), name="tail")
+        try:
+            async for reply in session.replies():
+                yield reply
+        finally:
+            self._metrics.tails.value -= 1
+            listening.cancel()
+            await asyncio.wait([listening])
+            await session.close()
+
+    async def find(self, request: pb.FindRequest, call: GrpcCall) -> pb.PositionReply:
+        """The position of a place. Raises: as ``Stream.find``."""
+        call.require(request.stream)
+        served = await self._table.get(request.stream)
+        return pb.PositionReply(position=put_position(await served.stream.find(get_seek(request.seek))))
+
+    async def count(self, request: pb.CountRequest, call: GrpcCall) -> pb.CountReply:
+        """How many records are between two places. Raises: as ``Stream.count``."""
+        call.require(request.stream)
+        served = await self._table.get(request.stream)
+        start, stop = get_seek(request.start, EARLIEST), get_seek(request.stop, LATEST)
+        return pb.CountReply(records=await served.stream.count(start, stop))
+
+    async def get_splits(self, request: pb.SplitsRequest, call: GrpcCall) -> pb.SplitsReply:
+        """Ranges of about equal size. Raises: as ``Stream.splits``."""
+        call.require(request.stream)
+        served = await self._table.get(request.stream)
+        start, stop = get_seek(request.start, EARLIEST), get_seek(request.stop, LATEST)
+        ranges = await served.stream.splits(start, stop, target=max(request.target, 1))
+        return pb.SplitsReply(
+            ranges=[pb.Range(start=put_position(each.start), stop=put_position(each.stop)) for each in ranges]
+        )
+
+
+class _TailSession:
+    """One tail: its reader, the credits that are left, and where it shall go on."""
+
+    def __init__(
+        self,
+        calls: ReadCalls,
+        served: ServedStream,
+        first: pb.TailRequest,
+        call: GrpcCall,
+        metrics: GatewayMetrics,
+        draining: asyncio.Event,
+    ) -> None:
+        self._calls = calls
+        self._served = served
+        self._call = call
+        self._metrics = metrics
+        self._draining = draining
+        self._balance = CreditBalance()
+        self._generation = 0
+        self._seek: Seek | None = None
+        self._failure: errors.StreamError | None = None
+        self._news = asyncio.Event()
+        progress_ms = first.open.progress_ms or PROGRESS_MS
+        self._progress_s = max(progress_ms, PROGRESS_LEAST_MS) / 1000
+        start: Seek = get_seek(first.open.start, EARLIEST)
+        if first.open.resume_token:
+            start = self._resumed(first.open.resume_token)
+        self._reader = _reader(served, start, first.open.on_gap, follow=True)
+        self._take(first)
+
+    def _resumed(self, raw: bytes) -> Seek:
+        token = ResumeToken.decode(raw)
+        if token.stream_id != self._served.stream.id:
+            raise errors.PositionFormatError(
+                f"the token to resume with is of another stream than {self._served.stream.name}; the name may be "
+                "that of a new stream: begin at a place of it",
+                stream=self._served.stream.name,
+            )
+        return token.position
+
+    async def close(self) -> None:
+        """Close the reader."""
+        await self._reader.close()
+
+    async def listen(self, requests: AsyncIterator[pb.TailRequest]) -> None:
+        """Take credits and seeks as they come."""
+        try:
+            async for request in requests:
+                self._take(request)
+                self._news.set()
+        except errors.StreamError as error:
+            self._failure = error
+            self._news.set()
+
+    def _take(self, request: pb.TailRequest) -> None:
+        if request.HasField("credits"):
+            try:
+                self._balance.grant(request.credits.records, request.credits.bytes)
+            except ValueError as error:
+                raise errors.SeekFormatError(str(error)) from error
+        if request.HasField("seek"):
+            self._seek = get_seek(request.seek)
+
+    async def replies(self) -> AsyncIterator[pb.ReadReply]:
+        """What to send. Raises what ends the call."""
+        reading: asyncio.Task[RecordBatch] | None = None
+        news = asyncio.ensure_future(self._news.wait())
+        draining = asyncio.ensure_future(self._draining.wait())
+        checked = asyncio.get_running_loop().time()
+        try:
+            while True:
+                if reading is None and self._balance.may_send:
+                    reading = asyncio.ensure_future(self._next())
+                waits = [each for each in (reading, news, draining) if each is not None]
+                await asyncio.wait(waits, timeout=self._progress_s, return_when=asyncio.FIRST_COMPLETED)
+                if draining.done():
+                    raise errors.StreamNotReadyError("this gateway is being stopped: go on at another one")
+                if (now := asyncio.get_running_loop().time()) - checked >= CREDENTIALS_S:
+                    checked = now
+                    if not self._call.is_still_good():
+                        raise errors.StreamAccessError("the credentials of this call are no longer valid")
+                if news.done():
+                    self._news.clear()
+                    news = asyncio.ensure_future(self._news.wait())
+                    if self._failure is not None:
+                        raise self._failure
+                    if self._seek is not None:
+                        await self._go_elsewhere(reading)
+                        reading = None
+                    continue
+                if reading is None or not reading.done():
+                    if reading is None:
+                        self._metrics.tails_without_credits.add()
+                    yield self._progress()
+                    continue
+                batch, reading = reading.result(), None
+                if not batch and self._reader.ended:
+                    yield _ended(self._served, self._reader, self._generation)
+                    return
+                self._balance.take([len(each.value) + len(each.key or b"") for each in batch.records()])
+                for reply in self._calls.replies(batch, self._served, self._reader, self._generation):
+                    yield reply
+        finally:
+            for task in (reading, news, draining):
+                if task is not None:
+                    task.cancel()
+            if reading is not None:
+                await asyncio.wait([reading])
+
+    async def _next(self) -> RecordBatch:
+        records, size = min(self._balance.records, BATCH_RECORDS), min(self._balance.bytes, BATCH_BYTES)
+        return await self._reader.next_batch(records, max_bytes=size)
+
+    async def _go_elsewhere(self, reading: asyncio.Task[RecordBatch] | None) -> None:
+        """Follow a seek. What was read meanwhile is not sent."""
+        if reading is not None:
+            reading.cancel()
+            await asyncio.wait([reading])
+        seek, self._seek = self._seek, None
+        assert seek is not None
+        await self._reader.seek(seek)
+        self._generation += 1
+
+    def _progress(self) -> pb.ReadReply:
+        position = self._reader.position
+        return pb.ReadReply(
+            progress=pb.Progress(position=put_position(position), caught_up=self._reader.caught_up),
+            resume_token=ResumeToken(self._served.stream.id, position).encode(),
+            generation=self._generation,
+        )
+
+
+def _reader(
+    served: ServedStream, start: Seek, on_gap: int, *, stop: Seek | None = None, follow: bool = False
+) -> Reader:
+    if on_gap == pb.ON_GAP_YIELD:
+        return served.stream.read(start, stop=stop, follow=follow, on_gap="yield")
+    return served.stream.read(start, stop=stop, follow=follow)
+
+
+def _ended(served: ServedStream, reader: Reader, generation: int) -> pb.ReadReply:
+    position = reader.position
+    return pb.ReadReply(
+        end_of_stream=pb.EndOfStream(position=put_position(position)),
+        resume_token=ResumeToken(served.stream.id, position).encode(),
+        generation=generation,
+    )

@@ -1,0 +1,125 @@
+"""The service Segments: segments, rolls, truncation, retention, holds."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+
+from segments.chain import StreamSegment
+from segments.errors import StreamError
+from segments.gateway.append_calls import elsewhere
+from segments.gateway.call_guard import Behaviour, GrpcCall
+from segments.gateway.stream_table import StreamTable
+from segments.life.holds import Hold
+from segments.position import EARLIEST, LATEST, Position
+from segments.record import from_ms
+from segments.rpc import segments_pb2 as pb
+from segments.rpc.messages import get_seek, put_position
+from segments.seek import Seek
+from segments.stream import Stream
+
+
+class SegmentCalls:
+    """The behaviours of the service."""
+
+    def __init__(self, table: StreamTable) -> None:
+        self._table = table
+
+    @property
+    def behaviours(self) -> Mapping[str, Behaviour]:
+        """By service and name."""
+        return {
+            "Segments.ListSegments": self.list_segments,
+            "Segments.Roll": self.roll,
+            "Segments.Truncate": self.truncate,
+            "Segments.ExplainRetention": self.explain_retention,
+            "Segments.PutHold": self.put_hold,
+            "Segments.DeleteHold": self.delete_hold,
+        }
+
+    async def _stream(self, name: str, call: GrpcCall) -> Stream:
+        call.require(name)
+        return (await self._table.get(name)).stream
+
+    async def list_segments(self, request: pb.ListSegmentsRequest, call: GrpcCall) -> AsyncIterator[pb.SegmentInfo]:
+        """The segments, oldest first. What an open one holds is not told."""
+        stream = await self._stream(request.stream, call)
+        for segment in await stream.segments():
+            yield put_segment(segment)
+
+    async def roll(self, request: pb.RollRequest, call: GrpcCall) -> pb.SegmentInfo:
+        """End the open segment. Raises: as ``Writer.roll``, and GatewayRedirectError."""
+        call.require(request.stream)
+        served = await self._table.get(request.stream)
+        try:
+            return put_segment(await (await served.ownership.writer()).roll())
+        except StreamError as error:
+            raise elsewhere(error, request.stream) from error
+
+    async def truncate(self, request: pb.TruncateRequest, call: GrpcCall) -> pb.TruncateReply:
+        """Let readers begin at a place. Raises: as ``Stream.truncate``."""
+        stream = await self._stream(request.stream, call)
+        before = await _position(stream, get_seek(request.before))
+        done = await stream.truncate(before, up_to_holds=request.up_to_holds, dry_run=request.dry_run)
+        return pb.TruncateReply(
+            start=put_position(done.start),
+            was=put_position(done.was),
+            segments=[segment.number for segment in done.removable],
+            records=sum(segment.records for segment in done.removable),
+            bytes=sum(segment.bytes for segment in done.removable),
+            held_by=None if done.held_by is None else done.held_by.name,
+        )
+
+    async def explain_retention(self, request: pb.ExplainRequest, call: GrpcCall) -> AsyncIterator[pb.SegmentReason]:
+        """Why each segment is kept, or that it may go."""
+        stream = await self._stream(request.stream, call)
+        for each in (await stream.explain_retention()).segments:
+            yield pb.SegmentReason(segment=each.segment.number, reason=each.text, kept=not each.goes)
+
+    async def put_hold(self, request: pb.PutHoldRequest, call: GrpcCall) -> pb.Hold:
+        """Keep records. Raises: as ``Stream.hold``."""
+        stream = await self._stream(request.stream, call)
+        start = await _position(stream, get_seek(request.start, EARLIEST))
+        stop = get_seek(request.stop, LATEST)
+        until = from_ms(request.until_ms) if request.HasField("until_ms") else None
+        end = LATEST if stop == LATEST else await _position(stream, stop)
+        return put_hold(await stream.hold(request.name, start, end, until=until, note=request.note))
+
+    async def delete_hold(self, request: pb.DeleteHoldRequest, call: GrpcCall) -> pb.Empty:
+        """Remove a hold. Raises: as ``Stream.release_hold``."""
+        stream = await self._stream(request.stream, call)
+        await stream.release_hold(request.name)
+        return pb.Empty()
+
+
+async def _position(stream: Stream, seek: Seek) -> Position:
+    """The position of a place; one that is given as a position is taken as it is."""
+    return seek if isinstance(seek, Position) else await stream.find(seek)
+
+
+def put_segment(segment: StreamSegment) -> pb.SegmentInfo:
+    """The message of a segment."""
+    contents = segment.contents
+    return pb.SegmentInfo(
+        number=segment.number,
+        ledger_id=segment.ledger_id,
+        completed=not segment.is_open,
+        start_seq_no=segment.start_seq_no,
+        records=segment.records,
+        bytes=segment.bytes,
+        created_ms=segment.created_ms,
+        completed_ms=segment.completed_ms,
+        first_txid=contents.first_txid,
+        last_txid=contents.last_txid,
+        last=None if contents.last is None else put_position(Position(segment.number, *contents.last)),
+    )
+
+
+def put_hold(hold: Hold) -> pb.Hold:
+    """The message of a hold."""
+    return pb.Hold(
+        name=hold.name,
+        start=put_position(hold.start),
+        stop=put_position(hold.stop),
+        until_ms=hold.until_ms,
+        note=hold.note,
+    )

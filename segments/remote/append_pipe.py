@@ -1,0 +1,185 @@
+"""A streaming append that goes on: after a redirect, at another gateway, after a gateway's death."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, Final
+
+from segments.errors import Applied, GatewayRedirectError, StreamClosedError, StreamError, StreamUnavailableError
+from segments.record import AppendResult
+from segments.remote.append_queue import AppendQueue, QueuedBatch, Settled
+from segments.remote.gateway_channels import PATIENCE_S, PAUSE_S, GatewayCall, GatewayChannels
+from segments.rpc.messages import get_result
+from segments.rpc.refusals import get_error
+
+STALLED_S: Final = 5.0
+"""After this time without an answer to what was sent, the call is given up: its gateway may be paused."""
+
+
+class AppendPipe:
+    """Sends batches of one writer or producer to a stream, in order, and resolves a future for each."""
+
+    def __init__(
+        self, channels: GatewayChannels, stream: str, *, idempotent: bool, patience_s: float = PATIENCE_S
+    ) -> None:
+        """``idempotent``: all batches carry a producer. ``patience_s``: how long it goes on without an answer."""
+        self._channels = channels
+        self._stream = stream
+        self._patience_s = patience_s
+        self._queue = AppendQueue(idempotent=idempotent)
+        self._news = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._running: asyncio.Task[None] | None = None
+        self._answered_at = 0.0
+        """When a caller was last told something, or the first batch came after a pause."""
+        self._heard_at = 0.0
+        self.failure: StreamError | None = None
+        """What ended the pipe."""
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes that are not answered."""
+        return self._queue.size
+
+    @property
+    def pending(self) -> int:
+        """Batches that are not answered."""
+        return len(self._queue)
+
+    def submit(self, request: Any, records: int, size: int) -> asyncio.Future[AppendResult]:
+        """Send a batch. Raises StreamError: the pipe has ended."""
+        if self.failure is not None:
+            raise self.failure
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[AppendResult] = loop.create_future()
+        if not self._queue:
+            self._answered_at = loop.time()
+        self._queue.add(QueuedBatch(request, records, size, answer))
+        self._news.set()
+        if self._running is None:
+            self._running = loop.create_task(self._run(), name=f"appends to stream {self._stream}")
+        return answer
+
+    async def settled(self, below: int = 0) -> None:
+        """Wait until at most ``below`` bytes are not answered."""
+        while self._queue and self._queue.size > below:
+            self._settled.clear()
+            await self._settled.wait()
+
+    async def close(self) -> None:
+        """Wait until everything is answered, and end. Idempotent."""
+        if self.failure is None:
+            await self.settled()
+        await self.abort(StreamClosedError(f"the writer of stream {self._stream} is closed", stream=self._stream))
+
+    async def abort(self, error: StreamError) -> None:
+        """End at once. Idempotent."""
+        self.failure = self.failure or error
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.wait([self._running])
+        self._tell(self._queue.give_up(error))
+
+    # -- calls ---------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            while not self._queue:
+                self._news.clear()
+                await self._news.wait()
+            call = self._channels.open("Append.AppendStream", self._channels.address_for(self._stream))
+            self._queue.began()
+            error, said = await self._use(call)
+            self._tell(self._queue.ended(error, rest_not_applied=said))
+            waits = self._channels.note_failure(self._stream, call.address, error)
+            if self._queue and (loop.time() - self._answered_at > self._patience_s or not self._may_go_on(error)):
+                self._end(error)
+                return
+            if waits:
+                await asyncio.sleep(PAUSE_S)
+
+    def _may_go_on(self, error: StreamError) -> bool:
+        return error.retryable or error.outcome is Applied.UNKNOWN
+
+    def _end(self, error: StreamError) -> None:
+        self.failure = error
+        self._tell(self._queue.give_up(error))
+
+    async def _use(self, call: GatewayCall) -> tuple[StreamError, bool]:
+        """Send and receive until the call ends. Returns why, and whether the rest was certainly not applied."""
+        sending = asyncio.ensure_future(self._send(call))
+        receiving = asyncio.ensure_future(self._receive(call))
+        watching = asyncio.ensure_future(self._watch())
+        tasks: list[asyncio.Future[Any]] = [receiving, watching]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if not receiving.done():
+                return StreamUnavailableError(
+                    f"the gateway at {call.address} did not answer for {STALLED_S:g} s", stream=self._stream
+                ), False
+            return receiving.result()
+        finally:
+            call.cancel()
+            for task in (sending, receiving, watching):
+                task.cancel()
+            await asyncio.wait([sending, receiving, watching])
+
+    async def _send(self, call: GatewayCall) -> None:
+        while True:
+            self._news.clear()
+            for batch in self._queue.sendable():
+                try:
+                    await call.send(batch.request)
+                except StreamError:
+                    return  # _receive tells why
+            await self._news.wait()
+
+    async def _receive(self, call: GatewayCall) -> tuple[StreamError, bool]:
+        last: StreamError | None = None
+        try:
+            while (reply := await call.receive()) is not None:
+                self._heard_at = asyncio.get_running_loop().time()
+                if reply.HasField("window"):
+                    self._queue.resize(reply.window.records, reply.window.bytes)
+                elif reply.HasField("result"):
+                    self._take(get_result(reply.result))
+                else:
+                    last = get_error(reply.error)
+                    self._take(last)
+                self._news.set()
+        except StreamError as error:
+            redirect = last if isinstance(last, GatewayRedirectError) else None
+            # An error that the gateway itself gave says that nothing else was applied; a broken call says nothing.
+            return redirect or error, error.outcome is Applied.NO
+        return StreamUnavailableError("the gateway ended the call", stream=self._stream), False
+
+    async def _watch(self) -> None:
+        """Return when nothing was answered for long, though something was sent."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        while True:
+            await asyncio.sleep(STALLED_S / 5)
+            if self._queue and loop.time() - max(self._heard_at, self._answered_at, began) > STALLED_S:
+                return
+
+    def _take(self, answer: AppendResult | StreamError) -> None:
+        try:
+            told = self._queue.answered(answer)
+        except LookupError:
+            return
+        if told is not None:
+            self._answered_at = asyncio.get_running_loop().time()
+            self._tell([told])
+
+    def _tell(self, told: Iterable[Settled]) -> None:
+        for batch, answer in told:
+            future: asyncio.Future[AppendResult] = batch.answer
+            if future.done():
+                continue
+            if isinstance(answer, StreamError):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+        self._settled.set()

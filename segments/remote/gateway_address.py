@@ -1,0 +1,88 @@
+"""``grpc://HOST:PORT,HOST:PORT``: where gateways are, and how they are reached. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from bookkeeper.ids import Address
+from bookkeeper.secret import Secret
+from segments.errors import StreamConfigError
+
+SCHEMES: Final = ("grpc://", "grpcs://")
+"""The second one is with TLS."""
+
+ReadFile = Callable[[str], bytes]
+"""Returns what a file holds. Raises OSError."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayAccess:
+    """What a client shows to a gateway. Files are PEM."""
+
+    tls: bool = False
+    """Encrypt. Implied by the other fields but the token."""
+    ca: bytes | None = None
+    """The authority that signed the gateway's certificate; None: the public ones."""
+    certificate: bytes | None = None
+    """The client's certificate and its chain, for a gateway that asks for one."""
+    key: bytes | None = None
+    """The client's private key."""
+    token: Secret | None = None
+    """A token of ``bk gateway token``."""
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether connections use TLS."""
+        return self.tls or self.ca is not None or self.certificate is not None
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str], read: ReadFile) -> GatewayAccess:
+        """The access that the environment names: BK_TLS_CA, BK_TLS_CERT, BK_TLS_KEY and BK_GATEWAY_TOKEN_FILE.
+
+        Raises:
+            OSError: a file cannot be read.
+        """
+
+        def file(name: str) -> bytes | None:
+            path = environment.get(name)
+            return read(path) if path else None
+
+        token = file("BK_GATEWAY_TOKEN_FILE")
+        return cls(
+            ca=file("BK_TLS_CA"),
+            certificate=file("BK_TLS_CERT"),
+            key=file("BK_TLS_KEY"),
+            token=None if token is None else Secret(token.decode("ascii", "replace").strip()),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayAddresses:
+    """The gateways of one namespace. Any of them serves any stream, or says which one does."""
+
+    addresses: tuple[str, ...]
+    tls: bool
+
+    @classmethod
+    def parse(cls, uri: str) -> GatewayAddresses:
+        """Read ``grpc://HOST:PORT[,HOST:PORT...]``, or ``grpcs://``.
+
+        Raises:
+            StreamConfigError: it is none.
+        """
+        scheme = next((each for each in SCHEMES if uri.startswith(each)), None)
+        text = "" if scheme is None else uri[len(scheme) :].rstrip("/")
+        try:
+            addresses = tuple(str(Address.parse(each)) for each in text.split(","))
+        except ValueError as error:
+            raise StreamConfigError(
+                f"{uri!r} is no address of gateways: give grpc://HOST:PORT, or several with commas between them"
+            ) from error
+        return cls(addresses, scheme == "grpcs://")
+
+
+def is_gateway_uri(uri: str) -> bool:
+    """Whether an address is one of gateways."""
+    return uri.startswith(SCHEMES)

@@ -1,0 +1,217 @@
+"""Connections to gateways: calls, redirects, and which gateway owns which stream. It knows gRPC.
+
+A call that waits for a message is never cancelled for the sake of a timeout: gRPC would cancel the whole call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final
+
+import grpc
+import grpc.aio
+
+from segments.errors import Applied, GatewayRedirectError, StreamError, StreamNotReadyError, StreamUnavailableError
+from segments.remote.gateway_address import GatewayAccess
+from segments.rpc.methods import METHODS
+from segments.rpc.refusals import TRAILER, get_status
+
+PAUSE_S: Final = 0.1
+"""The pause before a call is repeated, unless it was sent to another gateway."""
+
+PATIENCE_S: Final = 30.0
+"""How long calls are repeated while gateways do not answer, or are not ready."""
+
+ANSWER_S: Final = 20.0
+"""How long one call may take; a gateway that is paused answers nothing."""
+
+_EOF: Final = grpc.aio.EOF
+
+
+class GatewayCall:
+    """One open call of several messages."""
+
+    def __init__(self, call: Any, address: str) -> None:
+        self._call = call
+        self.address = address
+
+    async def send(self, message: Any) -> None:
+        """Send a message. Raises: as :meth:`receive`."""
+        try:
+            await self._call.write(message)
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            raise (await self.failure()) or StreamUnavailableError("the call has ended") from None
+
+    async def end(self) -> None:
+        """Say that nothing more is sent."""
+        try:
+            await self._call.done_writing()
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            pass  # receive() tells
+
+    async def receive(self) -> Any:
+        """The next message; None at the end.
+
+        Raises:
+            StreamError: the call failed.
+        """
+        try:
+            message = await self._call.read()
+        except grpc.aio.AioRpcError as error:
+            raise error_of(error) from None
+        if message is _EOF:
+            failure = await self.failure()
+            if failure is not None:
+                raise failure
+            return None
+        return message
+
+    async def failure(self) -> StreamError | None:
+        """Why the call has ended; None if in good order."""
+        code = await self._call.code()
+        if code is grpc.StatusCode.OK:
+            return None
+        trailers = await self._call.trailing_metadata()
+        return get_status(code.name, await self._call.details() or "", _trailer(trailers))
+
+    def cancel(self) -> None:
+        """End the call at once. Idempotent."""
+        self._call.cancel()
+
+
+class GatewayChannels:
+    """The connections of one client to all gateways that it has heard of."""
+
+    def __init__(self, addresses: Sequence[str], access: GatewayAccess) -> None:
+        self._addresses = list(addresses)
+        self._next = 0
+        self._access = access
+        self._channels: dict[str, grpc.aio.Channel] = {}
+        self._owners: dict[str, str] = {}
+        """The gateway that owns a stream, as far as is known."""
+        token = access.token
+        self._metadata = () if token is None else (("authorization", f"Bearer {token.reveal()}"),)
+
+    def address_for(self, stream: str) -> str:
+        """Where to send a call that needs the owner of a stream."""
+        return self._owners.get(stream) or self._addresses[self._next % len(self._addresses)]
+
+    def note_failure(self, stream: str, address: str, error: StreamError) -> bool:
+        """Learn from a failed call where to send the next one. Returns whether it should wait before that."""
+        if isinstance(error, GatewayRedirectError) and error.owner and error.owner != address:
+            self._owners[stream] = error.owner
+            return False
+        if isinstance(error, StreamUnavailableError) and self._owners.pop(stream, None) == address:
+            return True
+        if isinstance(error, StreamUnavailableError) or not isinstance(error, StreamNotReadyError):
+            self._next += 1
+        return True
+
+    def open(self, key: str, address: str, request: Any | None = None) -> GatewayCall:
+        """Begin a call of several messages: ``Append.AppendStream``."""
+        method = METHODS[key]
+        channel = self._channel(address)
+        make = channel.stream_stream if method.streams_requests else channel.unary_stream
+        caller = make(
+            method.path,
+            request_serializer=method.request.SerializeToString,
+            response_deserializer=method.reply.FromString,
+        )
+        call = caller(metadata=self._metadata) if request is None else caller(request, metadata=self._metadata)
+        return GatewayCall(call, address)
+
+    async def call(self, key: str, request: Any, *, stream: str = "", repeat: bool = True) -> Any:
+        """Make a call with one reply; follow redirects, and repeat it while gateways do not answer.
+
+        ``repeat``: also if it may have been applied already.
+
+        Raises:
+            StreamError: as the gateway, or this library, has it.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + PATIENCE_S
+        while True:
+            address = self.address_for(stream)
+            try:
+                return await self._once(key, request, address)
+            except StreamError as error:
+                may = error.retryable and (repeat or error.outcome is Applied.NO)
+                if not may or loop.time() >= until:
+                    raise
+                if self.note_failure(stream, address, error):
+                    await asyncio.sleep(PAUSE_S)
+
+    async def _once(self, key: str, request: Any, address: str) -> Any:
+        method = METHODS[key]
+        caller = self._channel(address).unary_unary(
+            method.path,
+            request_serializer=method.request.SerializeToString,
+            response_deserializer=method.reply.FromString,
+        )
+        try:
+            return await caller(request, metadata=self._metadata, timeout=ANSWER_S)
+        except grpc.aio.AioRpcError as error:
+            raise error_of(error) from None
+
+    async def stream(self, key: str, request: Any) -> AsyncIterator[Any]:
+        """Make a call with many replies that any gateway answers. It is repeated until its first reply has come.
+
+        Raises: as :meth:`call`.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + PATIENCE_S
+        came = False
+        while True:
+            call = self.open(key, self.address_for(""), request)
+            try:
+                while (reply := await call.receive()) is not None:
+                    came = True
+                    yield reply
+                return
+            except StreamError as error:
+                if came or not error.retryable or loop.time() >= until:
+                    raise
+                self.note_failure("", call.address, error)
+                await asyncio.sleep(PAUSE_S)
+            finally:
+                call.cancel()
+
+    async def close(self) -> None:
+        """Close all connections. Idempotent."""
+        channels, self._channels = list(self._channels.values()), {}
+        for channel in channels:
+            await channel.close()
+
+    def _channel(self, address: str) -> grpc.aio.Channel:
+        channel = self._channels.get(address)
+        if channel is None:
+            options = (
+                ("grpc.max_receive_message_length", -1),
+                ("grpc.max_send_message_length", -1),
+                ("grpc.keepalive_time_ms", 10_000),  # a gateway that has vanished is noticed
+                ("grpc.keepalive_timeout_ms", 5_000),
+                ("grpc.initial_reconnect_backoff_ms", 100),
+                ("grpc.min_reconnect_backoff_ms", 100),
+                ("grpc.max_reconnect_backoff_ms", 1_000),
+            )
+            if self._access.is_encrypted:
+                access = self._access
+                credentials = grpc.ssl_channel_credentials(access.ca, access.key, access.certificate)
+                channel = grpc.aio.secure_channel(address, credentials, options)
+            else:
+                channel = grpc.aio.insecure_channel(address, options)
+            self._channels[address] = channel
+        return channel
+
+
+def error_of(error: grpc.aio.AioRpcError) -> StreamError:
+    """The library's error for gRPC's."""
+    return get_status(error.code().name, error.details() or "", _trailer(error.trailing_metadata()))
+
+
+def _trailer(metadata: Any) -> bytes | None:
+    for name, value in metadata or ():
+        if name == TRAILER and isinstance(value, bytes):
+            return value
+    return None

@@ -1,0 +1,119 @@
+"""The streams of a cluster, through its gateways: connect, create, open, list, rename, delete."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+from bookkeeper.real import read_private
+from segments.config import StreamConfig
+from segments.errors import StreamNotFoundError
+from segments.names import check_stream_name
+from segments.remote.gateway_address import GatewayAccess, GatewayAddresses
+from segments.remote.gateway_channels import GatewayChannels
+from segments.remote.remote_stream import RemoteStream
+from segments.rpc import segments_pb2 as pb
+from segments.rpc.messages import put_settings
+from segments.write.opening import Opening
+
+
+def connect(uri: str, *, access: GatewayAccess | None = None) -> Opening[RemoteNamespace]:
+    """Connect to gateways: ``async with connect("grpc://HOST:PORT,HOST:PORT") as namespace``.
+
+    ``access`` is what the client shows; by default what the environment names (BK_TLS_CA, BK_TLS_CERT, BK_TLS_KEY,
+    BK_GATEWAY_TOKEN_FILE) if the address begins with ``grpcs://``, and the token alone otherwise.
+
+    Raises (when awaited or entered):
+        StreamConfigError: the address is none of gateways. OSError: a file of the environment cannot be read.
+    """
+    return Opening(partial(_connect, uri, access))
+
+
+async def _connect(uri: str, access: GatewayAccess | None) -> RemoteNamespace:
+    addresses = GatewayAddresses.parse(uri)
+    if access is None:
+        names = ["BK_GATEWAY_TOKEN_FILE"]
+        if addresses.tls:
+            names += ["BK_TLS_CA", "BK_TLS_CERT", "BK_TLS_KEY"]
+        environment = {name: os.environ[name] for name in names if name in os.environ}
+        access = GatewayAccess.from_environment(environment, _read)
+    if addresses.tls and not access.is_encrypted:
+        access = GatewayAccess(tls=True, token=access.token)
+    return RemoteNamespace(GatewayChannels(addresses.addresses, access))
+
+
+def _read(path: str) -> bytes:
+    """Read a file; one that is called a key or a token must be private."""
+    if "key" in path or "token" in path:
+        return read_private(path)
+    with open(path, "rb") as file:
+        return file.read()
+
+
+class RemoteNamespace:
+    """All streams of one cluster, through its gateways. Belongs to the loop that made it."""
+
+    def __init__(self, channels: GatewayChannels) -> None:
+        self.channels = channels
+
+    async def create(self, name: str, *, config: StreamConfig | None = None, exist_ok: bool = False) -> RemoteStream:
+        """Make a stream; with ``exist_ok`` open it if there is one already, whatever its settings are.
+
+        Raises:
+            StreamExistsError, StreamNameError, StreamConfigError, StreamUnavailableError.
+        """
+        request = pb.CreateStreamRequest(
+            stream=check_stream_name(name),
+            settings=None if config is None else put_settings(config),
+            exist_ok=exist_ok,
+        )
+        return RemoteStream(self.channels, await self.channels.call("Streams.Create", request, repeat=exist_ok))
+
+    async def open(self, name: str, *, create: bool = False, config: StreamConfig | None = None) -> RemoteStream:
+        """Open a stream; with ``create`` make it, with these settings, if there is none.
+
+        Raises:
+            StreamNotFoundError, StreamNameError, StreamUnavailableError.
+        """
+        name = check_stream_name(name)
+        if create:
+            return await self.create(name, config=config, exist_ok=True)
+        return RemoteStream(self.channels, await self.channels.call("Streams.Get", pb.GetStreamRequest(stream=name)))
+
+    async def exists(self, name: str) -> bool:
+        """Whether there is a stream of this name. Raises: StreamNameError, StreamUnavailableError."""
+        try:
+            await self.open(name)
+        except StreamNotFoundError:
+            return False
+        return True
+
+    async def list(self, prefix: str = "") -> AsyncIterator[str]:
+        """The names of the streams that begin with ``prefix``, sorted. Raises: StreamUnavailableError."""
+        async for info in self.channels.stream("Streams.List", pb.ListStreamsRequest(prefix=prefix)):
+            yield info.stream
+
+    async def rename(self, old: str, new: str) -> None:
+        """Give a stream another name. Raises: StreamNotFoundError, StreamExistsError, StreamUnavailableError."""
+        request = pb.RenameStreamRequest(stream=check_stream_name(old), new_name=check_stream_name(new))
+        await self.channels.call("Streams.Rename", request, repeat=False)
+
+    async def delete(self, name: str, *, missing_ok: bool = False, force: bool = False) -> None:
+        """Delete a stream with everything that belongs to it. Raises: StreamNotFoundError, StreamHeldError."""
+        request = pb.DeleteStreamRequest(stream=check_stream_name(name), missing_ok=missing_ok, force=force)
+        await self.channels.call("Streams.Delete", request, repeat=missing_ok)
+
+    async def close(self) -> None:
+        """End the connections. Idempotent."""
+        await self.channels.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

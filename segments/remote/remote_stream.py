@@ -1,0 +1,206 @@
+"""A stream behind gateways, as an application holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from segments.chain import SegmentContents, StreamSegment
+from segments.config import StreamConfig
+from segments.life.holds import Hold
+from segments.life.truncation import TruncateResult
+from segments.position import EARLIEST, LATEST, Position
+from segments.record import to_ms
+from segments.remote.append_pipe import AppendPipe
+from segments.remote.gateway_channels import GatewayChannels
+from segments.remote.remote_reader import OnGap, RemoteReader
+from segments.remote.remote_writer import RemoteProducer, RemoteWriter, open_producer
+from segments.rpc import segments_pb2 as pb
+from segments.rpc.messages import get_position, get_settings, put_patch, put_position, put_seek
+from segments.seek import Seek
+from segments.write.opening import Opening
+
+
+class RemoteStream:
+    """One stream of a namespace behind gateways."""
+
+    def __init__(self, channels: GatewayChannels, info: Any) -> None:
+        self._channels = channels
+        self.name: str = info.stream
+        self.id: str = info.stream_id
+        """Stays the same when the stream is renamed, and is never used again."""
+        self.config: StreamConfig = get_settings(info.settings)
+        """The settings as they were read last."""
+
+    def __repr__(self) -> str:
+        return f"<RemoteStream {self.name} ({self.id})>"
+
+    # -- writing -----------------------------------------------------------------------------------------
+
+    def writer(self) -> Opening[RemoteWriter]:
+        """Write to the stream beside others: ``async with stream.writer() as writer``.
+
+        Raises (when awaited or entered):
+            StreamNotFoundError, StreamUnavailableError.
+        """
+
+        async def opened() -> RemoteWriter:
+            await self._info()
+            return RemoteWriter(self._channels, self.name, AppendPipe(self._channels, self.name, idempotent=False))
+
+        return Opening(opened)
+
+    def producer(
+        self, name: str, *, epoch: int | None = None, gap: Literal["strict", "monotonic"] = "strict"
+    ) -> Opening[RemoteProducer]:
+        """Open an idempotent producer: ``async with stream.producer(name) as producer``.
+
+        Raises (when awaited or entered):
+            ProducerFencedError: ``epoch`` is lower than the one that the name has. StreamNameError. And as writer().
+        """
+
+        async def opened() -> RemoteProducer:
+            return await open_producer(self._channels, self.name, name, epoch=epoch, monotonic=gap == "monotonic")
+
+        return Opening(opened)
+
+    # -- reading -----------------------------------------------------------------------------------------
+
+    def read(
+        self, start: Seek = EARLIEST, *, stop: Seek | None = None, follow: bool = False, on_gap: OnGap = "raise"
+    ) -> RemoteReader:
+        """A reader; it makes its call with its first read. ``stop`` is exclusive; with ``follow`` there is none."""
+        return RemoteReader(self._channels, self.name, start, stop=stop, follow=follow, on_gap=on_gap)
+
+    async def find(self, seek: Seek) -> Position:
+        """The position of a place. Raises: StreamNotFoundError, StreamUnavailableError, SeekFormatError."""
+        reply = await self._call("Read.Find", pb.FindRequest(stream=self.name, seek=put_seek(seek)))
+        return get_position(reply.position)
+
+    async def count(self, start: Seek = EARLIEST, stop: Seek = LATEST) -> int:
+        """How many records there are from ``start`` up to, and not including, ``stop``. Raises: as find."""
+        request = pb.CountRequest(stream=self.name, start=put_seek(start), stop=put_seek(stop))
+        return int((await self._call("Read.Count", request)).records)
+
+    async def tail_position(self) -> Position:
+        """The position directly behind the last confirmed record. Raises: as find."""
+        return await self.find(LATEST)
+
+    # -- what it says ------------------------------------------------------------------------------------
+
+    async def read_config(self) -> StreamConfig:
+        """Read the settings as they are now. Raises: StreamNotFoundError, StreamUnavailableError."""
+        self.config = get_settings((await self._info()).settings)
+        return self.config
+
+    async def segments(self) -> tuple[StreamSegment, ...]:
+        """The segments, oldest first. What an open one holds is not known here. Raises: as read_config."""
+        request = pb.ListSegmentsRequest(stream=self.name)
+        return tuple([_segment(each) async for each in self._channels.stream("Segments.ListSegments", request)])
+
+    async def owner(self) -> str | None:
+        """The address of the gateway that owns the stream; None if no gateway is known to. Raises: as read_config."""
+        reply = await self._call("Streams.GetOwner", pb.GetOwnerRequest(stream=self.name))
+        return reply.address or None
+
+    # -- what becomes of it ------------------------------------------------------------------------------
+
+    async def configure(self, patch: Mapping[str, object]) -> StreamConfig:
+        """Change settings: ``{"retention.max_age_s": 3600}``. Raises: StreamConfigError; and as read_config."""
+        reply = await self._call(
+            "Streams.UpdateConfig", pb.UpdateConfigRequest(stream=self.name, settings=put_patch(patch))
+        )
+        self.config = get_settings(reply.settings)
+        return self.config
+
+    async def roll(self) -> StreamSegment:
+        """End the open segment. Returns it. Raises: StreamNotReadyError: it has no records; and as read_config."""
+        return _segment(
+            await self._channels.call("Segments.Roll", pb.RollRequest(stream=self.name), stream=self.name, repeat=False)
+        )
+
+    async def seal(self) -> Position | None:
+        """End the stream for good. Returns the position of its last record. Raises: as read_config."""
+        reply = await self._channels.call("Streams.Seal", pb.SealRequest(stream=self.name), stream=self.name)
+        return get_position(reply.position) if reply.HasField("position") else None
+
+    async def truncate(self, before: Seek, *, up_to_holds: bool = False, dry_run: bool = False) -> TruncateResult:
+        """Let readers begin at ``before``. Raises: StreamHeldError, PositionFormatError; and as read_config."""
+        segments = {segment.number: segment for segment in await self.segments()}
+        request = pb.TruncateRequest(
+            stream=self.name, before=put_seek(before), up_to_holds=up_to_holds, dry_run=dry_run
+        )
+        reply = await self._call("Segments.Truncate", request)
+        return TruncateResult(
+            get_position(reply.was),
+            get_position(reply.start),
+            Hold(reply.held_by) if reply.held_by else None,
+            tuple(segments[number] for number in reply.segments if number in segments),
+        )
+
+    async def hold(
+        self,
+        name: str,
+        start: Position = EARLIEST,
+        stop: Position = LATEST,
+        *,
+        until: datetime | None = None,
+        note: str = "",
+    ) -> Hold:
+        """Keep the records from ``start`` up to, and without, ``stop``. Raises: StreamConfigError; as read_config."""
+        request = pb.PutHoldRequest(
+            stream=self.name,
+            name=name,
+            start=pb.Seek(position=put_position(start)),
+            stop=put_seek(stop),
+            until_ms=None if until is None else to_ms(until),
+            note=note,
+        )
+        made = await self._call("Segments.PutHold", request)
+        until_ms = made.until_ms if made.HasField("until_ms") else None
+        return Hold(made.name, get_position(made.start), get_position(made.stop), until_ms, 0, made.note)
+
+    async def release_hold(self, name: str) -> None:
+        """Remove a hold. Raises: HoldNotFoundError; and as read_config."""
+        await self._call("Segments.DeleteHold", pb.DeleteHoldRequest(stream=self.name, name=name))
+
+    async def _info(self) -> Any:
+        return await self._call("Streams.Get", pb.GetStreamRequest(stream=self.name))
+
+    async def _call(self, key: str, request: Any) -> Any:
+        return await self._channels.call(key, request)
+
+    # -- the end -----------------------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """Nothing is held open by a stream itself; its writers, producers and readers are closed on their own."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def _segment(message: Any) -> StreamSegment:
+    last = (message.last.entry, message.last.slot) if message.HasField("last") else None
+    contents = SegmentContents(
+        records=message.records,
+        bytes=message.bytes,
+        last_entry=message.last.entry if last else -1,
+        last=last,
+        first_txid=message.first_txid if message.HasField("first_txid") else None,
+        last_txid=message.last_txid if message.HasField("last_txid") else None,
+    )
+    return StreamSegment(
+        message.number,
+        message.ledger_id,
+        message.start_seq_no,
+        message.created_ms,
+        completed_ms=message.completed_ms if message.completed else None,
+        contents=contents,
+    )

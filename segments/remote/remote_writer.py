@@ -1,0 +1,306 @@
+"""Appends through a gateway: plain ones, and idempotent producers.
+
+Through a gateway many clients append to one stream side by side, and none of them takes it over. Who wants to be alone
+opens a producer: its epoch ends the former holder of the name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any, Final, Self
+
+from segments.errors import (
+    AppendOutcomeUnknownError,
+    ProducerFencedError,
+    StreamOverloadedError,
+)
+from segments.position import Position
+from segments.record import AppendOutcome, AppendResult, Record
+from segments.remote.append_pipe import AppendPipe
+from segments.remote.gateway_channels import GatewayChannels
+from segments.rpc import segments_pb2 as pb
+from segments.rpc.messages import get_result, put_position, put_record
+
+PENDING_BYTES: Final = 32 * 1024 * 1024
+"""Bytes that are appended and not answered; then ``append`` waits, and ``append_nowait`` refuses."""
+
+_RECORD_COST: Final = 16
+
+_OUTCOMES: Final = {
+    pb.OUTCOME_APPLIED: AppendOutcome.APPENDED,
+    pb.OUTCOME_NOT_APPLIED: AppendOutcome.REJECTED,
+}
+
+
+class RemoteWriter:
+    """Appends to a stream through gateways: ``async with stream.writer() as writer``."""
+
+    def __init__(self, channels: GatewayChannels, stream: str, pipe: AppendPipe) -> None:
+        self.name = stream
+        """Of the stream."""
+        self.lost = asyncio.Event()
+        """Set when this writer has failed for good."""
+        self._channels = channels
+        self._pipe = pipe
+        self._tail: Position | None = None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of stream {self.name}, {self.pending} pending>"
+
+    @property
+    def pending(self) -> int:
+        """Appends that are not answered."""
+        return self._pipe.pending
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes that were appended and are not known to be durable."""
+        return self._pipe.pending_bytes
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be appended any more."""
+        return self._pipe.failure is not None
+
+    @property
+    def has_room(self) -> bool:
+        """Whether append_nowait() would take another record."""
+        return self._pipe.pending_bytes < PENDING_BYTES
+
+    @property
+    def tail(self) -> Position | None:
+        """The position of the last record that this writer appended; None if there is none."""
+        return self._tail
+
+    async def append(
+        self, record: Record | bytes, *, txid: int | None = None, timeout: float | None = None
+    ) -> AppendResult:
+        """Append a record; return where it stands once it is durable. ``timeout`` is in seconds.
+
+        Raises:
+            RecordTooLargeError, TxidOrderError, StreamClosedError: nothing was appended.
+            AppendOutcomeUnknownError: the gateway did not answer, and the record may be in the stream.
+        """
+        return await self._within(timeout, [_with_txid(record, txid)])
+
+    def append_nowait(self, record: Record | bytes, *, txid: int | None = None) -> asyncio.Future[AppendResult]:
+        """Append without waiting: the future resolves like append(). Futures resolve in the order of the calls.
+
+        Raises:
+            StreamOverloadedError: too many bytes are pending; nothing was appended. StreamClosedError.
+        """
+        return self._submit([_with_txid(record, txid)])
+
+    async def append_batch(self, records: Iterable[Record | bytes]) -> AppendResult:
+        """Append records, all of them or none. Raises: as append."""
+        return await self._within(None, list(records))
+
+    def append_batch_nowait(self, records: Iterable[Record | bytes]) -> asyncio.Future[AppendResult]:
+        """The same without waiting. Raises: as append_nowait."""
+        return self._submit(list(records))
+
+    async def append_if(
+        self, record: Record | bytes, *, tail: Position | None, txid: int | None = None
+    ) -> AppendResult:
+        """Append a record if ``tail`` is the position of the stream's last one (None: if it has none).
+
+        Raises:
+            TailMovedError: it is not; the error's ``position`` is the last record's. And as append().
+        """
+        request = self._request([_with_txid(record, txid)])
+        request.expected_tail.CopyFrom(pb.Position() if tail is None else put_position(tail))
+        reply = await self._channels.call("Append.Append", request, stream=self.name, repeat=False)
+        return self._noted(get_result(reply.result))
+
+    async def room(self) -> None:
+        """Wait until append_nowait() has room again."""
+        await self._pipe.settled(PENDING_BYTES - 1)
+
+    async def flush(self) -> Position | None:
+        """Wait until everything that was appended so far is answered; return the position of the last record.
+
+        Raises:
+            StreamError: what ended the writer.
+        """
+        await self._pipe.settled()
+        if self._pipe.failure is not None:
+            raise self._pipe.failure
+        return self._tail
+
+    async def commit(self) -> Position | None:
+        """The same: a gateway answers when records are durable, and shows them by the stream's settings."""
+        return await self.flush()
+
+    async def close(self, *, complete: bool = True) -> None:
+        """Wait until everything is answered. The stream stays with its gateway in any case. Idempotent."""
+        await self._pipe.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # -- inside ------------------------------------------------------------------------------------------
+
+    def _request(self, records: list[Record | bytes]) -> Any:
+        if not records:
+            raise ValueError("a batch needs at least one record")
+        if all(type(record) is bytes for record in records):
+            return pb.AppendRequest(stream=self.name, values=records)  # type: ignore[arg-type]
+        return pb.AppendRequest(
+            stream=self.name,
+            records=[put_record(each if isinstance(each, Record) else Record(each)) for each in records],
+        )
+
+    def _submit(self, records: list[Record | bytes]) -> asyncio.Future[AppendResult]:
+        if not self.has_room:
+            raise StreamOverloadedError(
+                f"stream {self.name} has {self.pending_bytes} bytes of appends pending; await room() before the next "
+                "append_nowait",
+                stream=self.name,
+            )
+        return self._send(self._request(records), records)
+
+    def _send(self, request: Any, records: list[Record | bytes]) -> asyncio.Future[AppendResult]:
+        size = sum(len(each if isinstance(each, bytes) else each.value) + _RECORD_COST for each in records)
+        future = self._pipe.submit(request, len(records), size)
+        future.add_done_callback(self._answered)
+        return future
+
+    def _answered(self, future: asyncio.Future[AppendResult]) -> None:
+        if future.cancelled():
+            return
+        if future.exception() is None:
+            self._noted(future.result())
+        elif self._pipe.failure is not None:
+            self.lost.set()
+
+    def _noted(self, result: AppendResult) -> AppendResult:
+        if self._tail is None or result.last > self._tail:
+            self._tail = result.last
+        return result
+
+    async def _within(self, timeout: float | None, records: list[Record | bytes], **options: Any) -> AppendResult:
+        while not self.has_room and not self.closed:
+            await self.room()
+        future = self._submit(records, **options)
+        if timeout is None:
+            return await future
+        try:
+            async with asyncio.timeout(timeout):
+                return await asyncio.shield(future)
+        except TimeoutError as error:
+            raise AppendOutcomeUnknownError(
+                f"the record was not durable in stream {self.name} within {timeout} s; it may be later",
+                stream=self.name,
+            ) from error
+
+
+class RemoteProducer(RemoteWriter):
+    """An idempotent producer through gateways: ``async with stream.producer(name) as producer``."""
+
+    def __init__(
+        self,
+        channels: GatewayChannels,
+        stream: str,
+        pipe: AppendPipe,
+        name: str,
+        state: Any,
+        *,
+        monotonic: bool,
+    ) -> None:
+        super().__init__(channels, stream, pipe)
+        self.stream = stream
+        self.producer = name
+        self.epoch: int = state.epoch
+        """Of the name; opening it again gives a higher one, and fences this producer."""
+        self.maybe_forgotten: bool = state.maybe_forgotten
+        """The stream has forgotten producers before: this may have been one of them."""
+        self.last_seq: int | None = state.last_sequence if state.HasField("last_sequence") else None
+        """The sequence number of its last durable record; None if none is known."""
+        self._next = 0 if self.last_seq is None else self.last_seq + 1
+        self._monotonic = monotonic
+
+    @property
+    def next_seq(self) -> int:
+        """The number that the next append without ``seq`` gets."""
+        return self._next
+
+    async def append(
+        self, record: Record | bytes, *, seq: int | None = None, txid: int | None = None, timeout: float | None = None
+    ) -> AppendResult:
+        """Append a record, once; return where it stands. ``seq`` is its number, by default the next one.
+
+        Raises:
+            ProducerFencedError: the name was opened again. SequenceGapError: strict, and a record before is missing.
+            SequenceTooOldError: nobody remembers so old a record. And as ``RemoteWriter.append``.
+        """
+        return await self._within(timeout, [_with_txid(record, txid)], seq=seq)
+
+    def append_nowait(
+        self, record: Record | bytes, *, seq: int | None = None, txid: int | None = None
+    ) -> asyncio.Future[AppendResult]:
+        """Append without waiting; the future resolves like append(). Raises: as append, and StreamOverloadedError."""
+        return self._submit([_with_txid(record, txid)], seq=seq)
+
+    async def append_batch(self, records: Iterable[Record | bytes], *, seq: int | None = None) -> AppendResult:
+        """Append records, all of them or none, with consecutive numbers from ``seq`` on. Raises: as append."""
+        return await self._within(None, list(records), seq=seq)
+
+    def append_batch_nowait(
+        self, records: Iterable[Record | bytes], *, seq: int | None = None
+    ) -> asyncio.Future[AppendResult]:
+        """The same without waiting. Raises: as append_nowait."""
+        return self._submit(list(records), seq=seq)
+
+    async def outcome(self, seq: int) -> tuple[AppendOutcome, AppendResult | None]:
+        """What became of the record with this number, also if another gateway had it. Raises: StreamError."""
+        request = pb.GetOutcomeRequest(stream=self.stream, producer=self.producer, sequence=seq)
+        reply = await self._channels.call("Append.GetOutcome", request, stream=self.stream)
+        result = get_result(reply.result) if reply.HasField("result") else None
+        return _OUTCOMES.get(reply.outcome, AppendOutcome.UNKNOWN), result
+
+    def _submit(self, records: list[Record | bytes], seq: int | None = None) -> asyncio.Future[AppendResult]:
+        first = self._next if seq is None else seq
+        if not self.has_room:
+            return super()._submit(records)  # it refuses
+        request = self._request(records)
+        request.producer.name, request.producer.epoch = self.producer, self.epoch
+        request.producer.sequence = first
+        request.monotonic = self._monotonic
+        future = self._send(request, records)
+        self._next = max(self._next, first + len(records))
+        return future
+
+    def _answered(self, future: asyncio.Future[AppendResult]) -> None:
+        super()._answered(future)
+        if not future.cancelled() and isinstance(future.exception(), ProducerFencedError):
+            self.lost.set()
+
+
+async def open_producer(
+    channels: GatewayChannels, stream: str, name: str, *, epoch: int | None, monotonic: bool
+) -> RemoteProducer:
+    """Open the producer of this name in the next epoch, or in ``epoch``.
+
+    Raises:
+        ProducerFencedError, StreamNameError, StreamNotFoundError, StreamSealedError, StreamUnavailableError.
+    """
+    request = pb.OpenProducerRequest(stream=stream, producer=name, monotonic=monotonic, epoch=epoch)
+    state = await channels.call("Append.OpenProducer", request, stream=stream)
+    return RemoteProducer(
+        channels, stream, AppendPipe(channels, stream, idempotent=True), name, state, monotonic=monotonic
+    )
+
+
+def _with_txid(record: Record | bytes, txid: int | None) -> Record | bytes:
+    if txid is None:
+        return record
+    if isinstance(record, bytes):
+        return Record(record, txid)
+    return Record(record.value, txid, record.key, record.headers, record.event_time)

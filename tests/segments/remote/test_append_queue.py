@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import pytest
+
+from segments.errors import (
+    AppendOutcomeUnknownError,
+    GatewayRedirectError,
+    SequenceGapError,
+    StreamError,
+    StreamNotReadyError,
+    StreamOverloadedError,
+    StreamUnavailableError,
+    TxidOrderError,
+)
+from segments.position import Position
+from segments.record import AppendResult
+from segments.remote.append_queue import AppendQueue, QueuedBatch
+
+RESULT = AppendResult(Position(1, 0, 0), Position(1, 0, 0), 0, None)
+
+
+def queue(count: int, *, idempotent: bool = False) -> AppendQueue:
+    made = AppendQueue(idempotent=idempotent)
+    for number in range(count):
+        made.add(QueuedBatch(number, 1, 10, f"answer {number}"))
+    made.began()
+    return made
+
+
+def sent(made: AppendQueue) -> list[int]:
+    return [batch.request for batch in made.sendable()]
+
+
+def test_nothing_is_sent_before_the_window_is_known_and_never_more_than_it_allows() -> None:
+    made = queue(5)
+    assert sent(made) == []
+    made.resize(3, 1000)
+    assert sent(made) == [0, 1, 2]
+    assert sent(made) == []
+    settled = made.answered(RESULT)
+    assert settled is not None
+    assert (settled[0].answer, settled[1]) == ("answer 0", RESULT)
+    assert sent(made) == [3]
+    assert (len(made), made.size) == (4, 40)
+
+
+def test_a_refusal_for_the_batchs_own_sake_is_told_and_the_others_go_on() -> None:
+    made = queue(3)
+    made.resize(10, 1000)
+    sent(made)
+    for error in (TxidOrderError("order"), SequenceGapError("gap")):
+        settled = made.answered(error)
+        assert settled is not None
+        assert settled[1] is error
+    assert made.answered(RESULT) is not None
+    with pytest.raises(LookupError):
+        made.answered(RESULT)
+
+
+@pytest.mark.parametrize("error", [GatewayRedirectError("r"), StreamNotReadyError("n"), StreamOverloadedError("o")])
+def test_what_was_not_applied_is_sent_again_in_order_and_nothing_overtakes_it(error: StreamError) -> None:
+    """SEG-120: a client follows redirects and retries on not-ready."""
+    made = queue(3)
+    made.resize(2, 1000)
+    assert sent(made) == [0, 1]
+    assert made.answered(error) is None
+    assert sent(made) == []
+    assert made.answered(error) is None
+    assert made.ended(error, rest_not_applied=True) == []
+    made.began()
+    made.resize(10, 1000)
+    assert sent(made) == [0, 1, 2]
+
+
+def test_when_a_call_breaks_a_plain_append_is_unknown_and_a_producers_is_sent_again() -> None:
+    plain, idempotent = queue(3), queue(3, idempotent=True)
+    for made in (plain, idempotent):
+        made.resize(2, 1000)
+        assert sent(made) == [0, 1]
+    told = plain.ended(StreamUnavailableError("broken"), rest_not_applied=False)
+    assert [(batch.request, type(error)) for batch, error in told] == [
+        (0, AppendOutcomeUnknownError),
+        (1, AppendOutcomeUnknownError),
+    ]
+    assert idempotent.ended(StreamUnavailableError("broken"), rest_not_applied=False) == []
+    for made, expected in ((plain, [2]), (idempotent, [0, 1, 2])):
+        made.began()
+        made.resize(10, 1000)
+        assert sent(made) == expected
+
+
+def test_what_the_gateway_does_not_know_is_told_or_sent_again_by_a_producer() -> None:
+    plain, idempotent = queue(1), queue(1, idempotent=True)
+    for made in (plain, idempotent):
+        made.resize(2, 1000)
+        sent(made)
+    assert plain.answered(AppendOutcomeUnknownError("u")) is not None
+    assert idempotent.answered(AppendOutcomeUnknownError("u")) is None
+
+
+def test_who_gives_up_is_told_the_truth_about_each_batch() -> None:
+    made = queue(3, idempotent=True)
+    made.resize(1, 1000)
+    sent(made)
+    told = made.give_up(StreamNotReadyError("enough"))
+    assert [type(error) for _, error in told] == [
+        AppendOutcomeUnknownError,
+        StreamNotReadyError,
+        StreamNotReadyError,
+    ]
+    assert len(made) == 0
