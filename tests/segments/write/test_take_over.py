@@ -1,0 +1,158 @@
+"""What a new owner finds: it reads only the end, joins pieces, and never guesses."""
+
+from __future__ import annotations
+
+import pytest
+
+from bookkeeper.errors import BookieUnavailableError
+from segments.config import ProducerPolicy, StreamConfig
+from segments.errors import EntryCorruptError, StreamCorruptError, StreamUnavailableError
+from segments.position import Position
+from segments.record import Record
+from segments.write.producer import Producer
+from tests.segments.fake import AT_ONCE, Cluster, chain_of, check_stream, stream_on, values_of
+from tests.spark_wal.webhdfs.virtual import in_virtual_time
+
+
+@in_virtual_time
+async def test_a_new_owner_goes_on_where_the_former_one_stopped() -> None:
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    former = await stream.writer()
+    for number in range(5):
+        await former.append(Record(b"%d" % number, txid=10 + number))
+    other = await stream_on(cluster.sibling())
+    async with other.writer() as writer:
+        assert (writer.epoch, writer.next_seq_no, writer.last_txid) == (2, 5, 14)
+        assert writer.tail == Position(1, 4, 0)
+        assert (await writer.append(b"5")).position == Position(2, 0, 0)
+    first, second = (await chain_of(stream)).segments
+    assert (first.records, first.contents.footer_entry, second.start_seq_no) == (5, None, 5)
+    await check_stream(cluster, stream)
+
+
+@in_virtual_time
+async def test_only_the_end_of_a_long_segment_is_read() -> None:
+    cluster = Cluster()
+    config = StreamConfig(producers=ProducerPolicy(snapshot_every_bytes=20_000), roll=AT_ONCE.roll)
+    stream = await stream_on(cluster, config=config)
+    former = await stream.writer()
+    producer = await Producer.open(former, "p")
+    for number in range(300):
+        await producer.append(b"%04d" % number + bytes(500))
+    other = cluster.sibling()
+    reads = 0
+
+    def count(name: str) -> None:
+        nonlocal reads
+        reads += name == "read"
+
+    other.step = count  # type: ignore[method-assign]
+    async with (await stream_on(other)).writer() as writer:
+        assert reads < 60
+        assert (await Producer.open(writer, "p")).next_seq == 300
+    await check_stream(cluster, stream)
+
+
+@in_virtual_time
+async def test_pieces_without_an_end_hold_no_record() -> None:
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    former = await stream.writer()
+    await former.append(b"0")
+    await former.append(bytes(3_000_000))
+    ledger = cluster.ledgers[(await chain_of(stream)).segments[0].ledger_id]
+    del ledger.entries[-1]  # the owner died before the last piece was durable
+    async with (await stream_on(cluster.sibling())).writer() as writer:
+        assert writer.next_seq_no == 1
+        assert (await writer.append(b"1")).seq_no == 1
+    assert await values_of(cluster, stream) == [b"0", b"1"]
+    await check_stream(cluster, stream)
+
+
+@in_virtual_time
+async def test_pieces_before_what_a_snapshot_covers_are_read_with_the_last_one() -> None:
+    cluster = Cluster()
+    config = StreamConfig(producers=ProducerPolicy(snapshot_every_bytes=1_500_000), roll=AT_ONCE.roll)
+    stream = await stream_on(cluster, config=config)
+    former = await stream.writer()
+    producer = await Producer.open(former, "p")
+    large = bytes(4_000_000)
+    originals = [(await producer.append(large)).position for _ in range(3)]
+    async with (await stream_on(cluster.sibling())).writer() as writer:
+        successor = await Producer.open(writer, "p")
+        assert [(await successor.append(large, seq=number)).position for number in range(3)] == originals
+    await check_stream(cluster, stream)
+
+
+@in_virtual_time
+async def test_a_segment_without_records_is_dropped_and_the_one_before_is_asked_for_producers() -> None:
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    async with stream.producer("p") as producer:
+        original = await producer.append(b"0")
+    for _ in range(3):
+        await (await stream_on(cluster.sibling())).writer()  # dies at once
+    other = await stream_on(cluster.sibling())
+    async with other.producer("p") as producer:
+        assert (await producer.append(b"0", seq=0)).position == original.position
+        await producer.append(b"1")
+    assert await values_of(cluster, stream) == [b"0", b"1"]
+    await check_stream(cluster, stream)
+    assert set(cluster.ledgers) == set((await chain_of(stream)).ledgers)
+
+
+@in_virtual_time
+async def test_after_everything_was_truncated_nobody_guesses_about_producers() -> None:
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    async with stream.producer("p") as producer:
+        await producer.append(b"0")
+    record = stream.record
+    chain, version = await record.read()
+    chain = chain.truncate(Position(2, 0, 0)).remove(1)
+    await record.write(chain, version)
+    async with stream.producer("p") as producer:
+        assert producer.maybe_forgotten
+        assert producer.next_seq == 0
+        assert not (await producer.append(b"7", seq=7)).duplicate, "its first number is its own"
+    assert (await chain_of(stream)).records == 2
+
+
+@in_virtual_time
+async def test_a_take_over_that_fails_changes_nothing_and_the_next_one_succeeds() -> None:
+    """SEG-40"""
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    former = await stream.writer()
+    await former.append(b"0")
+    for step in ("open_ledger", "create_ledger", "read"):
+        failing = cluster.sibling()
+
+        def refuse(name: str, step: str = step) -> None:
+            if name == step:
+                raise BookieUnavailableError("away")
+
+        failing.step = refuse  # type: ignore[method-assign]
+        with pytest.raises(StreamUnavailableError):
+            await (await stream_on(failing)).writer()
+    async with (await stream_on(cluster.sibling())).writer() as writer:
+        assert writer.next_seq_no == 1
+    await check_stream(cluster, stream)
+    assert set(cluster.ledgers) == set((await chain_of(stream)).ledgers)
+
+
+@in_virtual_time
+async def test_what_is_no_entry_of_a_stream_is_refused_with_its_place() -> None:
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    former = await stream.writer()
+    await former.append(b"0")
+    ledger = (await chain_of(stream)).segments[0].ledger_id
+    cluster.ledgers[ledger].entries.append(b"foreign")
+    with pytest.raises(EntryCorruptError) as refused:
+        await (await stream_on(cluster.sibling())).writer()
+    assert refused.value.position == Position(1, 1, 0)
+    del cluster.ledgers[ledger]
+    with pytest.raises(StreamCorruptError, match="does not exist any more"):
+        await (await stream_on(cluster.sibling())).writer()
