@@ -70,6 +70,8 @@ class Sections:
 
 def read_sections(body: memoryview, flags: Columns, records: int, batch_count: int) -> Sections:
     """Find the columns of ``records`` records in a body. Raises ValueError or struct.error if it is none."""
+    if batch_count == 1 and not flags:
+        return _only_values(body, records)
     at = batch_count * BATCH.size
     table = list(BATCH.iter_unpack(body[:at]))
     begin, batches = at, []
@@ -107,3 +109,22 @@ def read_sections(body: memoryview, flags: Columns, records: int, batch_count: i
     if at != len(body):
         raise ValueError(f"its body has {len(body)} bytes, and its columns {at}")
     return Sections(tuple(batches), values, keys, key_bits, txids, txid_bits, events, event_bits, headers)
+
+
+def _only_values(body: memoryview, records: int) -> Sections:
+    """The same for one batch with values only. Most entries are such, and many are small."""
+    number, size, batch_flags, epoch, sequence = BATCH.unpack_from(body)
+    at = BATCH.size
+    name = str(body[at : at + size], "utf-8") if batch_flags & BatchFlag.PRODUCER else None
+    if number != records:
+        raise ValueError(f"its batches do not have {records} records")
+    at += padded(size)
+    end = at + 4 * (records + 1)
+    offsets = body[at:end]
+    if len(offsets) != end - at:
+        raise ValueError("a column is cut short")
+    at += padded(end - at)
+    size = int.from_bytes(offsets[-4:], "little", signed=True)
+    if at + padded(size) != len(body):
+        raise ValueError(f"its body has {len(body)} bytes, and its columns {at + padded(size)}")
+    return Sections((EntryBatch(number, name, epoch, sequence),), StringSection(offsets, body[at : at + size]))

@@ -31,11 +31,13 @@ def decode_entry(data: Buffer, segment: int = 0, entry: int = 0) -> StoredEntry:
         UnsupportedStreamFormatError: written by a newer program. EntryCorruptError: no entry of a stream, or damaged.
     """
     view = memoryview(data)
-    if len(view) < HEADER_SIZE or bytes(view[: len(MAGIC)]) != MAGIC:
+    if len(view) < HEADER_SIZE:
         raise EntryCorruptError(f"entry {entry} is no entry of a stream", position=Position(segment, entry, 0))
-    (_, version, kind, codec, flags, records, batches, seq_no, append_ms, snapshot, size, stored, crc) = (
+    magic, version, kind, codec, flags, records, batches, seq_no, append_ms, snapshot, size, stored, crc = (
         HEADER.unpack_from(view)
     )
+    if magic != MAGIC:
+        raise EntryCorruptError(f"entry {entry} is no entry of a stream", position=Position(segment, entry, 0))
     if version > VERSION:
         raise UnsupportedStreamFormatError(
             f"entry {entry} has format {version}, and this program reads formats up to {VERSION}",
@@ -46,15 +48,18 @@ def decode_entry(data: Buffer, segment: int = 0, entry: int = 0) -> StoredEntry:
         raise EntryCorruptError(
             f"entry {entry} is damaged: its checksum does not match", position=Position(segment, entry, 0)
         )
-    try:
-        known = EntryKind(kind)
-    except ValueError as error:
+    known = _KINDS.get(kind)
+    if known is None:
         raise UnsupportedStreamFormatError(
             f"entry {entry} is of kind {kind}, which this program does not know", position=Position(segment, entry, 0)
-        ) from error
-    return StoredEntry(
-        segment, entry, known, codec, Columns(flags), records, batches, seq_no, append_ms, snapshot, size, body
-    )
+        )
+    used = _COLUMNS[flags] if flags < len(_COLUMNS) else Columns(flags)
+    return StoredEntry(segment, entry, known, codec, used, records, batches, seq_no, append_ms, snapshot, size, body)
+
+
+_KINDS: Final = {kind.value: kind for kind in EntryKind}
+_COLUMNS: Final = tuple(map(Columns, range(2 * Columns.HEADERS)))
+"""Looked up, because making a flag takes longer than all the rest of an entry."""
 
 
 @dataclass(eq=False)

@@ -3,6 +3,7 @@
 reading         everything that reads one stream
 reader          what an application holds: records, batches, Arrow
 options         how a reader behaves
+ready_queue     what was fetched and not handed out
 fetcher         fetches records across segments, for a reader
 segment_feed    reads the entries of one segment, in runs
 entry_sequence  entries in order, and what is missing between them

@@ -14,24 +14,22 @@ A fetch that is cancelled, or times out, loses nothing: the next one goes on at 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
 from math import inf
-from typing import TypeAlias
 
 from segments.chain import StreamChain, StreamSegment
+from segments.entries import StoredEntry
 from segments.errors import ReaderIdleError, StreamClosedError
 from segments.position import EARLIEST, LATEST, Position
 from segments.read.entry_sequence import EntrySequence, Item
 from segments.read.locator import Locator
 from segments.read.options import Parts, ReadOptions
+from segments.read.ready_queue import ReadyQueue
 from segments.read.record_batch import EntrySlice
 from segments.read.segment_feed import BrokenEntry, SegmentFeed, SegmentGoneError
 from segments.read.stream_source import StreamSource
 from segments.record import Gap, GapKind
 from segments.seek import Seek
-
-Ready: TypeAlias = EntrySlice | Gap
 
 
 class StreamFetcher:
@@ -86,7 +84,7 @@ class StreamFetcher:
         self._last_news: float | None = None
         self.feed: SegmentFeed | None = None
         """The segment that is read now."""
-        self.ready: deque[Ready] = deque()
+        self.ready = ReadyQueue()
         """What was fetched and not handed out."""
         self.ended = False
         """Nothing follows behind what is ready."""
@@ -187,7 +185,7 @@ class StreamFetcher:
             return False
         before = Position(beginning.segment, beginning.entry, beginning.slot - 1)
         text = f"the stream was truncated: it begins at {beginning}"
-        self.ready.append(Gap(first, max(first, before), GapKind.TRUNCATED, missing, text))
+        self.ready.add([Gap(first, max(first, before), GapKind.TRUNCATED, missing, text)])
         return True
 
     async def _enter_segment(self, chain: StreamChain, until: float) -> bool:
@@ -297,7 +295,7 @@ class StreamFetcher:
             now = chain.find(segment.number)
         if now is not None and now.is_open:
             self._tell_broken()
-            return bool(self.ready) or await self._wait_for_chain(chain, until)
+            return len(self.ready) > 0 or await self._wait_for_chain(chain, until)
         sequence = self._sequence
         assert sequence is not None
         if now is not None and (gap := sequence.on_end(now.end_seq_no)) is not None:
@@ -356,26 +354,28 @@ class StreamFetcher:
     def _take(self, items: Sequence[Item]) -> None:
         """Make entries and gaps ready to be handed out: from the wanted position on, up to the stop."""
         ready, begin, stop = self.ready, self._position, self._stop
+        whole = [item for item in items if isinstance(item, StoredEntry)]
+        if items:
+            self.caught_up = False
+        is_plain = len(whole) == len(items) and self._parts is None and stop is None
+        if is_plain and (not whole or whole[0].position(0) >= begin):
+            ready.add_entries(whole)
+            return
         for item in items:
             if isinstance(item, Gap):
-                ready.append(item)
-                self.caught_up = False
+                ready.add([item])
                 continue
-            a, b = 0, item.count
-            if item.entry <= begin.entry and item.segment == begin.segment:
-                if item.entry < begin.entry:
-                    continue
-                a = begin.slot
-            if stop is not None and (item.segment, item.entry) >= stop[:2]:
-                b = min(b, stop.slot) if (item.segment, item.entry) == stop[:2] else 0
+            a, b, place = 0, item.count, (item.segment, item.entry)
+            if place <= begin[:2]:
+                a = begin.slot if place == begin[:2] else b
+            if stop is not None and place >= stop[:2]:
+                b = min(b, stop.slot) if place == stop[:2] else 0
                 self.ended = True
-            if a < b:
-                self.caught_up = False
-                if self._parts is None:
-                    ready.append(EntrySlice(item, a, b))
-                else:
-                    base = item.first_seq_no
-                    ready.extend(EntrySlice(item, x - base, y - base) for x, y in self._parts(base + a, base + b))
+            if a < b and self._parts is None:
+                ready.add([EntrySlice(item, a, b)])
+            elif a < b and self._parts is not None:
+                base = item.first_seq_no
+                ready.add(EntrySlice(item, x - base, y - base) for x, y in self._parts(base + a, base + b))
             if self.ended:
                 break
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
+from math import inf
 from types import TracebackType
 from typing import Any, NoReturn
 
@@ -52,7 +53,7 @@ class Reader:
     def position(self) -> Position:
         """Where the next record is, or directly behind the last one that was handed out."""
         if self._ready:
-            item = self._ready[0]
+            item = self._ready.first
             return item.first if isinstance(item, Gap) else item.entry.position(item.a)
         return self._fetcher.position
 
@@ -105,14 +106,14 @@ class Reader:
         while True:
             if not self._ready and not await self._fill(timeout):
                 return None
-            item = self._ready[0]
+            item = self._ready.first
             if isinstance(item, Gap):
                 if self._pass_gap(item):
                     return item
                 continue
-            record = item.entry.records(item.a, item.a + 1)[0]
-            self._shorten(item, item.a + 1)
-            return record
+            (taken,) = self._ready.take(1, inf, at_least_one=True)
+            self._last_append_ms = taken.entry.append_ms
+            return taken.entry.records(taken.a, taken.b)[0]
 
     async def next_batch(
         self, max_records: int = 65_536, *, max_bytes: int | None = None, wait: float | None = None
@@ -128,31 +129,29 @@ class Reader:
         loop = asyncio.get_running_loop()
         until = None if wait is None else loop.time() + wait
         slices: list[EntrySlice] = []
-        count, size = 0, 0
-        while count < max_records:
+        left, size = max_records, float(inf if max_bytes is None else max_bytes)
+        while left > 0:
             if not self._ready:
                 if slices and until is None:
                     break
                 if not await self._fill(None if until is None else max(0.0, until - loop.time())):
                     break
                 continue
-            item = self._ready[0]
-            if isinstance(item, Gap):
+            if isinstance(gap := self._ready.first, Gap):
                 if slices:
                     break
-                if self._pass_gap(item):
-                    return RecordBatch(gap=item)
+                if self._pass_gap(gap):
+                    return RecordBatch(gap=gap)
                 continue
-            b = min(item.b, item.a + max_records - count)
-            if max_bytes is not None:
-                each = max(1, item.entry.size // item.entry.count)
-                b = min(b, item.a + max(0 if slices else 1, (max_bytes - size) // each))
-                if b == item.a:
-                    break
-                size += each * (b - item.a)
-            slices.append(EntrySlice(item.entry, item.a, b))
-            count += b - item.a
-            self._shorten(item, b)
+            taken = self._ready.take(left, size, at_least_one=not slices)
+            if not taken:
+                break
+            slices += taken
+            left -= sum(s.b - s.a for s in taken)
+            if size != inf:
+                size -= sum(s.entry.size * (s.b - s.a) // s.entry.count for s in taken)
+        if slices:
+            self._last_append_ms = slices[-1].entry.append_ms
         return RecordBatch(slices)
 
     async def batches(self, max_records: int = 65_536, max_bytes: int | None = None) -> AsyncIterator[RecordBatch]:
@@ -181,9 +180,8 @@ class Reader:
     async def skip_gap(self) -> Gap | None:
         """Pass over the gap that comes next, which was raised; return it. None, and nothing is passed, if records come
         next."""
-        if self._ready and isinstance(gap := self._ready[0], Gap):
-            self._ready.popleft()
-            return gap
+        if self._ready and isinstance(self._ready.first, Gap):
+            return self._ready.take_gap()
         return None
 
     async def close(self) -> None:
@@ -200,19 +198,11 @@ class Reader:
 
     # -- handing out --------------------------------------------------------------------------------------
 
-    def _shorten(self, item: EntrySlice, b: int) -> None:
-        """Hand out ``item`` up to slot ``b``."""
-        self._last_append_ms = item.entry.append_ms
-        if b >= item.b:
-            self._ready.popleft()
-        else:
-            self._ready[0] = EntrySlice(item.entry, b, item.b)
-
     def _pass_gap(self, gap: Gap) -> bool:
         """Deal with the gap that comes next. Returns whether to hand it out."""
         if self._on_gap == "raise":
             self._raise_gap(gap)
-        self._ready.popleft()
+        self._ready.take_gap()
         if self._on_gap == "skip":
             self.skipped_gaps += 1
             _log.warning("a reader of stream %s passes over a gap: %s", self._source.name, _told(gap))

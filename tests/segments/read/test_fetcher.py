@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from math import inf
 
 import pytest
 
@@ -20,7 +21,7 @@ def test_it_makes_entries_ready_and_ends_at_the_end() -> None:
         fetcher = StreamFetcher(stream.source, stream.locator, Position(1, 0, 1), ReadOptions())
         assert fetcher.quiet_since is None and fetcher.position == Position(1, 0, 1)
         assert await fetcher.fetch(None)
-        first, second = fetcher.ready
+        first, second = fetcher.ready.take(100, inf, at_least_one=True)
         assert isinstance(first, EntrySlice) and (first.a, first.b) == (1, 3)
         assert isinstance(second, EntrySlice) and (second.a, second.b) == (0, 2)
         fetcher.ready.clear()
@@ -46,7 +47,7 @@ def test_only_the_wanted_parts_become_ready() -> None:
 
         fetcher = StreamFetcher(stream.source, stream.locator, EARLIEST, ReadOptions(), lambda: parts)
         await fetcher.fetch(None)
-        found = [item.entry.first_seq_no + item.a for item in fetcher.ready if isinstance(item, EntrySlice)]
+        found = [item.entry.first_seq_no + item.a for item in fetcher.ready.take(100, inf, at_least_one=True)]
         assert found == sorted(wanted)
         await fetcher.close()
 

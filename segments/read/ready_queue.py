@@ -1,0 +1,95 @@
+"""What a fetcher has fetched and a reader has not handed out: slices of entries, and gaps, in order (pure)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from itertools import repeat
+from typing import Any, Final
+
+from segments.entries import StoredEntry
+from segments.read.record_batch import EntrySlice
+from segments.record import Gap
+
+_NEW: Final[Any] = tuple.__new__
+
+
+class ReadyQueue:
+    """Slices and gaps. Runs go in and out whole where they may."""
+
+    __slots__ = ("_gaps", "_items", "records")
+
+    def __init__(self) -> None:
+        self._items: deque[EntrySlice | Gap] = deque()
+        self._gaps = 0
+        self.records = 0
+        """How many records are in it."""
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @property
+    def first(self) -> EntrySlice | Gap:
+        """What comes next. Raises IndexError if there is nothing."""
+        return self._items[0]
+
+    def add_entries(self, entries: Sequence[StoredEntry]) -> None:
+        """All records of these entries."""
+        counts = [entry.count for entry in entries]
+        self._items.extend(map(_NEW, repeat(EntrySlice), zip(entries, repeat(0), counts, strict=False)))
+        self.records += sum(counts)
+
+    def add(self, items: Iterable[EntrySlice | Gap]) -> None:
+        """These items."""
+        for item in items:
+            self._items.append(item)
+            if isinstance(item, Gap):
+                self._gaps += 1
+            else:
+                self.records += item.b - item.a
+
+    def take_gap(self) -> Gap:
+        """Take the gap that comes next."""
+        gap = self._items.popleft()
+        assert isinstance(gap, Gap)
+        self._gaps -= 1
+        return gap
+
+    def take(self, records: int, size: float, *, at_least_one: bool) -> list[EntrySlice]:
+        """Take up to ``records`` records of about ``size`` bytes together, up to the next gap."""
+        if not self._gaps and self.records <= records and size == float("inf"):
+            taken: list[EntrySlice] = list(self._items)  # type: ignore[arg-type]  # no gap is in it
+            self.clear()
+            return taken
+        taken = []
+        while self._items and records > 0:
+            item = self._items[0]
+            if isinstance(item, Gap):
+                break
+            each = max(1, item.entry.size // item.entry.count)
+            fits = 1 << 62 if size == float("inf") else int(size // each)
+            count = min(item.b - item.a, records, max(fits, 1 if at_least_one else 0))
+            if count <= 0:
+                break
+            at_least_one = False
+            taken.append(EntrySlice(item.entry, item.a, item.a + count))
+            records -= count
+            size -= each * count
+            self.records -= count
+            if item.a + count == item.b:
+                self._items.popleft()
+            else:
+                self._items[0] = EntrySlice(item.entry, item.a + count, item.b)
+        return taken
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._items.clear()
+        self._gaps = self.records = 0
+
+    def validate_state(self) -> None:
+        """What must hold between any two calls. For tests."""
+        slices = [item for item in self._items if not isinstance(item, Gap)]
+        assert self._gaps == len(self._items) - len(slices)
+        assert self.records == sum(item.b - item.a for item in slices)
+        assert all(item.a < item.b <= item.entry.count for item in slices)
