@@ -252,7 +252,9 @@ class ProducerTable:
         if state is None:
             state = self._states[batch.producer] = ProducerState(batch.producer)
         state.epoch = max(state.epoch, batch.epoch)
-        if batch.last_sequence > state.last_sequence:
+        if not batch.records:  # it says the epoch, and which number comes next
+            state.last_sequence = max(state.last_sequence, batch.last_sequence)
+        elif batch.last_sequence > state.last_sequence:
             state.remember(batch.first_sequence, batch.records, position, self.policy.positions_each)
         self._touch(state, append_ms)
         self._bound(append_ms)

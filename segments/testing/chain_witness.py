@@ -1,0 +1,71 @@
+"""Sees every version of a stream's record as it is written, and refuses an illegal history (pure)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from segments.chain import StreamChain, StreamSegment
+from segments.chain.stream_chain import checked
+from segments.errors import StreamInvariantError
+
+
+@dataclass(slots=True)
+class ChainWitness:
+    """What was seen of one stream's record."""
+
+    last: StreamChain | None = None
+    named: set[int] = field(default_factory=set)
+    """Every ledger that any version named."""
+    completed: dict[int, StreamSegment] = field(default_factory=dict)
+    """Number -> the segment as it was completed."""
+    problems: list[str] = field(default_factory=list)
+    claims: int = 0
+    rolls: int = 0
+
+    def see(self, new: StreamChain) -> None:
+        """A version was written."""
+        try:
+            checked(new)
+        except StreamInvariantError as error:
+            self._find(str(error))
+        if self.last is not None:
+            self._compare(self.last, new)
+        for segment in new.segments:
+            if segment.is_open:
+                continue
+            if self.completed.setdefault(segment.number, segment) != segment:
+                self._find(f"C7: segment {segment.number} was completed, and has changed")
+        self.named.update(new.ledgers)
+        self.last = new
+
+    def _compare(self, old: StreamChain, new: StreamChain) -> None:
+        if new.epoch < old.epoch:
+            self._find(f"C5: epoch {new.epoch} follows {old.epoch}")
+        if new.epoch > old.epoch:
+            self.claims += 1
+            if [s.ledger_id for s in new.segments] != [s.ledger_id for s in old.segments]:
+                self._find("C2: a claim changed the segments")
+        numbers = {segment.number for segment in old.segments}
+        for segment in new.segments:
+            if segment.number not in numbers:
+                self.rolls += 1
+                self._started(old, new, segment)
+        if new.start < old.start:
+            self._find(f"the stream began at {old.start}, and then at {new.start}")
+        if old.sealed and (not new.sealed or new.segments != old.segments):
+            self._find("a sealed stream has changed")
+        gone = numbers - {segment.number for segment in new.segments}
+        waiting = {each.ledger_id for each in new.removing} | {each.ledger_id for each in old.removing}
+        for segment in old.segments:
+            if segment.number in gone and segment.ledger_id not in waiting:
+                self._find(f"C6: ledger {segment.ledger_id} of segment {segment.number} was forgotten before deletion")
+
+    def _started(self, old: StreamChain, new: StreamChain, segment: StreamSegment) -> None:
+        if segment.epoch != new.epoch:
+            self._find(f"C5: epoch {new.epoch} started segment {segment.number} as epoch {segment.epoch}")
+        if segment.number < old.next_number:
+            self._find(f"C7: the number {segment.number} of a segment is used again")
+
+    def _find(self, problem: str) -> None:
+        if problem not in self.problems:
+            self.problems.append(problem)
