@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from segments.position import Position
 from segments.record import AppendOutcome, StoredRecord
@@ -102,7 +103,7 @@ class StreamJudge:
 
 
 def _jumps(numbers: Sequence[int]) -> str:
-    for one, two in zip(numbers, numbers[1:], strict=False):
+    for one, two in pairwise(numbers):
         if two != one + 1:
             return f"{two} follows {one}"
     return "none"

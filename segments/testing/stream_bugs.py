@@ -5,6 +5,204 @@ Each replaces a piece of the program for as long as a world runs. The program kn
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
-BUGS: Final = {}
+from bookkeeper.chains import OwnedRecord
+from segments.chain import SegmentContents
+from segments.errors import Applied, StreamError
+from segments.position import Position
+from segments.producers import ProducerState, ProducerTable
+from segments.write import entry_output, take_over
+from segments.write.contents_tally import ContentsTally
+from segments.write.entry_output import EntryOutput
+from segments.write.write_state import WriteState
+
+Replacements = Mapping[tuple[Any, str], Callable[..., Any]]
+"""(Owner, name) -> what is there instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamBug:
+    """One planted bug."""
+
+    what: str
+    breaks: str
+    """The rule that it breaks."""
+    within: int
+    """In so many worlds it must be found."""
+    replacements: Callable[[], Replacements]
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        """Put the bug in place for a while."""
+        new = self.replacements()
+        former = {key: getattr(*key) for key in new}
+        for (owner, name), replacement in new.items():
+            setattr(owner, name, replacement)
+        try:
+            yield
+        finally:
+            for (owner, name), original in former.items():
+                setattr(owner, name, original)
+
+
+def _former_owner_not_fenced() -> Replacements:
+    async def segment_end(client: Any, owner: Any, segment: Any, policy: Any) -> Any:
+        async with await client.open_ledger(segment.ledger_id, recovery=False) as reader:
+            return await take_over.read_end(reader, segment.number, policy)
+
+    return {(take_over, "_segment_end"): segment_end}
+
+
+def _producers_forgotten() -> Replacements:
+    original = take_over.find_end
+
+    async def forgetful(client: Any, owner: Any, policy: Any) -> Any:
+        found = await original(client, owner, policy)
+        found.state.producers = ProducerTable(policy)
+        return found
+
+    from segments.write import opening
+
+    return {(opening, "find_end"): forgetful}
+
+
+def _snapshot_alone() -> Replacements:
+    async def apply(reader: Any, end: Any, entry: Any, pieces: Any) -> Any:
+        contents = end.contents
+        table, end.producers = end.producers, ProducerTable()
+        try:
+            return await original(reader, end, entry, pieces)
+        finally:
+            end.contents, end.producers = contents, table
+
+    original = take_over._apply
+    return {(take_over, "_apply"): apply}
+
+
+def _told_before_durable() -> Replacements:
+    write = EntryOutput._write
+
+    def early(self: EntryOutput, log: Any) -> None:
+        segment = self._segment
+        assert segment is not None
+        number, entry = segment.number, segment.next_entry
+        write(self, log)
+        log.resolve(number, entry)
+
+    return {(EntryOutput, "_write"): early}
+
+
+def _unknown_is_refused() -> Replacements:
+    refuse = EntryOutput._refuse
+
+    def refused(self: EntryOutput, group: Any, error: StreamError, outcome: Applied = Applied.NO) -> None:
+        refuse(self, group, error, Applied.NO)
+
+    async def nobody_knows(self: EntryOutput, error: StreamError, number: int) -> int | None:
+        return None
+
+    return {(EntryOutput, "_refuse"): refused, (EntryOutput, "_fate"): nobody_knows}
+
+
+def _written_again_though_found() -> Replacements:
+    def found(self: EntryOutput, unknown: Any, last: int) -> None:
+        """What the recovery found is not looked at."""
+
+    return {(EntryOutput, "_found"): found}
+
+
+def _pending_is_dropped() -> Replacements:
+    return {(entry_output, "_logs"): lambda flights: []}
+
+
+def _overtaken_goes_on() -> Replacements:
+    async def read(self: Any) -> Any:
+        value, version = await self.record.read()
+        self._epoch, self._nonce = value.epoch, value.nonce
+        return value, version
+
+    return {(OwnedRecord, "_read"): read}
+
+
+def _counter_without_recovered() -> Replacements:
+    def behind(next_seq_no: int, *rest: Any) -> Any:
+        return WriteState(max(0, next_seq_no - 1), *rest)
+
+    return {(take_over, "WriteState"): behind}
+
+
+def _one_record_not_counted() -> Replacements:
+    contents = ContentsTally.contents
+
+    def fewer(self: ContentsTally, *arguments: Any) -> SegmentContents:
+        counted = contents(self, *arguments)
+        return replace(counted, records=counted.records - 1) if counted.records > 1 else counted
+
+    return {(ContentsTally, "contents"): fewer}
+
+
+def _duplicates_told_wrongly() -> Replacements:
+    find = ProducerState.find
+
+    def wrong(self: ProducerState, sequence: int) -> Position | None:
+        position = find(self, sequence)
+        return None if position is None else position._replace(slot=0)
+
+    return {(ProducerState, "find"): wrong}
+
+
+def _duplicates_taken() -> Replacements:
+    apply = ProducerTable.apply
+
+    def skipped(self: ProducerTable, batch: Any, position: Position, append_ms: int) -> None:
+        if batch.records:
+            apply(self, batch._replace(records=1), position, append_ms)
+
+    return {(ProducerTable, "apply"): skipped}
+
+
+BUGS: Final = {
+    "former-owner-not-fenced": StreamBug(
+        "A new owner reads the former owner's last ledger without fencing it.", "C2", 30, _former_owner_not_fenced
+    ),
+    "producers-forgotten": StreamBug("A new owner does not know the producers.", "C4", 10, _producers_forgotten),
+    "snapshot-alone": StreamBug(
+        "A new owner takes the last snapshot of producers for all of them.", "C4", 10, _snapshot_alone
+    ),
+    "told-before-durable": StreamBug("Appends are acknowledged when they are sent.", "W1", 30, _told_before_durable),
+    "unknown-is-refused": StreamBug(
+        "Whoever appended is told that a record of unknown outcome was not appended.", "W7", 30, _unknown_is_refused
+    ),
+    "written-again-though-found": StreamBug(
+        "What the recovery of a failed ledger found is written to the next one as well.",
+        "C4",
+        40,
+        _written_again_though_found,
+    ),
+    "pending-is-dropped": StreamBug(
+        "What was on its way when a ledger failed is not written to the next one.", "C4", 40, _pending_is_dropped
+    ),
+    "overtaken-goes-on": StreamBug(
+        "A writer whose record was claimed by another one goes on changing it.", "C5", 30, _overtaken_goes_on
+    ),
+    "counter-one-behind": StreamBug(
+        "A new owner gives a sequence number a second time.", "C7", 10, _counter_without_recovered
+    ),
+    "one-record-not-counted": StreamBug(
+        "A completed segment is said to have one record less.", "C7", 5, _one_record_not_counted
+    ),
+    "duplicates-told-wrongly": StreamBug(
+        "A duplicate is answered with the position of the first record of its entry.",
+        "C4",
+        30,
+        _duplicates_told_wrongly,
+    ),
+    "duplicates-taken": StreamBug(
+        "A new owner knows only the first record of each batch of a producer.", "C4", 20, _duplicates_taken
+    ),
+}
+"""Name -> bug."""

@@ -53,6 +53,7 @@ CONFIG: Final = StreamConfig(
     producers=ProducerPolicy(snapshot_every_bytes=4_000),
 )
 _FAULTS: Final = 8
+_LAST_S: Final = 8.0
 _SETTLE_S: Final = 40.0
 
 
@@ -110,7 +111,10 @@ class StreamWorld:
             for _ in range(_FAULTS):
                 await asyncio.sleep(0.3 + self._rng.random() * 2)
                 await self._fault()
-            await asyncio.sleep(3)
+            before = len(self._judge.acked)
+            await asyncio.sleep(_LAST_S)
+            if len(self._judge.acked) == before:
+                self._judge.find(f"nothing was appended for {_LAST_S} s after the last fault")
             self._calm = True
             await self._at_rest()
             found = await self._read(client, stream)
