@@ -1,4 +1,4 @@
-"""``make bench``: print the table. ``python -m benchmarks ledgers|gateway|spark|hostile|replay`` for some of it.
+"""``make bench``: print the table; ``python -m benchmarks ledgers|gateway|spark|hostile|replay|streams``: a part of it.
 
 ``python -m benchmarks apache`` is another program, with options of its own: see :mod:`benchmarks.apache`.
 ``python -m benchmarks healing [ROW...]`` measures repair, compaction and audits: see :mod:`benchmarks.healing`.
@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import gateway, hostile, ledgers, replay, spark
+from benchmarks import gateway, hostile, ledgers, replay, spark, streams
 from benchmarks.calibration import calibrate
 from benchmarks.report import Report
 
@@ -27,11 +27,14 @@ def main() -> None:
         return
     parser = argparse.ArgumentParser(prog="make bench", description="Measure; nothing is asserted.")
     parser.add_argument(
-        "rows", nargs="*", choices=["ledgers", "gateway", "spark", "hostile", "replay", []], help="default: all"
+        "rows",
+        nargs="*",
+        choices=["ledgers", "gateway", "spark", "hostile", "replay", "streams", []],
+        help="default: all",
     )
     parser.add_argument("--dir", type=Path, help="where the bookies' files go: put it on the disk that matters")
     arguments = parser.parse_args()
-    wanted = arguments.rows or ["ledgers", "gateway", "spark", "hostile", "replay"]
+    wanted = arguments.rows or ["ledgers", "gateway", "spark", "hostile", "replay", "streams"]
     report = Report()
     with tempfile.TemporaryDirectory(prefix="bk-bench-", dir=arguments.dir) as name:
         directory = Path(name)
@@ -47,6 +50,8 @@ def main() -> None:
             hostile.measure(report, directory)
         if "replay" in wanted:
             replay.measure(report)
+        if "streams" in wanted:
+            streams.measure(report, directory)
         report.heading(f"at the end: {calibrate(directory).text()}")
     report.table()
 
