@@ -19,7 +19,7 @@ from bookkeeper import BookKeeper
 from bookkeeper.admin.bench import ClosedLoop
 from bookkeeper.real import run
 from segments.config import RollPolicy, StreamConfig
-from segments.namespace import Namespace
+from segments.namespace import StreamNamespace
 from segments.write.writer import Writer
 
 ROUNDS: Final = 3
@@ -93,7 +93,7 @@ async def batches(client: BookKeeper, writer: Writer) -> dict[str, Any]:
 
 async def reading(client: BookKeeper, writer: Writer) -> dict[str, Any]:
     """A catch-up read of a completed segment of 1 KB records: its ledger's batches, its records, its columns."""
-    stream = await Namespace(client).create(f"read-{time.time_ns()}", config=CONFIG)
+    stream = await StreamNamespace(client).create(f"read-{time.time_ns()}", config=CONFIG)
     async with stream.writer() as own:
         for _ in range(READ_BATCHES):
             await own.append_batch([VALUE] * 256)
@@ -125,8 +125,8 @@ async def take_over(client: BookKeeper, writer: Writer) -> dict[str, Any]:
     rounds = []
     for _ in range(ROUNDS):
         async with BookKeeper.connect(_uri(sys.argv)) as other:
-            stream = await Namespace(client).create(f"over-{time.time_ns()}", config=CONFIG)
-            dead = await (await Namespace(other).open(stream.name)).writer()
+            stream = await StreamNamespace(client).create(f"over-{time.time_ns()}", config=CONFIG)
+            dead = await (await StreamNamespace(other).open(stream.name)).writer()
             for _ in range(80):
                 await dead.append_batch([VALUE] * 256)
         began = time.perf_counter()
@@ -158,7 +158,7 @@ async def measure(uri: str, wanted: list[str]) -> dict[str, Any]:
     """All rows, or those wanted."""
     figures: dict[str, Any] = {}
     async with BookKeeper.connect(uri) as client:
-        stream = await Namespace(client).create(f"load-{time.time_ns()}", config=CONFIG)
+        stream = await StreamNamespace(client).create(f"load-{time.time_ns()}", config=CONFIG)
         async with stream.writer() as writer:
             for name, row in ROWS.items():
                 if not wanted or name in wanted:

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from bookkeeper import ClientConfig
 
 
-def connect(uri: str, *, config: ClientConfig | None = None, client: BookKeeper | None = None) -> Opening[Namespace]:
+def connect(
+    uri: str, *, config: ClientConfig | None = None, client: BookKeeper | None = None
+) -> Opening[StreamNamespace]:
     """Connect to the streams of the cluster at a metadata URI: ``async with connect(uri) as namespace``.
 
     It takes every address that ``BookKeeper.connect`` takes, and ``grpc://HOST:PORT`` of gateways (see
@@ -40,18 +42,18 @@ def connect(uri: str, *, config: ClientConfig | None = None, client: BookKeeper 
     if client is None and uri.startswith(("grpc://", "grpcs://")):
         from segments.remote import connect as connect_gateways  # gRPC is an extra
 
-        return cast("Opening[Namespace]", connect_gateways(uri))
+        return cast("Opening[StreamNamespace]", connect_gateways(uri))
     return Opening(partial(_connect, uri, config, client))
 
 
-async def _connect(uri: str, config: ClientConfig | None, client: BookKeeper | None) -> Namespace:
+async def _connect(uri: str, config: ClientConfig | None, client: BookKeeper | None) -> StreamNamespace:
     if client is not None:
-        return Namespace(client, owns_client=False)
+        return StreamNamespace(client, owns_client=False)
     with worded(f"connecting to {uri}"):
-        return Namespace(await BookKeeper.connect(uri, config=config), owns_client=True)
+        return StreamNamespace(await BookKeeper.connect(uri, config=config), owns_client=True)
 
 
-class Namespace:
+class StreamNamespace:
     """All streams of one cluster. Belongs to the loop that made it."""
 
     def __init__(self, client: BookKeeper, *, owns_client: bool = False) -> None:

@@ -13,7 +13,7 @@ from bookkeeper.admin.line_input import LineInput
 from bookkeeper.admin.options import counted, json_option, metadata_option, print_json
 from segments.commands.shared import Place, complete, namespace_at, stream_argument, told
 from segments.errors import StreamError
-from segments.namespace import Namespace
+from segments.namespace import StreamNamespace
 from segments.position import EARLIEST, LATEST
 from segments.record import AppendResult, Gap, Record, StoredRecord
 from segments.seek import Seek
@@ -182,7 +182,7 @@ def tail(metadata: str, as_json: bool, start: Seek | None, limit: int | None, on
 
 
 async def _print(
-    namespace: Namespace,
+    namespace: StreamNamespace,
     name: str,
     start: Seek,
     stop: Seek | None,

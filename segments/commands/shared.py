@@ -13,7 +13,7 @@ from bookkeeper.admin.options import connected, finish
 from segments.chain import StreamSegment
 from segments.errors import Applied, SeekFormatError, StreamError
 from segments.life.holds import Hold
-from segments.namespace import Namespace, connect
+from segments.namespace import StreamNamespace, connect
 from segments.position import EARLIEST, LATEST, Position
 from segments.seek import Seek, parse_seek
 
@@ -105,7 +105,7 @@ def in_a_line(error: StreamError) -> str:
 
 
 @asynccontextmanager
-async def namespace_at(metadata: str, *, makes: bool = False) -> AsyncIterator[Namespace]:
+async def namespace_at(metadata: str, *, makes: bool = False) -> AsyncIterator[StreamNamespace]:
     """The streams of the cluster at an address. With ``makes`` an embedded cluster is made if there is none."""
     async with connected(metadata, makes=makes) as client, connect(metadata, client=client) as namespace:
         yield namespace

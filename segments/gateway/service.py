@@ -30,7 +30,7 @@ from segments.gateway.server import GrpcServer
 from segments.gateway.stream_calls import StreamCalls
 from segments.gateway.stream_table import StreamTable
 from segments.names import names_path, stream_path
-from segments.namespace import Namespace, connect
+from segments.namespace import StreamNamespace, connect
 from segments.stream import Stream
 
 logger = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class GrpcGatewayService:
         self._seams = seams
         self._tasks = Tasks("gateway of streams")
         self._server: GrpcServer | None = None
-        self._namespace: Namespace | None = None
+        self._namespace: StreamNamespace | None = None
         self._table: StreamTable | None = None
         self._pages: HealthServer | None = None
         self._watch: MetadataWatch | None = None
@@ -126,7 +126,7 @@ class GrpcGatewayService:
     def _start(self, work: Coroutine[Any, Any, None], what: str) -> None:
         self._tasks.start(work, what)
 
-    def _lease_maker(self, namespace: Namespace, advertised: str) -> Callable[[Stream], Lease]:
+    def _lease_maker(self, namespace: StreamNamespace, advertised: str) -> Callable[[Stream], Lease]:
         owner = f"{self._seams.rng.getrandbits(64):016x}"
         here = this_place(str(self.address))
         metadata, clock, lease_s = namespace.client.metadata_store, self._seams.clock, self._config.gateway.lease_s
@@ -137,7 +137,7 @@ class GrpcGatewayService:
 
         return make
 
-    def _metadata_watch(self, namespace: Namespace) -> MetadataWatch:
+    def _metadata_watch(self, namespace: StreamNamespace) -> MetadataWatch:
         metadata = namespace.client.metadata_store
         server = self._server
         assert server is not None

@@ -46,14 +46,14 @@ class StreamCalls:
         }
 
     async def create(self, request: pb.CreateStreamRequest, call: GrpcCall) -> pb.StreamInfo:
-        """Make a stream. Raises: as ``Namespace.create``."""
+        """Make a stream. Raises: as ``StreamNamespace.create``."""
         call.require(request.stream)
         config = get_settings(request.settings) if request.settings.values else StreamConfig()
         stream = await self._table.namespace.create(request.stream, config=config, exist_ok=request.exist_ok)
         return await self._info(self._table.add(request.stream, stream))
 
     async def get(self, request: pb.GetStreamRequest, call: GrpcCall) -> pb.StreamInfo:
-        """What a stream is. Raises: as ``Namespace.open``."""
+        """What a stream is. Raises: as ``StreamNamespace.open``."""
         call.require(request.stream)
         return await self._info(await self._table.get(request.stream))
 
@@ -82,7 +82,7 @@ class StreamCalls:
         return await self._info(served)
 
     async def rename(self, request: pb.RenameStreamRequest, call: GrpcCall) -> pb.StreamInfo:
-        """Give a stream another name. Raises: as ``Namespace.rename``."""
+        """Give a stream another name. Raises: as ``StreamNamespace.rename``."""
         call.require(request.stream)
         call.require(request.new_name)
         await self._table.namespace.rename(request.stream, request.new_name)
@@ -90,7 +90,7 @@ class StreamCalls:
         return await self._info(await self._table.get(request.new_name))
 
     async def delete(self, request: pb.DeleteStreamRequest, call: GrpcCall) -> pb.Operation:
-        """Delete a stream. Raises: as ``Namespace.delete``."""
+        """Delete a stream. Raises: as ``StreamNamespace.delete``."""
         call.require(request.stream)
         await self._table.namespace.delete(request.stream, missing_ok=request.missing_ok, force=request.force)
         self._table.forget(request.stream)

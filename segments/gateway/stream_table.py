@@ -14,7 +14,7 @@ from segments.errors import StreamNotFoundError, StreamNotReadyError
 from segments.gateway.config import GrpcGatewayConfig
 from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.gateway.stream_ownership import StreamOwnership
-from segments.namespace import Namespace
+from segments.namespace import StreamNamespace
 from segments.record import ProducerRef
 from segments.stream import Stream
 from segments.write import Producer, Writer
@@ -72,7 +72,7 @@ class StreamTable:
 
     def __init__(
         self,
-        namespace: Namespace,
+        namespace: StreamNamespace,
         make_lease: Callable[[Stream], Lease],
         location: str,
         clock: Clock,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from segments.config import RollPolicy, StreamConfig
 from segments.entries import EntryKind, StoredEntry, decode_entry
-from segments.namespace import Namespace, connect
+from segments.namespace import StreamNamespace, connect
 from segments.stream import Stream
 
 AT_ONCE = StreamConfig(roll=RollPolicy(min_age_s=0))
@@ -16,7 +16,7 @@ AT_ONCE = StreamConfig(roll=RollPolicy(min_age_s=0))
 
 
 @asynccontextmanager
-async def a_namespace(directory: Path, bookies: int = 3) -> AsyncIterator[Namespace]:
+async def a_namespace(directory: Path, bookies: int = 3) -> AsyncIterator[StreamNamespace]:
     """Streams on bookies in this process."""
     async with connect(f"embedded://{directory}?bookies={bookies}") as namespace:
         yield namespace

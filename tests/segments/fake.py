@@ -26,7 +26,7 @@ from bookkeeper.testing.loop import OWNER, drop_task
 from segments.chain import StreamChain
 from segments.config import RollPolicy, StreamConfig
 from segments.entries import EntryKind, StoredEntry, decode_entry
-from segments.namespace import Namespace
+from segments.namespace import StreamNamespace
 from segments.stream import Stream
 from tests.journal_manager.backends.bookkeeper.fake import Client as JournalClient
 from tests.journal_manager.backends.bookkeeper.fake import Cluster as JournalCluster
@@ -237,7 +237,7 @@ class FakeWriter:
 
 async def stream_on(cluster: Cluster, name: str = "s", config: StreamConfig = AT_ONCE) -> Stream:
     """A stream, made if it is not there, through a client of its own."""
-    return await Namespace(cluster.client()).open(name, create=True, config=config)  # type: ignore[arg-type]
+    return await StreamNamespace(cluster.client()).open(name, create=True, config=config)  # type: ignore[arg-type]
 
 
 async def chain_of(stream: Stream) -> StreamChain:

@@ -8,7 +8,7 @@ import pytest
 
 from segments.config import StreamConfig
 from segments.errors import StreamClosedError, StreamExistsError, StreamNameError, StreamNotFoundError
-from segments.namespace import Namespace, connect
+from segments.namespace import StreamNamespace, connect
 from tests.segments.clusters import a_namespace
 
 
@@ -59,6 +59,6 @@ async def test_a_closed_namespace_refuses_at_once(tmp_path: Path) -> None:
 async def test_a_client_that_was_given_stays_open(tmp_path: Path) -> None:
     async with a_namespace(tmp_path) as namespace:
         async with connect("", client=namespace.client) as other:
-            assert isinstance(other, Namespace)
+            assert isinstance(other, StreamNamespace)
             await other.create("a")
         assert await namespace.exists("a")
