@@ -37,7 +37,7 @@ from segments.chain import StreamChain, decode_chain, stream_tags
 from segments.config import ProducerPolicy, RollPolicy, StreamConfig
 from segments.entries import EntryKind, StoredEntry, decode_entry
 from segments.errors import Applied, StreamError
-from segments.namespace import Namespace
+from segments.namespace import StreamNamespace
 from segments.record import StoredRecord
 from segments.stream import Stream
 from segments.testing.chain_witness import ChainWitness
@@ -104,7 +104,7 @@ class StreamWorld:
     async def _story(self, cluster: SimCluster) -> None:
         cluster.store.interference = _LostReplies(Random(self._rng.getrandbits(64)), 0, 0)
         async with cluster.connect() as client:
-            namespace = Namespace(client)
+            namespace = StreamNamespace(client)
             stream = await namespace.create(STREAM, config=CONFIG)
             for name in HOSTS:
                 cluster.world.node(name).start(self._serve(name))
@@ -139,7 +139,7 @@ class StreamWorld:
                     await asyncio.sleep(0.02)
                     continue
                 try:
-                    stream = await Namespace(client).open(STREAM)
+                    stream = await StreamNamespace(client).open(STREAM)
                     await self._own(stream, name, rng)
                 except (StreamError, BookKeeperError):
                     await asyncio.sleep(0.05 + rng.random() * 0.2)
