@@ -31,7 +31,7 @@ from segments.life.findings import (
     Finding,
     LedgerFacts,
     Problem,
-    SegmentScan,
+    ScannedSegment,
     StreamAccount,
     find_problems,
     repair_chain,
@@ -121,7 +121,7 @@ class StreamChecker:
     async def _account(self, record: StreamRecord) -> StreamAccount:
         chain, _ = await record.read()
         ledgers = await self._ledgers(chain)
-        scans: dict[int, SegmentScan] = {}
+        scans: dict[int, ScannedSegment] = {}
         if self._options.scan:
             for segment in chain.segments:
                 if segment.ledger_id in ledgers:
@@ -144,7 +144,7 @@ class StreamChecker:
         stream = None if tag is None else tag.decode(errors="replace")
         return LedgerFacts(ledger_id, metadata.is_closed, metadata.last_entry, stream)
 
-    async def _scan(self, segment: StreamSegment) -> SegmentScan | None:
+    async def _scan(self, segment: StreamSegment) -> ScannedSegment | None:
         """Read all entries that are confirmed; None if the ledger has gone meanwhile."""
         scanner = SegmentScanner(segment.number)
         try:

@@ -92,7 +92,7 @@ class LedgerFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentScan:
+class ScannedSegment:
     """What a scan of a segment's entries found."""
 
     contents: SegmentContents
@@ -117,7 +117,7 @@ class StreamAccount:
     chain: StreamChain
     ledgers: Mapping[int, LedgerFacts]
     """Those that exist, of all that the chain names."""
-    scans: Mapping[int, SegmentScan]
+    scans: Mapping[int, ScannedSegment]
     """By segment number; a segment that was not scanned is missing."""
     cursors: Mapping[str, Position]
     """What each cursor needs next."""
@@ -163,7 +163,7 @@ def _of_segment(account: StreamAccount, segment: StreamSegment) -> Iterator[Find
         yield from _of_scan(account.stream, segment, scan)
 
 
-def _of_scan(stream: str, segment: StreamSegment, scan: SegmentScan) -> Iterator[Finding]:
+def _of_scan(stream: str, segment: StreamSegment, scan: ScannedSegment) -> Iterator[Finding]:
     number, ledger = segment.number, segment.ledger_id
 
     def say(problem: Problem, text: str) -> Finding:
@@ -274,7 +274,7 @@ def repair_chain(account: StreamAccount) -> StreamChain:
     )
 
 
-def _corrected(segment: StreamSegment, scan: SegmentScan | None) -> StreamSegment:
+def _corrected(segment: StreamSegment, scan: ScannedSegment | None) -> StreamSegment:
     if scan is None:
         return segment
     if scan.start_seq_no is not None:
@@ -284,7 +284,7 @@ def _corrected(segment: StreamSegment, scan: SegmentScan | None) -> StreamSegmen
     return replace(segment, contents=scan.contents)
 
 
-def _joined(segments: Sequence[StreamSegment], scans: Mapping[int, SegmentScan]) -> list[StreamSegment]:
+def _joined(segments: Sequence[StreamSegment], scans: Mapping[int, ScannedSegment]) -> list[StreamSegment]:
     """Fit in the segments that could not be read as a whole: each begins where the one before ends, and holds as many
     records as the next one leaves room for."""
     found: list[StreamSegment] = []

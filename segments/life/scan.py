@@ -9,7 +9,7 @@ from __future__ import annotations
 from segments.chain import SegmentContents
 from segments.entries import EntryKind, StoredEntry, decode_entry
 from segments.errors import StreamCorruptError, UnsupportedStreamFormatError
-from segments.life.findings import SegmentScan
+from segments.life.findings import ScannedSegment
 
 
 class SegmentScanner:
@@ -77,7 +77,7 @@ class SegmentScanner:
         self._txids = _ends([*self._txids, *(txid for txid in entry.txids() if txid is not None)])
         self._events = _extremes([*self._events, *(ms for ms in entry.event_times_ms() if ms is not None)])
 
-    def result(self) -> SegmentScan:
+    def result(self) -> ScannedSegment:
         """What the entries up to now say."""
         contents = SegmentContents(
             records=self._records,
@@ -92,7 +92,7 @@ class SegmentScanner:
             max_event_ms=self._events[-1] if self._events else None,
             footer_entry=self._footer,
         )
-        return SegmentScan(contents, self._start_seq_no, tuple(self._damaged))
+        return ScannedSegment(contents, self._start_seq_no, tuple(self._damaged))
 
 
 def _ends(values: list[int]) -> list[int]:

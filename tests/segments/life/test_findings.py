@@ -12,7 +12,7 @@ from segments.life.findings import (
     Finding,
     LedgerFacts,
     Problem,
-    SegmentScan,
+    ScannedSegment,
     StreamAccount,
     find_problems,
     repair_chain,
@@ -27,7 +27,7 @@ def account(chain: StreamChain, **changes: object) -> StreamAccount:
     }
     if chain.next_ledger is not None:
         ledgers[chain.next_ledger] = LedgerFacts(chain.next_ledger, False, -1, "id")
-    scans = {s.number: SegmentScan(s.contents, s.start_seq_no) for s in chain.segments if s.records}
+    scans = {s.number: ScannedSegment(s.contents, s.start_seq_no) for s in chain.segments if s.records}
     return replace(StreamAccount("orders", "id", chain, ledgers, scans, {}), **changes)  # type: ignore[arg-type]
 
 
@@ -111,7 +111,7 @@ def test_wrong_counts_and_sequence_numbers_are_found_and_repaired() -> None:
 
 def test_what_a_scan_could_not_read_stays_as_it_was_recorded() -> None:
     sound = account(chain_of(2))
-    damaged = SegmentScan(contents(5), 0, ("entry 1 is damaged",))
+    damaged = ScannedSegment(contents(5), 0, ("entry 1 is damaged",))
     found = replace(sound, scans={**sound.scans, 1: damaged})
     assert problems(found) == [(Problem.ENTRY_DAMAGED, 1)]
     assert repair_chain(found) == sound.chain
@@ -146,7 +146,7 @@ def test_cursors_outside_of_the_stream() -> None:
 
 def test_entries_that_contradict_each_other_make_no_record() -> None:
     sound = account(chain_of(2))
-    scans = {**sound.scans, 2: SegmentScan(contents(), 5)}
+    scans = {**sound.scans, 2: ScannedSegment(contents(), 5)}
     with pytest.raises(ChainCorruptError):
         decode_chain(repair_chain(replace(sound, scans=scans)).encode())
 
