@@ -42,7 +42,7 @@ from segments.life.transfer import Imported
 from segments.life.truncation import TruncateResult
 from segments.namespace import Namespace as AsyncNamespace
 from segments.position import EARLIEST, LATEST, Position
-from segments.read.options import ReaderOptions
+from segments.read.options import BATCH_RECORDS, ReaderOptions
 from segments.read.reader import Reader as AsyncReader
 from segments.read.reader_state import Lag, ReaderState
 from segments.read.record_batch import RecordBatch
@@ -433,16 +433,16 @@ class Reader(_Closing):
         return run(self._reader.next(timeout))
 
     def next_batch(
-        self, max_records: int = 65_536, *, max_bytes: int | None = None, wait: float | None = None
+        self, max_records: int = BATCH_RECORDS, *, max_bytes: int | None = None, wait: float | None = None
     ) -> RecordBatch:
         """The next records: at least one, unless the reader has ended or nothing came within ``wait``."""
         return run(self._reader.next_batch(max_records, max_bytes=max_bytes, wait=wait))
 
-    def batches(self, max_records: int = 65_536, max_bytes: int | None = None) -> Iterator[RecordBatch]:
+    def batches(self, max_records: int = BATCH_RECORDS, max_bytes: int | None = None) -> Iterator[RecordBatch]:
         """The records in batches, until the reader has ended."""
         return each(lambda: self._reader.batches(max_records, max_bytes))
 
-    def arrow_batches(self, max_records: int = 65_536) -> Iterator[Any]:
+    def arrow_batches(self, max_records: int = BATCH_RECORDS) -> Iterator[Any]:
         """The records as ``pyarrow.RecordBatch``es."""
         return each(lambda: self._reader.arrow_batches(max_records))
 

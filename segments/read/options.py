@@ -15,6 +15,8 @@ Parts: TypeAlias = Callable[[int, int], Sequence[tuple[int, int]]]
 """Which parts of the records ``first .. end - 1`` to hand out, as (first, end) in order."""
 
 READ_AHEAD_BYTES: Final = 8 * 1024 * 1024
+BATCH_RECORDS: Final = 65_536
+"""The most records of one batch, unless its caller says otherwise."""
 LOOK_S: Final = 30.0
 PATIENCE_S: Final = 30.0
 

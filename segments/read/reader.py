@@ -13,7 +13,7 @@ from segments.errors import PositionTruncatedError, StreamGapError
 from segments.position import Position
 from segments.read.fetcher import StreamFetcher
 from segments.read.locator import Locator
-from segments.read.options import DEFAULT_OPTIONS, Parts, ReadOptions
+from segments.read.options import BATCH_RECORDS, DEFAULT_OPTIONS, Parts, ReadOptions
 from segments.read.reader_state import Lag, ReaderCondition, ReaderState
 from segments.read.record_batch import EntrySlice, RecordBatch
 from segments.read.stream_source import StreamSource
@@ -116,7 +116,7 @@ class Reader:
             return taken.entry.records(taken.a, taken.b)[0]
 
     async def next_batch(
-        self, max_records: int = 65_536, *, max_bytes: int | None = None, wait: float | None = None
+        self, max_records: int = BATCH_RECORDS, *, max_bytes: int | None = None, wait: float | None = None
     ) -> RecordBatch:
         """The next records: at least one, at most ``max_records``, and about ``max_bytes``.
 
@@ -154,12 +154,14 @@ class Reader:
             self._last_append_ms = slices[-1].entry.append_ms
         return RecordBatch(slices)
 
-    async def batches(self, max_records: int = 65_536, max_bytes: int | None = None) -> AsyncIterator[RecordBatch]:
+    async def batches(
+        self, max_records: int = BATCH_RECORDS, max_bytes: int | None = None
+    ) -> AsyncIterator[RecordBatch]:
         """The records in batches, as fast as they come, until the reader has ended. Raises: as next."""
         while batch := await self.next_batch(max_records, max_bytes=max_bytes):
             yield batch
 
-    async def arrow_batches(self, max_records: int = 65_536) -> AsyncIterator[Any]:
+    async def arrow_batches(self, max_records: int = BATCH_RECORDS) -> AsyncIterator[Any]:
         """The records as ``pyarrow.RecordBatch``es, which share the memory of the entries. Raises: as next, and
         MissingLibraryError: pyarrow is not installed."""
         async for batch in self.batches(max_records):

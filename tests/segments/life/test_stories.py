@@ -22,7 +22,7 @@ from segments.errors import (
 from segments.life.checker import CheckOptions
 from segments.life.directory import NameChange
 from segments.life.retention import Why
-from segments.namespace import StreamNamespace, connect
+from segments.namespace import Namespace, connect
 from segments.position import LATEST, Position
 from segments.stream import Stream
 from tests.segments.life.streams import ledgers_of, run
@@ -30,9 +30,7 @@ from tests.segments.life.streams import ledgers_of, run
 AT_ONCE = StreamConfig(roll=RollPolicy(min_age_s=0))
 
 
-async def written(
-    namespace: StreamNamespace, name: str = "orders", *, segments: int = 3
-) -> tuple[Stream, list[Position]]:
+async def written(namespace: Namespace, name: str = "orders", *, segments: int = 3) -> tuple[Stream, list[Position]]:
     """A stream of completed segments with ten records each, and the positions of all."""
     stream = await namespace.create(name, config=AT_ONCE)
     positions: list[Position] = []
@@ -240,5 +238,21 @@ def test_a_namespace_that_is_closed_does_nothing() -> None:
         for call in calls:
             with pytest.raises(StreamClosedError):
                 await call
+
+    run(story)
+
+
+def test_a_stream_keeps_its_id_and_reads_its_settings_anew() -> None:
+    async def story(client: BookKeeper) -> None:
+        async with connect("", client=client) as namespace, await namespace.create("orders") as stream:
+            other = await namespace.open("orders")
+            assert other.id == stream.id and repr(stream) == f"<Stream orders ({stream.id})>"
+            await other.configure({"compression": "lz4"})
+            assert stream.config.compression == "none"
+            assert (await stream.read_config()).compression == stream.config.compression == "lz4"
+            await namespace.delete("orders")
+            for call in (stream.chain(), stream.segments(), stream.read_config(), stream.explain_retention()):
+                with pytest.raises(StreamNotFoundError):
+                    await call
 
     run(story)
