@@ -40,7 +40,7 @@ from segments.life.retention import RetentionReport
 from segments.life.retention_pass import PassResult
 from segments.life.transfer import Imported
 from segments.life.truncation import TruncateResult
-from segments.namespace import Namespace as AsyncNamespace
+from segments.namespace import StreamNamespace as AsyncNamespace
 from segments.position import EARLIEST, LATEST, Position
 from segments.read.options import BATCH_RECORDS, ReaderOptions
 from segments.read.reader import Reader as AsyncReader
@@ -86,7 +86,7 @@ class _Closing:
 
 
 class Namespace(_Closing):
-    """All streams of one cluster, for threads. See :class:`segments.namespace.Namespace`."""
+    """All streams of one cluster, for threads. See :class:`segments.namespace.StreamNamespace`."""
 
     def __init__(self, namespace: AsyncNamespace) -> None:
         self._namespace = namespace

@@ -148,7 +148,7 @@ def test_it_refuses_to_wait_for_itself(namespace: sync.Namespace) -> None:
 @pytest.mark.parametrize(
     ("blocking", "original", "left_out"),
     [
-        (sync.Namespace, segments.namespace.Namespace, {"client", "ensure_open"}),
+        (sync.Namespace, segments.namespace.StreamNamespace, {"client", "ensure_open"}),
         (
             sync.Stream,
             segments.stream.Stream,

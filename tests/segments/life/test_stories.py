@@ -22,7 +22,7 @@ from segments.errors import (
 from segments.life.checker import CheckOptions
 from segments.life.directory import NameChange
 from segments.life.retention import Why
-from segments.namespace import Namespace, connect
+from segments.namespace import StreamNamespace, connect
 from segments.position import LATEST, Position
 from segments.stream import Stream
 from tests.segments.life.streams import ledgers_of, run
@@ -30,7 +30,9 @@ from tests.segments.life.streams import ledgers_of, run
 AT_ONCE = StreamConfig(roll=RollPolicy(min_age_s=0))
 
 
-async def written(namespace: Namespace, name: str = "orders", *, segments: int = 3) -> tuple[Stream, list[Position]]:
+async def written(
+    namespace: StreamNamespace, name: str = "orders", *, segments: int = 3
+) -> tuple[Stream, list[Position]]:
     """A stream of completed segments with ten records each, and the positions of all."""
     stream = await namespace.create(name, config=AT_ONCE)
     positions: list[Position] = []
