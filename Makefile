@@ -17,7 +17,7 @@ BEGAN := $(shell date +%s.%N)
 INSTALL := $(if $(shell command -v uv 2>/dev/null),uv pip install --python $(BIN)/python,$(BIN)/python -m pip install --progress-bar off --no-color)
 
 .DEFAULT_GOAL := help
-.PHONY: help install check test demo demo-heal demo-namenode bench bench-apache interop clients kills sim model corruption fault-table crash-images mutants rules proto clean
+.PHONY: help install check test demo demo-heal demo-namenode demo-stream bench bench-apache interop clients kills sim model corruption fault-table crash-images mutants rules proto clean
 help: ## list these commands
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
@@ -54,6 +54,9 @@ demo-heal: $(STAMP) ## six bookies are lost, emptied, filled, retired and damage
 
 demo-namenode: $(STAMP) ## a name node of two replicas is killed, overtaken and robbed of its disks; nothing is lost [METADATA=sqlite|zk SABOTAGE=1]
 	@$(BIN)/python -m examples.namenode_sim --metadata $(if $(filter command% environment%,$(origin METADATA)),$(METADATA),sqlite) $(if $(SABOTAGE),--sabotage)
+
+demo-stream: $(STAMP) ## flights as a topic: owners, gateways and bookies are lost, and every record is there exactly once [METADATA=sqlite|zk SABOTAGE=1]
+	@$(BIN)/python -m examples.demo_stream --metadata $(if $(filter command% environment%,$(origin METADATA)),$(METADATA),sqlite) $(if $(SABOTAGE),--sabotage)
 
 bench: $(STAMP) ## the figures of docs/benchmarks.md, as ratios
 	$(BIN)/python -m benchmarks

@@ -1,0 +1,57 @@
+"""The live picture: who owns the streams, what was appended, and what the readers have read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rich.console import Group
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from examples.demo_stream.readers import ReadCheck
+from examples.story_view import StoryPicture, StoryView
+
+
+@dataclass(slots=True)
+class StreamPicture(StoryPicture):
+    """All that is shown. Whoever learns something writes it here; the view only reads."""
+
+    processes: dict[str, str] = field(default_factory=dict)
+    """The state of each owner, gateway and bookie, in a word or two."""
+    acknowledged: dict[str, int] = field(default_factory=dict)
+    refused: int = 0
+    segments: dict[str, int] = field(default_factory=dict)
+    readers: list[ReadCheck] = field(default_factory=list)
+
+
+class StreamView(StoryView[StreamPicture]):
+    """Shows a :class:`StreamPicture` until it is left."""
+
+    def summary(self) -> str:
+        """The picture in one line."""
+        p = self.picture
+        segments = ", ".join(f"{name} {count} segments" for name, count in sorted(p.segments.items()))
+        readers = ", ".join(f"{check.name} {check.read}" for check in p.readers)
+        states = ", ".join(f"{name} {state}" for name, state in sorted(p.processes.items()))
+        return (
+            f"{sum(p.acknowledged.values())} appended, {p.refused} refused as duplicates; read: {readers}; {segments}; "
+            f"{states}"
+        )
+
+    def draw(self) -> Group:
+        """The picture as a table."""
+        p = self.picture
+        table = Table.grid(padding=(0, 3))
+        for producer, count in sorted(p.acknowledged.items()):
+            table.add_row(producer, f"{count:,} appended")
+        table.add_row("duplicates", f"{p.refused:,} refused")
+        for name, segments in sorted(p.segments.items()):
+            table.add_row(name, f"{segments} segments")
+        readers = Table.grid(padding=(0, 3))
+        for check in p.readers:
+            wrong = f"{check.doubled} twice, {check.missing} missing, {len(check.gaps)} gaps"
+            style = "" if wrong.startswith("0 twice, 0 missing, 0") else "white on red"
+            readers.add_row(check.name, f"{check.read:,} read", Text(wrong, style=style))
+        states = Text("  ".join(f"{name}: {state}" for name, state in sorted(p.processes.items())), style="dim")
+        return Group(Panel(Group(table, readers, states), title=f"streams, {p.seconds:.0f} s"), self.story())
