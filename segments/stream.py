@@ -179,7 +179,7 @@ class Stream:
     # -- what becomes of it -----------------------------------------------------------------------------
 
     async def configure(self, patch: Mapping[str, Any]) -> StreamConfig:
-        """Change settings: ``{"retention.max_age_s": 3600}``. What belongs to a ledger holds from the next segment on.
+        """Change settings: ``{"retention.max_age_s": 3600}``. A writer follows with its next segment.
 
         Raises:
             StreamConfigError: nothing was changed. StreamNotFoundError, StreamMetadataError.

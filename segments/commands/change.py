@@ -54,7 +54,7 @@ def create(metadata: str, settings: dict[str, Any], exist_ok: bool, name: str) -
 @settings_option
 @stream_argument
 def configure(metadata: str, settings: dict[str, Any], name: str) -> None:
-    """Change settings of a stream. Running writers follow; replication holds from the next segment on."""
+    """Change settings of a stream. Retention follows with its next pass, a writer with its next segment."""
     if not settings:
         raise click.UsageError("which settings? Give --set NAME=VALUE; bk stream show lists them")
 

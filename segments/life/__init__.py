@@ -15,7 +15,7 @@ removal          ledgers that are out of the chain are deleted
 hold_record      the holds at their path
 deletion         a stream goes in steps; ledgers that no stream names
 directory        listing, renaming, listeners
-settings         the settings at their path, and a view that follows them
+settings         the settings at their path
 transfer         export to a file, import from one
 checker          verifies streams, and repairs their records
 chain_steps      changes of the record by somebody who is not the writer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import os
 from collections.abc import Awaitable, Callable, Generator
 from types import TracebackType
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 from bookkeeper.client.tasks import Tasks
 from segments.chain import StreamRecord, ledger_tags
 from segments.config import StreamConfig
+from segments.errors import StreamCorruptError, UnsupportedStreamFormatError
 from segments.write.entry_output import ReadConfig
 from segments.write.ledger_allocator import LedgerAllocator
 from segments.write.producer import GapRule, Producer
@@ -33,6 +35,7 @@ class Closable(Protocol):
 
 Opened = TypeVar("Opened", bound=Closable)
 
+_log = logging.getLogger(__name__)
 _names: Final = itertools.count(1)
 
 
@@ -101,7 +104,10 @@ class _Current:
         self._read = read
 
     async def read(self) -> StreamConfig:
-        self.config = await self._read()
+        try:
+            self.config = await self._read()
+        except (StreamCorruptError, UnsupportedStreamFormatError) as error:
+            _log.warning("a writer goes on with the settings that it has: %s", error)
         return self.config
 
     def ledger_maker(self, client: BookKeeper, stream_id: str, epoch: int) -> Callable[[], Awaitable[WriteHandle]]:

@@ -22,6 +22,7 @@ from segments.errors import (
 from segments.life.checker import CheckOptions
 from segments.life.directory import NameChange
 from segments.life.retention import Why
+from segments.names import stream_path
 from segments.namespace import StreamNamespace, connect
 from segments.position import LATEST, Position
 from segments.stream import Stream
@@ -256,5 +257,31 @@ def test_a_stream_keeps_its_id_and_reads_its_settings_anew() -> None:
             for call in (stream.chain(), stream.segments(), stream.read_config(), stream.explain_retention()):
                 with pytest.raises(StreamNotFoundError):
                     await call
+
+    run(story)
+
+
+def test_a_running_writer_follows_the_settings_and_ignores_what_it_cannot_read() -> None:
+    """SEG-114 changed settings hold from a running writer's next segment on; settings that cannot be read are ignored,
+    with a warning, and the next good ones are taken."""
+
+    async def story(client: BookKeeper) -> None:
+        async with connect("", client=client) as namespace:
+            stream = await namespace.create("orders", config=AT_ONCE)
+            path = stream_path(client.metadata_store, stream.id, "config")
+            async with stream.writer() as writer:
+                await writer.append(b"0")
+                await stream.configure({"compression": "zstd"})
+                good = (await client.metadata_store.store.get(path)).value
+                for bad in (b"rubbish", good.replace(b"zstd", b"zest"), good.replace(b'"format":1', b'"format":99')):
+                    assert bad != good
+                    await client.metadata_store.store.set(path, bad, None)
+                    await writer.roll()
+                    await writer.append(b"x" * 1000)
+                await client.metadata_store.store.set(path, good, None)
+                await writer.roll()
+                await writer.append(b"x" * 1000)
+            sizes = [segment.bytes for segment in await stream.segments()]
+            assert len(sizes) == 5 and sizes[4] < 700 < min(sizes[1:4])
 
     run(story)
