@@ -1,5 +1,9 @@
 """A segment topic log: streams of records, each a chain of ledgers of which the last one grows.
 
+namespace, stream         connect, create, open; what an application holds
+write, read, cursors      writers and producers, readers, places that outlive them
+life                      truncation, retention, holds, deletion, copies, checks
+sync                      the same for threads
 position, record, seek    where records are, what they are, and how to name a place
 config, errors, names     settings; every failure; what can be a name
 entries, chain            the stored formats
@@ -17,7 +21,8 @@ from segments.config import (
     StreamLimits,
     StreamRetention,
 )
-from segments.entries import Compression
+from segments.cursors import Cursor
+from segments.entries import Compression, RecordColumns
 from segments.errors import (
     AppendOutcomeUnknownError,
     Applied,
@@ -25,7 +30,9 @@ from segments.errors import (
     ChainStepError,
     CursorConflictError,
     CursorExistsError,
+    CursorFullError,
     CursorNotFoundError,
+    CursorVersionError,
     EntryCorruptError,
     GatewayRedirectError,
     HoldExistsError,
@@ -47,6 +54,7 @@ from segments.errors import (
     StreamError,
     StreamExistsError,
     StreamGapError,
+    StreamHeldError,
     StreamInvariantError,
     StreamMetadataError,
     StreamNameError,
@@ -59,9 +67,16 @@ from segments.errors import (
     TxidOrderError,
     UnsupportedStreamFormatError,
 )
+from segments.life.checker import CheckOptions
+from segments.life.findings import Finding
+from segments.life.holds import Hold
+from segments.namespace import StreamNamespace, connect
 from segments.position import EARLIEST, LATEST, Position
+from segments.read import Reader, RecordBatch
 from segments.record import AppendOutcome, AppendResult, Gap, GapKind, ProducerRef, Record, StoredRecord
 from segments.seek import Ago, AtCursor, AtSeqNo, AtTime, AtTxId, Seek, parse_seek
+from segments.stream import Stream
+from segments.write import Producer, Writer
 
 __all__ = [
     "EARLIEST",
@@ -77,15 +92,21 @@ __all__ = [
     "AtTxId",
     "ChainCorruptError",
     "ChainStepError",
+    "CheckOptions",
     "Compression",
+    "Cursor",
     "CursorConflictError",
     "CursorExistsError",
+    "CursorFullError",
     "CursorNotFoundError",
+    "CursorVersionError",
     "EntryCorruptError",
+    "Finding",
     "FlushPolicy",
     "Gap",
     "GapKind",
     "GatewayRedirectError",
+    "Hold",
     "HoldExistsError",
     "HoldNotFoundError",
     "MissingLibraryError",
@@ -93,11 +114,15 @@ __all__ = [
     "Position",
     "PositionFormatError",
     "PositionTruncatedError",
+    "Producer",
     "ProducerFencedError",
     "ProducerPolicy",
     "ProducerRef",
+    "Reader",
     "ReaderIdleError",
     "Record",
+    "RecordBatch",
+    "RecordColumns",
     "RecordTooLargeError",
     "RollPolicy",
     "Seek",
@@ -105,6 +130,7 @@ __all__ = [
     "SequenceGapError",
     "SequenceTooOldError",
     "StoredRecord",
+    "Stream",
     "StreamAccessError",
     "StreamClosedError",
     "StreamConfig",
@@ -113,10 +139,12 @@ __all__ = [
     "StreamError",
     "StreamExistsError",
     "StreamGapError",
+    "StreamHeldError",
     "StreamInvariantError",
     "StreamLimits",
     "StreamMetadataError",
     "StreamNameError",
+    "StreamNamespace",
     "StreamNotFoundError",
     "StreamNotReadyError",
     "StreamOverloadedError",
@@ -128,5 +156,7 @@ __all__ = [
     "TailMovedError",
     "TxidOrderError",
     "UnsupportedStreamFormatError",
+    "Writer",
+    "connect",
     "parse_seek",
 ]

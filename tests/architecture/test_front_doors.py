@@ -19,6 +19,7 @@ PACKAGES = (
     "journal_manager",
     "journal_manager.sync",
     "segments",
+    "segments.sync",
     "spark_wal",
 )
 
