@@ -5,10 +5,12 @@
 
 Three hosts take turns at writing: each has idempotent producers, which any host carries on, and plain records. Faults:
 the owner is killed, paused and woken, or overtaken while it is well; a bookie crashes; the session of a host ends;
-requests to the metadata store and its replies are lost; the store is away. Afterwards all is well again, and:
+requests to the metadata store and its replies are lost; the store is away; the owner reaches no bookie. Now and then
+half of the stream is truncated, and its ledgers removed. Afterwards all is well again, and:
 
 * what was acknowledged is in the stream, where it was said to be; what was refused is not;
 * nothing is in it twice, and each producer's numbers follow each other;
+* a reader that tailed it all the time has seen exactly that;
 * positions and sequence numbers rise, without a gap in the latter;
 * every version of the record was a legal one, and a ledger that none of them named is empty.
 """
@@ -36,8 +38,9 @@ from bookkeeper.testing.world import Node
 from segments.chain import StreamChain, decode_chain, stream_tags
 from segments.config import ProducerPolicy, RollPolicy, StreamConfig
 from segments.entries import EntryKind, StoredEntry, decode_entry
-from segments.errors import Applied, StreamError
+from segments.errors import Applied, StreamCorruptError, StreamError, StreamGapError
 from segments.namespace import StreamNamespace
+from segments.position import EARLIEST, Position
 from segments.record import StoredRecord
 from segments.stream import Stream
 from segments.testing.chain_witness import ChainWitness
@@ -86,6 +89,8 @@ class StreamWorld:
         """Set whenever a host sends something."""
         self._sessions: dict[str, MemoryStore] = {}
         self._plain = itertools.count()
+        self._tailed: list[StoredRecord] = []
+        self._stream: Stream | None = None
 
     def run(self) -> StreamWorldReport:
         """Live through it. What goes wrong is in the report."""
@@ -106,20 +111,25 @@ class StreamWorld:
         async with cluster.connect() as client:
             namespace = StreamNamespace(client)
             stream = await namespace.create(STREAM, config=CONFIG)
+            self._stream = stream
+            tailing = asyncio.create_task(self._tail(stream))
             for name in HOSTS:
                 cluster.world.node(name).start(self._serve(name))
             for _ in range(_FAULTS):
                 await asyncio.sleep(0.3 + self._rng.random() * 2)
                 await self._fault()
-            before = len(self._judge.acked)
+            before = {each: self._judge.first_unacked(each) for each in PRODUCERS}
             await asyncio.sleep(_LAST_S)
-            if len(self._judge.acked) == before:
-                self._judge.find(f"nothing was appended for {_LAST_S} s after the last fault")
+            for each in PRODUCERS:
+                if self._judge.first_unacked(each) == before[each]:
+                    self._judge.find(f"{each} appended nothing for {_LAST_S} s after the last fault")
             self._calm = True
             await self._at_rest()
             found = await self._read(client, stream)
             chain = await stream.chain()
             self.report.records = len(found)
+            await self._compare_tail(found, chain.first_position)
+            tailing.cancel()
             self._judge.judge(found, PRODUCERS, chain.first_position)
             await self._look_for_unnamed(client, stream)
 
@@ -252,6 +262,38 @@ class StreamWorld:
             found += records
         return [record for record in found if record.position >= chain.first_position]
 
+    async def _tail(self, stream: Stream) -> None:
+        """Read the stream from its beginning, as it grows."""
+        while True:
+            start = self._tailed[-1].position.next if self._tailed else EARLIEST
+            try:
+                async with stream.read(start, follow=True) as reader:
+                    async for record in reader:
+                        assert isinstance(record, StoredRecord)
+                        self._tailed.append(record)
+            except (StreamGapError, StreamCorruptError) as error:
+                self._judge.find(f"the reader met {type(error).__name__}: {error}")
+                return
+            except (StreamError, BookKeeperError):
+                await asyncio.sleep(0.1)
+
+    async def _compare_tail(self, found: list[StoredRecord], start: Position) -> None:
+        """The reader has seen exactly what there is, and nothing that is not there."""
+        seen: list[StoredRecord] = []
+        for _ in range(60):
+            seen = [record for record in self._tailed if record.position >= start]
+            if len(seen) >= len(found):
+                break
+            await asyncio.sleep(0.5)
+        for one, two in zip(seen, found, strict=False):
+            if one != two:
+                self._judge.find(
+                    f"the reader saw {one.value!r} at {one.position}, and {two.position} has {two.value!r}"
+                )
+                return
+        if len(seen) != len(found):
+            self._judge.find(f"the reader saw {len(seen)} records of {len(found)}")
+
     async def _look_for_unnamed(self, client: BookKeeper, stream: Stream) -> None:
         """A ledger that no version of the record named has no entry."""
         tags = stream_tags(stream.id)
@@ -282,6 +324,8 @@ class StreamWorld:
             self._end_session,
             self._lose_replies,
             self._outage,
+            self._cut_off,
+            self._truncate,
         )
         chosen = self._rng.choice(faults)
         self.report.faults.append(chosen.__name__.removeprefix("_"))
@@ -329,6 +373,33 @@ class StreamWorld:
             self._turn = other
         await asyncio.sleep(1 + self._rng.random() * 2)
         store.interference = before
+
+    async def _truncate(self, owner: str, other: str) -> None:
+        """Half of what a reader has seen is truncated, and its ledgers are removed, while the owner writes."""
+        stream = self._stream
+        if stream is None or not self._tailed:
+            return
+        try:
+            await stream.truncate(self._tailed[len(self._tailed) // 2].position)
+            await stream.apply_retention()
+        except (StreamError, BookKeeperError):
+            pass  # the next one goes on with it
+
+    async def _cut_off(self, owner: str, other: str) -> None:
+        """The owner reaches no bookie, or hears nothing of them; somebody takes over."""
+        network = self._cluster.world.network
+        deaf = self._rng.random() < 0.5
+        for bookie in self._cluster.names:
+            if deaf:
+                network.cut(bookie, owner, both=False)
+            else:
+                network.cut(owner, bookie)
+        await asyncio.sleep(self._rng.random())
+        self._turn = other
+        await asyncio.sleep(self._rng.random() * 3)
+        for bookie in self._cluster.names:
+            network.mend(bookie, owner)
+            network.mend(owner, bookie)
 
     async def _outage(self, owner: str, other: str) -> None:
         self._cluster.store.begin_outage()
