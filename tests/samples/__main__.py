@@ -11,6 +11,7 @@ from pathlib import Path
 from bookkeeper import BookKeeper
 from bookkeeper.real import run
 from tests.samples.story import HOME, gateway, small_disks, write_files, write_ledgers
+from tests.samples.stream_story import write_stream
 
 HERE = Path(__file__).parent
 
@@ -32,6 +33,15 @@ async def _directory(version: Path) -> None:
     async with gateway(f"file://{HOME}/gateway") as address:
         await asyncio.to_thread(write_files, address)
         _pack(version, "gateway-directory", HOME / "gateway")
+
+
+async def _streams(version: Path) -> None:
+    """A cluster in one directory with a stream: while its writer is open, and after a clean stop."""
+    async with BookKeeper.connect(f"embedded://{HOME}/streams") as bk:
+        alive = await write_stream(bk)
+        _pack(version, "streams-killed", HOME / "streams")
+        await alive.aclose()
+    _pack(version, "streams-stopped", HOME / "streams")
 
 
 def _pack(version: Path, name: str, directory: Path) -> None:
@@ -56,6 +66,7 @@ def main(name: str) -> None:
         with small_disks():
             run(_embedded(version))
             run(_directory(version))
+            run(_streams(version))
     finally:
         shutil.rmtree(HOME)
 

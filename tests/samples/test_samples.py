@@ -1,4 +1,5 @@
-"""Every version opens what earlier ones have written: bookies, the SQLite store, an embedded directory, a gateway."""
+"""Every version opens what earlier ones have written: bookies, the SQLite store, an embedded directory, a gateway, a
+stream."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ import pytest
 from bookkeeper import BookKeeper
 from bookkeeper.real import run
 from tests.samples.story import HOME, SAMPLES, gateway, read_files, read_ledgers
+from tests.samples.stream_story import read_stream
 
 HERE = Path(__file__).parent
 VERSIONS = sorted(path.name for path in HERE.iterdir() if path.is_dir() and not path.name.startswith("_"))
@@ -52,8 +54,13 @@ def test_what_an_earlier_version_wrote_is_read_and_written_on(version: str, samp
         async with gateway(f"file://{home}/gateway") as address:
             await asyncio.to_thread(read_files, address)
 
+    async def streams() -> None:
+        async with BookKeeper.connect(f"embedded://{home}/streams") as bk:
+            await read_stream(bk)
+
+    work = {"gateway": directory, "embedded": cluster, "streams": streams}[sample.partition("-")[0]]
     for _ in range(2):
-        run(directory() if sample == "gateway-directory" else cluster())
+        run(work())
 
 
 def test_each_version_has_all_samples() -> None:
