@@ -27,6 +27,7 @@ from bookkeeper.client.ledgers.ledger_creation import (
 from bookkeeper.client.ledgers.ledger_deletion import delete
 from bookkeeper.client.ledgers.ledger_recovery import recover
 from bookkeeper.client.loop_affinity import require_loop
+from bookkeeper.client.read.quiet_ledgers import QuietLedgers
 from bookkeeper.client.read.read_handle import ReadHandle
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
@@ -105,6 +106,7 @@ class BookKeeper:
         self._handles: dict[WriteHandle | ReadHandle, None] = {}
         self._ended: BookKeeperError | None = None
         """Why this client no longer trusts its metadata; every call fails with it."""
+        self._quiet: QuietLedgers | None = None
         self._tasks = Tasks("client")
         self._metadata_watch = RollbackWatch(metadata.store, metadata.present, self._give_up, self._look_again)
 
@@ -152,6 +154,14 @@ class BookKeeper:
     def services(self) -> ClientServices:
         """The parts of this client, for tools on higher floors."""
         return self._services
+
+    @property
+    def quiet_ledgers(self) -> QuietLedgers:
+        """Waits for news of ledgers that are read to their ends, and of which nothing is expected soon."""
+        self._require_open()
+        if self._quiet is None:
+            self._quiet = QuietLedgers(self._services)
+        return self._quiet
 
     # -- ledgers ------------------------------------------------------------------------------------------
 
@@ -290,6 +300,8 @@ class BookKeeper:
                 await handle.abandon()
             else:
                 await handle.close()
+        if self._quiet is not None:
+            await self._quiet.close()
         await self._services.watcher.close()
         await self._services.pool.close()
         await self._cluster.close()

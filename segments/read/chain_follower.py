@@ -77,6 +77,10 @@ class ChainFollower:
         if self._doubtful:
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        await self.changed_or(waiter, until)
+
+    async def changed_or(self, waiter: asyncio.Future[None], until: float | None) -> None:
+        """Wait until the record may have changed, somebody ends ``waiter``, or the loop's time is ``until``."""
         self._waiters[waiter] = None
         try:
             async with asyncio.timeout_at(until):

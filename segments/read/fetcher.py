@@ -26,6 +26,7 @@ from segments.read.locator import Locator
 from segments.read.options import Parts, ReadOptions
 from segments.read.ready_queue import ReadyQueue
 from segments.read.record_batch import EntrySlice
+from segments.read.rest import Rest
 from segments.read.segment_feed import BrokenEntry, SegmentFeed, SegmentGoneError
 from segments.read.stream_source import StreamSource
 from segments.record import Gap, GapKind
@@ -46,6 +47,7 @@ class StreamFetcher:
         "_options",
         "_parts",
         "_position",
+        "_resting",
         "_seek",
         "_sequence",
         "_source",
@@ -79,6 +81,7 @@ class StreamFetcher:
         self._chain: StreamChain | None = None
         """The record as this fetcher has last looked at it."""
         self._sequence: EntrySequence | None = None
+        self._resting: Rest | None = None
         self._closed = False
         self._following = False
         self._last_news: float | None = None
@@ -121,6 +124,10 @@ class StreamFetcher:
                 return False
             if self._seek is not None:
                 await self._begin()
+                continue
+            if self._resting is not None:
+                if not await self._rest_on(self._resting, until):
+                    return False
                 continue
             chain = await self._source.chain.current()
             if chain is not self._chain:
@@ -278,13 +285,31 @@ class StreamFetcher:
             return True
         if loop.time() >= until:
             return False
-        look = loop.time() + options.look_s
-        if not await feed.wait(self._deadline(min(until, look))):
+        assert self._last_news is not None
+        rest_at = self._last_news + options.rest_after_s
+        if loop.time() >= rest_at or self._source.is_crowded:
+            self._resting = Rest(self._source, feed, options.look_s)
+            await self._close_feed()
+        elif not await feed.wait(self._deadline(min(until, rest_at))):
             self._check_idle()
-            if loop.time() >= look:
-                self._source.chain.doubt()
-                await feed.ask()
         return True
+
+    async def _rest_on(self, rest: Rest, until: float) -> bool:
+        """Wait for a hint that the ledger is worth opening again. False: none came in time."""
+        if rest.is_over:
+            self._end_rest()
+            return True
+        if asyncio.get_running_loop().time() >= until:
+            return False
+        await rest.wait(self._deadline(until))
+        if not rest.is_over:
+            self._check_idle()
+        return True
+
+    def _end_rest(self) -> None:
+        rest, self._resting = self._resting, None
+        if rest is not None:
+            rest.close()
 
     async def _leave_ended(self, segment: StreamSegment, until: float) -> bool:
         """The segment's ledger is closed and read. Once the record says so too, the segment is finished."""
@@ -380,6 +405,10 @@ class StreamFetcher:
                 break
 
     async def _leave_segment(self) -> None:
+        self._end_rest()
+        await self._close_feed()
+
+    async def _close_feed(self) -> None:
         feed, self.feed, self._sequence = self.feed, None, None
         if feed is not None:
             await feed.close()

@@ -18,6 +18,7 @@ READ_AHEAD_BYTES: Final = 8 * 1024 * 1024
 BATCH_RECORDS: Final = 65_536
 """The most records of one batch, unless its caller says otherwise."""
 LOOK_S: Final = 30.0
+REST_AFTER_S: Final = 10.0
 PATIENCE_S: Final = 30.0
 
 
@@ -37,13 +38,16 @@ class ReadOptions:
     """Raise ReaderIdleError after this time without a record, while waiting."""
     patience_s: float = PATIENCE_S
     """How long bookies that fail are asked again before an error is raised."""
+    rest_after_s: float = REST_AFTER_S
+    """At the end of a stream in which nothing happens for so long, the ledger is closed until there is news. The first
+    record after that comes some milliseconds later."""
     look_s: float = LOOK_S
     """How often a waiting reader looks by itself whether it was told everything."""
 
     def __post_init__(self) -> None:
         if self.on_gap not in ("raise", "yield", "skip"):
             raise StreamConfigError(f'on_gap must be "raise", "yield" or "skip", not {self.on_gap!r}')
-        for name in ("read_ahead_bytes", "idle_error_s", "patience_s", "look_s"):
+        for name in ("read_ahead_bytes", "idle_error_s", "patience_s", "rest_after_s", "look_s"):
             if (value := getattr(self, name)) is not None and value <= 0:
                 raise StreamConfigError(f"{name} must be positive, not {value:g}")
 
@@ -60,4 +64,5 @@ class ReaderOptions(TypedDict, total=False):
     read_ahead_bytes: int
     idle_error_s: float | None
     patience_s: float
+    rest_after_s: float
     look_s: float

@@ -92,6 +92,12 @@ class ReaderCondition:
                 return self._state(Activity.STUCK, f"the bookies of segment {self.feed.segment} do not answer: {what}")
             if confirmed >= before:
                 return self._state(Activity.READING, "a new entry was just confirmed")
+        elif opened is not None:
+            try:
+                if (handle := await self.source.open_segment(opened)) is not None:
+                    await handle.close()
+            except StreamUnavailableError as error:
+                return self._state(Activity.STUCK, f"the bookies of segment {opened} do not answer: {error}")
         if opened is None:
             return self._state(Activity.IDLE, "no segment is open: nobody writes to the stream")
         who = f"{chain.owner} writes" if chain.owner else "a writer may write"

@@ -19,6 +19,10 @@ PASSWORD: Final = b""
 """The ledgers of streams have no password; who may use a cluster may read them."""
 
 
+CROWD: Final = 64
+"""With so many streams resting, a further one that is read to its end rests at once."""
+
+
 class StreamSource:
     """One stream, for all its readers in this process."""
 
@@ -41,6 +45,11 @@ class StreamSource:
     def now_ms(self) -> int:
         """Milliseconds since 1970."""
         return self.client.services.seams.clock.wall_ms()
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether so many streams are followed by this client that one at its end must not keep its ledger open."""
+        return len(self.client.quiet_ledgers) >= CROWD
 
     async def open_segment(self, segment: StreamSegment) -> ReadHandle | None:
         """Open a segment's ledger for reading. None: the ledger is gone.
