@@ -20,7 +20,7 @@ def test_a_reader_rests_and_wakes_with_the_next_record() -> None:
             await reader.next_batch()
             loop = asyncio.get_running_loop()
             for n in range(1, 4):
-                for _ in range(5):
+                for _ in range(2):
                     assert await reader.next(timeout=40) is None
                 assert reader._fetcher.feed is None and len(stream.client.quiet_ledgers) == 1
                 waiting = asyncio.create_task(reader.next())
