@@ -23,7 +23,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.errors import BookKeeperError, ClientClosedError
+from bookkeeper.errors import BookKeeperError, ClientClosedError, MetadataUnavailableError
 from segments.chain import SEGMENTS_MAX, StreamSegment
 from segments.config import StreamConfig
 from segments.entries import (
@@ -36,6 +36,7 @@ from segments.entries import (
     encode_pieces,
 )
 from segments.entries.footer import FooterBuilder
+from segments.error_translation import stream_error
 from segments.errors import (
     Applied,
     OwnershipLostError,
@@ -324,6 +325,7 @@ class EntryOutput:
             self._write(log)
         while self._backlog and self._open:
             self._place(self._backlog.popleft())
+        self._events.on_progress()
         if chain.removing:
             self._tasks.start(self._allocator.sweep(), "delete ledgers that are not needed")
         if self._ahead is not None:
@@ -409,7 +411,7 @@ class EntryOutput:
         if replication:
             await self._allocator.replace()
 
-    async def _finish(self, segment: OpenSegment[Flight]) -> EndedSegment:
+    async def _finish(self, segment: OpenSegment[Flight], *, patient: bool = True) -> EndedSegment:
         """Wait for the segment's entries, write its footer, close its ledger."""
         await segment.quiet()
         footer = None
@@ -417,7 +419,7 @@ class EntryOutput:
             footer = segment.next_entry
             self._send(Flight(EntryKind.FOOTER, self._payload(EntryKind.FOOTER, self._footer.build().encode()), None))
             await segment.quiet()
-        await close_ledger(segment.handle)
+        await close_ledger(segment.handle, patient=patient)
         return EndedSegment(segment.number, self._tally.contents(footer))
 
     def _put_off(self, error: StreamError) -> None:
@@ -588,7 +590,9 @@ class EntryOutput:
 
     async def _complete(self, segment: OpenSegment[Flight], *, seal: bool) -> None:
         try:
-            last = await self._finish(segment)
+            last = await self._finish(segment, patient=False)
+        except MetadataUnavailableError as error:
+            raise stream_error(error, f"closing the last segment of stream {self._name}", self._name) from error
         except BookKeeperError as error:
             await self._owner.ensure_current()
             _log.warning(

@@ -83,11 +83,12 @@ async def recovered_end(client: BookKeeper, stream: str, number: int, ledger_id:
         raise stream_error(error, f"recovering ledger {ledger_id} of segment {number} of stream {stream}") from error
 
 
-async def close_ledger(handle: WriteHandle) -> None:
-    """Close the ledger of a writer to which everything is confirmed. Waits as long as the metadata store is away.
+async def close_ledger(handle: WriteHandle, *, patient: bool = True) -> None:
+    """Close the ledger of a writer to which everything is confirmed. If ``patient`` this waits as long as the metadata
+    store is away.
 
     Raises:
-        BookKeeperError: it was fenced, closed or deleted by someone else.
+        BookKeeperError: it was fenced, closed or deleted by someone else; or, if not patient, the store is away.
     """
     pause = PAUSE_MIN_S
     while True:
@@ -95,6 +96,8 @@ async def close_ledger(handle: WriteHandle) -> None:
             await handle.close()
             return
         except MetadataUnavailableError as error:
+            if not patient:
+                raise
             _log.warning("ledger %d is closed later: %s", handle.id, error)
         await asyncio.sleep(pause)
         pause = min(2 * pause, PAUSE_MAX_S)

@@ -98,12 +98,13 @@ class Writer:
         self._pending_bytes = 0
         """Of groups that were cut and are not settled."""
         self._pending_max = config.limits.pending_bytes
-        self._unsettled = 0
-        """Groups that were cut and are not settled."""
+        self._cuts = self._settles = 0
+        """Groups that were cut, and groups that are settled, in order."""
         self._last_txid = state.last_txid
         self._waiting: deque[_Waiting] = deque()
         self._waking = self._admitting = False
-        self._settled: list[asyncio.Future[None]] = []
+        self._flushing: deque[tuple[int, asyncio.Future[None]]] = deque()
+        """Those who wait until so many groups are settled."""
         self._closing: asyncio.Task[None] | None = None
         self._watch: Watch | None = None
 
@@ -130,7 +131,7 @@ class Writer:
     @property
     def pending(self) -> int:
         """Groups of appends that are not settled: those under way, and the one that is being gathered."""
-        return self._unsettled + bool(self._group.items)
+        return self._cuts - self._settles + bool(self._group.items)
 
     @property
     def tail(self) -> Position | None:
@@ -273,7 +274,6 @@ class Writer:
             size = sum(map(len, batch)) + RECORD_COST * len(batch)  # type: ignore[arg-type]
         else:
             batch = [checked(record, None) for record in batch]
-            self._check_txids([record.txid for record in batch if type(record) is Record])
             size = sum(map(record_size, batch)) + RECORD_COST * len(batch)
         if size > GROUP_MAX and not atomic:
             return self._submit_parts(batch)
@@ -283,6 +283,8 @@ class Writer:
                 f"{self._config.limits.record_bytes}",
                 stream=self.name,
             )
+        if not plain:
+            self._check_txids([record.txid for record in batch if type(record) is Record])
         future: asyncio.Future[AppendResult] = self._loop.create_future()
         self._make_room(size)
         self._group.items += batch
@@ -322,15 +324,16 @@ class Writer:
 
     async def announce(self, producer: str, epoch: int, next_sequence: int) -> None:
         """Write an entry without records that says which epoch a producer has. Raises: as append."""
+        await (await self.in_turn(partial(self._submit_epoch, ProducerRun(producer, epoch, next_sequence, 0, 0))))
+
+    def _submit_epoch(self, run: ProducerRun) -> asyncio.Future[AppendResult]:
         self._ensure_room()
         self._flush_group()
         future: asyncio.Future[AppendResult] = self._loop.create_future()
         group = self._group
-        group.columns = RecordColumns.of_values([])
-        group.runs = [ProducerRun(producer, epoch, next_sequence, 0, 0)]
-        group.promises = [Promise(future, 0, 0)]
+        group.columns, group.runs, group.promises = RecordColumns.of_values([]), [run], [Promise(future, 0, 0)]
         self._cut()
-        await future
+        return future
 
     async def append_if(
         self, record: Record | bytes, *, tail: Position | None, txid: int | None = None
@@ -379,13 +382,17 @@ class Writer:
         """
         self._require_here()
         self._flush_group()
-        if self._unsettled:
-            settled: asyncio.Future[None] = self._loop.create_future()
-            self._settled.append(settled)
-            await settled
+        await self._until_settled()
         if self._output.ended is not None and self._closing is None:
             raise lost_for(self._output.ended, Applied.NO)
         return self.tail
+
+    async def _until_settled(self) -> None:
+        """Wait until all groups that were cut so far are settled; later ones do not matter."""
+        if self._settles < self._cuts:
+            settled: asyncio.Future[None] = self._loop.create_future()
+            self._flushing.append((self._cuts, settled))
+            await settled
 
     async def commit(self) -> Position | None:
         """Flush, and let readers see it at once, also where the stream's settings leave that to the next entry.
@@ -438,10 +445,7 @@ class Writer:
 
     async def _close(self, *, complete: bool, seal: bool) -> None:
         try:
-            if self._unsettled:
-                settled: asyncio.Future[None] = self._loop.create_future()
-                self._settled.append(settled)
-                await settled
+            await self._until_settled()
             if not self.lost.is_set():
                 await self._output.close(complete=complete, seal=seal)
                 await self._allocator.close(discard=complete)
@@ -494,14 +498,13 @@ class Writer:
     def on_settled(self, group: Group) -> None:
         """Everybody who waits for this group was told what became of it."""
         self._pending_bytes -= group.bytes
-        self._unsettled -= 1
+        self._settles += 1
         if self._waiting or self._easy < 0:
             self._wake()
-        if not self._unsettled and self._settled:
-            settled, self._settled = self._settled, []
-            for waiter in settled:
-                if not waiter.done():
-                    waiter.set_result(None)
+        while self._flushing and self._flushing[0][0] <= self._settles:
+            _, settled = self._flushing.popleft()
+            if not settled.done():
+                settled.set_result(None)
 
     def on_progress(self) -> None:
         """An entry is durable: send what was gathered meanwhile."""
@@ -615,7 +618,7 @@ class Writer:
         group, self._group = self._group, Group(self._room)
         self._grouping.on_cut(len(group.items), self._output.under_way)
         self._pending_bytes += group.bytes
-        self._unsettled += 1
+        self._cuts += 1
         if self._pending_bytes >= self._pending_max:
             self._easy = _REFUSE
         self._output.submit(group)

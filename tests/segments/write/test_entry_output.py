@@ -18,7 +18,7 @@ from bookkeeper.errors import (
 from segments.config import ProducerPolicy, RollPolicy, StreamConfig
 from segments.entries import EntryKind, decode_entry
 from segments.entries.footer import SegmentFooter
-from segments.errors import Applied, OwnershipLostError, StreamError, StreamNotReadyError
+from segments.errors import Applied, OwnershipLostError, StreamError, StreamMetadataError, StreamNotReadyError
 from segments.position import Position
 from segments.record import AppendResult, Record
 from segments.stream import Stream
@@ -238,6 +238,79 @@ async def test_a_roll_that_is_impossible_is_put_off_and_the_old_segment_takes_mo
         assert (await writer.append(b"10")).position.segment == 2, "it was rolled by itself"
     assert await values_of(cluster, stream) == numbers(11)
     await check_stream(cluster, stream)
+
+
+@in_virtual_time
+async def test_a_store_that_goes_away_in_the_middle_of_a_roll_delays_appends_and_fails_none() -> None:
+    """SEG-64: what is queued while segments change is written when they have changed, in order."""
+    for at in ("close", "close done"):
+        cluster = Cluster()
+        stream = await stream_on(cluster)
+        async with stream.writer() as writer:
+            await writer.append(b"0")
+
+            def away(name: str, cluster: Cluster = cluster, at: str = at) -> None:
+                if name == at:
+                    cluster.metadata.begin_outage()
+                    cluster.step = lambda name: None  # type: ignore[method-assign]
+
+            cluster.step = away  # type: ignore[method-assign]
+            roll = asyncio.ensure_future(writer.roll())
+            await asyncio.sleep(0.1)
+            pending = [writer.append_nowait(b"%d" % number) for number in range(1, 6)]
+            await asyncio.sleep(3)
+            assert not any(future.done() for future in pending)
+            cluster.metadata.end_outage()
+            assert [(await future).seq_no for future in pending] == [1, 2, 3, 4, 5]
+            assert (await roll).records == 1
+        assert await values_of(cluster, stream) == numbers(6)
+        await check_stream(cluster, stream)
+
+
+@in_virtual_time
+async def test_a_segment_whose_ledger_could_not_be_closed_is_not_completed() -> None:
+    """SEG-53: closing says so; everything acknowledged is there, and the next writer completes the segment."""
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    writer = await stream.writer()
+    await writer.append(b"0")
+    cluster.step = unreachable("close")  # type: ignore[method-assign, assignment]
+    with pytest.raises(StreamMetadataError):
+        await writer.close()
+    assert (await chain_of(stream)).open_segment is not None
+    cluster.step = lambda name: None  # type: ignore[method-assign]
+    async with (await stream_on(cluster.sibling())).writer() as successor:
+        assert successor.next_seq_no == 1
+    await check_stream(cluster, stream)
+
+
+@in_virtual_time
+async def test_a_flush_waits_for_what_came_before_it_and_not_for_what_comes_after() -> None:
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    async with stream.writer() as writer:
+        going = True
+
+        async def others() -> None:
+            while going:
+                writer.append_nowait(b"x")
+                await asyncio.sleep(0.0002)
+
+        task = asyncio.ensure_future(others())
+        await asyncio.sleep(0.05)
+        began = asyncio.get_running_loop().time()
+        await writer.flush()
+        assert asyncio.get_running_loop().time() - began < 0.01
+        going = False
+        await task
+
+
+def unreachable(step: str) -> Callable[[str], None]:
+    def refuse(name: str) -> None:
+        if name == step:
+            raise MetadataUnavailableError("away")
+
+    return refuse
 
 
 def refusing(step: str) -> Callable[[str], None]:
