@@ -23,7 +23,7 @@ from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.gateway.port_security import CallerCheck
 from segments.rpc import segments_pb2 as pb
 from segments.rpc.methods import METHODS, SERVICES, Method
-from segments.rpc.refusals import TRAILER, as_stream_error, put_error, status_of
+from segments.rpc.refusals import TRAILER, as_stream_error, code_of, put_error, status_of
 
 logger = logging.getLogger(__name__)
 
@@ -154,7 +154,7 @@ class CallGuard:
         if isinstance(error, UnauthenticatedError):
             status, detail = (
                 "UNAUTHENTICATED",
-                pb.SegmentError(code="unauthenticated", message=str(error), outcome=pb.OUTCOME_NOT_APPLIED),
+                pb.SegmentError(code=code_of(StreamAccessError), message=str(error), outcome=pb.OUTCOME_NOT_APPLIED),
             )
         else:
             refusal = as_stream_error(error)

@@ -21,6 +21,7 @@ from bookkeeper.seams import Seams
 from segments.gateway.append_calls import AppendCalls
 from segments.gateway.call_guard import CallGuard
 from segments.gateway.config import DEFAULT_LISTEN, GrpcGatewayConfig, GrpcLimits
+from segments.gateway.cursor_calls import CursorCalls
 from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.gateway.metadata_watch import MetadataWatch
 from segments.gateway.port_security import CallerCheck, check_files, server_credentials
@@ -110,6 +111,7 @@ class GrpcGatewayService:
                 **AppendCalls(table, config.limits, self.metrics, clock).behaviours,
                 **ReadCalls(table, self.metrics, self._draining).behaviours,
                 **SegmentCalls(table).behaviours,
+                **CursorCalls(table).behaviours,
             }
             await server.start(guard.handlers(behaviours))
             self._watch = watch = self._metadata_watch(namespace)

@@ -12,14 +12,14 @@ gateway_address   grpc://HOST:PORT,HOST:PORT, and how gateways are reached (pure
 
 from __future__ import annotations
 
-from segments.remote.gateway_address import GatewayAccess
+from segments.remote.gateway_address import GatewayCredentials
 from segments.remote.remote_namespace import RemoteNamespace, connect
 from segments.remote.remote_reader import RemoteReader
 from segments.remote.remote_stream import RemoteStream
 from segments.remote.remote_writer import RemoteProducer, RemoteWriter
 
 __all__ = [
-    "GatewayAccess",
+    "GatewayCredentials",
     "RemoteNamespace",
     "RemoteProducer",
     "RemoteReader",

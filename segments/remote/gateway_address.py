@@ -18,7 +18,7 @@ ReadFile = Callable[[str], bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayAccess:
+class GatewayCredentials:
     """What a client shows to a gateway. Files are PEM."""
 
     tls: bool = False
@@ -38,7 +38,7 @@ class GatewayAccess:
         return self.tls or self.ca is not None or self.certificate is not None
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str], read: ReadFile) -> GatewayAccess:
+    def from_environment(cls, environment: Mapping[str, str], read: ReadFile) -> GatewayCredentials:
         """The access that the environment names: BK_TLS_CA, BK_TLS_CERT, BK_TLS_KEY and BK_GATEWAY_TOKEN_FILE.
 
         Raises:

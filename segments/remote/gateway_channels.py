@@ -13,7 +13,7 @@ import grpc
 import grpc.aio
 
 from segments.errors import Applied, GatewayRedirectError, StreamError, StreamNotReadyError, StreamUnavailableError
-from segments.remote.gateway_address import GatewayAccess
+from segments.remote.gateway_address import GatewayCredentials
 from segments.rpc.methods import METHODS
 from segments.rpc.refusals import TRAILER, get_status
 
@@ -83,7 +83,7 @@ class GatewayCall:
 class GatewayChannels:
     """The connections of one client to all gateways that it has heard of."""
 
-    def __init__(self, addresses: Sequence[str], access: GatewayAccess) -> None:
+    def __init__(self, addresses: Sequence[str], access: GatewayCredentials) -> None:
         self._addresses = list(addresses)
         self._next = 0
         self._access = access

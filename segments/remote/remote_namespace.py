@@ -12,7 +12,7 @@ from bookkeeper.real import read_private
 from segments.config import StreamConfig
 from segments.errors import StreamNotFoundError
 from segments.names import check_stream_name
-from segments.remote.gateway_address import GatewayAccess, GatewayAddresses
+from segments.remote.gateway_address import GatewayAddresses, GatewayCredentials
 from segments.remote.gateway_channels import GatewayChannels
 from segments.remote.remote_stream import RemoteStream
 from segments.rpc import segments_pb2 as pb
@@ -20,7 +20,7 @@ from segments.rpc.messages import put_settings
 from segments.write.opening import Opening
 
 
-def connect(uri: str, *, access: GatewayAccess | None = None) -> Opening[RemoteNamespace]:
+def connect(uri: str, *, access: GatewayCredentials | None = None) -> Opening[RemoteNamespace]:
     """Connect to gateways: ``async with connect("grpc://HOST:PORT,HOST:PORT") as namespace``.
 
     ``access`` is what the client shows; by default what the environment names (BK_TLS_CA, BK_TLS_CERT, BK_TLS_KEY,
@@ -32,16 +32,16 @@ def connect(uri: str, *, access: GatewayAccess | None = None) -> Opening[RemoteN
     return Opening(partial(_connect, uri, access))
 
 
-async def _connect(uri: str, access: GatewayAccess | None) -> RemoteNamespace:
+async def _connect(uri: str, access: GatewayCredentials | None) -> RemoteNamespace:
     addresses = GatewayAddresses.parse(uri)
     if access is None:
         names = ["BK_GATEWAY_TOKEN_FILE"]
         if addresses.tls:
             names += ["BK_TLS_CA", "BK_TLS_CERT", "BK_TLS_KEY"]
         environment = {name: os.environ[name] for name in names if name in os.environ}
-        access = GatewayAccess.from_environment(environment, _read)
+        access = GatewayCredentials.from_environment(environment, _read)
     if addresses.tls and not access.is_encrypted:
-        access = GatewayAccess(tls=True, token=access.token)
+        access = GatewayCredentials(tls=True, token=access.token)
     return RemoteNamespace(GatewayChannels(addresses.addresses, access))
 
 

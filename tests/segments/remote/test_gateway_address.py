@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from segments.errors import StreamConfigError
-from segments.remote.gateway_address import GatewayAccess, GatewayAddresses, is_gateway_uri
+from segments.remote.gateway_address import GatewayAddresses, GatewayCredentials, is_gateway_uri
 
 
 def test_an_address_names_one_gateway_or_several() -> None:
@@ -22,7 +22,7 @@ def test_other_addresses_are_refused_with_the_form(uri: str) -> None:
 def test_what_a_client_shows_comes_from_files_that_the_environment_names() -> None:
     files = {"ca.pem": b"CA", "token": b" secret \n"}
     environment = {"BK_TLS_CA": "ca.pem", "BK_GATEWAY_TOKEN_FILE": "token"}
-    access = GatewayAccess.from_environment(environment, files.__getitem__)
+    access = GatewayCredentials.from_environment(environment, files.__getitem__)
     assert access.token is not None
     assert (access.ca, access.token.reveal(), access.is_encrypted) == (b"CA", "secret", True)
-    assert not GatewayAccess.from_environment({}, files.__getitem__).is_encrypted
+    assert not GatewayCredentials.from_environment({}, files.__getitem__).is_encrypted
