@@ -4,7 +4,9 @@ writer            appends, back-pressure, waiting, the end
 producer          idempotent appends under a name
 grouping          which appends share an entry, and when it is sent (pure)
 rolling           when a segment ends (pure)
-entry_output      groups to entries, entries to segments; what a failure or a roll does
+append_queue      gathers appends, bounds what is pending
+entry_sender      groups to entries, and to those who wait for them
+entry_output      segment after segment: what a failure, a roll or another owner does
 open_segment      entries on their way to one ledger
 flight            an entry, and whom it answers
 segment_change    the steps between two segments

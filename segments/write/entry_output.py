@@ -20,42 +20,33 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookKeeperError, ClientClosedError, MetadataUnavailableError
 from segments.chain import SEGMENTS_MAX, StreamSegment
 from segments.config import StreamConfig
 from segments.entries import (
-    NO_SNAPSHOT,
     Compression,
     EntryKind,
-    RecordColumns,
-    encode_entry,
-    encode_payload,
-    encode_pieces,
 )
-from segments.entries.footer import FooterBuilder
 from segments.error_translation import stream_error
 from segments.errors import (
     Applied,
     OwnershipLostError,
-    RecordTooLargeError,
     StreamClosedError,
     StreamCorruptError,
     StreamError,
     StreamNotReadyError,
 )
-from segments.position import Position
-from segments.write.contents_tally import ContentsTally
-from segments.write.flight import Flight, GroupInLog, column_strings, fail_group
+from segments.write.entry_sender import EntrySender, OutputEvents
+from segments.write.flight import Flight, GroupInLog, fail_group
 from segments.write.grouping import Group
 from segments.write.ledger_allocator import LedgerAllocator
 from segments.write.open_segment import OpenSegment
-from segments.write.rolling import Rolling, RollLimits
+from segments.write.rolling import Rolling, roll_limits
 from segments.write.segment_change import EndedSegment, begun, close_ledger, left, recovered_end, until_reached
-from segments.write.snapshot import encode_snapshot
-from segments.write.stream_owner import OvertakenStreamError, StreamOwner, lost_for
+from segments.write.stream_owner import StreamOwner, lost_for
 from segments.write.write_state import WriteState
 
 if TYPE_CHECKING:
@@ -66,30 +57,11 @@ _log = logging.getLogger(__name__)
 AHEAD_S: Final = 1.0
 """The ledger of the next segment is made so long after a segment began: a writer that is closed sooner needs none."""
 
-FATE_LOOKS: Final = 20
-FATE_PAUSE_S: Final = 0.1
-"""How often, and with which pause, a writer that was overtaken looks whether the new owner has found its last
-entries."""
-
-
 ReadConfig = Callable[[], Awaitable[StreamConfig]]
 """Reads the stream's settings as they are now. Raises StreamError."""
 
 
-class OutputEvents(Protocol):
-    """What the writer in front is told."""
-
-    def on_settled(self, group: Group) -> None:
-        """Everybody who waits for this group was told what became of it."""
-
-    def on_progress(self) -> None:
-        """An entry is durable; others may be under way."""
-
-    def on_ended(self, error: StreamError) -> None:
-        """Nothing can be written any more."""
-
-
-class EntryOutput:
+class EntryOutput(EntrySender):
     """The open end of a stream. Belongs to the loop that made it."""
 
     def __init__(
@@ -104,44 +76,21 @@ class EntryOutput:
         location: str = "",
         read_config: ReadConfig | None = None,
     ) -> None:
-        self.state = state
-        self._read_config = read_config
-        self.config = config
+        super().__init__(client, owner.record.name, state, config, events)
         self.ended: StreamError | None = None
         """Why nothing can be written any more."""
-        self._client, self._owner, self._allocator, self._tasks, self._events = client, owner, allocator, tasks, events
+        self._owner, self._allocator, self._tasks = owner, allocator, tasks
         self._location = location
-        self._name = owner.record.name
-        self._clock, self._rng = client.services.seams.clock, client.services.seams.rng
+        self._read_config = read_config
         self._loop = asyncio.get_running_loop()
-        self._segment: OpenSegment[Flight] | None = None
-        self._open = False
-        """Whether the segment takes entries; otherwise groups wait in the backlog."""
         self._backlog: deque[Group] = deque()
-        self._tally, self._footer = ContentsTally(), FooterBuilder()
-        self._sent_records = self._sent_bytes = self._since_snapshot = 0
-        self._last_snapshot = NO_SNAPSHOT
+        """Groups that wait until a segment is open."""
         self._rolling = Rolling(roll_limits(config))
         self._change: asyncio.Task[None] | None = None
         self._closing = False
         self._rollers: list[asyncio.Future[StreamSegment]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._ahead: asyncio.TimerHandle | None = None
-        self._compression = Compression.named(config.compression)
-
-    # -- what it says -----------------------------------------------------------------------------------
-
-    @property
-    def under_way(self) -> int:
-        """Entries that were sent and are not known to be durable."""
-        return len(self._segment.flights) if self._segment is not None else 0
-
-    @property
-    def segment(self) -> int:
-        """The number of the open segment; 0 before the first."""
-        return self._segment.number if self._segment is not None else 0
-
-    # -- writing ----------------------------------------------------------------------------------------
 
     def submit(self, group: Group) -> None:
         """Write a group, now or as soon as a segment is open."""
@@ -152,139 +101,13 @@ class EntryOutput:
         else:
             self._backlog.append(group)
 
-    def _place(self, group: Group) -> None:
-        """Give a group its place in the order of records, and write it."""
-        state = self.state
-        append_ms = self._clock.wall_ms()
-        try:
-            columns, txids = self._columns(group, append_ms)
-        except (TypeError, ValueError, OverflowError) as error:
-            fail_group(group, partial(type(error), str(error)))
-            self._events.on_settled(group)
-            return
-        log = GroupInLog(group, columns, txids, state.next_seq_no, append_ms)
-        state.next_seq_no += columns.count
-        if columns.last_txid is not None:
-            state.last_txid = columns.last_txid
-        self._write(log)
-
-    def _columns(self, group: Group, append_ms: int) -> tuple[RecordColumns, list[int | None] | None]:
-        if group.columns is not None:
-            return group.columns, None
-        if self.config.txid == "clock":
-            clock = max(append_ms, self.state.last_txid or 0)
-            clocks = [clock] * len(group.items)
-            if not group.general:
-                return RecordColumns.of_values(group.items, txids=clocks), [*clocks]
-            group.txids = [*clocks]
-            return RecordColumns.of_records(group.records()), group.txids
-        if not group.general and group.txids is None:
-            return RecordColumns.of_values(group.items), None
-        records = group.records()
-        return RecordColumns.of_records(records), [record.txid for record in records]
-
-    def _write(self, log: GroupInLog) -> None:
-        assert self._segment is not None
-        try:
-            payload = encode_entry(
-                log.columns,
-                first_seq_no=log.first_seq_no,
-                append_ms=log.append_ms,
-                batches=log.batches,
-                snapshot_entry=self._last_snapshot,
-                compression=self._compression,
-            )
-        except RecordTooLargeError:
-            pieces = encode_pieces(
-                log.columns,
-                first_seq_no=log.first_seq_no,
-                append_ms=log.append_ms,
-                batches=log.batches,
-                snapshot_entry=self._last_snapshot,
-                compression=self._compression,
-            )
-            for piece in pieces[:-1]:
-                self._send(Flight(EntryKind.PIECE, piece, log, is_last=False))
-            self._send(Flight(EntryKind.PIECE, pieces[-1], log))
-        else:
-            self._send(Flight(EntryKind.DATA, payload, log))
-        self._sent_records += log.columns.count
+    def _written(self) -> None:
         now = self._loop.time()
         self._rolling.on_records(now)
-        if self._since_snapshot >= self.config.producers.snapshot_every_bytes:
-            self._snapshot()
         if self._rolling.reason(now, self._sent_records, self._sent_bytes) is not None:
             self._begin_change()
         elif self._timer is None:
             self._arm()
-
-    def _send(self, flight: Flight) -> None:
-        assert self._segment is not None
-        self._sent_bytes += flight.size
-        self._since_snapshot += flight.size
-        self._segment.send(flight)
-
-    def _snapshot(self) -> None:
-        """Write what is known of the producers and of this segment, so that a take-over need not read from its
-        beginning."""
-        assert self._segment is not None
-        payload = encode_snapshot(self._tally, self.state.producers)
-        entry = self._segment.next_entry
-        self._send(Flight(EntryKind.SNAPSHOT, self._payload(EntryKind.SNAPSHOT, payload), None))
-        self._last_snapshot, self._since_snapshot = entry, 0
-
-    def control(self) -> None:
-        """Write an entry without records, which tells the bookies that the entries before it are confirmed."""
-        if self._open:
-            self._send(Flight(EntryKind.CONTROL, self._payload(EntryKind.CONTROL, b""), None))
-
-    def _payload(self, kind: EntryKind, payload: bytes) -> bytes:
-        return encode_payload(
-            kind,
-            payload,
-            next_seq_no=self.state.next_seq_no,
-            append_ms=self._clock.wall_ms(),
-            snapshot_entry=self._last_snapshot,
-            compression=self._compression,
-        )
-
-    def _on_durable(self, flight: Flight) -> None:
-        tally, log = self._tally, flight.log
-        tally.add_entry(flight.entry, flight.size)
-        if log is None or not flight.is_last:
-            return
-        assert self._segment is not None
-        number, columns = self._segment.number, log.columns
-        if columns.count:
-            tally.add_records(
-                columns.count,
-                log.append_ms,
-                (columns.first_txid, columns.last_txid),
-                (columns.min_event_ms, columns.max_event_ms),
-            )
-            self.state.tail = Position(number, flight.entry, columns.count - 1)
-            self._footer.add_entry(
-                flight.entry,
-                flight.size,
-                log.first_seq_no,
-                log.append_ms,
-                last_txid=columns.last_txid,
-                max_event_ms=columns.max_event_ms,
-            )
-            if columns.keys is not None:
-                self._footer.add_keys(column_strings(columns.keys))
-        if log.batches:
-            self.state.on_batches(log.batches, number, flight.entry, log.append_ms)
-            for batch in log.batches:
-                if batch.producer is not None and batch.records:
-                    self._footer.add_producer(batch.producer, batch.epoch, batch.first_sequence, batch.records)
-        log.resolve(number, flight.entry)
-        self._events.on_settled(log.group)
-        self._events.on_progress()
-        if self.config.flush.visibility == "control" and self._open and not self._segment.flights:
-            self.control()
-
-    # -- segments ---------------------------------------------------------------------------------------
 
     async def begin(self, handle: WriteHandle, recovered: EndedSegment | None) -> None:
         """Start the first segment of this writer, on a ledger that was obtained; the step ends the last one of the
@@ -313,14 +136,9 @@ class EntryOutput:
         step = partial(self._owner.step, change)
         chain = await (until_reached(step, f"the next segment of stream {self._name}") if patient else step())
         self._allocator.taken()
-        self._segment = OpenSegment(handle, chain.segments[-1].number, self._on_durable, self._on_failed)
-        self._tally, self._footer = ContentsTally(), FooterBuilder()
-        self._sent_records = self._sent_bytes = self._since_snapshot = 0
-        self._last_snapshot = NO_SNAPSHOT
+        number = chain.segments[-1].number
         self._rolling.begin(self._loop.time(), self._rng.random())
-        self._open = True
-        if self.state.has_producers:
-            self._snapshot()
+        self._take(OpenSegment(handle, number, self._on_durable, self._on_failed))
         for log in again:
             self._write(log)
         while self._backlog and self._open:
@@ -475,8 +293,6 @@ class EntryOutput:
         while unknown and unknown[0].entry <= last:
             self._on_durable(unknown.popleft())
 
-    # -- rolls ------------------------------------------------------------------------------------------
-
     def roll(self) -> asyncio.Future[StreamSegment]:
         """End the segment now; the future gets it when it is completed."""
         roller: asyncio.Future[StreamSegment] = self._loop.create_future()
@@ -506,8 +322,6 @@ class EntryOutput:
         else:
             self._arm()
 
-    # -- the end ----------------------------------------------------------------------------------------
-
     def look_at_owner(self) -> None:
         """The record may have changed: find out whether another writer has claimed the stream."""
         if self._change is None and self.ended is None and not self._closing and not self._tasks.closed:
@@ -535,7 +349,7 @@ class EntryOutput:
         self._events.on_ended(error)
         if self._segment is not None:
             unknown = deque(await self._segment.give_up())
-            last = await self._fate(error, self._segment.number) if unknown else None
+            last = await self._owner.end_found(error, self._segment.number) if unknown else None
             if last is not None:
                 self._found(unknown, last)
             for log in _logs(unknown):
@@ -546,25 +360,6 @@ class EntryOutput:
             if not roller.done():
                 roller.set_exception(lost_for(error, Applied.UNKNOWN))
         self._rollers.clear()
-
-    async def _fate(self, error: StreamError, number: int) -> int | None:
-        """Where the new owner has found our segment to end; None if that cannot be known."""
-        if not isinstance(error, OvertakenStreamError):
-            return None
-        chain = error.found
-        for _ in range(FATE_LOOKS):
-            listed = chain.find(number)
-            if listed is None:
-                dropped = any(gone.number == number for gone in chain.removing)
-                return -1 if dropped and chain.start <= Position(number, 0, 0) else None
-            if not listed.is_open:
-                return listed.contents.last_entry
-            await asyncio.sleep(FATE_PAUSE_S)
-            try:
-                chain, _ = await self._owner.record.read()
-            except (BookKeeperError, StreamError):
-                continue
-        return None
 
     def _refuse(self, group: Group, error: StreamError, outcome: Applied = Applied.NO) -> None:
         fail_group(group, partial(lost_for, error, outcome))
@@ -625,16 +420,3 @@ def _logs(flights: Iterable[Flight]) -> list[GroupInLog]:
         if flight.log is not None:
             found.setdefault(id(flight.log), flight.log)
     return list(found.values())
-
-
-def roll_limits(config: StreamConfig) -> RollLimits:
-    """When segments end, by the stream's settings."""
-    roll = config.roll
-    return RollLimits(
-        bytes_max=roll.max_bytes or None,
-        records_max=roll.max_records or None,
-        age_max_s=roll.max_age_s or None,
-        idle_max_s=roll.idle_age_s or None,
-        age_min_s=roll.min_age_s,
-        jitter=roll.age_jitter,
-    )

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from segments.config import StreamConfig
+
 RETRY_MIN_S: Final = 0.25
 """The pause after the first roll that could not be done."""
 
@@ -128,3 +130,16 @@ class Rolling:
         if not due:
             return None
         return max(min(due), self._began + limits.age_min_s, self._not_before)
+
+
+def roll_limits(config: StreamConfig) -> RollLimits:
+    """When segments end, by the stream's settings."""
+    roll = config.roll
+    return RollLimits(
+        bytes_max=roll.max_bytes or None,
+        records_max=roll.max_records or None,
+        age_max_s=roll.max_age_s or None,
+        idle_max_s=roll.idle_age_s or None,
+        age_min_s=roll.min_age_s,
+        jitter=roll.age_jitter,
+    )

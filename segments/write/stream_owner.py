@@ -6,18 +6,24 @@ import asyncio
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from bookkeeper.chains import OvertakenError, OwnedRecord
 from bookkeeper.errors import BookKeeperError, MetadataConflictError, NoSuchKeyError
 from segments.chain import StreamChain, StreamRecord
 from segments.error_translation import stream_error
 from segments.errors import Applied, OwnershipLostError, StreamError, StreamNotFoundError, StreamSealedError
+from segments.position import Position
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper
 
 _claims = itertools.count(1)
+
+FATE_LOOKS: Final = 20
+FATE_PAUSE_S: Final = 0.1
+"""How often, and with which pause, a writer that was overtaken looks whether the new owner has found its last
+entries."""
 
 
 class StreamOwner:
@@ -77,6 +83,25 @@ class StreamOwner:
         """Check that this writer still owns the stream. Raises OwnershipLostError, StreamMetadataError."""
         with self._worded("reading"):
             await self._owned.ensure_current()
+
+    async def end_found(self, error: StreamError, number: int) -> int | None:
+        """Where the new owner has found this owner's segment to end; None if that cannot be known."""
+        if not isinstance(error, OvertakenStreamError):
+            return None
+        chain = error.found
+        for _ in range(FATE_LOOKS):
+            listed = chain.find(number)
+            if listed is None:
+                dropped = any(gone.number == number for gone in chain.removing)
+                return -1 if dropped and chain.start <= Position(number, 0, 0) else None
+            if not listed.is_open:
+                return listed.contents.last_entry
+            await asyncio.sleep(FATE_PAUSE_S)
+            try:
+                chain, _ = await self.record.read()
+            except (BookKeeperError, StreamError):
+                continue
+        return None
 
     @contextmanager
     def _worded(self, doing: str) -> Iterator[None]:

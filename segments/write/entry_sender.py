@@ -1,0 +1,219 @@
+"""Writes groups of appends to the open segment, and tells those who wait when their records are durable.
+
+    a group --> columns --> an entry, or pieces --> the ledger --> durable --> futures, counts, producers, footer
+
+Which segment is open, and what happens when it ends, is the business of :mod:`segments.write.entry_output`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from segments.config import StreamConfig
+from segments.entries import (
+    NO_SNAPSHOT,
+    Compression,
+    EntryKind,
+    RecordColumns,
+    encode_entry,
+    encode_payload,
+    encode_pieces,
+)
+from segments.entries.footer import FooterBuilder
+from segments.errors import (
+    RecordTooLargeError,
+    StreamError,
+)
+from segments.position import Position
+from segments.write.contents_tally import ContentsTally
+from segments.write.flight import Flight, GroupInLog, column_strings, fail_group
+from segments.write.grouping import Group
+from segments.write.open_segment import OpenSegment
+from segments.write.snapshot import encode_snapshot
+from segments.write.write_state import WriteState
+
+if TYPE_CHECKING:
+    from bookkeeper import BookKeeper
+
+
+class OutputEvents(Protocol):
+    """What the writer in front is told."""
+
+    def on_settled(self, group: Group) -> None:
+        """Everybody who waits for this group was told what became of it."""
+
+    def on_progress(self) -> None:
+        """An entry is durable; others may be under way."""
+
+    def on_ended(self, error: StreamError) -> None:
+        """Nothing can be written any more."""
+
+
+class EntrySender:
+    """The entries of the open segment. Belongs to the loop that made it."""
+
+    def __init__(
+        self, client: BookKeeper, name: str, state: WriteState, config: StreamConfig, events: OutputEvents
+    ) -> None:
+        self.state = state
+        self.config = config
+        self._client, self._name, self._events = client, name, events
+        self._clock, self._rng = client.services.seams.clock, client.services.seams.rng
+        self._segment: OpenSegment[Flight] | None = None
+        self._open = False
+        """Whether the segment takes entries."""
+        self._tally, self._footer = ContentsTally(), FooterBuilder()
+        self._sent_records = self._sent_bytes = self._since_snapshot = 0
+        self._last_snapshot = NO_SNAPSHOT
+        self._compression = Compression.named(config.compression)
+
+    def _written(self) -> None:
+        """A group was sent. For whoever ends segments."""
+
+    def _take(self, segment: OpenSegment[Flight]) -> None:
+        """Write to this segment from now on, which is empty."""
+        self._segment = segment
+        self._tally, self._footer = ContentsTally(), FooterBuilder()
+        self._sent_records = self._sent_bytes = self._since_snapshot = 0
+        self._last_snapshot = NO_SNAPSHOT
+        self._open = True
+        if self.state.has_producers:
+            self._snapshot()
+
+    @property
+    def under_way(self) -> int:
+        """Entries that were sent and are not known to be durable."""
+        return len(self._segment.flights) if self._segment is not None else 0
+
+    @property
+    def segment(self) -> int:
+        """The number of the open segment; 0 before the first."""
+        return self._segment.number if self._segment is not None else 0
+
+    def _place(self, group: Group) -> None:
+        """Give a group its place in the order of records, and write it."""
+        state = self.state
+        append_ms = self._clock.wall_ms()
+        try:
+            columns, txids = self._columns(group, append_ms)
+        except (TypeError, ValueError, OverflowError) as error:
+            fail_group(group, partial(type(error), str(error)))
+            self._events.on_settled(group)
+            return
+        log = GroupInLog(group, columns, txids, state.next_seq_no, append_ms)
+        state.next_seq_no += columns.count
+        if columns.last_txid is not None:
+            state.last_txid = columns.last_txid
+        self._write(log)
+
+    def _columns(self, group: Group, append_ms: int) -> tuple[RecordColumns, list[int | None] | None]:
+        if group.columns is not None:
+            return group.columns, None
+        if self.config.txid == "clock":
+            clock = max(append_ms, self.state.last_txid or 0)
+            clocks = [clock] * len(group.items)
+            if not group.general:
+                return RecordColumns.of_values(group.items, txids=clocks), [*clocks]
+            group.txids = [*clocks]
+            return RecordColumns.of_records(group.records()), group.txids
+        if not group.general and group.txids is None:
+            return RecordColumns.of_values(group.items), None
+        records = group.records()
+        return RecordColumns.of_records(records), [record.txid for record in records]
+
+    def _write(self, log: GroupInLog) -> None:
+        assert self._segment is not None
+        try:
+            payload = encode_entry(
+                log.columns,
+                first_seq_no=log.first_seq_no,
+                append_ms=log.append_ms,
+                batches=log.batches,
+                snapshot_entry=self._last_snapshot,
+                compression=self._compression,
+            )
+        except RecordTooLargeError:
+            pieces = encode_pieces(
+                log.columns,
+                first_seq_no=log.first_seq_no,
+                append_ms=log.append_ms,
+                batches=log.batches,
+                snapshot_entry=self._last_snapshot,
+                compression=self._compression,
+            )
+            for piece in pieces[:-1]:
+                self._send(Flight(EntryKind.PIECE, piece, log, is_last=False))
+            self._send(Flight(EntryKind.PIECE, pieces[-1], log))
+        else:
+            self._send(Flight(EntryKind.DATA, payload, log))
+        self._sent_records += log.columns.count
+        if self._since_snapshot >= self.config.producers.snapshot_every_bytes:
+            self._snapshot()
+        self._written()
+
+    def _send(self, flight: Flight) -> None:
+        assert self._segment is not None
+        self._sent_bytes += flight.size
+        self._since_snapshot += flight.size
+        self._segment.send(flight)
+
+    def _snapshot(self) -> None:
+        """Write what is known of the producers and of this segment, so that a take-over need not read from its
+        beginning."""
+        assert self._segment is not None
+        payload = encode_snapshot(self._tally, self.state.producers)
+        entry = self._segment.next_entry
+        self._send(Flight(EntryKind.SNAPSHOT, self._payload(EntryKind.SNAPSHOT, payload), None))
+        self._last_snapshot, self._since_snapshot = entry, 0
+
+    def control(self) -> None:
+        """Write an entry without records, which tells the bookies that the entries before it are confirmed."""
+        if self._open:
+            self._send(Flight(EntryKind.CONTROL, self._payload(EntryKind.CONTROL, b""), None))
+
+    def _payload(self, kind: EntryKind, payload: bytes) -> bytes:
+        return encode_payload(
+            kind,
+            payload,
+            next_seq_no=self.state.next_seq_no,
+            append_ms=self._clock.wall_ms(),
+            snapshot_entry=self._last_snapshot,
+            compression=self._compression,
+        )
+
+    def _on_durable(self, flight: Flight) -> None:
+        tally, log = self._tally, flight.log
+        tally.add_entry(flight.entry, flight.size)
+        if log is None or not flight.is_last:
+            return
+        assert self._segment is not None
+        number, columns = self._segment.number, log.columns
+        if columns.count:
+            tally.add_records(
+                columns.count,
+                log.append_ms,
+                (columns.first_txid, columns.last_txid),
+                (columns.min_event_ms, columns.max_event_ms),
+            )
+            self.state.tail = Position(number, flight.entry, columns.count - 1)
+            self._footer.add_entry(
+                flight.entry,
+                flight.size,
+                log.first_seq_no,
+                log.append_ms,
+                last_txid=columns.last_txid,
+                max_event_ms=columns.max_event_ms,
+            )
+            if columns.keys is not None:
+                self._footer.add_keys(column_strings(columns.keys))
+        if log.batches:
+            self.state.on_batches(log.batches, number, flight.entry, log.append_ms)
+            for batch in log.batches:
+                if batch.producer is not None and batch.records:
+                    self._footer.add_producer(batch.producer, batch.epoch, batch.first_sequence, batch.records)
+        log.resolve(number, flight.entry)
+        self._events.on_settled(log.group)
+        self._events.on_progress()
+        if self.config.flush.visibility == "control" and self._open and not self._segment.flights:
+            self.control()
