@@ -76,6 +76,7 @@ async def test_a_ledger_without_room_holds_entries_back_in_their_order() -> None
 
 @in_virtual_time
 async def test_what_lingers_is_sent_when_its_time_is_up_or_the_entry_is_full() -> None:
+    """SEG-46: what comes within the linger shares an entry."""
     cluster = Cluster()
     stream = await stream_on(cluster, config=StreamConfig(flush=FlushPolicy(linger_ms=50, max_records=10)))
     loop = asyncio.get_running_loop()

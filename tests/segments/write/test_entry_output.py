@@ -74,6 +74,28 @@ async def test_a_failed_add_changes_the_segment_and_no_caller_notices(kept: int)
 
 
 @in_virtual_time
+async def test_a_large_batch_survives_a_failure_in_its_middle_as_a_whole() -> None:
+    """SEG-48: no part of it is cancelled; what was not durable is written anew, in order."""
+    cluster = Cluster()
+    cluster.kept_after_failure = 1
+    seen = 0
+
+    def second_entry(writer: FakeWriter, payload: bytes) -> BookKeeperError | None:
+        nonlocal seen
+        seen += 1
+        return AddTimeoutError("late") if seen == 2 else None
+
+    cluster.breaks = second_entry
+    stream = await stream_on(cluster)
+    values = [b"%02d" % number + bytes(200_000) for number in range(20)]
+    async with stream.writer() as writer:
+        done = await writer.append_batch(values, atomic=False)
+        assert (done.position.segment, done.last.segment) == (1, 2)
+    assert await values_of(cluster, stream) == values
+    await check_stream(cluster, stream)
+
+
+@in_virtual_time
 async def test_a_failure_while_metadata_and_bookies_are_away_is_hidden_until_they_are_back() -> None:
     """SEG-63: no segment changes without the metadata store; it goes on by itself."""
     cluster = Cluster()
