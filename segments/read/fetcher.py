@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from math import inf
+from typing import Final
 
 from segments.chain import StreamChain, StreamSegment
 from segments.entries import StoredEntry
@@ -31,6 +32,9 @@ from segments.read.segment_feed import BrokenEntry, SegmentFeed, SegmentGoneErro
 from segments.read.stream_source import StreamSource
 from segments.record import Gap, GapKind
 from segments.seek import Seek
+
+CROWDED_REST_S: Final = 1.0
+"""Where many streams are followed, one in which nothing happened for so long rests."""
 
 
 class StreamFetcher:
@@ -286,8 +290,9 @@ class StreamFetcher:
         if loop.time() >= until:
             return False
         assert self._last_news is not None
-        rest_at = self._last_news + options.rest_after_s
-        if loop.time() >= rest_at or self._source.is_crowded:
+        crowded = self._source.is_crowded and feed.next_entry > 0
+        rest_at = self._last_news + (min(CROWDED_REST_S, options.rest_after_s) if crowded else options.rest_after_s)
+        if loop.time() >= rest_at:
             self._resting = Rest(self._source, feed, options.look_s)
             await self._close_feed()
         elif not await feed.wait(self._deadline(min(until, rest_at))):

@@ -20,7 +20,7 @@ PASSWORD: Final = b""
 
 
 CROWD: Final = 64
-"""With so many streams resting, a further one that is read to its end rests at once."""
+"""With so many streams resting, a further one rests sooner."""
 
 
 class StreamSource:
@@ -48,7 +48,7 @@ class StreamSource:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether so many streams are followed by this client that one at its end must not keep its ledger open."""
+        """Whether this client follows so many streams that one at its end should not keep its ledger open for long."""
         return len(self.client.quiet_ledgers) >= CROWD
 
     async def open_segment(self, segment: StreamSegment) -> ReadHandle | None:

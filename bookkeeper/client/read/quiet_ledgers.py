@@ -28,7 +28,7 @@ from bookkeeper.wire import ReadEntry, ReadReply, Reply, Status
 ROUND_S: Final = 60.0
 """How long a bookie is asked to hold a long poll; it may hold it for less."""
 
-PAUSES: Final = Backoff(first_s=0.1, max_s=5.0)
+PAUSES: Final = Backoff(first_s=0.05, max_s=2.0)
 """After a poll that failed, or that a bookie has no room to hold."""
 
 

@@ -65,14 +65,14 @@ def test_a_resting_reader_notices_rolls_take_overs_seals_and_deletion() -> None:
     simulated(story)
 
 
-def test_with_a_crowd_a_reader_rests_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_a_crowd_a_reader_rests_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(stream: BuiltStream) -> None:
         monkeypatch.setattr("segments.read.stream_source.CROWD", 0)
         await stream.start()
         await stream.add(1)
         async with stream.reader(follow=True) as reader:
             await reader.next_batch()
-            assert await reader.next(timeout=0.5) is None
+            assert await reader.next(timeout=1.5) is None
             assert reader._fetcher.feed is None and len(stream.client.quiet_ledgers) == 1
             state = await reader.state()
             assert state.activity.value == "idle"
