@@ -154,3 +154,23 @@ def test_entries_that_contradict_each_other_make_no_record() -> None:
 def test_a_finding_says_what_a_repair_does() -> None:
     finding = Finding(Problem.ORPHAN, "orders", "ledger 5 is nobody's", ledger=5)
     assert finding.repair == "delete the ledger" and not finding.repaired
+
+
+def test_numbers_that_do_not_fit_the_list_make_no_record() -> None:
+    """SEG-19 a record whose next number is in the list already is refused whenever it is read, so no segment starts on
+    it, and it stays as it was."""
+    chain = chain_of(3)
+    with pytest.raises(ChainCorruptError, match="number that is to be used next"):
+        decode_chain(replace(chain, next_number=3).encode())
+    assert decode_chain(chain.encode()) == chain
+
+
+def test_a_gap_in_the_numbers_is_told_from_a_number_that_was_left_out() -> None:
+    """SEG-23 a segment that is missing in the middle is noticed by the counter of records; the number of a segment that
+    had no record is left out, and that is no gap."""
+    chain = chain_of(4)
+    with pytest.raises(ChainCorruptError, match="does not begin where segment"):
+        decode_chain(replace(chain, segments=(*chain.segments[:1], *chain.segments[2:])).encode())
+    left_out = chain_of(2, opened=True).drop_empty(3).start_segment(200, 0)
+    assert [segment.number for segment in decode_chain(left_out.encode()).segments] == [1, 2, 4]
+    assert find_problems(account(replace(left_out, removing=()))) == ()
