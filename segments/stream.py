@@ -73,7 +73,13 @@ class Stream:
             StreamUnavailableError: too few bookies answer, or the metadata store does not; nothing is lost.
             OwnershipLostError: another writer took the stream over meanwhile.
         """
-        return Opening(partial(open_writer, self.client, self.record, self.read_config, **options))
+        return Opening(partial(self._open_writer, **options))
+
+    async def _open_writer(self, **options: Unpack[WriterOptions]) -> Writer:
+        """The writer also applies the stream's retention, now and then."""
+        writer = await open_writer(self.client, self.record, self.read_config, **options)
+        writer.start(self.keep_retention(), "apply the retention")
+        return writer
 
     def producer(
         self,
@@ -92,7 +98,7 @@ class Stream:
             ProducerFencedError: ``epoch`` is lower than the one that the name has. StreamNameError. And as writer().
         """
         if self._shared is None:
-            self._shared = SharedWriter(partial(open_writer, self.client, self.record, self.read_config, **options))
+            self._shared = SharedWriter(partial(self._open_writer, **options))
         return Opening(partial(self._shared.producer, name, epoch=epoch, gap=gap))
 
     # -- reading ----------------------------------------------------------------------------------------
@@ -213,7 +219,8 @@ class Stream:
         return await self._retention().run()
 
     async def keep_retention(self, every_s: float = RETENTION_EVERY_S) -> None:
-        """Apply the retention now and then, until it is cancelled or the stream is deleted."""
+        """Apply the retention now and then, until it is cancelled or the stream is deleted. A writer does so while it
+        is open; this is for streams that nobody writes."""
         await self._retention().keep_running(every_s)
 
     def _retention(self) -> RetentionPass:

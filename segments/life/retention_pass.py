@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 EVERY_S: Final = 60.0
-"""Seconds between two passes of a timer."""
+"""Seconds between two passes of a timer, on average."""
 
 SEGMENTS_AT_ONCE: Final = 1000
 """Segments that one step takes out."""
@@ -100,16 +100,17 @@ class RetentionPass:
     async def keep_running(self, every_s: float = EVERY_S) -> None:
         """Run a pass now and then, until it is cancelled or the stream is deleted. A failure is logged and tried again.
 
-        A timer, and not only the rolls of a writer: an idle stream's data expires, too.
+        A timer, and not only the rolls of a writer: an idle stream's data expires, too. Many streams do not come at the
+        same time.
         """
         while True:
+            await asyncio.sleep(every_s * (0.75 + self._client.services.seams.rng.random() / 2))
             try:
                 await self.run()
             except StreamNotFoundError:
                 return
             except StreamError as error:
                 _log.warning("the retention of stream %s is put off: %s", self._record.name, error)
-            await asyncio.sleep(every_s)
 
     async def _decide(self, chain: StreamChain) -> tuple[RetentionReport, Check]:
         """The holds are read last, so that what is decided is written only if they are still the same."""

@@ -285,3 +285,18 @@ def test_a_running_writer_follows_the_settings_and_ignores_what_it_cannot_read()
             assert len(sizes) == 5 and sizes[4] < 700 < min(sizes[1:4])
 
     run(story)
+
+
+def test_a_writer_applies_the_retention_while_it_is_open() -> None:
+    """SEG-102 what is too old goes without anybody asking, also while nothing is appended."""
+
+    async def story(client: BookKeeper) -> None:
+        async with connect("", client=client) as namespace:
+            stream, _ = await written(namespace)
+            await stream.configure({"retention.max_age_s": 30})
+            async with stream.writer():
+                await asyncio.sleep(200)
+                assert (await stream.chain()).first_position.segment >= 4
+            assert await namespace.verify() == ()
+
+    run(story)
