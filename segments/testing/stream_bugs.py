@@ -18,6 +18,7 @@ from segments.producers import ProducerState, ProducerTable
 from segments.write import entry_output, take_over
 from segments.write.contents_tally import ContentsTally
 from segments.write.entry_output import EntryOutput
+from segments.write.stream_owner import StreamOwner
 from segments.write.write_state import WriteState
 
 Replacements = Mapping[tuple[Any, str], Callable[..., Any]]
@@ -102,10 +103,10 @@ def _unknown_is_refused() -> Replacements:
     def refused(self: EntryOutput, group: Any, error: StreamError, outcome: Applied = Applied.NO) -> None:
         refuse(self, group, error, Applied.NO)
 
-    async def nobody_knows(self: EntryOutput, error: StreamError, number: int) -> int | None:
+    async def nobody_knows(self: StreamOwner, error: StreamError, number: int) -> int | None:
         return None
 
-    return {(EntryOutput, "_refuse"): refused, (EntryOutput, "_fate"): nobody_knows}
+    return {(EntryOutput, "_refuse"): refused, (StreamOwner, "end_found"): nobody_knows}
 
 
 def _written_again_though_found() -> Replacements:

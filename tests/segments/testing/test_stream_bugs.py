@@ -5,7 +5,8 @@ import re
 import pytest
 
 from segments.testing.stream_bugs import BUGS
-from tests.segments.testing.test_stream_worlds import worlds
+from tests.segments.testing.__main__ import TITLE
+from tests.segments.testing.test_stream_worlds import ROOT, worlds
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -20,3 +21,12 @@ def test_a_bug_is_planted_for_a_while_only(name: str) -> None:
 
 def test_a_planted_bug_is_found() -> None:
     assert re.fullmatch(r"one-record-not-counted: seed \d+: .*\n", worlds("--bug", "one-record-not-counted"))
+
+
+def test_the_fault_log_names_every_planted_bug() -> None:
+    page = (ROOT / "docs" / "faultlog.md").read_text()
+    _, _, rest = page.partition(f"## {TITLE}\n")
+    rows = re.findall(
+        r"^\| `([a-z-]+)` \| (.*?) \| \w+ \| \d+ \| \d+ \| .+ \|$", rest.partition("\n## ")[0], re.MULTILINE
+    )
+    assert dict(rows) == {name: bug.what for name, bug in BUGS.items()}, "each was found"
