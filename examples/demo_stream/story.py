@@ -19,7 +19,7 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -392,15 +392,23 @@ class StreamStory:
         of = {"tail, library": LIBRARY, "tail, gateway": GATEWAY, "cursor": LIBRARY, "since a time": GATEWAY}
         tails = [(check, of[name]) for name, check in self._checks.items()]
 
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._plan.limit_s / 2
-        while loop.time() < deadline:
-            if all(check.has({each: acknowledged[each] for each in producers}) for check, producers in tails):
-                break
-            await asyncio.sleep(0.1)
+        await self._until_all_read(tails, acknowledged)
         refused = sum(self._refused.values()) + sum(writer.duplicates for writer in self._writers)
         view.happened("the producers have ended; everything that was read is compared with what was acknowledged")
         return judge(acknowledged, refused, tails, self._others)
+
+    async def _until_all_read(
+        self, tails: Sequence[tuple[ReadCheck, Sequence[str]]], acknowledged: dict[str, int]
+    ) -> None:
+        """Wait until every reader has read everything, or none of them reads anything more."""
+        loop = asyncio.get_running_loop()
+        read, changed = 0, loop.time()
+        while loop.time() < changed + self._plan.limit_s / 2:
+            if all(check.has({each: acknowledged[each] for each in producers}) for check, producers in tails):
+                break
+            if (now := sum(check.read for check, _ in tails)) != read:
+                read, changed = now, loop.time()
+            await asyncio.sleep(0.1)
 
     async def _close(self) -> None:
         for task in (*self._tasks, *self._writing):

@@ -7,7 +7,7 @@ port_security   certificates for the port; what gRPC knows of a client
 call_guard      what every call has: who asks, which streams, errors as statuses, metrics
 stream_calls, append_calls, read_calls, segment_calls, cursor_calls
                 the services
-stream_table    the streams that calls have named lately
+served_streams  the streams that calls have named lately
 stream_ownership, ownership_state
                 who appends to a stream: this gateway, another one, or a program with the library
 metadata_watch  whether the metadata store answers

@@ -18,7 +18,7 @@ from segments.errors import Applied, StreamError
 from segments.gateway.call_guard import Behaviour, GrpcCall
 from segments.gateway.config import GrpcLimits
 from segments.gateway.gateway_metrics import GatewayMetrics
-from segments.gateway.stream_table import ServedStream, StreamTable
+from segments.gateway.served_streams import ServedStream, ServedStreams
 from segments.record import AppendOutcome, AppendResult, ProducerRef, Record
 from segments.rpc import segments_pb2 as pb
 from segments.rpc.credits import SendWindow
@@ -54,7 +54,7 @@ _OUTCOMES: Final = {
 class AppendCalls:
     """The behaviours of the service."""
 
-    def __init__(self, table: StreamTable, limits: GrpcLimits, metrics: GatewayMetrics, clock: Clock) -> None:
+    def __init__(self, table: ServedStreams, limits: GrpcLimits, metrics: GatewayMetrics, clock: Clock) -> None:
         self._table = table
         self._limits = limits
         self._metrics = metrics
@@ -201,7 +201,7 @@ class _AppendSession:
     """
 
     def __init__(
-        self, calls: AppendCalls, table: StreamTable, limits: GrpcLimits, call: GrpcCall, clock: Clock
+        self, calls: AppendCalls, table: ServedStreams, limits: GrpcLimits, call: GrpcCall, clock: Clock
     ) -> None:
         self._calls = calls
         self._table = table

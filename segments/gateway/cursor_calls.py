@@ -12,7 +12,7 @@ from typing import Final
 from segments.cursors import Cursor
 from segments.errors import CursorConflictError, CursorExistsError, CursorNotFoundError
 from segments.gateway.call_guard import Behaviour, GrpcCall
-from segments.gateway.stream_table import StreamTable
+from segments.gateway.served_streams import ServedStreams
 from segments.position import EARLIEST
 from segments.rpc import segments_pb2 as pb
 from segments.rpc.messages import get_position, get_seek, put_position
@@ -28,7 +28,7 @@ OWNER: Final = "a client of a gateway"
 class CursorCalls:
     """The behaviours of the service."""
 
-    def __init__(self, table: StreamTable) -> None:
+    def __init__(self, table: ServedStreams) -> None:
         self._table = table
 
     @property

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Step(Enum):
+class OwnershipStep(Enum):
     """What to do with a call that needs the owner."""
 
     SERVE = "this gateway owns the stream"
@@ -41,7 +41,7 @@ class _Phase(Enum):
 class OwnershipAnswer:
     """What to do, and what belongs to it."""
 
-    step: Step
+    step: OwnershipStep
     address: str = ""
     """Of the other gateway."""
     reason: str = ""
@@ -69,16 +69,16 @@ class OwnershipState:
         """What to do with a call that needs the owner."""
         match self._phase:
             case _Phase.HERE:
-                return OwnershipAnswer(Step.SERVE)
+                return OwnershipAnswer(OwnershipStep.SERVE)
             case _Phase.TAKING:
-                return OwnershipAnswer(Step.WAIT)
+                return OwnershipAnswer(OwnershipStep.WAIT)
             case _Phase.ELSEWHERE if now < self._until:
-                return OwnershipAnswer(Step.REDIRECT, self._address)
+                return OwnershipAnswer(OwnershipStep.REDIRECT, self._address)
             case _Phase.LEFT_ALONE if now < self._until:
-                return OwnershipAnswer(Step.REFUSE, reason="a program with the library took the stream over")
+                return OwnershipAnswer(OwnershipStep.REFUSE, reason="a program with the library took the stream over")
             case _Phase.ENDED:
-                return OwnershipAnswer(Step.REFUSE, reason="this gateway is being stopped")
-        return OwnershipAnswer(Step.TAKE)
+                return OwnershipAnswer(OwnershipStep.REFUSE, reason="this gateway is being stopped")
+        return OwnershipAnswer(OwnershipStep.TAKE)
 
     def taking(self) -> None:
         """Note that this gateway tries to take the stream."""

@@ -13,7 +13,7 @@ from segments import errors
 from segments.gateway.append_calls import CREDENTIALS_S
 from segments.gateway.call_guard import Behaviour, GrpcCall
 from segments.gateway.gateway_metrics import GatewayMetrics
-from segments.gateway.stream_table import ServedStream, StreamTable
+from segments.gateway.served_streams import ServedStream, ServedStreams
 from segments.position import EARLIEST, LATEST
 from segments.read import Reader, RecordBatch
 from segments.rpc import segments_pb2 as pb
@@ -35,7 +35,7 @@ PROGRESS_LEAST_MS: Final = 50
 class ReadCalls:
     """The behaviours of the service."""
 
-    def __init__(self, table: StreamTable, metrics: GatewayMetrics, draining: asyncio.Event) -> None:
+    def __init__(self, table: ServedStreams, metrics: GatewayMetrics, draining: asyncio.Event) -> None:
         """``draining`` is set when the gateway ends: then tails end, and go on at another gateway."""
         self._table = table
         self._metrics = metrics

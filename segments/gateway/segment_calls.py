@@ -8,7 +8,7 @@ from segments.chain import StreamSegment
 from segments.errors import StreamError
 from segments.gateway.append_calls import elsewhere
 from segments.gateway.call_guard import Behaviour, GrpcCall
-from segments.gateway.stream_table import StreamTable
+from segments.gateway.served_streams import ServedStreams
 from segments.life.holds import Hold
 from segments.position import EARLIEST, LATEST, Position
 from segments.record import from_ms
@@ -21,7 +21,7 @@ from segments.stream import Stream
 class SegmentCalls:
     """The behaviours of the service."""
 
-    def __init__(self, table: StreamTable) -> None:
+    def __init__(self, table: ServedStreams) -> None:
         self._table = table
 
     @property

@@ -27,9 +27,9 @@ from segments.gateway.metadata_watch import MetadataWatch
 from segments.gateway.port_security import CallerCheck, check_files, server_credentials
 from segments.gateway.read_calls import ReadCalls
 from segments.gateway.segment_calls import SegmentCalls
+from segments.gateway.served_streams import ServedStreams
 from segments.gateway.server import GrpcServer
 from segments.gateway.stream_calls import StreamCalls
-from segments.gateway.stream_table import StreamTable
 from segments.names import names_path, stream_path
 from segments.namespace import StreamNamespace, connect
 from segments.stream import Stream
@@ -68,7 +68,7 @@ class GrpcGatewayService:
         self._tasks = Tasks("gateway of streams")
         self._server: GrpcServer | None = None
         self._namespace: StreamNamespace | None = None
-        self._table: StreamTable | None = None
+        self._table: ServedStreams | None = None
         self._pages: HealthServer | None = None
         self._watch: MetadataWatch | None = None
         self._draining = asyncio.Event()
@@ -101,7 +101,7 @@ class GrpcGatewayService:
             self.address = bound = server.bind(config.listen, tls)
             advertised = config.advertise or str(bound)
             self._namespace = namespace = await connect(config.uri)
-            self._table = table = StreamTable(
+            self._table = table = ServedStreams(
                 namespace, self._lease_maker(namespace, advertised), advertised, clock, config.gateway, self.metrics
             )
             caller = CallerCheck(access, clock.wall_ms)
@@ -155,7 +155,7 @@ class GrpcGatewayService:
         path = names_path(metadata)
         return MetadataWatch(lambda: metadata.store.exists(path), tell, self._seams.clock, self._config.gateway)
 
-    async def _sweep(self, table: StreamTable) -> None:
+    async def _sweep(self, table: ServedStreams) -> None:
         while True:
             await asyncio.sleep(SWEEP_S)
             await table.sweep()

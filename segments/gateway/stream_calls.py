@@ -9,7 +9,7 @@ from segments.config import StreamConfig
 from segments.errors import StreamError, StreamNotFoundError
 from segments.gateway.append_calls import elsewhere
 from segments.gateway.call_guard import Behaviour, GrpcCall
-from segments.gateway.stream_table import ServedStream, StreamTable
+from segments.gateway.served_streams import ServedStream, ServedStreams
 from segments.life.directory import NameChange
 from segments.rpc import segments_pb2 as pb
 from segments.rpc.messages import get_patch, get_settings, put_position, put_settings
@@ -24,7 +24,7 @@ _CHANGES: Final = {
 class StreamCalls:
     """The behaviours of the services."""
 
-    def __init__(self, table: StreamTable, address: str) -> None:
+    def __init__(self, table: ServedStreams, address: str) -> None:
         """``address`` is where this gateway answers."""
         self._table = table
         self._address = address

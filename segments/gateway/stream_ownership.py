@@ -21,7 +21,7 @@ from bookkeeper.metrics import Counter
 from bookkeeper.seams import Clock
 from segments.errors import GatewayRedirectError, StreamError, StreamNotReadyError
 from segments.gateway.config import GrpcGatewayConfig
-from segments.gateway.ownership_state import OwnershipState, Step
+from segments.gateway.ownership_state import OwnershipState, OwnershipStep
 from segments.rpc.refusals import as_stream_error
 
 logger = logging.getLogger(__name__)
@@ -112,21 +112,21 @@ class StreamOwnership(Generic[W]):
             now = self._used = self._clock.monotonic()
             answer = self._state.ask(now)
             match answer.step:
-                case Step.SERVE:
+                case OwnershipStep.SERVE:
                     assert self._writer is not None
                     return self._writer
-                case Step.REDIRECT:
+                case OwnershipStep.REDIRECT:
                     self._counts.redirected.add()
                     raise GatewayRedirectError(
                         f"the gateway at {answer.address} owns stream {self.name}: append there",
                         stream=self.name,
                         owner=answer.address,
                     )
-                case Step.REFUSE:
+                case OwnershipStep.REFUSE:
                     raise StreamNotReadyError(
                         f"stream {self.name} cannot be had now: {answer.reason}", stream=self.name
                     )
-                case Step.TAKE:
+                case OwnershipStep.TAKE:
                     if self._failure is not None and self._attempt > attempt:
                         raise self._failure
                     self._begin_to_take()

@@ -67,7 +67,7 @@ class ServedStream:
         self._producers[producer.name, monotonic] = producer
 
 
-class StreamTable:
+class ServedStreams:
     """All streams of one gateway, by name and by id."""
 
     def __init__(

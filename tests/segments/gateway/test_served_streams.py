@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from segments.errors import StreamNotFoundError
+from segments.record import ProducerRef
+from tests.segments.gateway.clusters import CONFIG, served
+
+
+async def test_a_producer_is_found_by_its_epoch_on_the_writer_that_is_open(tmp_path: Path) -> None:
+    async with served(tmp_path) as gateway:
+        streams = gateway._table
+        assert streams is not None
+        with pytest.raises(StreamNotFoundError):
+            await streams.get("s")
+        await streams.namespace.create("s", config=CONFIG)
+        stream = await streams.get("s")
+        assert await streams.get("s") is stream
+        assert (streams.owned, stream.ownership.is_here) == (0, False)
+        writer = await stream.ownership.writer()
+        assert streams.owned == 1
+        current = ProducerRef("p", 0, 0)
+        assert stream.known_producer(writer, current, monotonic=False) is None
+        first = await stream.producer(writer, current, monotonic=False)
+        assert (first.epoch, stream.known_producer(writer, current, monotonic=False)) == (1, first)
+        later = await stream.producer(writer, ProducerRef("p", 5, 0), monotonic=False)
+        assert later.epoch == 5
+        assert stream.known_producer(writer, current, monotonic=False) is later
+        await streams.sweep()
+        assert streams.owned == 1
+        await stream.ownership.give_up()
+        assert streams.owned == 0

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from segments.errors import GatewayRedirectError, StreamNotReadyError, StreamUnavailableError
+from segments.remote.gateway_address import GatewayCredentials
+from segments.remote.gateway_channels import GatewayChannels
+
+
+async def test_a_client_learns_who_owns_a_stream_and_forgets_it_with_the_gateway() -> None:
+    """SEG-120: redirect to the owner."""
+    channels = GatewayChannels(["a:1", "b:1"], GatewayCredentials())
+    assert channels.address_for("s") == "a:1"
+    assert not channels.note_failure("s", "a:1", GatewayRedirectError("there", owner="c:1"))
+    assert (channels.address_for("s"), channels.address_for("t")) == ("c:1", "a:1")
+    assert channels.note_failure("s", "c:1", StreamNotReadyError("not now"))
+    assert channels.address_for("s") == "c:1"
+    assert channels.note_failure("s", "c:1", StreamUnavailableError("dead"))
+    assert channels.address_for("s") == "a:1"
+    assert channels.note_failure("s", "a:1", StreamUnavailableError("dead"))
+    assert channels.address_for("s") == "b:1"
+    await channels.close()

@@ -1,0 +1,66 @@
+"""Appends through a gateway in the same loop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from segments.errors import (
+    StreamExistsError,
+    StreamNotFoundError,
+    TailMovedError,
+)
+from segments.record import Record, StoredRecord
+from segments.remote import connect
+from segments.seek import AtSeqNo
+from tests.segments.gateway.clusters import CONFIG, served
+
+
+async def test_streams_are_made_found_listed_renamed_and_deleted(tmp_path: Path) -> None:
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        made = await namespace.create("a/one", config=CONFIG)
+        with pytest.raises(StreamExistsError):
+            await namespace.create("a/one")
+        again = await namespace.open("a/one", create=True)
+        assert (again.id, again.config) == (made.id, CONFIG)
+        await namespace.create("b", config=CONFIG)
+        assert [name async for name in namespace.list()] == ["a/one", "b"]
+        assert [name async for name in namespace.list("a/")] == ["a/one"]
+        await namespace.rename("b", "c")
+        assert (await namespace.exists("b"), await namespace.exists("c")) == (False, True)
+        assert (await made.configure({"compression": "lz4"})).compression == "lz4"
+        assert (await made.read_config()).compression == "lz4"
+        await namespace.delete("c")
+        with pytest.raises(StreamNotFoundError):
+            await namespace.open("c")
+        await namespace.delete("c", missing_ok=True)
+
+
+async def test_what_was_appended_is_read_with_everything_that_it_has(tmp_path: Path) -> None:
+    """SEG-120: single and streaming appends give equal results."""
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG)
+        async with stream.writer() as writer:
+            first = await writer.append(Record(b"v", 7, b"k", {"h": b"1"}))
+            futures = [writer.append_nowait(b"%d" % number) for number in range(100)]
+            results = [await future for future in futures]
+            assert [result.position for result in results] == sorted(result.position for result in results)
+            batch = await writer.append_batch([b"x", Record(b"y", key=b"z")])
+            tail = await writer.flush()
+            assert tail == batch.last == writer.tail
+            with pytest.raises(TailMovedError):
+                await writer.append_if(b"no", tail=first.position)
+            assert (await writer.append_if(b"yes", tail=tail)).position > batch.last
+        records = [record async for record in stream.read() if isinstance(record, StoredRecord)]
+        assert [record.seq_no for record in records] == list(range(104))
+        found = records[0]
+        assert (found.value, found.txid, found.key, found.headers) == (b"v", 7, b"k", {"h": b"1"})
+        assert found.position == first.position
+        assert await stream.count() == 104
+        assert await stream.find(AtSeqNo(1)) == results[0].position
+        async with stream.read(results[0].position, stop=results[3].position) as reader:
+            assert [record.value for record in await reader.next_batch()] == [b"0", b"1", b"2"]
+            assert await reader.next() is None
+            assert reader.ended
+        assert await stream.owner() == str(gateway.address)
