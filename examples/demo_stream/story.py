@@ -35,13 +35,15 @@ from examples.demo_stream.readers import ReadCheck, by_cursor, seconds_ago, tail
 from examples.demo_stream.verdict import StreamVerdict, judge
 from examples.demo_stream.view import StreamPicture, StreamView
 from examples.processes import Child, Children
-from segments import Position, RollPolicy, StoredRecord, StreamConfig, StreamError, remote
+from segments import Position, ProducerPolicy, RollPolicy, StoredRecord, StreamConfig, StreamError, remote
 from segments.errors import StreamHeldError
 from segments.namespace import StreamNamespace
 
 BOOKIES: Final = ("b1", "b2", "b3", "b4")
 GATEWAYS: Final = ("g1", "g2")
 HOLD: Final = "audit"
+REMEMBERED: Final = 2000
+"""Batches of each producer whose places the stream remembers: what an owner's successor may send again."""
 
 
 class StreamDemoError(Exception):
@@ -142,7 +144,10 @@ class StreamStory:
             await self._start_gateway(name)
         addresses = ",".join(f"127.0.0.1:{port}" for port in self._ports.values())
         self._remote = await remote.connect(f"grpc://{addresses}")
-        config = StreamConfig(roll=RollPolicy(max_bytes=plan.segment_bytes, min_age_s=1.0))
+        config = StreamConfig(
+            roll=RollPolicy(max_bytes=plan.segment_bytes, min_age_s=1.0),
+            producers=ProducerPolicy(positions_each=REMEMBERED),
+        )
         for name in STREAMS:
             await self._namespace.create(name, config=config)
         view.happened("four bookies, autorecovery and two gateways are up; two streams were made")
