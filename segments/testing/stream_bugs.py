@@ -156,16 +156,6 @@ def _duplicates_told_wrongly() -> Replacements:
     return {(ProducerState, "find"): wrong}
 
 
-def _duplicates_taken() -> Replacements:
-    apply = ProducerTable.apply
-
-    def skipped(self: ProducerTable, batch: Any, position: Position, append_ms: int) -> None:
-        if batch.records:
-            apply(self, batch._replace(records=1), position, append_ms)
-
-    return {(ProducerTable, "apply"): skipped}
-
-
 BUGS: Final = {
     "former-owner-not-fenced": StreamBug(
         "A new owner reads the former owner's last ledger without fencing it.", "C2", 30, _former_owner_not_fenced
@@ -201,9 +191,6 @@ BUGS: Final = {
         "C4",
         30,
         _duplicates_told_wrongly,
-    ),
-    "duplicates-taken": StreamBug(
-        "A new owner knows only the first record of each batch of a producer.", "C4", 20, _duplicates_taken
     ),
 }
 """Name -> bug."""
