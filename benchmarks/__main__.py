@@ -18,7 +18,6 @@ from benchmarks import gateway, hostile, journals, ledgers, replay, spark
 from benchmarks.calibration import calibrate
 from benchmarks.report import Report
 
-
 EVERYTHING: Final = ("ledgers", "gateway", "spark", "hostile", "journals")
 
 
