@@ -101,15 +101,17 @@ class EditLog:
         create: bool = True,
         config: EditLogConfig | None = None,
         requests: RequestTable | None = None,
+        wrap: Callable[[JournalWriter], JournalWriter] | None = None,
         **options: object,
     ) -> EditLog:
         """Become the writer of the journal at ``uri``: claim the next epoch, fence, recover.
 
         Nothing is written yet: the first edit begins the first segment. ``requests`` notices repeated requests: fill
-        it from the snapshot and the replay before the first ``log``. Raises as ``Backend.open_writer``.
+        it from the snapshot and the replay before the first ``log``. ``wrap`` goes around the journal's writer, for
+        instance ``JournalStats(…).measured``. Raises as ``Backend.open_writer``.
         """
         writer = await open_writer(uri, namespace=namespace, owner=owner, create=create, **options)
-        return cls(writer, config, requests)
+        return cls(writer if wrap is None else wrap(writer), config, requests)
 
     def __init__(
         self, writer: JournalWriter, config: EditLogConfig | None = None, requests: RequestTable | None = None

@@ -23,6 +23,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
+from journal_manager.backend import JournalWriter
 from journal_manager.checkpoints import CheckpointPolicy, CheckpointSchedule
 from journal_manager.edit_log import EditLog, EditLogConfig
 from journal_manager.edit_reader import read_runs
@@ -129,9 +130,11 @@ class Replicated:
         name: str,
         config: ReplicaConfig,
         election: Election | None,
+        wrap: Callable[[JournalWriter], JournalWriter] | None,
         options: dict[str, Any],
     ) -> None:
         self.machine = machine
+        self._wrap = wrap
         self._uri, self._name, self._config, self._options = uri, name, config, options
         self._given = election
         self._election: Election | None = None
@@ -494,7 +497,9 @@ class Replicated:
         assert self._election is not None
         log: EditLog | None = None
         try:
-            log = await EditLog.open(self._uri, owner=self._name, config=self._config.edit_log, **self._options)
+            log = await EditLog.open(
+                self._uri, owner=self._name, config=self._config.edit_log, wrap=self._wrap, **self._options
+            )
             self._replica.claimed(log.token, log.recovery.last_txid)
             if not self._loaded:
                 await self._load()
@@ -620,6 +625,7 @@ def replicated(
     name: str = "",
     config: ReplicaConfig | None = None,
     election: Election | None = None,
+    wrap: Callable[[JournalWriter], JournalWriter] | None = None,
     **options: Any,
 ) -> Replicated:
     """Make ``machine`` one replica of the program whose journal is at ``uri``. Use it with ``async with``.
@@ -627,9 +633,13 @@ def replicated(
     Args:
         name: what the other replicas and people see, for instance the address at which clients reach this replica.
         election: who is active, if not the journal's own election decides.
+        wrap: goes around the journal's writer whenever this replica becomes active, for instance
+            ``JournalStats(…).measured``.
         options: as for ``open_writer``.
     """
-    return Replicated(uri, machine, name=name, config=config or ReplicaConfig(), election=election, options=options)
+    return Replicated(
+        uri, machine, name=name, config=config or ReplicaConfig(), election=election, wrap=wrap, options=options
+    )
 
 
 def _turns(run: list[Op]) -> Iterator[list[Op]]:
