@@ -47,7 +47,8 @@ def last_line(found: NameNodeVerdict, facts: NameNodeFacts) -> str:
         f"{facts.zombies} zombie woken",
         f"{facts.bookies_lost} bookie lost",
         f"{facts.bits} bits flipped",
-        f"{facts.checkpoints_lost} checkpoint lost",
+        f"{facts.damaged_met} damaged records met",
+        f"{facts.checkpoints_damaged} checkpoint damaged",
         f"metadata away for {facts.away_s:.0f} s",
     ]
     good = "yes" if found.good else "no"
