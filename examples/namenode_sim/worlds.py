@@ -131,10 +131,14 @@ class DirectSender:
 class NameNodeWorld:
     """One world."""
 
-    def __init__(self, seed: int, only: str | None = None) -> None:
-        """``only``: no other fault than this one."""
+    def __init__(self, seed: int, *, only: str | None = None, gentle: bool = False) -> None:
+        """
+        Args:
+            only: no other fault than this one.
+            gentle: no session ends, and no disk is harmed.
+        """
         self.report = WorldReport(seed)
-        self._only = only
+        self._only, self._gentle = only, gentle
         self._harmed = False
         """Whether something was lost for good: once is what three copies promise to bear."""
         self._rng = Random(f"{seed}/namenode")
@@ -286,8 +290,10 @@ class NameNodeWorld:
         if active is None:
             return
         other = next(name for name in REPLICAS if name != active)
-        faults = [self._kill, self._pause, self._overtake, self._kill_standby, self._crash_bookie, self._end_session]
-        losses = [] if self._harmed else [self._empty_disk, self._rot_records, self._rot_checkpoint]
+        faults = [self._kill, self._pause, self._overtake, self._kill_standby, self._crash_bookie]
+        if not self._gentle:
+            faults.append(self._end_session)
+        losses = [] if self._harmed or self._gentle else [self._empty_disk, self._rot_records, self._rot_checkpoint]
         if self._only is not None:
             chosen = next((each for each in [*faults, *losses] if each.__name__ == f"_{self._only}"), None)
             if chosen is None:
@@ -421,11 +427,14 @@ def _seen(task: asyncio.Task[Any]) -> None:
 
 
 def run_world(seed: int, bug: str | None = None, only: str | None = None) -> WorldReport:
-    """Live through the world of ``seed``, with a planted bug or without, with all kinds of faults or ``only`` one."""
+    """Live through the world of ``seed``, with a planted bug or without, with all kinds of faults or ``only`` one.
+
+    A planted bug has a gentle world: what is found there is the bug's.
+    """
     with ExitStack() as stack:
         if bug is not None:
             stack.enter_context(BUGS[bug].planted())
-        return NameNodeWorld(seed, only).run()
+        return NameNodeWorld(seed, only=only, gentle=bug is not None).run()
 
 
 def find(bug: str) -> WorldReport | None:
