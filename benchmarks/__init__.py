@@ -10,6 +10,7 @@ memory copy).
     ledgers       adds, reads, tails
     gateway       atomic files a second, by the requests Spark sends
     spark         a streaming query on the gateway and on file://, interleaved
+    journals      an edit log over bare appends, a take-over, replay of HDFS's edits
     report        the table
     apache        side by side with Apache BookKeeper: a program of its own, ``make bench-apache``
 """

@@ -25,6 +25,16 @@ async def read_ops(
         the journal's last edit (while a segment is in progress nobody but its writer knows that id).
         JournalCorruptionError: it is there and damaged.
     """
+    async with aclosing(read_runs(reader, start, end, in_progress=in_progress)) as runs:
+        async for run in runs:
+            for op in run:
+                yield op
+
+
+async def read_runs(
+    reader: JournalReader, start: TxId, end: TxId | None = None, *, in_progress: bool = True
+) -> AsyncGenerator[list[Op], None]:
+    """Read as :func:`read_ops` does, in runs: lists of edits that follow each other, none of them empty."""
     if not is_txid(start):
         raise ValueError(f"{start} is no transaction id: ids begin at 1")
     wanted, seen, confirmed = start, None, None
@@ -32,13 +42,16 @@ async def read_ops(
         segments = await reader.segments()
         selection = select(segments, wanted, end, in_progress=in_progress)
         try:
-            async with aclosing(read_segments(reader, selection.segments, wanted)) as ops:
-                async for op in ops:
-                    if end is not None and op.txid > end:
+            async with aclosing(read_segments(reader, selection.segments, wanted)) as runs:
+                async for run in runs:
+                    check(run[0].txid == wanted, "C4", (run[0].txid, wanted))
+                    last = run[-1].txid
+                    if end is not None and last > end:
+                        if wanted <= end:
+                            yield run[: end - wanted + 1]
                         return
-                    check(op.txid == wanted, "C4", (op.txid, wanted))
-                    wanted = TxId(wanted + 1)
-                    yield op
+                    wanted = TxId(last + 1)
+                    yield run
         except SegmentNotFoundError:
             if seen == (segments, wanted):
                 raise
@@ -56,8 +69,8 @@ async def read_ops(
 
 async def read_segments(
     reader: JournalReader, segments: Sequence[SegmentInfo], start: TxId
-) -> AsyncGenerator[Op, None]:
-    """Read the edits from ``start`` on of segments that follow each other.
+) -> AsyncGenerator[list[Op], None]:
+    """Read the edits from ``start`` on of segments that follow each other, in runs.
 
     Raises (while iterating):
         JournalCorruptionError: a final segment ends too early. And what ``JournalReader.read`` raises.
@@ -66,10 +79,12 @@ async def read_segments(
     for segment in segments:
         async with aclosing(reader.read(segment, wanted)) as batches:
             async for batch in batches:
-                for op in batch.ops():
-                    if op.txid >= start:
-                        wanted = TxId(op.txid + 1)
-                        yield op
+                run = batch.ops()
+                if run[0].txid < start:
+                    run = run[start - run[0].txid :]
+                if run:
+                    wanted = TxId(run[-1].txid + 1)
+                    yield run
         if segment.last is not None and wanted <= segment.last:
             raise JournalCorruptionError(
                 f"segment {segment} ({segment.location}) ends before edit {wanted}, which must be in it",

@@ -1,7 +1,7 @@
 """A journal's writer that keeps figures of what it does, for one journal: per batch, never per edit.
 
 stats = JournalStats(metrics, "bk+zk://…")           # metrics: a bookkeeper.metrics.Metrics, shown by its exposition
-log = EditLog(MeasuredWriter(await open_writer(uri), stats))
+log = await EditLog.open(uri, wrap=stats.measured)   # or replicated(…, wrap=…), or Member(…, wrap=…)
 stats.now()                                          # the same as plain data
 """
 
@@ -66,6 +66,10 @@ class JournalStats:
         self._appended: TxId = 0
         self._sync_max = 0.0
         self._last_error = ""
+
+    def measured(self, writer: JournalWriter) -> MeasuredWriter:
+        """The same writer, with these figures."""
+        return MeasuredWriter(writer, self)
 
     def begins_at(self, durable: TxId) -> None:
         """The writer was opened, and the journal is durable up to there."""

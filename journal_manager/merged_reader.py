@@ -49,13 +49,14 @@ async def read_ops_over(
         began = wanted
         failure: JournalError | None = None
         try:
-            async with aclosing(read_segments(readers[piece.journal], [piece.segment], wanted)) as ops:
-                async for op in ops:
-                    if end is not None and op.txid > end:
-                        return
-                    check(op.txid == wanted, "C4", (op.txid, wanted))
-                    wanted = TxId(wanted + 1)
-                    yield op
+            async with aclosing(read_segments(readers[piece.journal], [piece.segment], wanted)) as runs:
+                async for run in runs:
+                    check(run[0].txid == wanted, "C4", (run[0].txid, wanted))
+                    for op in run:
+                        if end is not None and op.txid > end:
+                            return
+                        wanted = TxId(op.txid + 1)
+                        yield op
         except JournalError as error:
             failure = error
         if wanted > began:

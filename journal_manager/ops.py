@@ -17,13 +17,14 @@ import struct
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from journal_manager.errors import OpChecksumError, OpFormatError, OpTooLargeError
 from journal_manager.requests import RequestId
-from journal_manager.txid import TxId, is_txid
+from journal_manager.txid import MAX_TXID, NOTHING, TxId, is_txid
 
 _HEADER: Final = struct.Struct(">BIQ")
+_LENGTH: Final = struct.Struct(">I")
 _CRC: Final = struct.Struct(">I")
 OVERHEAD: Final = _HEADER.size + _CRC.size
 """The bytes of a frame besides the body."""
@@ -33,11 +34,13 @@ _WITH_REQUEST: Final = 128
 """Added to the opcode of an edit that carries a request id."""
 MAX_OP_BYTES: Final = 50 * 1024 * 1024
 """The longest frame; a longer one is refused before anything is allocated for it."""
+_LEAST_LENGTH: Final = OVERHEAD - 5
+_MOST_LENGTH: Final = MAX_OP_BYTES - 5
+_new: Final = tuple.__new__
 
 
-@dataclass(frozen=True, slots=True)
-class Op:
-    """One edit that was read back."""
+class Op(NamedTuple):
+    """One edit that was read back. A named tuple, because a replay makes one for each edit."""
 
     opcode: int
     txid: TxId
@@ -86,8 +89,15 @@ class Batch:
             OpFormatError: the bytes are not whole frames, or there is none.
         """
         offset, count, end = 0, 0, len(frames)
-        while offset < end:
-            offset, count = _frame_end(frames, offset, end), count + 1
+        length_at = _LENGTH.unpack_from
+        while end - offset >= OVERHEAD:
+            (length,) = length_at(frames, offset + 1)
+            following = offset + 5 + length
+            if not _LEAST_LENGTH <= length <= _MOST_LENGTH or following > end:
+                break
+            offset, count = following, count + 1
+        if offset < end:
+            _frame_end(frames, offset, end)  # says what is wrong
         if not count:
             raise OpFormatError("a batch needs at least one edit")
         first = TxId(_HEADER.unpack_from(frames)[2])
@@ -144,16 +154,36 @@ def decode_ops(frames: bytes) -> list[Op]:
         OpFormatError: a frame is cut short, has an impossible length or opcode, or the wrong txid.
     """
     ops: list[Op] = []
-    offset, end = 0, len(frames)
+    offset, end, before = 0, len(frames), NOTHING
+    view = memoryview(frames)
     while offset < end:
-        op, offset = _decode_at(frames, offset, end)
-        if ops and op.txid != ops[-1].txid + 1:
+        if end - offset < OVERHEAD:
+            _frame_end(frames, offset, end)
+        opcode, length, txid = _HEADER.unpack_from(frames, offset)
+        body_end = offset + 1 + length
+        if not _LEAST_LENGTH <= length <= _MOST_LENGTH or body_end + _CRC.size > end:
+            _frame_end(frames, offset, end)  # says what is wrong
+        if zlib.crc32(view[offset:body_end]) != _CRC.unpack_from(frames, body_end)[0]:
+            raise OpChecksumError(f"the checksum of the edit at offset {offset} does not match; it may be edit {txid}")
+        if not 1 <= txid <= MAX_TXID:
+            raise OpFormatError(f"the edit at offset {offset} has the txid {txid}, which is impossible")
+        if txid != before + 1 and ops:
             raise OpFormatError(
-                f"edit {op.txid} follows edit {ops[-1].txid}: the ids must be dense",
-                first_missing=TxId(ops[-1].txid + 1),
+                f"edit {txid} follows edit {before}: the ids must be dense", first_missing=TxId(before + 1)
             )
-        ops.append(op)
+        body = frames[offset + _HEADER.size : body_end]
+        ops.append(_new(Op, (opcode, txid, body, None)) if opcode <= MAX_OPCODE else _requested(opcode, txid, body))
+        offset, before = body_end + _CRC.size, txid
     return ops
+
+
+def _requested(opcode: int, txid: TxId, body: bytes) -> Op:
+    """An edit whose request id stands before its own body."""
+    try:
+        request, size = RequestId.decode_prefix(body)
+    except ValueError as error:
+        raise OpFormatError(f"edit {txid} says that it carries a request id, and has none") from error
+    return Op(opcode - _WITH_REQUEST, txid, body[size:], request)
 
 
 def _frame_end(frames: bytes, offset: int, end: int) -> int:
@@ -165,21 +195,3 @@ def _frame_end(frames: bytes, offset: int, end: int) -> int:
     if total > end - offset:
         raise OpFormatError(f"an edit at offset {offset} is cut short: it has {total} bytes, {end - offset} are left")
     return offset + total
-
-
-def _decode_at(frames: bytes, offset: int, end: int) -> tuple[Op, int]:
-    frame_end = _frame_end(frames, offset, end)
-    body_end = frame_end - _CRC.size
-    opcode, _, txid = _HEADER.unpack_from(frames, offset)
-    if zlib.crc32(memoryview(frames)[offset:body_end]) != _CRC.unpack_from(frames, body_end)[0]:
-        raise OpChecksumError(f"the checksum of the edit at offset {offset} does not match; it may be edit {txid}")
-    if not is_txid(txid):
-        raise OpFormatError(f"the edit at offset {offset} has the txid {txid}, which is impossible")
-    body = frames[offset + _HEADER.size : body_end]
-    if opcode <= MAX_OPCODE:
-        return Op(opcode, TxId(txid), body), frame_end
-    try:
-        request, size = RequestId.decode_prefix(body)
-    except ValueError as error:
-        raise OpFormatError(f"edit {txid} says that it carries a request id, and has none") from error
-    return Op(opcode - _WITH_REQUEST, TxId(txid), body[size:], request), frame_end

@@ -72,11 +72,12 @@ class Replica:
         self.applied = at
         self._rebuild = False
 
-    def replayed(self, txid: TxId) -> None:
-        """An edit that was read from the journal is applied."""
+    def replayed(self, first: TxId, last: TxId | None = None) -> None:
+        """Edits that were read from the journal are applied: ``first`` up to ``last`` (None: this one)."""
         check(self.role in (ReplicaRole.STANDBY, ReplicaRole.CATCHING_UP), "C4", self.role.value)
-        check(txid == self.applied + 1, "C4", (txid, self.applied))
-        self.applied = txid
+        check(first == self.applied + 1, "C4", (first, self.applied))
+        check(last is None or last >= first, "C4", (first, last))
+        self.applied = first if last is None else last
 
     def elected(self) -> None:
         """This replica may claim the journal."""

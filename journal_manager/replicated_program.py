@@ -18,14 +18,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
+from journal_manager.backend import JournalWriter
 from journal_manager.checkpoints import CheckpointPolicy, CheckpointSchedule
 from journal_manager.edit_log import EditLog, EditLogConfig
-from journal_manager.edit_reader import read_ops
+from journal_manager.edit_reader import read_runs
 from journal_manager.election import Election, open_election
 from journal_manager.errors import (
     JournalClosedError,
@@ -129,9 +130,11 @@ class Replicated:
         name: str,
         config: ReplicaConfig,
         election: Election | None,
+        wrap: Callable[[JournalWriter], JournalWriter] | None,
         options: dict[str, Any],
     ) -> None:
         self.machine = machine
+        self._wrap = wrap
         self._uri, self._name, self._config, self._options = uri, name, config, options
         self._given = election
         self._election: Election | None = None
@@ -354,32 +357,42 @@ class Replicated:
     async def _read_on(self) -> None:
         async with await open_reader(self._uri, **self._options) as reader:
             while True:
-                more = await self._replay_available(read_ops(reader, self._replica.applied + 1))
+                more = await self._replay_available(read_runs(reader, self._replica.applied + 1))
                 self._problem = None
                 if self._is_due():
                     await self._offer()
                 if not more:
                     await reader.changed(self._config.follow_poll_s)
 
-    async def _replay_available(self, ops: AsyncGenerator[Op, None]) -> bool:
+    async def _replay_available(self, runs: AsyncGenerator[list[Op], None]) -> bool:
         """Replay until the end, or until a snapshot is due. Returns whether there may be more now."""
-        async with aclosing(ops):
-            async for op in ops:
-                self._replay(op)
-                if op.txid % TURN_EDITS == 0:
-                    await asyncio.sleep(0)
-                    if self._is_due():
-                        return True
+        async with aclosing(runs):
+            async for run in runs:
+                for ops in _turns(run):
+                    self._replay(ops)
+                    if ops[-1].txid % TURN_EDITS == 0:
+                        await asyncio.sleep(0)
+                        if self._is_due():
+                            return True
         return False
 
-    def _replay(self, op: Op) -> None:
+    def _replay(self, ops: Sequence[Op]) -> None:
+        """Apply edits that follow each other, at least one."""
+        apply, applied = self.machine.apply, NOTHING
         try:
-            result = self.machine.apply(op)
-        except Exception as error:
-            raise ReplicaFailedError(f"the state machine raised when edit {op.txid} was replayed: {error}") from error
-        self._replica.replayed(op.txid)
-        if op.request is not None:
-            self._requests.record(op.request, RequestAnswer(op.txid, result or b""))
+            for op in ops:
+                try:
+                    result = apply(op)
+                except Exception as error:
+                    raise ReplicaFailedError(
+                        f"the state machine raised when edit {op.txid} was replayed: {error}"
+                    ) from error
+                applied = op.txid
+                if op.request is not None:
+                    self._requests.record(op.request, RequestAnswer(applied, result or b""))
+        finally:
+            if applied != NOTHING:
+                self._replica.replayed(ops[0].txid, applied)
 
     async def _load(self) -> None:
         """Restore the newest intact snapshot, or the empty state."""
@@ -484,7 +497,9 @@ class Replicated:
         assert self._election is not None
         log: EditLog | None = None
         try:
-            log = await EditLog.open(self._uri, owner=self._name, config=self._config.edit_log, **self._options)
+            log = await EditLog.open(
+                self._uri, owner=self._name, config=self._config.edit_log, wrap=self._wrap, **self._options
+            )
             self._replica.claimed(log.token, log.recovery.last_txid)
             if not self._loaded:
                 await self._load()
@@ -515,11 +530,12 @@ class Replicated:
     async def _catch_up(self, log: EditLog) -> None:
         end = self._replica.end
         while self._replica.applied < end:
-            async with aclosing(log.read(self._replica.applied + 1, end)) as ops:
-                async for op in ops:
-                    self._replay(op)
-                    if op.txid % TURN_EDITS == 0:
-                        await asyncio.sleep(0)
+            async with aclosing(log.read_runs(self._replica.applied + 1, end)) as runs:
+                async for run in runs:
+                    for ops in _turns(run):
+                        self._replay(ops)
+                        if ops[-1].txid % TURN_EDITS == 0:
+                            await asyncio.sleep(0)
 
     async def _serve(self, log: EditLog) -> None:
         """RequestAnswer until another replica has the election or the journal, or the journal fails."""
@@ -609,6 +625,7 @@ def replicated(
     name: str = "",
     config: ReplicaConfig | None = None,
     election: Election | None = None,
+    wrap: Callable[[JournalWriter], JournalWriter] | None = None,
     **options: Any,
 ) -> Replicated:
     """Make ``machine`` one replica of the program whose journal is at ``uri``. Use it with ``async with``.
@@ -616,9 +633,22 @@ def replicated(
     Args:
         name: what the other replicas and people see, for instance the address at which clients reach this replica.
         election: who is active, if not the journal's own election decides.
+        wrap: goes around the journal's writer whenever this replica becomes active, for instance
+            ``JournalStats(…).measured``.
         options: as for ``open_writer``.
     """
-    return Replicated(uri, machine, name=name, config=config or ReplicaConfig(), election=election, options=options)
+    return Replicated(
+        uri, machine, name=name, config=config or ReplicaConfig(), election=election, wrap=wrap, options=options
+    )
+
+
+def _turns(run: list[Op]) -> Iterator[list[Op]]:
+    """The edits of a run in portions, which end where an id is a multiple of TURN_EDITS."""
+    at, end = 0, len(run)
+    while at < end:
+        following = at + (-run[at].txid) % TURN_EDITS + 1
+        yield run[at:following]
+        at = following
 
 
 async def _nothing() -> AsyncIterator[bytes]:

@@ -13,7 +13,7 @@ switched off, or the member that has them made them up.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -31,6 +31,8 @@ class Member:
     """Several processes may take it over from each other; the other members belong to one machine."""
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """As for ``open_writer``."""
+    wrap: Callable[[Any], Any] | None = field(default=None, compare=False)
+    """Goes around the member's writer whenever it is opened, for instance ``JournalStats(…).measured``."""
 
 
 class MemberState(Enum):

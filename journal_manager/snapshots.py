@@ -18,7 +18,13 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final, Protocol, Self
 
-from journal_manager.errors import JournalCorruptionError, SnapshotAheadError, SnapshotNotFoundError
+from journal_manager.errors import (
+    JournalCorruptionError,
+    JournalError,
+    JournalUnavailableError,
+    SnapshotAheadError,
+    SnapshotNotFoundError,
+)
 from journal_manager.txid import NOTHING, TxId, is_txid
 
 PIECE_BYTES: Final = 1 << 20
@@ -101,20 +107,21 @@ Restore = Callable[[SnapshotInfo, AsyncGenerator[bytes, None]], Awaitable[None]]
 async def restore_newest(store: SnapshotStore, restore: Restore) -> SnapshotInfo | None:
     """Give the newest snapshot that is intact to ``restore``, in chunks. Returns it; None if there is none.
 
-    If a snapshot is damaged, the one before it is given next, so ``restore`` may be called several times; each time it
-    begins with an empty state. A failure of ``restore`` itself is raised only if the snapshot is intact: damaged
-    content may well be what made it fail.
+    If a snapshot is damaged or cannot be read now (a disk that rots may give errors and no content), the one before it
+    is given next, so ``restore`` may be called several times; each time it begins with an empty state. A failure of
+    ``restore`` itself is raised only if the snapshot is intact: damaged content may well be what made it fail.
 
     Raises:
-        JournalCorruptionError: all snapshots are damaged. And what ``restore`` raises.
+        JournalCorruptionError: all snapshots are damaged. JournalUnavailableError: none can be read now, though not all
+        are damaged; or they cannot be listed. And what ``restore`` raises.
     """
     tried: set[SnapshotInfo] = set()
-    damage: JournalCorruptionError | None = None
+    damage: JournalError | None = None
     while rest := [info for info in await store.list() if info not in tried]:
-        info = rest[-1]
+        info, reading = rest[-1], list[JournalError]()
         tried.add(info)
         try:
-            async with aclosing(store.read(info.at)) as chunks:
+            async with aclosing(_noting(store.read(info.at), reading)) as chunks:
                 try:
                     await restore(info, chunks)
                 except Exception:
@@ -125,11 +132,26 @@ async def restore_newest(store: SnapshotStore, restore: Restore) -> SnapshotInfo
             continue  # the owner has removed it meanwhile
         except JournalCorruptionError as error:
             damage = damage or error
+        except JournalUnavailableError as error:
+            if error not in reading:
+                raise  # the program cannot reach something
+            damage = error if damage is None or isinstance(damage, JournalCorruptionError) else damage
         else:
             return info
     if damage is not None:
         raise damage
     return None
+
+
+async def _noting(chunks: AsyncGenerator[bytes, None], failures: list[JournalError]) -> AsyncGenerator[bytes, None]:
+    """The same chunks; what they fail with is noted."""
+    async with aclosing(chunks):
+        try:
+            async for chunk in chunks:
+                yield chunk
+        except JournalError as error:
+            failures.append(error)
+            raise
 
 
 async def _drain(chunks: AsyncGenerator[bytes, None]) -> None:

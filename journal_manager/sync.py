@@ -11,6 +11,10 @@
     with sync.open_reader("file:///data/edits") as reader:
         for op in reader.read(1): ...
 
+    with sync.replicated("file:///data/edits", machine, name="a") as replica:
+        replica.until_active()
+        answer = replica.submit(b"deposit 5")
+
 There is no second implementation: every call runs a method of the async interface on that loop and waits for it, and
 raises what that raises. Any thread may use any object here; edits of many threads become durable in groups. Ctrl-C
 cancels a call on the loop, which does not withdraw an edit. The blocking client of ledgers, ``bookkeeper.sync``, uses
@@ -19,11 +23,13 @@ the same loop.
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
+import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import aclosing
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Protocol, Self, TypeVar
 
 import journal_manager
 from bookkeeper.background_loop import each, run, submit
@@ -31,22 +37,44 @@ from journal_manager import (
     Chunks,
     EditLogConfig,
     FencingToken,
+    JournalWriter,
     NamespaceInfo,
     Op,
     RecoveryReport,
+    ReplicaConfig,
+    ReplicaRole,
+    ReplicaStatus,
     SegmentInfo,
     SnapshotInfo,
     TxId,
 )
 from journal_manager import EditLog as AsyncEditLog
 from journal_manager import JournalReader as AsyncJournalReader
+from journal_manager import Replicated as AsyncReplicated
 from journal_manager import SnapshotStore as AsyncSnapshotStore
-from journal_manager.requests import RequestId, RequestTable
+from journal_manager.election import Election
+from journal_manager.requests import RequestAnswer, RequestId, RequestTable
 
-__all__ = ["EditLog", "JournalReader", "SnapshotStore", "format_journal", "has_data", "open_reader", "open_snapshots"]
+__all__ = [
+    "EditLog",
+    "JournalReader",
+    "Replicated",
+    "SnapshotStore",
+    "StateMachine",
+    "format_journal",
+    "has_data",
+    "open_reader",
+    "open_snapshots",
+    "replicated",
+]
+
+T = TypeVar("T")
 
 _OPS_AT_ONCE: Final = 512
 """Edits that one hop between the threads brings."""
+_IN_MEMORY: Final = 16 << 20
+"""Bytes of a snapshot that are kept in memory until the program restores it; more go to a temporary file."""
+_CHUNK: Final = 1 << 20
 
 
 def format_journal(uri: str, *, namespace: NamespaceInfo | None = None, force: bool = False, **options: object) -> None:
@@ -99,11 +127,12 @@ class EditLog(_Closing):
         create: bool = True,
         config: EditLogConfig | None = None,
         requests: RequestTable | None = None,
+        wrap: Callable[[JournalWriter], JournalWriter] | None = None,
         **options: object,
     ) -> EditLog:
         """Become the writer of the journal at ``uri``. Raises as the async one."""
         opening = AsyncEditLog.open(
-            uri, namespace=namespace, owner=owner, create=create, config=config, requests=requests, **options
+            uri, namespace=namespace, owner=owner, create=create, config=config, requests=requests, wrap=wrap, **options
         )
         return cls(run(opening))
 
@@ -161,6 +190,10 @@ class EditLog(_Closing):
     def read(self, start: TxId, end: TxId | None = None) -> Iterator[Op]:
         """The durable edits from ``start`` up to ``end`` (default: ``durable_txid``), in order."""
         return _ops(lambda: self._log.read(start, end))
+
+    def read_runs(self, start: TxId, end: TxId | None = None) -> Iterator[list[Op]]:
+        """The same edits as ``read`` gives, in lists of edits that follow each other."""
+        return each(lambda: self._log.read_runs(start, end))
 
     def segments(self) -> tuple[SegmentInfo, ...]:
         """All segments, in order."""
@@ -247,6 +280,111 @@ class SnapshotStore(_Closing):
     def close(self) -> None:
         """Release everything. Idempotent."""
         run(self._store.close())
+
+
+class StateMachine(Protocol):
+    """The program's state, and how an edit changes it: :class:`journal_manager.StateMachine` without ``async``.
+
+    All methods are called on the loop's thread, one at a time. They must not wait for a call of this module.
+    """
+
+    def apply(self, op: Op) -> bytes | None:
+        """Change the state by one edit. Returns what the one who submitted it is answered. As the async one."""
+
+    def snapshot(self) -> Iterable[bytes]:
+        """The whole state, in chunks."""
+
+    def restore(self, chunks: Iterator[bytes]) -> None:
+        """Replace the whole state by that of a snapshot; the chunks may be divided otherwise. No chunk: no edit yet."""
+
+
+class _MachineOnLoop:
+    """The same program for the async interface."""
+
+    def __init__(self, machine: StateMachine) -> None:
+        self._machine = machine
+        self.apply = machine.apply
+        self.snapshot = machine.snapshot
+
+    async def restore(self, chunks: AsyncIterator[bytes]) -> None:
+        with tempfile.SpooledTemporaryFile(_IN_MEMORY) as content:
+            async for chunk in chunks:
+                content.write(chunk)
+            content.seek(0)
+            self._machine.restore(iter(lambda: content.read(_CHUNK), b""))
+
+
+class Replicated(_Closing):
+    """One replica of a program, for threads. See :class:`journal_manager.Replicated`. Made by :func:`replicated`."""
+
+    def __init__(self, replica: AsyncReplicated) -> None:
+        self._replica = replica
+
+    @property
+    def role(self) -> ReplicaRole:
+        return self._replica.role
+
+    @property
+    def applied(self) -> TxId:
+        return self._replica.applied
+
+    def status(self) -> ReplicaStatus:
+        """What this replica knows of itself and the others."""
+        return self._replica.status()
+
+    def submit(self, body: bytes, opcode: int = 0, *, request: RequestId | None = None) -> RequestAnswer:
+        """Apply an edit on every replica. Returns its id and what ``apply`` answered, once the edit is durable.
+
+        Raises as the async one. Ctrl-C does not withdraw the edit.
+        """
+        return run(self._replica.submit(body, opcode, request=request))
+
+    def read(self, query: Callable[[], T]) -> T:
+        """Call ``query`` on the loop's thread, and return its result. It shows every edit that any replica answered
+        before this call. Raises as the async one."""
+        return run(self._replica.read(query))
+
+    def until_active(self, timeout_s: float | None = None) -> None:
+        """Wait until this replica is the active one. Raises as the async one; TimeoutError: not within the time."""
+
+        async def wait() -> None:
+            async with asyncio.timeout(timeout_s):
+                await self._replica.until_active()
+
+        run(wait())
+
+    def checkpoint(self) -> SnapshotInfo | None:
+        """Take a snapshot now, and apply the retention policy. Raises as the async one."""
+        return run(self._replica.checkpoint())
+
+    def close(self) -> None:
+        """Give everything up in order, so that a successor need not wait. Idempotent."""
+        run(self._replica.close())
+
+
+def replicated(
+    uri: str,
+    machine: StateMachine,
+    *,
+    name: str = "",
+    config: ReplicaConfig | None = None,
+    election: Election | None = None,
+    wrap: Callable[[JournalWriter], JournalWriter] | None = None,
+    **options: object,
+) -> Replicated:
+    """Make ``machine`` one replica of the program whose journal is at ``uri``, and begin to follow it at once.
+
+    Arguments and errors are those of :func:`journal_manager.replicated`.
+    """
+
+    async def start() -> AsyncReplicated:
+        replica = journal_manager.replicated(
+            uri, _MachineOnLoop(machine), name=name, config=config, election=election, wrap=wrap, **options
+        )
+        await replica.start()
+        return replica
+
+    return Replicated(run(start()))
 
 
 def _ops(start: Callable[[], AsyncGenerator[Op, None]]) -> Iterator[Op]:

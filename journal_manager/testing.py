@@ -301,6 +301,17 @@ class JournalBackendContract:
 
     # -- J3: segments ----------------------------------------------------------------------------------
 
+    async def test_a_segments_layout_may_be_negative_as_hdfss_are(self, journal: Journal) -> None:
+        writer = await journal.writer()
+        segment = await writer.start_segment(TxId(1), -67)
+        await segment.append(batch(1))
+        await segment.close()
+        await writer.finalize_segment(TxId(1), TxId(1))
+        assert [each.layout_version for each in await writer.segments()] == [-67]
+        await writer.close()
+        async with await journal.reader() as reader:
+            assert [each.layout_version for each in await reader.segments()] == [-67]
+
     @pytest.mark.rule("J3", "C7")
     async def test_j3_a_final_segment_keeps_its_ends(self, journal: Journal) -> None:
         writer = await journal.writer()

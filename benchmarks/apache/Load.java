@@ -132,7 +132,11 @@ public final class Load {
     }
 
     private static LedgerHandle newLedger(BookKeeper client) throws Exception {
-        return client.createLedger(3, 3, 2, BookKeeper.DigestType.CRC32C, PASSWORD);
+        return newLedger(client, 3);
+    }
+
+    private static LedgerHandle newLedger(BookKeeper client, int writeQuorum) throws Exception {
+        return client.createLedger(3, writeQuorum, 2, BookKeeper.DigestType.CRC32C, PASSWORD);
     }
 
     private static ReadHandle open(BookKeeper client, long ledger, boolean recovery) throws Exception {
@@ -221,7 +225,7 @@ public final class Load {
         BookKeeper client = client(c);
         byte[] payload = new byte[c.get("size").asInt()];
         int window = c.get("window").asInt();
-        LedgerHandle ledger = newLedger(client);
+        LedgerHandle ledger = newLedger(client, c.path("write_quorum").asInt(3));
         double warm = c.path("warm_s").asDouble(0.3);
         new ClosedLoop(ledger, payload, window, Integer.MAX_VALUE / 2, warm).run();
         ClosedLoop loop =

@@ -31,7 +31,11 @@ from bookkeeper.launchers.zookeeper import ZooKeeperServer
 
 FREE_GB: Final = {False: 25, True: 6}
 """What a whole run, or a quick one, may need on the disk."""
-_QUICK: Final = ("add-1024-1-v3", "add-1024-100-v3", "add-1024-1000-v3", "add-1024-1000-v2", "add-65536-64-v3")
+_QUICK: Final = (
+    *("add-1024-1-v3", "add-1024-100-v3", "add-1024-1000-v3", "add-1024-1000-v2", "add-65536-64-v3"),
+    *("cross", "namenode-1024-1", "namenode-1024-8"),
+)
+"""What the rows begin with that a quick run has, besides those of its kinds."""
 _QUICK_KINDS: Final = ("read", "tail", "create", "recover", "memory", "start")
 
 
@@ -93,7 +97,7 @@ def _rows(arguments: argparse.Namespace, key: str) -> list[Row]:
         chosen = [
             replace(row, rounds=1, seconds=1.0)
             for row in chosen
-            if key != "plain" or row.key in _QUICK or row.kind in _QUICK_KINDS or row.key.startswith("cross")
+            if key != "plain" or row.kind in _QUICK_KINDS or row.key.startswith(_QUICK)
         ]
     if arguments.rows:
         chosen = [row for row in chosen if row.key.startswith(tuple(arguments.rows.split(",")))]

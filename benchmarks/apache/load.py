@@ -135,7 +135,7 @@ class Load:
 
     async def _add(self, command: Command) -> Answer:
         client = await self._clients.of(command)
-        writer = await client.create_ledger()
+        writer = await client.create_ledger(write_quorum=command.get("write_quorum", 3))
         payload, window = bytes(command["size"]), command["window"]
         await TimedLoop(writer, payload, window, _MANY, command.get("warm_s", 0.3)).run()
         loop = TimedLoop(writer, payload, window, command["count"], command["seconds"])

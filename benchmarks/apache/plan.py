@@ -73,22 +73,27 @@ def _turned(sides: Sequence[str], number: int) -> list[str]:
 
 
 def _warm_up(surroundings: str, rows: Sequence[Row]) -> list[Step]:
-    """Everything once before it counts, the heavy load of each protocol for longer: until compilers have settled."""
+    """Everything once before it counts, the heaviest adds of each protocol for longer: until compilers have settled."""
     plan = []
-    settled: set[str] = set()
+    heaviest: dict[str, Row] = {}
     for row in rows:
-        if row.kind in _APART or (row.kind == "add" and row.arguments["window"] < 64):
-            continue
-        first = row.kind == "add" and row.arguments["window"] >= 1000 and row.protocol not in settled
-        if first:
-            settled.add(row.protocol)
-        elif row.kind == "add":
+        if row.kind == "add" and row.arguments["window"] > _window(heaviest.get(row.protocol)):
+            heaviest[row.protocol] = row
+    for row in rows:
+        first = row.kind == "add" and row is heaviest[row.protocol]
+        if row.kind in _APART or (row.kind == "add" and not first):
             continue
         longer = replace(row, seconds=15.0 if first else 1.5, arguments=_unlimited(row))
         plan += [Step(surroundings, longer, side, WARM_UP) for side in row.sides if side in (SHIPPED, TUNED)]
         if first:
-            plan.append(Step(surroundings, replace(longer, seconds=1.0), OURS, WARM_UP))
+            brief = replace(longer, seconds=1.0)
+            plan += [Step(surroundings, brief, side, WARM_UP) for side in row.sides if side not in (SHIPPED, TUNED)]
     return plan
+
+
+def _window(row: Row | None) -> int:
+    """Of adds; 0 of none."""
+    return row.arguments["window"] if row is not None else 0
 
 
 def _unlimited(row: Row) -> dict[str, object]:

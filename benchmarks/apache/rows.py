@@ -117,6 +117,25 @@ def _cross(protocol: str) -> Row:
     )
 
 
+def _namenode(size: int, window: int) -> Row:
+    """What a NameNode does to its journal: Java's client, two copies of each entry, few of them in flight."""
+    least = 1.0 if window == 1 else 1.5
+    return Row(
+        f"namenode-{size}-{window}",
+        f"a NameNode's pattern: Java's client, adds of {_size(size)}, window {window}, E3/Qw2/Qa2",
+        "add",
+        (_aimed(RATE, least, least), MEDIAN, TAIL, _aimed(CPU, 1.0, 1.0)),
+        {"size": size, "window": window, "count": _COUNT_MAX.get(size, 400_000), "write_quorum": 2},
+        (JAVA_ON_OURS, TUNED),
+        rounds=2,
+        seconds=1.5,
+    )
+
+
+NAMENODE: Final = tuple(_namenode(size, window) for size in (200, KB, 4 * KB) for window in (1, 2, 4, 8))
+"""``ours`` is Java's client on our bookies here; there is nothing of our client in these rows."""
+
+
 def _read(key: str, title: str, protocol: str, *measures: Measure, **arguments: Any) -> Row:
     return Row(f"read-{key}-{protocol}", f"{title}, {protocol}", "read", measures, arguments, protocol=protocol)
 
@@ -128,6 +147,7 @@ MAIN: Final[tuple[Row, ...]] = (
     *_adds("v2"),
     _cross("v3"),
     _cross("v2"),
+    *NAMENODE,
     _read("one", "reads of 1 KB, one at a time", "v3", RATE, MEDIAN, TAIL, CPU, mode="single", window=1),
     _read("single", "single reads of 1 KB, 1000 in flight", "v3", _aimed(RATE, 4, 2), CPU, mode="single", window=1000),
     _read("single", "single reads of 1 KB, 1000 in flight", "v2", _aimed(RATE, 4, 2), CPU, mode="single", window=1000),

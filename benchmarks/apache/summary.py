@@ -18,6 +18,7 @@ from benchmarks.apache.rows import (
     OURS_ON_SHIPPED,
     OURS_ON_TUNED,
     SHIPPED,
+    SIDES,
     TUNED,
     Measure,
     Row,
@@ -60,7 +61,7 @@ class Line:
     title: str
     measure: Measure
     seen: dict[str, RoundsFigure]
-    """By column: ``ours``, ``shipped``, ``tuned``."""
+    """By column, which says whose bookies: ``ours``, ``shipped``, ``tuned``."""
 
     @property
     def best(self) -> float | None:
@@ -141,7 +142,7 @@ def summarize(records: Iterable[Record]) -> Found:
 
 def _lines(surroundings: str, row: Row, runs: dict[tuple[str, str, str], list[Record]]) -> Iterator[Line]:
     for measure in row.measures:
-        seen = {side: _seen(runs.get((surroundings, row.key, side)), measure.key) for side in row.sides}
+        seen = {SIDES[side][1]: _seen(runs.get((surroundings, row.key, side)), measure.key) for side in row.sides}
         there = {side: figure for side, figure in seen.items() if figure is not None}
         if there:
             yield Line(surroundings, row, row.title, measure, there)

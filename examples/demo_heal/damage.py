@@ -1,7 +1,8 @@
-"""Flips bits in the entry logs of a bookie, as a rotten disk would."""
+"""Flips bits in the entry logs of a bookie, as a rotten disk would: somewhere, or in certain entries."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -31,11 +32,26 @@ def flip_bits(directory: Path, count: int, rng: Random) -> list[FlippedBit]:
         raise ValueError(f"{directory} has no entry logs with entries")
     flipped = []
     for path in rng.choices(list(logs), weights=list(logs.values()), k=count):
-        offset, bit = _HEADER + rng.randrange(logs[path]), rng.randrange(8)
-        with path.open("r+b") as file:
-            file.seek(offset)
-            (byte,) = file.read(1)
-            file.seek(offset)
-            file.write(bytes([byte ^ 1 << bit]))
-        flipped.append(FlippedBit(path.name, offset, bit))
+        flipped.append(_flip(path, _HEADER + rng.randrange(logs[path]), rng.randrange(8)))
     return flipped
+
+
+def damage_entries(directory: Path, payloads: Iterable[bytes], rng: Random) -> int:
+    """Flip a bit in every copy of these entries that is in the logs in ``directory``. Returns how many are there."""
+    logs = {path: path.read_bytes() for path in sorted(directory.glob("*.log"))}
+    damaged = 0
+    for payload in payloads:
+        places = [(path, place) for path, data in logs.items() if (place := data.find(payload)) >= 0]
+        for path, place in places:
+            _flip(path, place + rng.randrange(len(payload)), rng.randrange(8))
+        damaged += bool(places)
+    return damaged
+
+
+def _flip(path: Path, offset: int, bit: int) -> FlippedBit:
+    with path.open("r+b") as file:
+        file.seek(offset)
+        (byte,) = file.read(1)
+        file.seek(offset)
+        file.write(bytes([byte ^ 1 << bit]))
+    return FlippedBit(path.name, offset, bit)

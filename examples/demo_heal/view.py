@@ -1,27 +1,22 @@
-"""The live picture: what is done to the cluster, how it goes, and how every bookie is.
-
-On a terminal a table that is drawn again four times a second; elsewhere (a log, a pipe) one line for everything that
-happens, and one every few seconds.
-"""
+"""The live picture: what is done to the cluster, how it goes, and how every bookie is."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Final
 
-from rich.console import Group
-from rich.panel import Panel
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from examples.story_view import StoryPicture, StoryView
+from examples.demo_kit.view import DemoPicture, DemoView
 
 _STYLES: Final = {"writable": "black on green", "read-only": "black on yellow"}
 
 
 @dataclass(slots=True)
-class HealPicture(StoryPicture):
-    """All that is shown. Whoever learns something writes it here; the view only reads."""
+class HealPicture(DemoPicture):
+    """All that is shown of a cluster that heals."""
 
     bookies: dict[str, str] = field(default_factory=dict)
     """The state of each bookie, in a word or two."""
@@ -42,8 +37,10 @@ class HealPicture(StoryPicture):
         return sum(self.stored.values())
 
 
-class HealView(StoryView[HealPicture]):
+class HealView(DemoView[HealPicture]):
     """Shows a :class:`HealPicture` until it is left."""
+
+    title = "healing"
 
     def summary(self) -> str:
         """The picture in one line."""
@@ -54,8 +51,7 @@ class HealView(StoryView[HealPicture]):
             f"{p.copied_bytes / 1e6:.1f} MB copied, {p.stored_bytes / 1e6:.0f} MB on disks; {bookies}"
         )
 
-    def draw(self) -> Group:
-        """The picture as a table."""
+    def rows(self) -> list[RenderableType]:
         p = self.picture
         table = Table.grid(padding=(0, 3))
         table.add_row("ledgers", f"{p.ledgers}", "entries acknowledged", f"{p.acknowledged:,}")
@@ -71,4 +67,4 @@ class HealView(StoryView[HealPicture]):
                 f"{p.stored.get(name, 0) / 1e6:.1f} MB",
             )
         doing = Text("\n".join([f"auditor: {p.auditing}", *(f"repairs {line}" for line in p.working)]), style="dim")
-        return Group(Panel(Group(table, disks, doing), title=f"healing, {p.seconds:.0f} s"), self.story())
+        return [table, disks, doing]

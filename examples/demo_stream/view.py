@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rich.console import Group
-from rich.panel import Panel
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from examples.demo_kit.view import DemoPicture, DemoView
 from examples.demo_stream.readers import ReadCheck
-from examples.story_view import StoryPicture, StoryView
 
 
 @dataclass(slots=True)
-class StreamPicture(StoryPicture):
-    """All that is shown. Whoever learns something writes it here; the view only reads."""
+class StreamPicture(DemoPicture):
+    """All that is shown of streams."""
 
     processes: dict[str, str] = field(default_factory=dict)
     """The state of each owner, gateway and bookie, in a word or two."""
@@ -25,8 +24,10 @@ class StreamPicture(StoryPicture):
     readers: list[ReadCheck] = field(default_factory=list)
 
 
-class StreamView(StoryView[StreamPicture]):
+class StreamView(DemoView[StreamPicture]):
     """Shows a :class:`StreamPicture` until it is left."""
+
+    title = "streams"
 
     def summary(self) -> str:
         """The picture in one line."""
@@ -39,8 +40,7 @@ class StreamView(StoryView[StreamPicture]):
             f"{states}"
         )
 
-    def draw(self) -> Group:
-        """The picture as a table."""
+    def rows(self) -> list[RenderableType]:
         p = self.picture
         table = Table.grid(padding=(0, 3))
         for producer, count in sorted(p.acknowledged.items()):
@@ -54,4 +54,4 @@ class StreamView(StoryView[StreamPicture]):
             style = "" if wrong.startswith("0 twice, 0 missing, 0") else "white on red"
             readers.add_row(check.name, f"{check.read:,} read", Text(wrong, style=style))
         states = Text("  ".join(f"{name}: {state}" for name, state in sorted(p.processes.items())), style="dim")
-        return Group(Panel(Group(table, readers, states), title=f"streams, {p.seconds:.0f} s"), self.story())
+        return [table, readers, states]

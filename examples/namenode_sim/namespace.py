@@ -214,7 +214,9 @@ class HdfsNamespace:
 
     def open_file(self, path: str) -> FileInode:
         """The file at ``path``, which is open for writing. Raises: OpenFileError, and as ``file``."""
-        found = self.file(path)
+        found = self.find(path)
+        if not isinstance(found, FileInode):
+            return self.file(path)  # which says what is wrong
         if found.client is None:
             raise OpenFileError(f"{path} is not open for writing")
         return found
@@ -373,10 +375,10 @@ class HdfsNamespace:
     def _add_block(self, op: AddBlockOp) -> None:
         """``op.blocks``: the block before, now complete, and the new one."""
         file = self.open_file(op.path)
-        before, new = op.blocks[:-1], op.blocks[-1:]
-        if not new or [block.id for block in before] != [block.id for block in file.blocks[-1:]]:
+        blocks, last = op.blocks, file.blocks[-1:]
+        if len(blocks) != len(last) + 1 or (last and blocks[0].id != last[0].id):
             raise OpenFileError(f"the block to be added to {op.path} does not follow its last one")
-        file.blocks = file.blocks[:-1] + before + new
+        file.blocks = file.blocks[:-1] + blocks
 
     def _update_blocks(self, op: UpdateBlocksOp) -> None:
         self.open_file(op.path).blocks = op.blocks

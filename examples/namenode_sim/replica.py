@@ -29,7 +29,7 @@ from examples.namenode_sim.protocol import (
     encode_answer,
     encode_error,
 )
-from journal_manager import JournalError, RetentionPolicy
+from journal_manager import JournalError, Member, RetentionPolicy
 
 _LOOK_EVERY_S: Final = 0.2
 
@@ -124,9 +124,19 @@ class ReplicaServer:
         return digest_of(self._node.namespace)
 
 
-async def run(name: str, path: str, journal: str, metadata: str, config: NameNodeConfig, unfenced: bool) -> None:
+def members_of(journal: str, metadata: str, copy: str) -> list[Member]:
+    """The journal that the replicas share, and a copy on this machine."""
+    return [Member(journal, shared=True, options={"metadata": metadata}), Member(f"file://{copy}")]
+
+
+async def run(
+    name: str, path: str, journal: str, metadata: str, copy: str | None, config: NameNodeConfig, unfenced: bool
+) -> None:
     """Serve until the process is asked to end."""
-    node = NameNode(journal, name, now_ms=lambda: time.time_ns() // 1_000_000, config=config, metadata=metadata)
+    options: dict[str, Any] = {"metadata": metadata}
+    if copy is not None:
+        journal, options = "set:", {"members": members_of(journal, metadata, copy)}
+    node = NameNode(journal, name, now_ms=lambda: time.time_ns() // 1_000_000, config=config, **options)
     server = ReplicaServer(node, unfenced=unfenced)
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -144,6 +154,7 @@ def main() -> None:
     parser.add_argument("--socket", required=True, help="where clients ask")
     parser.add_argument("--journal", required=True, help="the journal that both replicas share")
     parser.add_argument("--metadata", required=True, help="the cluster's metadata")
+    parser.add_argument("--copy", help="a directory of this machine that gets a copy of the journal")
     parser.add_argument("--checkpoint-edits", type=int, default=NameNodeConfig().checkpoint_edits)
     parser.add_argument("--segment-edits", type=int, default=NameNodeConfig().segment_edits)
     parser.add_argument("--extra-edits", type=int, default=2000, help="edits that stay before the oldest checkpoint")
@@ -155,7 +166,7 @@ def main() -> None:
         segment_edits=given.segment_edits,
         retention=RetentionPolicy(extra_txns=given.extra_edits),
     )
-    asyncio.run(run(given.name, given.socket, given.journal, given.metadata, config, given.unfenced))
+    asyncio.run(run(given.name, given.socket, given.journal, given.metadata, given.copy, config, given.unfenced))
 
 
 if __name__ == "__main__":

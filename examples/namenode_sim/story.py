@@ -4,10 +4,11 @@
     first blow     the active replica is killed; the other takes over
     second         the active replica is paused; the other takes over, and the first one is woken: a zombie
     third          a bookie is killed, and its disk deleted
-    fourth         bits are flipped on the disk of another bookie
-    fifth          the newest checkpoint is lost, and a replica is started that needs one
+    fourth         bits are flipped on the disk of another bookie, and in one copy of each record of a segment
+    fifth          every copy of the newest checkpoint is damaged, and a replica is started that needs one
     sixth          the metadata store is away for five seconds
 
+Each replica keeps a copy of the journal in a directory of its own, as a member of a journal set.
 Nobody fences but the journal. An auditor reads the journal from its first edit on. With ``sabotage`` a replica that was
 overtaken goes on answering, and must be found out.
 """
@@ -15,6 +16,7 @@ overtaken goes on answering, and must be found out.
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 import sqlite3
 import sys
@@ -29,7 +31,7 @@ from typing import Any, Final
 from bookkeeper import BookKeeper, ClientConfig
 from bookkeeper.errors import BookKeeperError
 from examples.demo_heal.cluster import ROOT, HealingCluster
-from examples.demo_heal.damage import flip_bits
+from examples.demo_heal.damage import damage_entries, flip_bits
 from examples.namenode_sim.audit import JournalAuditor, NameNodeVerdict
 from examples.namenode_sim.client import Conversation, NameNodeClient
 from examples.namenode_sim.errors import NamespaceError, ReplicaNotActiveError
@@ -37,12 +39,24 @@ from examples.namenode_sim.protocol import Question
 from examples.namenode_sim.view import NameNodePicture, NameNodeView
 from examples.namenode_sim.workload import WarehouseClient
 from examples.processes import Child, Children
-from journal_manager import FIRST_TXID, JournalError, JournalGapError, SnapshotStore, open_reader, open_snapshots, tail
+from journal_manager import (
+    FIRST_TXID,
+    JournalError,
+    JournalGapError,
+    SnapshotStore,
+    open_reader,
+    open_snapshots,
+    read_ops,
+    tail,
+)
 
 BOOKIES: Final = ("b1", "b2", "b3", "b4")
 REPLICAS: Final = ("nn1", "nn2")
 JOURNAL: Final = "bk:namenode"
 _ZOMBIES_FILES: Final = 5
+_REFUSED: Final = re.compile(
+    r"failed: READ of .*: IO_ERROR after [^(\n]*(?:\(not logged since the last such line: (\d+)\))?"
+)
 _SETTLE_S: Final = 3.0
 """After so long the active replica has adopted what a dead standby had offered."""
 
@@ -79,7 +93,9 @@ class NameNodeFacts:
     zombies: int = 0
     bookies_lost: int = 0
     bits: int = 0
-    checkpoints_lost: int = 0
+    damaged_met: int = 0
+    """Damaged records that bookies were asked for, and refused."""
+    checkpoints_damaged: int = 0
     away_s: float = 0.0
     take_over_s: list[float] = field(default_factory=list)
     """From each blow to the active replica until the next request was answered."""
@@ -113,7 +129,8 @@ class NameNodeStory:
                 self._wake_a_zombie,
                 self._lose_a_bookie,
                 self._flip_bits,
-                self._lose_a_checkpoint,
+                self._damage_records,
+                self._damage_a_checkpoint,
                 self._store_is_away,
             ):
                 await asyncio.sleep(self._plan.pause_s)
@@ -175,7 +192,32 @@ class NameNodeStory:
 
         with suppress(NameNodeDemoError):
             await self._until(are_equally_far, "both replicas")
-        return self._auditor.judge(self._clients, digests)
+        found = self._auditor.judge(self._clients, digests)
+        for name in REPLICAS:
+            found.different += await self._compare_copy(name)
+        return found
+
+    async def _compare_copy(self, name: str) -> list[str]:
+        """Compare the journal's copy on the machine of a replica with the journal. Returns what differs."""
+        compared = 0
+        try:
+            async with (
+                await open_reader(f"file://{self._copy(name)}") as copy,
+                await open_reader(JOURNAL, client=self._client) as journal,
+            ):
+                listed = [segment for segment in await copy.segments() if segment.last is not None]
+                kept = [segment.first for segment in (*listed[:1], *(await journal.segments())[:1])]
+                first, last = max(kept, default=FIRST_TXID), max((each.last or 0 for each in listed), default=0)
+                ours, theirs = read_ops(copy, first, last), read_ops(journal, first, last)
+                async with aclosing(ours), aclosing(theirs):
+                    async for op in ours:
+                        if await anext(theirs) != op:
+                            return [f"edit {op.txid} is another in the copy of {name} than in the journal"]
+                        compared += 1
+        except JournalError as error:
+            return [f"the copy of {name} cannot be compared with the journal: {error}"]
+        self._view.happened(f"the copy of {name} has the same {compared} edits as the journal, up to edit {last}")
+        return []
 
     # -- the blows ----------------------------------------------------------------------------------------
 
@@ -254,7 +296,40 @@ class NameNodeStory:
                         read += len(batch.ops())
         self._view.happened(f"{read} edits were read back all the same: a damaged copy is not believed")
 
-    async def _lose_a_checkpoint(self) -> None:
+    async def _damage_records(self) -> None:
+        """One copy of each record of a segment is damaged, on one bookie after the other: whoever reads meets some."""
+        rng, left = Random(self._plan.seed), [name for name in BOOKIES if name != "b1"]
+        async with await open_reader(JOURNAL, client=self._client) as reader:
+            segment = [each for each in await reader.segments() if not each.in_progress][-1]
+        entries = await self._entries(int(segment.location))
+        for number, name in enumerate(left):
+            chosen = entries[number :: len(left)]
+            await asyncio.to_thread(damage_entries, self._cluster.entry_logs(name), chosen, rng)
+        before = await asyncio.to_thread(self._reads_refused)
+
+        async def is_met() -> bool:
+            if await self._entries(int(segment.location)) != entries:
+                raise NameNodeDemoError(f"segment {segment} is read otherwise than it was written")
+            self.facts.damaged_met = await asyncio.to_thread(self._reads_refused) - before
+            return self.facts.damaged_met > 0
+
+        await self._until(is_met, "a bookie is asked for a damaged record")
+        self._view.happened(
+            f"one copy of each of {len(entries)} records of segment {segment} was damaged: bookies refused "
+            f"{self.facts.damaged_met} reads, and other copies were read"
+        )
+
+    async def _entries(self, ledger: int) -> list[bytes]:
+        async with await self._client.open_ledger(ledger, recovery=False) as handle:
+            return [entry.payload async for entry in handle.read(0, handle.last_add_confirmed)]
+
+    def _reads_refused(self) -> int:
+        """How often bookies have written into their logs that they cannot read what they have."""
+        logs = [self._plan.directory / "logs" / f"{name}.log" for name in BOOKIES]
+        told = [_REFUSED.findall(log.read_text()) for log in logs if log.exists()]
+        return sum(1 + int(suppressed or 0) for found in told for suppressed in found)
+
+    async def _damage_a_checkpoint(self) -> None:
         async def has_two() -> bool:
             return len(await self._checkpoints()) >= 2
 
@@ -264,13 +339,19 @@ class NameNodeStory:
         await asyncio.sleep(_SETTLE_S)
         async with await self._snapshots() as store:
             newest = (await store.list())[-1]
-        with suppress(BookKeeperError):
-            await self._client.delete_ledger(int(newest.location.removeprefix("ledger ")))
-        self.facts.checkpoints_lost += 1
-        self._view.happened(f"the newest checkpoint, at edit {newest.at}, was lost with its ledger")
+        entries = await self._entries(int(newest.location.removeprefix("ledger ")))
+        copies = 0
+        for name in BOOKIES:
+            if name != "b1":
+                logs = self._cluster.entry_logs(name)
+                copies += await asyncio.to_thread(damage_entries, logs, entries, Random(self._plan.seed))
+        self.facts.checkpoints_damaged += 1
+        self._view.happened(f"the newest checkpoint, at edit {newest.at}, was damaged where it is, in {copies} copies")
         await self._start_replica(other)
         await self._until(lambda: self._is_restored(other), f"{other} reads a checkpoint")
         status = await self._ask(other, "status")
+        if status["restored_at"] >= newest.at:
+            raise NameNodeDemoError(f"{other} has believed the checkpoint at edit {newest.at}, which was damaged")
         self._view.happened(f"{other} was started, and read the checkpoint at edit {status['restored_at']} instead")
 
     async def _is_restored(self, name: str) -> bool:
@@ -312,6 +393,7 @@ class NameNodeStory:
         command += ["--socket", self._socket(name), "--journal", JOURNAL, "--metadata", self._cluster.uri]
         command += ["--checkpoint-edits", str(self._plan.checkpoint_edits)]
         command += ["--segment-edits", str(self._plan.segment_edits)]
+        command += ["--copy", self._copy(name)]
         command += ["--unfenced"] * self._plan.sabotage
         child = await self._children.start(name, command, environment={"PYTHONPATH": str(ROOT)}, directory=ROOT)
         self._replicas[name] = child
@@ -356,6 +438,9 @@ class NameNodeStory:
     async def _active_and_other(self) -> tuple[str, str]:
         active = await self._active()
         return active, next(name for name in REPLICAS if name != active)
+
+    def _copy(self, name: str) -> str:
+        return str(self._plan.directory / f"{name}-edits")
 
     def _socket(self, name: str) -> str:
         return str(self._plan.directory / f"{name}.sock")

@@ -1,27 +1,22 @@
-"""The live picture: what is done to the name node, and how its replicas are.
-
-On a terminal a table that is drawn again four times a second; elsewhere one line for everything that happens, and one
-every few seconds.
-"""
+"""The live picture: what is done to the name node, and how its replicas are."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from rich.console import Group
-from rich.panel import Panel
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from examples.story_view import StoryPicture, StoryView
+from examples.demo_kit.view import DemoPicture, DemoView
 
 _STYLES: Final = {"active": "black on green", "standby": "black on cyan", "becoming active": "black on yellow"}
 
 
 @dataclass(slots=True)
-class NameNodePicture(StoryPicture):
-    """All that is shown. Whoever learns something writes it here; the view only reads."""
+class NameNodePicture(DemoPicture):
+    """All that is shown of a name node."""
 
     replicas: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Name -> what the replica says of itself; ``role`` alone if it says nothing."""
@@ -34,8 +29,11 @@ class NameNodePicture(StoryPicture):
     segments: int = 0
 
 
-class NameNodeView(StoryView[NameNodePicture]):
+class NameNodeView(DemoView[NameNodePicture]):
     """Shows a :class:`NameNodePicture` until it is left."""
+
+    title = "name node"
+    shown = 16
 
     def summary(self) -> str:
         """The picture in one line."""
@@ -49,8 +47,7 @@ class NameNodeView(StoryView[NameNodePicture]):
             f"{len(p.checkpoints)} checkpoints, {p.segments} segments; {replicas}"
         )
 
-    def draw(self) -> Group:
-        """The picture as a table."""
+    def rows(self) -> list[RenderableType]:
         p = self.picture
         table = Table.grid(padding=(0, 3))
         table.add_row("clients", f"{p.clients}", "acknowledged", f"{p.acknowledged:,}", "asked again", f"{p.repeated}")
@@ -66,4 +63,4 @@ class NameNodeView(StoryView[NameNodePicture]):
                 else ""
             )
             replicas.add_row(name, role, facts)
-        return Group(Panel(Group(table, replicas), title=f"name node, {p.seconds:.0f} s"), self.story())
+        return [table, replicas]

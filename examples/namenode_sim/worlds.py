@@ -4,12 +4,15 @@
     python -m examples.namenode_sim.worlds --bug NAME           the first seed at which a planted bug is found
 
 In every world clients work, an auditor reads the journal, and a referee sees to it that somebody is active. Faults: the
-active replica is killed, paused and woken, or overtaken while it is well; the standby is killed; a bookie crashes; a
-session with the metadata store ends. Afterwards all is well again, and the auditor judges:
+active replica is killed, paused and woken, or overtaken while it is well; the standby is killed; a bookie crashes; the
+session of a replica with the metadata store ends. Once in a world something is lost for good: a bookie comes back with
+an empty disk, records of a segment rot on one bookie, or the newest checkpoint rots on all. Afterwards all is well
+again, and the auditor judges:
 
 * what was acknowledged is in the state of every later active replica, and looked at it is there;
 * no request and no edit was applied twice;
-* both replicas have the same state at the same edit.
+* both replicas have the same state at the same edit;
+* a record that rotted was met, and served from another copy; a checkpoint that rotted was not believed.
 """
 
 from __future__ import annotations
@@ -19,14 +22,16 @@ import asyncio
 import itertools
 import logging
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from bookkeeper import BookKeeper
 from bookkeeper.errors import BookKeeperError
+from bookkeeper.meta.stores.memory import MemoryStore
+from bookkeeper.metrics import Counter
 from bookkeeper.seams import Seams
 from bookkeeper.testing.cluster import SimCluster
 from examples.namenode_sim.audit import JournalAuditor, NameNodeVerdict, digest_of
@@ -35,7 +40,17 @@ from examples.namenode_sim.decisions import ClientRequest
 from examples.namenode_sim.errors import NoAnswerError, ReplayError, ReplicaNotActiveError
 from examples.namenode_sim.name_node import NameNode, NameNodeConfig, NameNodeRole
 from examples.namenode_sim.workload import WarehouseClient
-from journal_manager import FIRST_TXID, JournalError, JournalGapError, RetentionPolicy, open_reader, tail
+from journal_manager import (
+    FIRST_TXID,
+    JournalError,
+    JournalGapError,
+    RetentionPolicy,
+    SnapshotInfo,
+    open_reader,
+    open_snapshots,
+    restore_newest,
+    tail,
+)
 
 REPLICAS: Final = ("nn1", "nn2")
 JOURNAL: Final = "bk:namenode"
@@ -63,6 +78,10 @@ class WorldReport:
     repeated: int = 0
     restored: int = 0
     """How often a replica began with a checkpoint."""
+    met: int = 0
+    """Copies that had rotted, were read, and were not believed."""
+    fallen_back: int = 0
+    """Checkpoints that had rotted, so that the one before was restored."""
 
 
 class DirectSender:
@@ -112,11 +131,21 @@ class DirectSender:
 class NameNodeWorld:
     """One world."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, only: str | None = None, gentle: bool = False) -> None:
+        """
+        Args:
+            only: no other fault than this one.
+            gentle: no session ends, and no disk is harmed.
+        """
         self.report = WorldReport(seed)
+        self._only, self._gentle = only, gentle
+        self._harmed = False
+        """Whether something was lost for good: once is what three copies promise to bear."""
         self._rng = Random(f"{seed}/namenode")
         self._cluster = SimCluster(seed, bookies=4)
         self._nodes: dict[str, NameNode] = {}
+        self._sessions: dict[str, BookKeeper] = {}
+        """The client of each replica, with its session."""
         self._auditor = JournalAuditor()
         self._clients: list[WarehouseClient] = []
 
@@ -176,7 +205,7 @@ class NameNodeWorld:
     def _serve(self, name: str) -> Callable[[Seams], Any]:
         async def serve(seams: Seams) -> None:
             machine = self._cluster.world.node(name)
-            client = await self._cluster.new_client(node=machine)
+            client = self._sessions[name] = await self._cluster.new_client(node=machine)
             node = NameNode(
                 JOURNAL,
                 name,
@@ -261,8 +290,16 @@ class NameNodeWorld:
         if active is None:
             return
         other = next(name for name in REPLICAS if name != active)
-        faults = (self._kill, self._pause, self._overtake, self._kill_standby, self._crash_bookie)
-        chosen = self._rng.choice(faults)
+        faults = [self._kill, self._pause, self._overtake, self._kill_standby, self._crash_bookie]
+        if not self._gentle:
+            faults.append(self._end_session)
+        losses = [] if self._harmed or self._gentle else [self._empty_disk, self._rot_records, self._rot_checkpoint]
+        if self._only is not None:
+            chosen = next((each for each in [*faults, *losses] if each.__name__ == f"_{self._only}"), None)
+            if chosen is None:
+                return
+        else:
+            chosen = self._rng.choice([*faults, *losses])
         self.report.faults.append(chosen.__name__.removeprefix("_"))
         await chosen(active, other)
 
@@ -297,6 +334,91 @@ class NameNodeWorld:
         self._cluster.node(name).restart()
         await self._cluster.until_up(name)
 
+    async def _end_session(self, active: str, other: str) -> None:
+        """The metadata store forgets a replica, which is well and notices it at once."""
+        session = self._sessions[self._rng.choice((active, other))].metadata_store.store
+        self._cluster.store.expire(cast(MemoryStore, session))
+
+    async def _empty_disk(self, active: str, other: str) -> None:
+        self._harmed = True
+        name = self._rng.choice(self._cluster.names)
+        self._cluster.node(name).crash(power=True)
+        self._cluster.lose_disk(name)
+        await asyncio.sleep(self._rng.random() * 2)
+        await self._cluster.forget_cookie(name)
+        self._cluster.node(name).restart()
+        await self._cluster.until_up(name)
+
+    async def _rot_records(self, active: str, other: str) -> None:
+        """One copy of each record of a segment rots, on one bookie after the other: so whoever reads meets some."""
+        async with self._cluster.connect() as client:
+            async with await open_reader(JOURNAL, client=client) as reader:
+                final = [segment for segment in await reader.segments() if not segment.in_progress]
+            if not final:
+                return
+            segment = self._rng.choice(final)
+            entries = await _entries_of(client, int(segment.location))
+            self._harmed = True
+            names = self._rng.sample(self._cluster.names, len(self._cluster.names))
+            rotten = [
+                any(self._rot(name, [entry]) for name in names[number % len(names) :] + names[: number % len(names)])
+                for number, entry in enumerate(entries)
+            ]
+            before = self._failed_reads()
+            again = await _entries_of(client, int(segment.location))
+            met = self._failed_reads() - before
+        self.report.met += met
+        if again != entries:
+            self._find(f"records of segment {segment} were read back otherwise than they were written")
+        if all(rotten) and len(rotten) >= len(names) and not met:
+            self._find(f"a copy of each record of segment {segment} rotted, and nobody met one")
+
+    def _failed_reads(self) -> int:
+        """How often bookies have answered that they cannot read what they have."""
+        return sum(
+            int(metric.value)
+            for server in self._cluster.servers.values()
+            for name, _, labels, metric in server.metrics
+            if name.endswith("requests_total") and labels.get("status") == "IO_ERROR" and isinstance(metric, Counter)
+        )
+
+    async def _rot_checkpoint(self, active: str, other: str) -> None:
+        """Every copy of the newest checkpoint rots where it is; the one before is what is restored."""
+        async with self._cluster.connect() as client, await open_snapshots(JOURNAL, client=client) as store:
+            kept = await store.list()
+            if len(kept) < 2:
+                return
+            ledger = int(kept[-1].location.removeprefix("ledger "))
+            entries = await _entries_of(client, ledger)
+            self._harmed = True
+            for name in self._cluster.names:
+                self._rot(name, entries)
+            found = await restore_newest(store, _read_through)
+        if found is not None and found.at == kept[-1].at:
+            self._find(f"the checkpoint at edit {found.at} had rotted, and was believed")
+        self.report.fallen_back += found is not None and found.at < kept[-1].at
+
+    def _rot(self, bookie: str, entries: Sequence[bytes]) -> int:
+        """Flip a bit in each of these entries that is in the entry logs of a bookie. Returns in how many."""
+        disk, rotten = self._cluster.node(bookie).disk, 0
+        logs = {path: data for path, data in disk.files().items() if path.endswith(".log")}
+        for entry in entries:
+            places = [(path, place) for path, data in logs.items() if (place := data.find(entry)) >= 0]
+            for path, place in places:
+                disk.flip_bit(path, 8 * (place + self._rng.randrange(len(entry))))
+            rotten += bool(places)
+        return rotten
+
+
+async def _entries_of(client: BookKeeper, ledger: int) -> list[bytes]:
+    async with await client.open_ledger(ledger, recovery=False) as handle:
+        return [entry.payload async for entry in handle.read(0, handle.last_add_confirmed)]
+
+
+async def _read_through(info: SnapshotInfo, chunks: AsyncGenerator[bytes, None]) -> None:
+    async for _ in chunks:
+        pass
+
 
 def _seen(task: asyncio.Task[Any]) -> None:
     """Whoever asked may have gone: an error that nobody looks at is none of the world's."""
@@ -304,12 +426,15 @@ def _seen(task: asyncio.Task[Any]) -> None:
         task.exception()
 
 
-def run_world(seed: int, bug: str | None = None) -> WorldReport:
-    """Live through the world of ``seed``, with a planted bug or without."""
+def run_world(seed: int, bug: str | None = None, only: str | None = None) -> WorldReport:
+    """Live through the world of ``seed``, with a planted bug or without, with all kinds of faults or ``only`` one.
+
+    A planted bug has a gentle world: what is found there is the bug's.
+    """
     with ExitStack() as stack:
         if bug is not None:
             stack.enter_context(BUGS[bug].planted())
-        return NameNodeWorld(seed).run()
+        return NameNodeWorld(seed, only=only, gentle=bug is not None).run()
 
 
 def find(bug: str) -> WorldReport | None:
@@ -326,6 +451,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=20, help="how many worlds")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--bug", choices=[*BUGS, "all"], help="plant a bug, and look for the seed that finds it")
+    parser.add_argument("--only", help="no other fault than this one, for instance rot_checkpoint")
     given = parser.parse_args()
     logging.disable(logging.CRITICAL)  # the report says it
     sys.unraisablehook = lambda _: None  # what a crash leaves behind complains when it is collected
@@ -338,11 +464,12 @@ def main() -> int:
             print(f"{name}: {seen}", flush=True)
         return bad
     for seed in range(given.first, given.first + given.seeds):
-        report = run_world(seed)
+        report = run_world(seed, only=given.only)
         bad += bool(report.problems)
         print(
             f"seed {seed}: {report.acknowledged} acknowledged, {report.edits} edits, {report.repeated} asked again, "
-            f"fenced {report.fenced} times; {', '.join(report.faults)}",
+            f"fenced {report.fenced} times, {report.met} rotten copies met, "
+            f"{report.fallen_back} checkpoints passed over; {', '.join(report.faults)}",
             flush=True,
         )
         for problem in report.problems[:5]:

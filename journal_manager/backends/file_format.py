@@ -1,6 +1,6 @@
 """A segment as a file: its bytes (pure).
 
-    header   magic "JEDITS" u16 format | u32 layout | u64 epoch | u64 first | u32 crc32      32 bytes, big-endian
+    header   magic "JEDITS" u16 format | i32 layout | u64 epoch | u64 first | u32 crc32      32 bytes, big-endian
     record   magic "JR" u16 0 | u32 length | u32 crc32 over length and frames | frames       one per batch
 
 The header is durable before anybody learns the file's name, and a record is durable before the next one is written. So
@@ -22,7 +22,7 @@ from journal_manager.txid import TxId
 
 FORMAT: Final = 1
 _MAGIC: Final = b"JEDITS"
-_HEADER: Final = struct.Struct(">6sHIQQ")
+_HEADER: Final = struct.Struct(">6sHiQQ")
 _CRC: Final = struct.Struct(">I")
 HEADER_BYTES: Final = _HEADER.size + _CRC.size
 

@@ -18,6 +18,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import Final
 
 from journal_manager.backend import (
     Backend,
@@ -28,6 +29,7 @@ from journal_manager.backend import (
     RecoveryReport,
     SegmentWriter,
 )
+from journal_manager.edit_reader import read_ops
 from journal_manager.election import Electing, Election, open_election
 from journal_manager.errors import (
     JournalClosedError,
@@ -47,6 +49,9 @@ from journal_manager.snapshots import Chunks, SnapshotInfo, SnapshotStore
 from journal_manager.txid import NOTHING, TxId
 
 logger = logging.getLogger(__name__)
+
+COMPARED: Final = 1000
+"""So many of a member's last edits are compared before it joins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +236,8 @@ class SetWriter(JournalWriter):
         writer = await open_writer(
             member.uri, namespace=self._namespace, owner=self._owner, create=self._create, **options
         )
+        if member.wrap is not None:
+            writer = member.wrap(writer)
         try:
             if member != self.rules.leading:
                 await _bring_up(self._leading, writer, member.uri)
@@ -372,7 +379,7 @@ async def _bring_up(leading: JournalWriter, member: JournalWriter, uri: str) -> 
     """Copy the edits that a member lacks from the leading one, segment by segment.
 
     Raises:
-        JournalCorruptionError: the member has edits that the leading one does not have.
+        JournalCorruptionError: the member has edits that the leading one does not have, as far as its last ones tell.
         JournalGapError: the leading one does not have what the member lacks any more.
     """
     has, end = member.durable_txid, leading.durable_txid
@@ -389,8 +396,27 @@ async def _bring_up(leading: JournalWriter, member: JournalWriter, uri: str) -> 
             wanted=has + 1,
             next_available=segments[0].first,
         )
+    await _ensure_copy(leading, member, uri)
     for segment in segments:
         await _copy(leading, member, segment, max(segment.first, has + 1))
+
+
+async def _ensure_copy(leading: JournalWriter, member: JournalWriter, uri: str) -> None:
+    """Compare the last edits of a member with the leading one's: edits may have been taken back there, and their ids
+    used again."""
+    ours, theirs = await leading.segments(), await member.segments()
+    has = member.durable_txid
+    first = max(has - COMPARED + 1, *(segments[0].first for segments in (ours, theirs) if segments), 1)
+    if not ours or not theirs or first > has:
+        return
+    async with aclosing(read_ops(leading, first, has)) as wanted, aclosing(read_ops(member, first, has)) as found:
+        async for op in wanted:
+            if await anext(found) != op:
+                raise JournalCorruptionError(
+                    f"edit {op.txid} in {uri} is another than in the leading member: it is no copy; format it, or take "
+                    "it out of the set",
+                    first_missing=op.txid,
+                )
 
 
 async def _copy(leading: JournalWriter, member: JournalWriter, segment: SegmentInfo, first: TxId) -> None:

@@ -16,12 +16,14 @@ from typing import Final
 
 from journal_manager.errors import OpChecksumError, OpFormatError, UnsupportedLayoutError
 from journal_manager.ops import MAX_OP_BYTES, MAX_OPCODE, OVERHEAD, Op
-from journal_manager.txid import TxId, is_txid
+from journal_manager.txid import MAX_TXID, TxId, is_txid
 
 _HEADER: Final = struct.Struct(">ii")
 _FRAME: Final = struct.Struct(">BIQ")
 _CRC: Final = struct.Struct(">I")
 HEADER_BYTES: Final = _HEADER.size
+_LEAST_LENGTH: Final = OVERHEAD - 5
+_new: Final = tuple.__new__
 TERMINATOR: Final = 0xFF
 _PADDING: Final = b"\x00\xff"
 _HEAD_OF_ZEROS: Final = 32
@@ -87,7 +89,26 @@ class EditsReader:
                     return
                 self._header(data)
                 at = HEADER_BYTES
-            while at < len(data) and not self._ended:
+            view, size, most = memoryview(data), len(data), self._max_op_bytes - 5
+            while at < size and not self._ended:
+                while size - at >= OVERHEAD:  # as long as whole edits follow each other; all else is looked at below
+                    opcode, length, txid = _FRAME.unpack_from(data, at)
+                    body_end = at + 1 + length
+                    if not _LEAST_LENGTH <= length <= most or body_end + _CRC.size > size or opcode > MAX_OPCODE:
+                        break
+                    if txid != self._next or txid > MAX_TXID or self._in_padding:
+                        break
+                    if zlib.crc32(view[at:body_end]) != _CRC.unpack_from(data, body_end)[0]:
+                        break
+                    body = data[at + _FRAME.size : body_end]
+                    at = body_end + _CRC.size
+                    self._next = txid + 1
+                    self._ended = txid == self._last
+                    yield _new(Op, (opcode, txid, body, None))
+                    if self._ended:
+                        return
+                if at == size:
+                    return
                 if self._in_padding or data[at] == TERMINATOR:
                     end = self._padding(data, at, at_end)
                     if end is None:

@@ -5,9 +5,11 @@ A field is shown as elements with HDFS's tags, of text or of further elements.
 
 from __future__ import annotations
 
+import struct
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Final, TypeAlias
 
 from journal_manager.errors import OpFormatError
@@ -55,9 +57,24 @@ ACTIONS: Final = ("---", "--x", "-w-", "-wx", "r--", "r-x", "rw-", "rwx")
 NAMESPACES: Final = ("USER", "TRUSTED", "SECURITY", "SYSTEM", "RAW")
 RENAME_OPTIONS: Final = ("NONE", "OVERWRITE", "TO_TRASH")
 TOKEN_KIND: Final = "HDFS_DELEGATION_TOKEN"
-_BLOCK_BYTES: Final = 24
+_BLOCK: Final = struct.Struct(">qqq")
+_COMPACT_BLOCK: Final = struct.Struct(">qB")
+"""The id, and the first byte of the length as a ``vint``."""
+_VINT_OF_ONE_BYTE: Final = 127
+_new_tuple: Final = tuple.__new__
 _CLIENT_ID_BYTES: Final = 16
 _KNOWN_MAX: Final = 1024
+
+
+class Shape(Enum):
+    """How the bytes of a field begin, for a reader that takes several fields at once."""
+
+    OWN = "its own way"
+    BOOL = "one byte, 0 or 1"
+    STRING = "a length of 16 bits, and a string in Java's UTF-8"
+    CLIENT_ID = "a length of 16 bits, and the id of a client"
+    COUNTED = "a number of 32 bits, which is 0 for ()"
+    MESSAGE = "a byte, which is 0 for ()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +86,7 @@ class FieldKind:
     show: Callable[[str, Any], list[Element]]
     packed: str = ""
     """The letter of :mod:`struct` for an integer, so that several in a row are read at once; "" for all else."""
+    shape: Shape = Shape.OWN
 
 
 def _text(tag: str, value: object) -> list[Element]:
@@ -85,8 +103,10 @@ I8: Final = FieldKind(read_i8, write_i8, _text, "b")
 I16: Final = FieldKind(read_i16, write_i16, _text, "h")
 I32: Final = FieldKind(read_i32, write_i32, _text, "i")
 I64: Final = FieldKind(read_i64, write_i64, _text, "q")
-STRING: Final = FieldKind(read_string, write_string, _text)
-NAME: Final = FieldKind(read_string, write_string, lambda tag, value: _text(tag, value) if value else [])
+STRING: Final = FieldKind(read_string, write_string, _text, shape=Shape.STRING)
+NAME: Final = FieldKind(
+    read_string, write_string, lambda tag, value: _text(tag, value) if value else [], shape=Shape.STRING
+)
 """A string that is not shown when it is empty."""
 
 
@@ -95,8 +115,10 @@ def _show_mode(tag: str, value: int) -> list[Element]:
     return [(tag, str(value & 0o1777))]
 
 
-MODE: Final = FieldKind(read_i16, write_i16, _show_mode)
-BOOL: Final = FieldKind(read_bool, write_bool, lambda tag, value: [(tag, "true" if value else "false")])
+MODE: Final = FieldKind(read_i16, write_i16, _show_mode, "h")
+BOOL: Final = FieldKind(
+    read_bool, write_bool, lambda tag, value: [(tag, "true" if value else "false")], shape=Shape.BOOL
+)
 
 
 # -- the client's request ------------------------------------------------------------------------------
@@ -119,7 +141,10 @@ def _write_client_id(value: bytes) -> bytes:
 
 
 CLIENT_ID: Final = FieldKind(
-    _read_client_id, _write_client_id, lambda tag, value: [(tag, str(uuid.UUID(bytes=value)) if value else "")]
+    _read_client_id,
+    _write_client_id,
+    lambda tag, value: [(tag, str(uuid.UUID(bytes=value)) if value else "")],
+    shape=Shape.CLIENT_ID,
 )
 
 
@@ -163,14 +188,11 @@ def _show_blocks(tag: str, value: Sequence[Block]) -> list[Element]:
 
 
 def _read_blocks(data: bytes, at: int) -> tuple[tuple[Block, ...], int]:
-    count, at = _read_count(data, at, _BLOCK_BYTES)
-    blocks = []
-    for _ in range(count):
-        block_id, at = read_i64(data, at)
-        length, at = read_i64(data, at)
-        generation, at = read_i64(data, at)
-        blocks.append(Block(block_id, length, generation))
-    return tuple(blocks), at
+    count, at = _read_count(data, at, _BLOCK.size)
+    if count == 1:
+        return (_new_tuple(Block, _BLOCK.unpack_from(data, at)),), at + _BLOCK.size
+    end = at + count * _BLOCK.size
+    return tuple(map(Block._make, _BLOCK.iter_unpack(data[at:end]))), end
 
 
 def _write_blocks(value: Sequence[Block]) -> bytes:
@@ -185,7 +207,7 @@ def _read_count(data: bytes, at: int, least: int) -> tuple[int, int]:
     return count, at
 
 
-BLOCKS: Final = FieldKind(_read_blocks, _write_blocks, _show_blocks)
+BLOCKS: Final = FieldKind(_read_blocks, _write_blocks, _show_blocks, shape=Shape.COUNTED)
 
 
 def _read_compact_blocks(data: bytes, at: int) -> tuple[tuple[Block, ...], int]:
@@ -196,12 +218,14 @@ def _read_compact_blocks(data: bytes, at: int) -> tuple[tuple[Block, ...], int]:
     blocks: list[Block] = []
     length = generation = 0
     for _ in range(count):
-        block_id, at = read_i64(data, at)
-        more, at = read_vint(data, at)
-        length += more
-        more, at = read_vint(data, at)
-        generation += more
-        blocks.append(Block(block_id, length, generation))
+        block_id, longer = _COMPACT_BLOCK.unpack_from(data, at)
+        at += _COMPACT_BLOCK.size
+        if longer > _VINT_OF_ONE_BYTE:
+            longer, at = read_vint(data, at - 1)
+        younger, at = read_vint(data, at)
+        length += longer
+        generation += younger
+        blocks.append(_new_tuple(Block, (block_id, length, generation)))
     return tuple(blocks), at
 
 
@@ -229,6 +253,7 @@ SOURCES: Final = FieldKind(
     _read_strings,
     lambda value: write_i32(len(value)) + b"".join(map(write_string, value)),
     lambda tag, value: [(tag, [(f"SOURCE{number}", path) for number, path in enumerate(value, 1)])],
+    shape=Shape.COUNTED,
 )
 
 
@@ -286,7 +311,7 @@ def _write_acl(value: Sequence[HdfsAclEntry]) -> bytes:
     return b"".join(parts)
 
 
-ACL: Final = FieldKind(_read_acl, _write_acl, _show_acl)
+ACL: Final = FieldKind(_read_acl, _write_acl, _show_acl, shape=Shape.COUNTED)
 
 
 def _show_xattrs(tag: str, value: Sequence[XAttr]) -> list[Element]:
@@ -428,7 +453,9 @@ def _read_xattrs(data: bytes, at: int) -> tuple[tuple[XAttr, ...], int]:
     return found.xattrs, at
 
 
-XATTRS: Final = FieldKind(_read_xattrs, lambda value: _delimited(_xattr_messages(value)), _show_xattrs)
+XATTRS: Final = FieldKind(
+    _read_xattrs, lambda value: _delimited(_xattr_messages(value)), _show_xattrs, shape=Shape.MESSAGE
+)
 PATH_ACL: Final = FieldKind(
     _read_path_acl, _write_path_acl, lambda tag, value: [("SRC", value.path), *_show_acl(tag, value.entries)]
 )

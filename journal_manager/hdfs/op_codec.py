@@ -6,13 +6,12 @@ Bodies are those of the layouts -63 to -67 (Hadoop 2.8 to 3.5). The frame around
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, cast
 
 from journal_manager.errors import OpFormatError, UnsupportedLayoutError
 from journal_manager.hdfs import hdfs_ops as ops
+from journal_manager.hdfs.body_decoders import FAILURES, BodyDecoder, body_decoder
 from journal_manager.hdfs.field_kinds import (
     ACL,
     BLOCKS,
@@ -289,38 +288,10 @@ _BY_CODE: Final = {op.code: op for op in _OPS}
 _BY_KIND: Final = {op.kind: op for op in _OPS}
 
 
-def _absent(data: bytes, at: int) -> tuple[int, int]:
-    """A field that this layout does not have yet."""
-    return 0, at
-
-
-class _Step(NamedTuple):
-    """Read one field, or several integers that stand in a row."""
-
-    integers: struct.Struct | None
-    read: Callable[[bytes, int], tuple[Any, int]]
-
-
-def _steps(fields: tuple[_Field, ...], layout_version: int) -> tuple[_Step, ...]:
-    steps: list[_Step] = []
-    letters = ""
-    for field in fields:
-        if field.kind.packed and layout_version <= field.since:
-            letters += field.kind.packed
-            continue
-        if letters:
-            steps.append(_Step(struct.Struct(">" + letters), _absent))
-        letters = ""
-        steps.append(_Step(None, field.kind.read if layout_version <= field.since else _absent))
-    if letters:
-        steps.append(_Step(struct.Struct(">" + letters), _absent))
-    return tuple(steps)
-
-
-_PLANS: Final = {
-    version: {op.code: (op.kind, _steps(op.fields, version)) for op in _OPS}
-    for version in range(NEWEST_LAYOUT, OLDEST_LAYOUT + 1)
+_DECODERS: Final[dict[int, dict[int, BodyDecoder]]] = {
+    version: {} for version in range(NEWEST_LAYOUT, OLDEST_LAYOUT + 1)
 }
+"""By layout and op code: made when they are first met."""
 
 
 def ensure_layout(layout_version: int) -> None:
@@ -329,7 +300,7 @@ def ensure_layout(layout_version: int) -> None:
     Raises:
         UnsupportedLayoutError: it is newer than -67 or older than -63. Newer frames can be scanned and copied anyway.
     """
-    if layout_version not in _PLANS:
+    if layout_version not in _DECODERS:
         raise UnsupportedLayoutError(
             f"the edits have layout {layout_version}, and this program reads {OLDEST_LAYOUT} to {NEWEST_LAYOUT}"
         )
@@ -342,29 +313,43 @@ def decode_hdfs_op(opcode: int, body: bytes, layout_version: int = NEWEST_LAYOUT
         OpFormatError: an unknown op code, or a body that is not one of its kind, whole and exact.
         UnsupportedLayoutError: see :func:`ensure_layout`.
     """
-    plans = _PLANS.get(layout_version)
-    if plans is None:
-        ensure_layout(layout_version)
-        raise AssertionError("unreachable")
-    plan = plans.get(opcode)
-    if plan is None:
+    try:
+        decode = _DECODERS[layout_version][opcode]
+    except KeyError:
+        decode = _decoder(opcode, layout_version)
+    try:
+        return cast(HdfsOp, decode(body))
+    except FAILURES:
+        return _decode_by_fields(opcode, body, layout_version)
+
+
+def _decoder(opcode: int, layout_version: int) -> BodyDecoder:
+    """Make the function that reads bodies of this op code. Raises as :func:`decode_hdfs_op`."""
+    ensure_layout(layout_version)
+    layout = _BY_CODE.get(opcode)
+    if layout is None:
         raise OpFormatError(f"op code {opcode} is none that HDFS writes in layouts {OLDEST_LAYOUT} to {NEWEST_LAYOUT}")
-    kind, steps = plan
+    made = body_decoder(layout.kind, (f.kind if layout_version <= f.since else None for f in layout.fields))
+    _DECODERS[layout_version][opcode] = made
+    return made
+
+
+def _decode_by_fields(opcode: int, body: bytes, layout_version: int) -> HdfsOp:
+    """Read a body that is not whole and exact, to say what is wrong with it."""
+    layout = _BY_CODE[opcode]
     values: list[Any] = []
     at = 0
     try:
-        for integers, read in steps:
-            if integers is not None:
-                values += integers.unpack_from(body, at)
-                at += integers.size
-            else:
-                value, at = read(body, at)
-                values.append(value)
-    except (OpFormatError, struct.error, IndexError, UnicodeDecodeError) as error:
-        raise OpFormatError(f"the body of this {name_of(opcode)} is damaged: {error}") from error
+        for field in layout.fields:
+            value: Any = 0
+            if layout_version <= field.since:
+                value, at = field.kind.read(body, at)
+            values.append(value)
+    except FAILURES as error:
+        raise OpFormatError(f"the body of this {layout.name} is damaged: {error}") from error
     if at != len(body):
-        raise OpFormatError(f"the body of this {name_of(opcode)} has {len(body) - at} bytes too many")
-    return cast(HdfsOp, tuple.__new__(kind, values))
+        raise OpFormatError(f"the body of this {layout.name} has {len(body) - at} bytes too many")
+    return cast(HdfsOp, tuple.__new__(layout.kind, values))
 
 
 def encode_hdfs_op(op: HdfsOp, layout_version: int = NEWEST_LAYOUT) -> tuple[int, bytes]:

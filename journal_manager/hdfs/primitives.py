@@ -109,13 +109,18 @@ def encode_modified_utf8(value: str) -> bytes:
 
 def read_vint(data: bytes, at: int) -> tuple[int, int]:
     """Hadoop's integer of 1 to 9 bytes: the first byte is the value, or says the sign and how many bytes follow."""
-    first, at = read_i8(data, at)
-    if first >= -112:
+    first = data[at]
+    at += 1
+    if first < 0x80:
         return first, at
-    negative = first < -120
-    count = -120 - first if negative else -112 - first
-    value = int.from_bytes(take(data, at, count), "big")
-    return (~value if negative else value), at + count
+    if first >= 0x90:
+        return first - 0x100, at
+    negative = first < 0x88
+    end = at + (0x88 if negative else 0x90) - first
+    if end > len(data):
+        raise OpFormatError(f"{end - at} bytes are said to follow at byte {at}, and {len(data) - at} are left")
+    value = int.from_bytes(data[at:end], "big")
+    return (~value if negative else value), end
 
 
 def write_vint(value: int) -> bytes:

@@ -15,7 +15,7 @@ from journal_manager import (
     SegmentNotFoundError,
     TxId,
 )
-from journal_manager.edit_reader import read_ops
+from journal_manager.edit_reader import read_ops, read_runs
 from journal_manager.errors import JournalInvariantError
 from tests.contracts.journal_backend import batch, txids
 
@@ -62,6 +62,15 @@ async def test_reading_begins_inside_a_batch_and_opens_only_what_it_needs() -> N
     assert shelf.opened == [(5, 6), (9, 9)]
     assert await txids(shelf, 9, in_progress=False) == []
     assert await txids(shelf, 1) == list(range(1, 12))
+
+
+@pytest.mark.rule("C4")
+async def test_runs_are_the_edits_of_batches_cut_to_what_is_wanted() -> None:
+    shelf = Shelf([(1, 4), (5, None)], s1_4=[batch(1, 4)], s5=[batch(5, 2), batch(7, 3)])
+    runs = [[op.txid for op in run] async for run in read_runs(shelf, TxId(2), TxId(8))]
+    assert runs == [[2, 3, 4], [5, 6], [7, 8]]
+    assert [run async for run in read_runs(shelf, TxId(5), TxId(4))] == []
+    assert shelf.left_open == 0
 
 
 @pytest.mark.rule("C4")

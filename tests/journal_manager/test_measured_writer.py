@@ -15,13 +15,17 @@ from journal_manager import (
     EditLog,
     JournalFencedError,
     JournalUnavailableError,
+    Member,
     SegmentInfo,
     SegmentWriter,
     open_writer,
+    replicated,
 )
 from journal_manager.backends.memory import MemoryHub
 from journal_manager.measured_writer import JournalStats, MeasuredWriter
+from journal_manager.replicated_program import ReplicaConfig
 from journal_manager.testing import batch, write_segment
+from tests.journal_manager.replicas import Ballot, Candidate, Ledger
 
 
 class Clock:
@@ -136,3 +140,23 @@ async def test_an_append_that_is_refused_at_once_is_no_lag(hub: MemoryHub, monke
         segment.append(batch(1))
     found = writer.stats.now()
     assert (found.lag_edits, found.errors, found.last_error) == (0, 1, "not now")
+
+
+async def test_a_replica_and_the_members_of_a_set_are_measured(hub: MemoryHub) -> None:
+    metrics = Metrics()
+    whole, shared, copy = (JournalStats(metrics, name) for name in ("set:", "mem:shared", "mem:copy"))
+    options = {"hub": hub}
+    members = [
+        Member("mem:shared", shared=True, options=options, wrap=shared.measured),
+        Member("mem:copy", options=options, wrap=copy.measured),
+    ]
+    config = ReplicaConfig()
+    elected = Candidate(Ballot("a"), "a")
+    async with replicated(
+        "set:", Ledger(), name="a", config=config, election=elected, wrap=whole.measured, members=members
+    ) as replica:
+        await replica.until_active()
+        await replica.submit(b"one")
+        await replica.submit(b"two")
+        assert [stats.now().durable_txid for stats in (whole, shared, copy)] == [2, 2, 2]
+        assert [stats.now().syncs for stats in (whole, shared, copy)] == [2, 2, 2]

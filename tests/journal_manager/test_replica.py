@@ -60,6 +60,11 @@ def test_edits_are_applied_in_order_and_once() -> None:
     for txid in (5, 7):
         with pytest.raises(JournalInvariantError, match="C4"):
             replica.replayed(txid)
+    replica.replayed(6, 9)
+    assert replica.applied == 9
+    for run in ((9, 11), (11, 12), (10, 9)):
+        with pytest.raises(JournalInvariantError, match="C4"):
+            replica.replayed(*run)
     replica = active(5)
     for txid in (5, 7):
         with pytest.raises(JournalInvariantError, match="C4"):

@@ -8,6 +8,7 @@ import pytest
 
 from journal_manager import (
     JournalCorruptionError,
+    JournalUnavailableError,
     SnapshotAheadError,
     SnapshotInfo,
     SnapshotNotFoundError,
@@ -42,6 +43,7 @@ class Shelf(SnapshotStore):
 
 
 DAMAGED = JournalCorruptionError("damaged")
+AWAY = JournalUnavailableError("away")
 
 
 async def test_a_store_is_closed_by_its_context() -> None:
@@ -74,6 +76,22 @@ async def test_a_damaged_one_falls_back_to_the_one_before() -> None:
     assert await restored(shelf) == (5, [[], [b"c"], [b"b"]])
     with pytest.raises(JournalCorruptionError):
         await restored(Shelf({5: [DAMAGED], 9: [b"c", DAMAGED]}))
+
+
+async def test_one_that_cannot_be_read_now_falls_back_too_and_is_told_if_none_can() -> None:
+    """Bookies and disks that rot answer with errors: whether content is damaged or away cannot be told apart."""
+    assert await restored(Shelf({1: [b"a"], 5: [b"b", AWAY], 9: [DAMAGED]})) == (1, [[], [b"b"], [b"a"]])
+    for older, newer in ((AWAY, DAMAGED), (DAMAGED, AWAY)):
+        with pytest.raises(JournalUnavailableError):
+            await restored(Shelf({5: [older], 9: [newer]}))
+
+    async def cannot(info: SnapshotInfo, chunks: AsyncIterator[bytes]) -> None:
+        raise AWAY
+
+    shelf = Shelf({5: [b"a"], 9: [b"b"]})
+    with pytest.raises(JournalUnavailableError):
+        await restore_newest(shelf, cannot)
+    assert shelf.ended == [9], "what the program itself cannot reach is no reason to go back"
 
 
 async def test_a_failure_of_the_program_is_raised_only_if_the_snapshot_is_intact() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,7 +16,11 @@ from journal_manager import (
     JournalExistsError,
     JournalFencedError,
     JournalGapError,
+    NotActiveError,
+    Op,
     OpTooLargeError,
+    ReplicaRole,
+    RequestId,
     sync,
 )
 
@@ -36,6 +41,7 @@ def test_a_plain_program_logs_reads_and_keeps_snapshots(uri: str) -> None:
         assert final is not None and (final.first, final.last) == (1, 5)
         log.log(b"6")
         assert [op.body for op in log.read(4)] == [b"4", b"5", b"6"]
+        assert [[op.txid for op in run] for run in log.read_runs(4)][-1] == [6]
         log.ensure_owner()
         assert len(log.segments()) == 2 and log.purge(2) == () and log.failure is None
         with pytest.raises(OpTooLargeError):
@@ -122,3 +128,56 @@ def test_every_method_of_the_async_log_is_there() -> None:
     ours = {name for name in dir(sync.EditLog) if not name.startswith("_")}
     theirs = {name for name in dir(journal_manager.EditLog) if not name.startswith("_")}
     assert theirs - ours == {"ensure_loggable", "room", "wait_failed"}
+
+
+class Words:
+    """A plain program without asyncio."""
+
+    def __init__(self) -> None:
+        self.words: list[bytes] = []
+
+    def apply(self, op: Op) -> bytes:
+        if op.body in self.words:
+            raise KeyError(op.body)
+        self.words.append(op.body)
+        return b"%d" % len(self.words)
+
+    def snapshot(self) -> Iterator[bytes]:
+        yield b" ".join(self.words)
+
+    def restore(self, chunks: Iterator[bytes]) -> None:
+        self.words = b"".join(chunks).split()
+
+
+def test_a_plain_program_is_replicated(uri: str) -> None:
+    first, second = Words(), Words()
+    with sync.replicated(uri, first, name="first") as replica:
+        replica.until_active(10)
+        request = RequestId(b"client", 1)
+        answer = replica.submit(b"one", request=request)
+        assert (answer.txid, answer.result) == (1, b"1")
+        assert replica.submit(b"again", request=request) == answer
+        assert replica.read(lambda: list(first.words)) == [b"one"]
+        with pytest.raises(KeyError):
+            replica.submit(b"one")
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(replica.submit, [b"a", b"b", b"c", b"d"]))
+        with sync.replicated(uri, second, name="second") as standby:
+            with pytest.raises(NotActiveError):
+                standby.submit(b"no")
+            with pytest.raises(TimeoutError):
+                standby.until_active(0.1)
+        taken = replica.checkpoint()
+        assert taken is not None and taken.at == replica.applied == 5
+        assert (replica.role, replica.status().name) == (ReplicaRole.ACTIVE, "first")
+    replica.close()
+    with sync.replicated(uri, second, name="second") as replica:
+        replica.until_active(10)
+        assert replica.read(lambda: sorted(second.words)) == sorted(first.words)
+        assert replica.status().newest_snapshot == 5
+
+
+def test_every_method_of_the_async_replica_is_there() -> None:
+    ours = {name for name in dir(sync.Replicated) if not name.startswith("_")}
+    theirs = {name for name in dir(journal_manager.Replicated) if not name.startswith("_")}
+    assert theirs - ours == {"start"}

@@ -1,4 +1,5 @@
-"""``python -m tests.samples VERSION``: write the samples of a version that is about to be released."""
+"""``python -m tests.samples VERSION``: write the samples of a version that is about to be released, as far as there are
+none yet."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from bookkeeper import BookKeeper
 from bookkeeper.real import run
+from tests.samples.journal_story import JOURNALS, write_journal
 from tests.samples.story import HOME, gateway, small_disks, write_files, write_ledgers
 from tests.samples.stream_story import write_stream
 
@@ -44,8 +46,21 @@ async def _streams(version: Path) -> None:
     _pack(version, "streams-stopped", HOME / "streams")
 
 
+async def _journal(version: Path, name: str) -> None:
+    """As a kill leaves it: the writer has a segment open."""
+    uri, directory = JOURNALS[name]
+    log = await write_journal(uri)
+    _pack(version, name, directory)
+    await log.abort()
+
+
+def _lacks(version: Path, *names: str) -> bool:
+    """What was written once is never written again."""
+    return not any((version / f"{name}.tar.gz").exists() for name in names)
+
+
 def _pack(version: Path, name: str, directory: Path) -> None:
-    with tarfile.open(version / f"{name}.tar.gz", "w:gz", format=tarfile.PAX_FORMAT) as tar:
+    with tarfile.open(version / f"{name}.tar.gz", "x:gz", format=tarfile.PAX_FORMAT) as tar:
         for path in sorted(directory.rglob("*")):
             if not path.name.endswith("-shm"):  # memory that SQLite shares between processes
                 tar.add(path, path.relative_to(HOME), recursive=False, filter=_anonymous)
@@ -59,14 +74,20 @@ def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 def main(name: str) -> None:
     version = HERE / name
-    version.mkdir()  # what was released is not written again
+    version.mkdir(exist_ok=True)
     shutil.rmtree(HOME, ignore_errors=True)
     HOME.mkdir(mode=0o700)
     try:
         with small_disks():
-            run(_embedded(version))
-            run(_directory(version))
-            run(_streams(version))
+            if _lacks(version, "embedded-killed", "embedded-stopped"):
+                run(_embedded(version))
+            if _lacks(version, "gateway-directory"):
+                run(_directory(version))
+            if _lacks(version, "streams-killed", "streams-stopped"):
+                run(_streams(version))
+            for journal in JOURNALS:
+                if _lacks(version, journal):
+                    run(_journal(version, journal))
     finally:
         shutil.rmtree(HOME)
 

@@ -1,5 +1,5 @@
-"""Every version opens what earlier ones have written: bookies, the SQLite store, an embedded directory, a gateway, a
-stream."""
+"""Every version opens what earlier ones have written: bookies, the SQLite store, an embedded directory, a gateway,
+journals, a stream."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 
 from bookkeeper import BookKeeper
 from bookkeeper.real import run
+from tests.samples.journal_story import JOURNALS, read_journal
 from tests.samples.story import HOME, SAMPLES, gateway, read_files, read_ledgers
 from tests.samples.stream_story import read_stream
 
@@ -63,9 +64,18 @@ def test_what_an_earlier_version_wrote_is_read_and_written_on(version: str, samp
         run(work())
 
 
+@pytest.mark.parametrize(("version", "sample"), [(version, sample) for version in VERSIONS for sample in JOURNALS])
+def test_a_journal_of_an_earlier_version_is_read_recovered_and_written_on(
+    version: str, sample: str, home: Path
+) -> None:
+    unpack(version, sample, home)
+    for _ in range(2):
+        run(read_journal(JOURNALS[sample][0]))
+
+
 def test_each_version_has_all_samples() -> None:
     assert VERSIONS
     found = {
         version: {path.name.removesuffix(".tar.gz") for path in (HERE / version).iterdir()} for version in VERSIONS
     }
-    assert found == {version: set(SAMPLES) for version in VERSIONS}
+    assert found == {version: {*SAMPLES, *JOURNALS} for version in VERSIONS}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.apache.plan import WARM_UP, parts, steps
-from benchmarks.apache.rows import MAIN, PAIR, SHIPPED, SIDES, TUNED, elsewhere
+from benchmarks.apache.rows import JAVA_ON_OURS, MAIN, NAMENODE, PAIR, SHIPPED, SIDES, TUNED, elsewhere
 
 
 def test_every_row_has_its_rounds_on_all_its_sides_and_none_twice() -> None:
@@ -27,6 +27,12 @@ def test_java_is_warmed_up_over_each_protocol_before_anything_counts() -> None:
     assert all(step.round != WARM_UP for step in plan[first:])
     long = {(step.row.protocol, step.side) for step in plan[:first] if step.row.seconds >= 10}
     assert long == {(protocol, side) for protocol in ("v3", "v2") for side in (SHIPPED, TUNED)}
+
+
+def test_a_name_nodes_rows_alone_are_warmed_up_by_the_heaviest_of_them() -> None:
+    warm = [step for step in steps("plain", NAMENODE) if step.round == WARM_UP]
+    assert [(step.side, step.row.arguments["window"]) for step in warm] == [(TUNED, 8), (JAVA_ON_OURS, 8)]
+    assert warm[0].row.seconds >= 10
 
 
 def test_bookies_are_weighed_and_ended_last() -> None:

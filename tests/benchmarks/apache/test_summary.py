@@ -65,6 +65,15 @@ def test_java_on_our_bookies_is_compared_with_java_on_its_own() -> None:
     assert line.verdict == "goal"
 
 
+def test_a_name_nodes_pattern_compares_bookies_under_javas_client() -> None:
+    found = summarize(
+        [*_runs("namenode-200-8", JAVA_ON_OURS, "rate", 12_000), *_runs("namenode-200-8", TUNED, "rate", 6_000)]
+    )
+    line = _line(found, "namenode-200-8", "rate")
+    assert line.ratio == pytest.approx(2.0)
+    assert (line.verdict, SHIPPED in line.seen) == ("goal", False)
+
+
 def test_a_run_that_failed_is_told_and_counts_for_nothing() -> None:
     failed = {"surroundings": "plain", "row": DEEP, "side": OURS, "round": 1, "error": "gone", "failures": ["gone"]}
     found = summarize([failed])

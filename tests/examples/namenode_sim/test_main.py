@@ -8,7 +8,7 @@ from examples.namenode_sim.story import NameNodeFacts
 
 
 def test_the_last_line_says_yes_only_if_nothing_is_wrong() -> None:
-    facts = NameNodeFacts(killed=1, zombies=1, bookies_lost=1, bits=50, checkpoints_lost=1, away_s=5)
+    facts = NameNodeFacts(killed=1, zombies=1, bookies_lost=1, bits=50, damaged_met=3, checkpoints_damaged=1, away_s=5)
     line = last_line(NameNodeVerdict(edits=30, acknowledged=20), facts)
     assert line.startswith("namenode: nothing acknowledged lost, nothing applied twice: yes (20 requests acknowledged")
     assert line.endswith("metadata away for 5 s)")

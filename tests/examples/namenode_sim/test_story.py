@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -28,8 +29,17 @@ def test_nothing_is_lost_or_applied_twice_whatever_is_done(tmp_path: Path) -> No
     status, output = demo("--dir", str(tmp_path / "demo"))
     last = output.strip().splitlines()[-1]
     assert last.startswith("namenode: nothing acknowledged lost, nothing applied twice: yes ("), output
-    for part in ("1 active replica killed", "1 zombie woken", "1 bookie lost", "50 bits flipped", "1 checkpoint lost"):
+    for part in (
+        "1 active replica killed",
+        "1 zombie woken",
+        "1 bookie lost",
+        "50 bits flipped",
+        "1 checkpoint damaged",
+    ):
         assert part in last
+    met = re.search(r"(\d+) damaged records met", last)
+    assert met is not None and int(met[1]) > 0
+    assert output.count("has the same") == 2, "each replica has a copy of the journal"
     assert status == 0
     assert "was fenced by the journal" in output
 

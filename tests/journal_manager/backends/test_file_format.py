@@ -31,6 +31,12 @@ def test_names() -> None:
         assert form.parse_name(name) is None
 
 
+def test_layouts_may_be_negative_as_hdfss_are() -> None:
+    header = form.SegmentHeader(layout_version=-67, epoch=3, first=TxId(1))
+    assert form.decode_header(form.encode_header(header), "f") == header
+    assert form.encode_header(HEADER)[8:12] == b"\0\0\0\7"
+
+
 def test_a_header_is_there_or_the_file_was_never_used() -> None:
     data = form.encode_header(HEADER)
     assert len(data) == form.HEADER_BYTES and form.decode_header(data + b"more", "f") == HEADER

@@ -32,6 +32,8 @@ from journal_manager import (
 from journal_manager.backends import memory
 from journal_manager.backends.journal_set import SetWriter
 from journal_manager.backends.memory import MemoryHub
+from journal_manager.capabilities import Discard, OrphanSweep, Upgrade, capability
+from journal_manager.errors import UnsupportedCapabilityError
 from journal_manager.ops import Batch, encode_batch
 from journal_manager.set_rules import MemberState
 from tests.contracts.journal_backend import Journal, JournalBackendContract, closing
@@ -422,3 +424,49 @@ async def test_edits_sent_ahead_reach_every_member_in_order(places: Places) -> N
     await log.close()
     for name in ALL:
         assert await places.edits(name) == [b"%d" % n for n in range(50)]
+
+
+async def test_a_member_with_other_edits_under_the_same_ids_is_no_copy() -> None:
+    """As after edits were taken back in the leading member alone, and their ids used again."""
+    places = Places()
+    async with await EditLog.open("mem:one", hub=places.hub) as alone:
+        await alone.log_group([(0, b"1"), (0, b"other")])
+    async with await EditLog.open("mem:shared", hub=places.hub) as shared:
+        await shared.log_group([(0, b"1"), (0, b"2"), (0, b"3")])
+    async with await EditLog.open("mem:two", hub=places.hub) as copy:
+        await copy.log(b"1")
+    writer = await open_writer("set:", members=places.members)
+    assert isinstance(writer, SetWriter)
+    states = {status.uri: status for status in writer.status()}
+    assert states["mem:one"].state is MemberState.OFF
+    assert "edit 2 in mem:one is another" in str(states["mem:one"].problem)
+    assert states["mem:two"].state is MemberState.ACTIVE
+    await writer.close()
+    assert await places.edits("two") == [b"1", b"2", b"3"]
+    assert await places.edits("one") == [b"1", b"other"]
+
+
+async def test_a_set_takes_back_no_edits_and_makes_no_upgrade() -> None:
+    """An operator does that on each member: a member that is off would keep what the others take back."""
+    places = Places()
+    writer = await open_writer("set:", members=places.members)
+    for kind in (Discard, Upgrade, OrphanSweep):
+        with pytest.raises(UnsupportedCapabilityError, match=f"SetWriter cannot do this: it has no {kind.__name__}"):
+            capability(writer, kind)
+    await writer.close()
+
+
+async def test_edits_taken_back_on_each_member_are_gone_from_the_set() -> None:
+    places = Places()
+    async with await places.log() as log:
+        await log.log(b"1")
+        await log.roll()
+        await log.log(b"2")
+    for member in places.members:
+        writer = await open_writer(member.uri, hub=places.hub)
+        await capability(writer, Discard).discard_from(2)  # type: ignore[type-abstract]
+        await writer.close()
+    async with await places.log() as log:
+        assert await log.log(b"another") == 2
+    for name in ("one", "two", "required", "shared"):
+        assert await places.edits(name) == [b"1", b"another"]

@@ -1,7 +1,7 @@
-"""What the live pictures of the demos share.
+"""The live picture of a demo: what is done, what is waited for, and how things are.
 
 On a terminal a table that is drawn again four times a second; elsewhere (a log, a pipe) one line for everything that
-happens, and one every few seconds.
+happens, and one every few seconds. A demo says with :meth:`DemoView.summary` and :meth:`DemoView.rows` what is shown.
 """
 
 from __future__ import annotations
@@ -12,17 +12,16 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, Generic, Self, TypeVar
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.panel import Panel
 from rich.text import Text
 
 _PLAIN_EVERY_S: Final = 10.0
-_SHOWN: Final = 14
-"""Things that happened which the table shows."""
 
 
 @dataclass(slots=True)
-class StoryPicture:
+class DemoPicture:
     """All that is shown. Whoever learns something writes it here; the view only reads."""
 
     began: float = field(default_factory=time.monotonic)
@@ -34,11 +33,15 @@ class StoryPicture:
         return time.monotonic() - self.began
 
 
-P = TypeVar("P", bound=StoryPicture)
+P = TypeVar("P", bound=DemoPicture)
 
 
-class StoryView(ABC, Generic[P]):
+class DemoView(ABC, Generic[P]):
     """Shows a picture until it is left."""
+
+    title = "demo"
+    shown = 14
+    """Things that happened which the table shows."""
 
     def __init__(self, picture: P, console: Console) -> None:
         self.picture = picture
@@ -51,12 +54,12 @@ class StoryView(ABC, Generic[P]):
         self._told_at = 0.0
 
     @abstractmethod
-    def draw(self) -> Group:
-        """The picture as a table."""
-
-    @abstractmethod
     def summary(self) -> str:
         """The picture in one line."""
+
+    @abstractmethod
+    def rows(self) -> list[RenderableType]:
+        """What stands above the story on a terminal."""
 
     def happened(self, text: str) -> None:
         """Something was done, or became known."""
@@ -79,12 +82,13 @@ class StoryView(ABC, Generic[P]):
             self._told_at = at
             self._print(at, f"  {self.summary()}")
 
-    def story(self) -> Text:
-        """What happened last, and what is waited for."""
-        story = Text("\n".join(f"{at:6.1f} s  {text}" for at, text in self.picture.happened[-_SHOWN:]))
-        if self.picture.waits_for:
-            story.append(f"\n          waiting: {self.picture.waits_for} ...", style="dim")
-        return story
+    def draw(self) -> Group:
+        """The picture as a table, and the story below it."""
+        p = self.picture
+        story = Text("\n".join(f"{at:6.1f} s  {text}" for at, text in p.happened[-self.shown :]))
+        if p.waits_for:
+            story.append(f"\n          waiting: {p.waits_for} ...", style="dim")
+        return Group(Panel(Group(*self.rows()), title=f"{self.title}, {p.seconds:.0f} s"), story)
 
     def _print(self, at: float, text: str) -> None:
         self._console.print(f"{at:6.1f} s  {text}", highlight=False, soft_wrap=True, markup=False)
