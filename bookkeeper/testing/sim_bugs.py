@@ -615,16 +615,16 @@ def _rot_taken_for_a_torn_tail(patch: Patch) -> None:
 @_bug("missing-manifest-believed", "B5 K15", 100, FIRST_WITH_DAMAGE)
 def _missing_manifest_believed(patch: Patch) -> None:
     """A start without its manifest takes the entry logs that are there for all that there were."""
-    begin = GroupContinuity.__init__
+    begin, compare = GroupContinuity.__init__, GroupContinuity.compare
+    without: list[GroupContinuity] = []
 
     def begun(self: GroupContinuity, *args: Any, no_manifest: str | None, **others: Any) -> None:
         begin(self, *args, no_manifest=None, **others)
-        self.no_manifest = no_manifest
-
-    compare = GroupContinuity.compare
+        if no_manifest is not None:
+            without.append(self)
 
     def believed(self: GroupContinuity, known: Any) -> None:
-        compare(self, known if self.no_manifest is None else replace(known, boot=0))
+        compare(self, replace(known, boot=0) if any(one is self for one in without) else known)
 
     patch(GroupContinuity, "__init__", begun)
     patch(GroupContinuity, "compare", believed)
