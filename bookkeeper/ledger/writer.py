@@ -226,8 +226,12 @@ class LedgerWriter:
     def on_acks(self, bookie: BookieId, first: int, count: int, now: float) -> list[Effect]:
         """``bookie`` has stored its share of ``first .. first + count - 1``."""
         member = self._ensemble.by_bookie.get(bookie)
-        if (self.state is not WriterState.OPEN and not self._forcing.active) or member is None or not member.live:
-            return []  # the writer ended (W6), or the bookie was replaced (W4) or is not checked yet (W10b)
+        if member is None or not member.live:
+            return []  # the bookie was replaced (W4) or is not checked yet (W10b)
+        if self.state is not WriterState.OPEN and not self._forcing.active:
+            if self.state is WriterState.CLOSING:  # too late to count; ``on_closed`` asks who has what (W14)
+                member.acks.add(first, min(first + count, self.next_entry))
+            return []  # the writer ended (W6)
         if not member.acks.add(first, min(first + count, self.next_entry)):
             return []
         member.progress_at = now
@@ -567,12 +571,23 @@ class LedgerWriter:
                 self._note_missing(member, 0, self.last_add_confirmed, effects)
         return [*effects, CloseMetadata(self.last_add_confirmed, self.confirmed_length)]
 
+    @property
+    def is_lagging(self) -> bool:
+        """Has a live bookie not acknowledged its share of what the ledger is closed with?"""
+        last = self.last_add_confirmed
+        return any(member.live and any(self._ensemble.missing(member, 0, last)) for member in self._ensemble.members)
+
     def on_closed(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
-        """The ledger is closed as asked; ``metadata`` are stored."""
+        """The ledger is closed as asked; ``metadata`` are stored. Bookies that have not acknowledged everything by now
+        are noted (W14): nothing that is sent to them is looked at any more."""
         check(metadata.last_entry >= self.last_add_confirmed, "R11", f"closed at {metadata.last_entry}: {self!r}")
         self.metadata = metadata
         self.state = WriterState.CLOSED
-        return []
+        effects: list[Effect] = []
+        for member in self._ensemble.members:
+            if member.live:  # the others were noted when the close began
+                self._note_missing(member, 0, self.last_add_confirmed, effects)
+        return effects
 
     def on_close_failed(self, error: BookKeeperError, now: float) -> list[Effect]:
         """The ledger could not be closed: it is fenced or closed with another end, or the store does not answer.

@@ -21,6 +21,7 @@ import bookkeeper.storage.durable_file as durable
 import bookkeeper.storage.journal.group_writer as journal
 import bookkeeper.storage.ledger_updates as ledger_updates
 import bookkeeper.storage.start.look as look
+import bookkeeper.storage.start.replay as replay
 import bookkeeper.storage.start.replayed_ledgers as replayed_ledgers
 import bookkeeper.storage.start.start as storage_start
 import bookkeeper.testing.sim_plan as sim_plan
@@ -595,6 +596,37 @@ def _older_copy_believed(patch: Patch) -> None:
     def believed(self: GroupContinuity, known: Any) -> None:
         compare(self, replace(known, boot=0, sequence=0))
 
+    patch(GroupContinuity, "compare", believed)
+
+
+@_bug("rot-taken-for-a-torn-tail", "K9", 100, FIRST_WITH_DAMAGE)
+def _rot_taken_for_a_torn_tail(patch: Patch) -> None:
+    """A start looks for no evidence: a damaged last group of the journal is one that was never finished."""
+    patch(replay, "rot_in", lambda *args: None)
+    patch(replay.JournalReplay, "_evidence", lambda self: None)
+    compare = GroupContinuity.compare
+
+    def unproved(self: GroupContinuity, known: Any) -> None:
+        compare(self, replace(known, sequence=0))
+
+    patch(GroupContinuity, "compare", unproved)
+
+
+@_bug("missing-manifest-believed", "B5 K15", 100, FIRST_WITH_DAMAGE)
+def _missing_manifest_believed(patch: Patch) -> None:
+    """A start without its manifest takes the entry logs that are there for all that there were."""
+    begin, compare = GroupContinuity.__init__, GroupContinuity.compare
+    without: list[GroupContinuity] = []
+
+    def begun(self: GroupContinuity, *args: Any, no_manifest: str | None, **others: Any) -> None:
+        begin(self, *args, no_manifest=None, **others)
+        if no_manifest is not None:
+            without.append(self)
+
+    def believed(self: GroupContinuity, known: Any) -> None:
+        compare(self, replace(known, boot=0) if any(one is self for one in without) else known)
+
+    patch(GroupContinuity, "__init__", begun)
     patch(GroupContinuity, "compare", believed)
 
 

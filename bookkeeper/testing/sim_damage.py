@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
+from bookkeeper.storage.checkpoint.manifest import NAME as MANIFEST
 from bookkeeper.storage.journal.journal_format import GROUP_HEADER
 from bookkeeper.testing.disk import SECTOR, SimDisk
 
@@ -112,13 +113,17 @@ class Damage:
         return self._write({path: bytes(data)}, f"{what} of {path}")
 
     def thin(self) -> DamageReport | None:
-        """A file is gone, or as it was some time ago."""
+        """A file is gone, or as it was some time ago; with the manifest perhaps an entry log, which only it names."""
         path = self._some_file()
         if path is None or (self._tail is not None and path == self._tail.path and not self._witness):
             return None
         if self._copy is not None and path in self._copy.files and self._rng.random() < 0.3:
             return self._write({path: self._copy.files[path]}, f"{path} is an older one")
-        return self._write({path: None}, f"{path} is gone")
+        gone: dict[str, bytes | None] = {path: None}
+        logs = [log for log in sorted(self._before) if log.startswith(LEDGERS) and log.endswith(".log")]
+        if posixpath.basename(path) == MANIFEST and len(logs) > 1 and self._rng.random() < 0.5:
+            gone[self._rng.choice(logs[:-1])] = None  # which only the manifest could have told
+        return self._write(gone, f"{' and '.join(gone)} are gone")
 
     def older_copy(self) -> DamageReport | None:
         """The directory is put back from an older copy, of an earlier life."""

@@ -7,6 +7,7 @@ they are needed. :mod:`bookkeeper.ledger.recovery` decides what a bookie's answe
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Iterable
 from typing import assert_never
@@ -17,15 +18,17 @@ from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.client.write.ensemble_change import RETRY_S, STORE_AWAY
+from bookkeeper.client.write.missing_copies import CATCH_UP_S
 from bookkeeper.errors import (
     BookKeeperError,
     LedgerClosedError,
     MetadataConflictError,
+    MetadataError,
     MetadataUnavailableError,
     RecoveryInconclusiveError,
     in_words,
 )
-from bookkeeper.ids import NO_ENTRY, BookieId
+from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
 from bookkeeper.ledger import DigestScheme, LedgerMetadata, classify
 from bookkeeper.ledger import recovery as recovery_machine
 from bookkeeper.ledger.recovery import LedgerRecovery
@@ -98,6 +101,10 @@ class _RecoveryShell:
         self._begun: Versioned[LedgerMetadata] = record.versioned
         self._payloads: dict[int, bytes] = {}
         self._packets: dict[tuple[int, int, int], bytes] = {}
+        self._unacknowledged: set[tuple[BookieId, EntryId]] = set()
+        """What was written back, and where it is not known to be stored (W14)."""
+        self._caught_up = asyncio.Event()
+        """Set when there is nothing of that."""
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._done: asyncio.Future[LedgerMetadata] = self._loop.create_future()
@@ -106,11 +113,35 @@ class _RecoveryShell:
     async def run(self) -> LedgerMetadata:
         try:
             self._perform(self._machine.start(self._loop.time()))
-            return await self._done
+            metadata = await self._done
+            await self._mark_lacking(metadata)
+            return metadata
         finally:
             if self._timer is not None:
                 self._timer.cancel()
             await self._tasks.close()
+
+    async def _mark_lacking(self, metadata: LedgerMetadata) -> None:
+        """Mark the ledger as under-replicated if a bookie that it names may lack what was written back (W14)."""
+        if self._unacknowledged:  # usually they are on their way
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CATCH_UP_S):
+                    await self._caught_up.wait()
+        named = set(metadata.last_fragment.ensemble)
+        lacking = sorted({bookie for bookie, _ in self._unacknowledged} & named)
+        if not lacking:
+            return
+        who = ", ".join(lacking)
+        text = (
+            "ledger %d is recovered, and %s did not acknowledge all of what was written back: it is marked for repair"
+        )
+        _log.info(text, self._ledger_id, who)
+        try:
+            marks = self._services.metadata.under_replication
+            await marks.mark(self._ledger_id, lacking, self._services.seams.clock.wall_ms())
+        except MetadataError as error:
+            text = "ledger %d could not be marked as under-replicated, though %s may lack entries: %s"
+            _log.warning(text, self._ledger_id, who, in_words(error))
 
     def _fail(self, error: BaseException) -> None:
         if not self._done.done():
@@ -206,10 +237,15 @@ class _RecoveryShell:
             what = f"recovery add of entry {entry_id} to ledger {self._ledger_id} on {bookie}"
             error = failure_of(reply, what)
             if error is None:
+                self._unacknowledged.discard((bookie, entry_id))
+                if not self._unacknowledged:
+                    self._caught_up.set()
                 self._perform(self._machine.on_written(bookie, entry_id, now))
             else:
                 self._perform(self._machine.on_write_failed(bookie, entry_id, error, now))
 
+        self._unacknowledged.add((bookie, entry_id))
+        self._caught_up.clear()
         ask(self._services, self._tasks, bookie, request, answered, use=Use.RECOVERY)
 
     def _forget(self, upto: int) -> None:

@@ -7,7 +7,12 @@ once more at close, the writer enters the ledger into the cluster's list of unde
 
 from __future__ import annotations
 
+from typing import Final
+
 from bookkeeper.ids import BookieId
+
+CATCH_UP_S: Final = 0.05
+"""How long the end of a ledger waits for a bookie that has not acknowledged everything, before it is marked."""
 
 
 class MissingCopies:

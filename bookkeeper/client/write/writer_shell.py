@@ -7,6 +7,7 @@ about quorums, order and the protocol's state.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -24,7 +25,7 @@ from bookkeeper.client.write.append_futures import AppendFutures, fresh
 from bookkeeper.client.write.ensemble_change import STORE_AWAY, change_ensemble, choose_stand_ins, close_ledger
 from bookkeeper.client.write.incarnation_watch import pauses, watch_incarnation
 from bookkeeper.client.write.lac_turns import AnotherTurn, LacTurns
-from bookkeeper.client.write.missing_copies import MissingCopies
+from bookkeeper.client.write.missing_copies import CATCH_UP_S, MissingCopies
 from bookkeeper.client.write.packets import Packets
 from bookkeeper.client.write.retry_pauses import RetryPauses
 from bookkeeper.errors import (
@@ -94,6 +95,8 @@ class WriterShell:
         self._lac_timer: asyncio.TimerHandle | None = None
         self._ended = False
         self._marking = False
+        self._caught_up: asyncio.Event | None = None
+        """Made when the ledger is closed and a bookie lags; set when none does any more."""
         self._tasks = Tasks(f"ledger {record.ledger_id}", on_error=self._on_broken)
         self._stop_listening = services.watcher.on_appeared(self._on_appeared)
         self._confirmed = services.metrics.counter("entries_confirmed", "Appends that were acknowledged")
@@ -382,6 +385,8 @@ class WriterShell:
             self._report(writer.on_bookie_failed(channel.bookie, error_of(status, where), now))
             if channel.closed:
                 return
+        if self._caught_up is not None and not writer.is_lagging:
+            self._caught_up.set()
 
     def _releasable(self, upto: int) -> int:
         lowest = self._back_pressure.lowest
@@ -466,14 +471,24 @@ class WriterShell:
             if not self.closing.done():
                 self.closing.set_exception(error)
             return
+        away = bool(self.missing)
+        await self._let_catch_up()
         self._report(self.writer.on_closed(metadata, self._loop.time()))
         if self.missing:
             self._missed.add()
-            text = "ledger %d is closed, but copies are missing until their bookie returns or is drained: %s"
-            _log.warning(text, self.record.ledger_id, self.missing)
+            text = "ledger %d is closed, and copies are missing or not acknowledged yet; it is marked for repair: %s"
+            _log.log(logging.WARNING if away else logging.INFO, text, self.record.ledger_id, self.missing)
             await self._mark_underreplicated()
         if not self.closing.done():
             self.closing.set_result(None)
+
+    async def _let_catch_up(self) -> None:
+        """The last bookie's acknowledgements are usually on their way: wait for them, for a moment."""
+        if self.writer.is_lagging:
+            self._caught_up = asyncio.Event()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CATCH_UP_S):
+                    await self._caught_up.wait()
 
     async def _mark_soon(self) -> None:
         self._marking = False  # copies that are found missing from here on need another mark

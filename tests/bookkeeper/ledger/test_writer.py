@@ -557,6 +557,16 @@ def test_at_close_what_the_failed_missed_is_noted(writer: LedgerWriter) -> None:
     assert writer.close(0.0) == [NoteMissing(B2, EntryId(1), EntryId(1)), CloseMetadata(EntryId(1), 20)]
 
 
+@pytest.mark.rule("W14")
+def test_what_a_live_bookie_has_not_acknowledged_when_the_ledger_is_closed_is_noted(writer: LedgerWriter) -> None:
+    """Nobody looked at its answers any more: a copy that never came was found by the weekly check of all ledgers."""
+    add(writer, 4)
+    acks(writer, "0-3:b1 0-3:b2 0:b3")
+    assert writer.close(0.0) == [CloseMetadata(EntryId(3), 40)]
+    assert acks(writer, "1:b3 3:b3") == [], "they come while the metadata are written"
+    assert writer.on_closed(writer.metadata.close(3, 40), 0.0) == [NoteMissing(B3, EntryId(2), EntryId(2))]
+
+
 @pytest.mark.rule("R13")
 def test_a_close_that_finds_a_recovery_reports_it_and_one_that_finds_the_store_away_may_be_tried_again(
     writer: LedgerWriter,

@@ -55,6 +55,13 @@ def test_what_cannot_work_is_refused_by_name(setting: str, refused: Any, least: 
         StorageConfig(**(good | {setting: refused}))
 
 
+def test_a_group_has_at_most_64_mib_however_much_may_be_in_flight() -> None:
+    good: dict[str, Any] = {"journal_dir": "/j", "ledger_dir": "/l", "inflight_bytes": 1 << 30}
+    StorageConfig(**good, group_bytes=64 << 20)
+    with pytest.raises(ConfigError, match="group_bytes"):
+        StorageConfig(**good, group_bytes=(64 << 20) + 1)
+
+
 def test_both_may_be_one_directory() -> None:
     disk, config = RecordingDisk(), replace(CONFIG, journal_dir="/one", ledger_dir="/one")
     for number in range(3):

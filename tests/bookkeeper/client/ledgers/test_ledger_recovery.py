@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
@@ -77,6 +78,28 @@ def test_one_good_copy_is_enough_and_is_written_back_with_the_frozen_last_add_co
         for bookie in holders:
             packet = bookie.entries[ledger_id][4]
             assert payload_of(packet) == b"4" and HEADER.unpack_from(packet)[2] <= lac
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("W14")
+@pytest.mark.parametrize("lags", [True, False])
+def test_a_ledger_is_marked_if_a_bookie_does_not_take_what_is_written_back_and_only_then(lags: bool) -> None:
+    """The recovery closed on the ack quorum, and nobody knew that the third copy was missing."""
+
+    async def story(cluster: ScriptedCluster) -> None:
+        ledger_id = await left_open(cluster)
+        handle = cluster["b3"].handle
+
+        def drops(request: wire.Request, reply: Callable[[wire.Reply], None]) -> None:
+            if not (lags and isinstance(request, wire.AddEntry)):
+                handle(request, reply)
+
+        cluster["b3"].handle = drops  # type: ignore[method-assign]
+        async with cluster.connect() as bk, await bk.open_ledger(ledger_id) as reader:
+            assert reader.last_add_confirmed == 4
+            marked = await bk.metadata_store.under_replication.read(ledger_id)
+            assert marked is None if not lags else marked is not None and list(marked.bookies) == ["b3"]
 
     ScriptedCluster().run(story)
 

@@ -36,6 +36,22 @@ def test_without_a_spare_appends_go_on_with_the_ack_quorum_and_the_absent_copy_i
     ScriptedCluster().run(story)
 
 
+@pytest.mark.rule("W14")
+@pytest.mark.parametrize("lags", [True, False])
+def test_a_ledger_is_marked_if_a_bookie_lags_at_its_close_and_only_then(lags: bool) -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, await bk.create_ledger() as ledger:
+            await ledger.append(b"three copies")
+            await asyncio.sleep(0.1)
+            cluster["b3"].silent = lags
+            await ledger.append(b"two copies or three")
+            await ledger.close()
+            marked = await bk.metadata_store.under_replication.read(ledger.id)
+            assert marked is None if not lags else marked is not None and list(marked.bookies) == ["b3"]
+
+    ScriptedCluster().run(story)
+
+
 @pytest.mark.rule("W13")
 def test_a_spare_that_appears_later_takes_the_place() -> None:
     async def story(cluster: ScriptedCluster) -> None:

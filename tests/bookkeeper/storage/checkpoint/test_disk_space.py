@@ -57,6 +57,7 @@ def test_a_reserve_that_could_not_be_made_is_tried_again() -> None:
 
     disk = Full()
     engine, workers = open_engine(disk, WITH_RESERVE)
+    assert engine.state is EngineState.READ_ONLY, "from the beginning"
     for full in (True, False):
         disk.full = full
         engine.check_space()

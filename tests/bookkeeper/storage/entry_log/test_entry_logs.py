@@ -78,3 +78,14 @@ def test_a_log_that_is_written_aside_has_an_id_of_its_own_and_is_finished_by_the
     assert logs.file(aside) is file and logs.current == 1
     assert logs.take_dirty() == [1, 2] and logs.full() == {2: 6000}
     assert logs.entries()[2] == ManifestLog(6000, finished=False, usage={8: [1904, 2]})
+
+
+def test_what_is_found_behind_the_end_of_a_log_is_counted_with_what_was_known() -> None:
+    disk = RecordingDisk()
+    logs = entry_logs(disk)
+    logs.next_place()
+    logs.given(1, 5000, {7: [100, 3]})
+    file = create_log(disk, "/d", 1, 7, 1)
+    logs.extend(1, file, 6000, {7: [50, 1], 8: [1, 1]})
+    assert logs.logs[1].entry() == ManifestLog(6000, False, {7: [150, 4], 8: [1, 1]})
+    assert logs.logs[1].dirty

@@ -136,6 +136,14 @@ def test_callers_pause_once_and_go_on_once() -> None:
     assert pen.groups.relieved() and not pen.groups.relieved()
 
 
+@pytest.mark.rule("P12")
+def test_callers_pause_above_the_limit_and_not_at_it() -> None:
+    groups = GroupSequence(durable=0, file_id=1, file_bytes=FILE_BYTES, inflight_bytes=IN_FLIGHT)
+    groups.collect(GroupBuffer(1 << 16), 1, BLOCK)
+    assert not groups.took(IN_FLIGHT)
+    assert groups.took(1)
+
+
 @pytest.mark.rule("K26", "P12")
 def test_nobody_pauses_for_what_is_blocked() -> None:
     pen = Pen()

@@ -224,6 +224,16 @@ def runs_of(stored: dict[tuple[int, int], bytes], ledger_id: int) -> list[tuple[
     return runs
 
 
+def test_a_batch_from_memory_holds_its_last_entry_whole_however_large_it_is(disk: RecordingDisk) -> None:
+    """The reader guesses the size of the last entry from those before it."""
+    engine, workers = open_engine(disk, ROOMY)
+    for entry_id in range(3):
+        add(engine, 2, entry_id, size=60)
+    assert len(read_batch(engine, workers, 2, 0)) == 3, "from now on small entries are expected"
+    entries = [add(engine, 2, 3, size=60), add(engine, 2, 4, size=20_000), add(engine, 3, 0, size=60)]
+    assert read_batch(engine, workers, 2, 3) == entries[:2]
+
+
 @pytest.mark.parametrize("stage", ["memory", "log", "index", "cold"])
 def test_a_batch_has_at_least_one_entry_and_no_more_bytes_than_asked_for(disk: RecordingDisk, stage: str) -> None:
     engine, workers = open_engine(disk, ROOMY)
