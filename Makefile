@@ -41,9 +41,9 @@ check: $(STAMP) ## format, lint, strict types, import contracts
 	$(BIN)/mypy bookkeeper journal_manager segments spark_wal examples benchmarks tests
 	$(BIN)/lint-imports
 
-test: $(STAMP) ## everything that CI runs: the checks, and all tests, two processes at a time
+test: $(STAMP) ## everything that CI runs: the checks, and all tests, three processes at a time
 	$(MAKE) check
-	$(BIN)/pytest -q -n 2 --dist loadgroup
+	$(BIN)/pytest -q -n 3 --dist loadgroup
 
 demo: $(STAMP) ## a Spark stream survives a lost bookie and killed drivers [METADATA=zk|sqlite STATE_STORE=hdfs|rocksdb BOOKIES=ours|apache SABOTAGE=1]
 	@BK_DEMO_BEGAN=$(BEGAN) BK_DEMO_DOWNLOADED_MB=$$($(BIN)/python -m examples.flights.downloaded $(LOG)) \

@@ -115,7 +115,7 @@ class Actor:
         return True
 
 
-class Writer(Actor):
+class AppendingWriter(Actor):
     """Makes ledgers and appends to them, in every way there is."""
 
     kind = "writer"
@@ -157,7 +157,7 @@ class Writer(Actor):
 class _WriterOf:
     """One writer and one ledger."""
 
-    def __init__(self, writer: Writer, handle: WriteHandle) -> None:
+    def __init__(self, writer: AppendingWriter, handle: WriteHandle) -> None:
         self.actor = writer
         self.handle = handle
         self.process = writer.process()
@@ -238,7 +238,7 @@ class _WriterOf:
 class _DeferredWriterOf(_WriterOf):
     """The same with deferred sync: nothing is promised before a force (W11)."""
 
-    def __init__(self, writer: Writer, handle: WriteHandle) -> None:
+    def __init__(self, writer: AppendingWriter, handle: WriteHandle) -> None:
         super().__init__(writer, handle)
         self.written: dict[int, bytes] = {}
         """Acknowledged and not forced yet."""
@@ -435,7 +435,7 @@ class Healer(Actor):
 
 
 MAKERS: Final[dict[str, Callable[[SwarmCluster, str], Actor]]] = {
-    "w": Writer,
+    "w": AppendingWriter,
     "r": Recoverer,
     "t": Tailer,
     "d": Repairer,

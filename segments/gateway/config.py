@@ -8,6 +8,7 @@ from typing import Final
 from bookkeeper.errors import require_below, require_range
 from bookkeeper.gateways.lease import LEASE_S
 from bookkeeper.ids import Address
+from bookkeeper.net.tls import HANDSHAKE_S
 
 DEFAULT_LISTEN: Final = Address("127.0.0.1", 9872)
 
@@ -22,7 +23,7 @@ class GrpcLimits:
     """Connections at a time; one more waits, and is closed when it has waited too long."""
     calls_per_connection_max: int = 1_000
     """Calls at a time on one connection; one more waits at the client."""
-    handshake_s: float = 10.0
+    handshake_s: float = HANDSHAKE_S
     """Seconds that a new connection may take until it is ready."""
     message_bytes_max: int = 20 * MIB
     """The largest message: a batch of an append, with some bytes for each record."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from segments.errors import Applied, GatewayRedirectError, StreamClosedError, StreamError, StreamUnavailableError
 from segments.record import AppendResult
-from segments.remote.append_queue import AppendQueue, QueuedBatch, Settled
+from segments.remote.append_queue import QueuedBatch, RemoteAppendQueue, Settled
 from segments.remote.gateway_channels import PATIENCE_S, PAUSE_S, GatewayCall, GatewayChannels
 from segments.rpc.messages import get_result
 from segments.rpc.refusals import get_error
@@ -27,7 +27,7 @@ class AppendPipe:
         self._channels = channels
         self._stream = stream
         self._patience_s = patience_s
-        self._queue = AppendQueue(idempotent=idempotent)
+        self._queue = RemoteAppendQueue(idempotent=idempotent)
         self._news = asyncio.Event()
         self._settled = asyncio.Event()
         self._running: asyncio.Task[None] | None = None

@@ -40,7 +40,7 @@ Settled = tuple[QueuedBatch, AppendResult | StreamError]
 """A batch, and what to tell its caller."""
 
 
-class AppendQueue:
+class RemoteAppendQueue:
     """The batches of one writer or producer."""
 
     def __init__(self, *, idempotent: bool) -> None:

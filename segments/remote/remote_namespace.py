@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -49,8 +50,7 @@ def _read(path: str) -> bytes:
     """Read a file; one that is called a key or a token must be private."""
     if "key" in path or "token" in path:
         return read_private(path)
-    with open(path, "rb") as file:
-        return file.read()
+    return Path(path).read_bytes()
 
 
 class RemoteNamespace:

@@ -16,6 +16,7 @@ from segments.errors import (
     StreamUnavailableError,
 )
 from segments.position import Position
+from segments.read.options import BATCH_RECORDS
 from segments.record import Gap, GapKind, StoredRecord
 from segments.remote.gateway_channels import PATIENCE_S, PAUSE_S, GatewayCall, GatewayChannels
 from segments.rpc import segments_pb2 as pb
@@ -108,7 +109,7 @@ class RemoteReader:
             return item
 
     async def next_batch(
-        self, max_records: int = 65_536, *, max_bytes: int | None = None, wait: float | None = None
+        self, max_records: int = BATCH_RECORDS, *, max_bytes: int | None = None, wait: float | None = None
     ) -> list[StoredRecord]:
         """The next records that are there: at least one, at most ``max_records``. Empty: nothing came within ``wait``
         seconds, or the reader has ended. Gaps are raised or skipped; to be told of them use next().

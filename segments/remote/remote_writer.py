@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Final, Self
 
+from segments.config import StreamLimits
 from segments.errors import (
     AppendOutcomeUnknownError,
     ProducerFencedError,
@@ -23,7 +24,7 @@ from segments.remote.gateway_channels import GatewayChannels
 from segments.rpc import segments_pb2 as pb
 from segments.rpc.messages import get_result, put_position, put_record
 
-PENDING_BYTES: Final = 32 * 1024 * 1024
+PENDING_BYTES: Final = StreamLimits().pending_bytes
 """Bytes that are appended and not answered; then ``append`` waits, and ``append_nowait`` refuses."""
 
 _RECORD_COST: Final = 16

@@ -38,6 +38,11 @@ class ChainWitness:
         self.named.update(new.ledgers)
         self.last = new
 
+    def see_entries_of(self, ledger_id: int) -> None:
+        """A ledger with the stream's tags has entries."""
+        if ledger_id not in self.named:
+            self._find(f"C1: ledger {ledger_id} has entries, and was never in the record")
+
     def _compare(self, old: StreamChain, new: StreamChain) -> None:
         if new.epoch < old.epoch:
             self._find(f"C5: epoch {new.epoch} follows {old.epoch}")

@@ -306,7 +306,7 @@ class StreamWorld:
                     continue
                 async with await client.open_ledger(ledger_id) as ledger:
                     if ledger.last_add_confirmed >= 0:
-                        self._judge.find(f"C1: ledger {ledger_id} has entries, and was never in the record")
+                        self.witness.see_entries_of(ledger_id)
             except NoSuchLedgerError:
                 continue
 

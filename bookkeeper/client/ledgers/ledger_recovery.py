@@ -102,7 +102,7 @@ class _RecoveryShell:
         self._payloads: dict[int, bytes] = {}
         self._packets: dict[tuple[int, int, int], bytes] = {}
         self._unacknowledged: set[tuple[BookieId, EntryId]] = set()
-        """What was written back, and where it is not known to be stored (W14)."""
+        """What was written back, and where it is not known to be stored."""
         self._caught_up = asyncio.Event()
         """Set when there is nothing of that."""
         self._loop = asyncio.get_running_loop()
@@ -122,7 +122,7 @@ class _RecoveryShell:
             await self._tasks.close()
 
     async def _mark_lacking(self, metadata: LedgerMetadata) -> None:
-        """Mark the ledger as under-replicated if a bookie that it names may lack what was written back (W14)."""
+        """Mark the ledger as under-replicated if a bookie that it names may lack what was written back."""
         if self._unacknowledged:  # usually they are on their way
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CATCH_UP_S):

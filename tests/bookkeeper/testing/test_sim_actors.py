@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from bookkeeper.testing.sim import run_seed
-from bookkeeper.testing.sim_actors import MAKERS, Healer, Recoverer, Repairer, Tailer, Writer
+from bookkeeper.testing.sim_actors import MAKERS, AppendingWriter, Healer, Recoverer, Repairer, Tailer
 from bookkeeper.testing.sim_plan import FIRST_WITH_REPAIRERS, plan
 
 
@@ -33,4 +33,4 @@ def test_repairers_bring_copies_elsewhere_while_everything_else_goes_on() -> Non
 
 
 def test_a_node_s_name_says_who_runs_on_it() -> None:
-    assert {"w": Writer, "r": Recoverer, "t": Tailer, "d": Repairer, "h": Healer} == MAKERS
+    assert {"w": AppendingWriter, "r": Recoverer, "t": Tailer, "d": Repairer, "h": Healer} == MAKERS

@@ -14,20 +14,20 @@ from segments.errors import (
 )
 from segments.position import Position
 from segments.record import AppendResult
-from segments.remote.append_queue import AppendQueue, QueuedBatch
+from segments.remote.append_queue import QueuedBatch, RemoteAppendQueue
 
 RESULT = AppendResult(Position(1, 0, 0), Position(1, 0, 0), 0, None)
 
 
-def queue(count: int, *, idempotent: bool = False) -> AppendQueue:
-    made = AppendQueue(idempotent=idempotent)
+def queue(count: int, *, idempotent: bool = False) -> RemoteAppendQueue:
+    made = RemoteAppendQueue(idempotent=idempotent)
     for number in range(count):
         made.add(QueuedBatch(number, 1, 10, f"answer {number}"))
     made.began()
     return made
 
 
-def sent(made: AppendQueue) -> list[int]:
+def sent(made: RemoteAppendQueue) -> list[int]:
     return [batch.request for batch in made.sendable()]
 
 
