@@ -349,7 +349,8 @@ class CompactionSteps:
             return self._end(str(error))
         source, self._source = self._source, None
         passes = isinstance(error, OSError) and error.errno in TRANSIENT
-        about_source = isinstance(error, (CorruptionError, OSError)) and not passes
+        moving = self._target is not None and self._target.taken_in
+        about_source = isinstance(error, (CorruptionError, OSError)) and not passes and not moving
         if source is not None and about_source and not self.unknowns.index_damaged:
             if source.use.log_id in self.entry_logs.logs:  # else it was collected meanwhile
                 self._leave(source.use.log_id, str(error) if isinstance(error, CorruptionError) else in_words(error))

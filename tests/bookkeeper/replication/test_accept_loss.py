@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from bookkeeper.client.bookkeeper import BookKeeper
+from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.write.write_handle import WriteHandle
-from bookkeeper.errors import BookieError, IllegalOperationError, RequestTimedOutError
+from bookkeeper.errors import BookieError, IllegalOperationError, NoSuchEntryError, RequestTimedOutError
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, LedgerState, QuorumSpec
 from bookkeeper.meta.records.ledger_format import encode
@@ -165,6 +167,38 @@ def test_a_bookie_that_cannot_list_its_entries_is_read(monkeypatch: pytest.Monke
             monkeypatch.setattr(module, "held_by", does_not_list)
             read = (await planned(bk, ledger.id)).given_up
             assert replace(read, silent={}, why="") == replace(listed, silent={}, why="") and read.last_entry == 101
+
+    run(story)
+
+
+@pytest.mark.rule("A4")
+def test_a_bookie_that_is_read_through_is_read_beyond_a_hole_and_notes_when_it_falls_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "READS_AT_ONCE", 2)
+
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await left_open(cluster, bk, 30)
+            ledgers = bk.metadata_store.ledgers
+            record = LedgerRecord(ledgers, LedgerId(ledger.id), await ledgers.read(LedgerId(ledger.id)))
+            bookie = record.metadata.last_fragment.ensemble[1]
+            survey = module._Survey(bk, record)
+            read, lost = survey._read, {6, 7, 9, 10, 12, 13}
+            silent_from = 28
+
+            async def with_a_hole(asked: BookieId, entry: int | None) -> Any:
+                if entry is not None and entry >= silent_from:
+                    return RequestTimedOutError("it has fallen silent")
+                return NoSuchEntryError("lost") if entry in lost else await read(asked, entry)
+
+            monkeypatch.setattr(survey, "_read", with_a_hole)
+            survey._confirmed = 27  # as another bookie has said
+            found = await survey._read_through(bookie)
+            await survey.tasks.close()
+            held = {entry for entry in range(silent_from) if entry % 3 in (0, 1)}
+            assert {entry for entry in range(30) if entry in found} == held - lost
+            assert survey._silent == {bookie: "it has fallen silent"}
 
     run(story)
 

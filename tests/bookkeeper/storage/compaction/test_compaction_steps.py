@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from bookkeeper.seams import Space
 from bookkeeper.storage.compaction.chunk import MovedEntries
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.entry_log.entry_log_file import log_ids
+from bookkeeper.storage.ledger_updates import LedgerUpdates
 from bookkeeper.storage.results import EngineState
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, KEY, add, everything, lid, open_engine, read, read_batch
@@ -219,3 +221,34 @@ def test_a_stop_ends_a_run_and_leaves_nothing_open(disk: RecordingDisk) -> None:
     assert not [name for name in disk.left_open if ".log" in name]
     again, workers = open_engine(RecordingDisk(disk.files()))
     assert again.report.clean and everything(again, workers) == before
+
+
+@pytest.mark.rule("G3", "G5")
+def test_copies_that_entries_were_moved_to_stay_though_the_next_page_cannot_be_read(
+    disk: RecordingDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copies may be the only place of an entry by then. The error was taken for damage of a log that was being
+    copied, and the run went on with copies that it had handed over."""
+    engine, workers = filled(disk)
+    drop(engine, workers, 1)
+    before = everything(engine, workers)
+    engine.close(lambda error: None)
+    workers.pump()
+    engine, workers = open_engine(disk, replace(CONFIG, page_cache_pages=1))
+    move = LedgerUpdates.move
+
+    def moved(*args: Any) -> int:
+        count = move(*args)
+        disk.faults["read", ".index"] = OSError(errno.EIO, "the next page cannot be read")
+        return count
+
+    monkeypatch.setattr(LedgerUpdates, "move", moved)
+    answers: Answers = []
+    engine.compact(answers.append, major=True)
+    workers.pump()
+    disk.faults.clear()
+    assert isinstance(answers[0], BookieFailedError) and "the next page cannot be read" in str(answers[0])
+    assert not engine.stats.corruptions, "no log is at fault"
+    assert everything(engine, workers) == before
+    monkeypatch.undo()
+    assert compact(engine, workers) is None and everything(engine, workers) == before
