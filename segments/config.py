@@ -49,20 +49,18 @@ class FlushPolicy:
     """An entry with this many bytes of records is sent at once."""
     max_records: int = 16_384
     visibility: str = "explicit"
-    """How readers learn of the last records: ``"explicit"``, by an explicit LAC; ``"piggyback"``, by the next entry;
-    ``"control"``, by a control entry."""
-    visible_within_ms: float = 0.0
-    """With ``"explicit"``: how long readers may wait for the last records of a burst. 0: as soon as possible."""
+    """How readers learn of the last records of a burst: ``"explicit"``, by an explicit LAC of the ledger's client;
+    ``"control"``, by an entry without records, which old readers of ledgers understand, too."""
 
     def problems(self) -> list[str]:
         """What cannot be."""
-        found = [f"flush.{name} is negative" for name in ("linger_ms", "visible_within_ms") if getattr(self, name) < 0]
+        found = ["flush.linger_ms is negative"] if self.linger_ms < 0 else []
         if not 1 <= self.max_bytes <= ENTRY_BYTES_MAX:
             found.append(f"flush.max_bytes must be from 1 to {ENTRY_BYTES_MAX}")
         if self.max_records < 1:
             found.append("flush.max_records must be at least 1")
-        if self.visibility not in ("explicit", "piggyback", "control"):
-            found.append("flush.visibility must be explicit, piggyback or control")
+        if self.visibility not in ("explicit", "control"):
+            found.append("flush.visibility must be explicit or control")
         return found
 
 
