@@ -53,7 +53,12 @@ def decode_entry(data: Buffer, segment: int = 0, entry: int = 0) -> StoredEntry:
         raise UnsupportedStreamFormatError(
             f"entry {entry} is of kind {kind}, which this program does not know", position=Position(segment, entry, 0)
         )
-    used = _COLUMNS[flags] if flags < len(_COLUMNS) else Columns(flags)
+    if flags >= len(_COLUMNS):
+        raise UnsupportedStreamFormatError(
+            f"entry {entry} has columns that this program does not know (flags {flags:#x})",
+            position=Position(segment, entry, 0),
+        )
+    used = _COLUMNS[flags]
     return StoredEntry(segment, entry, known, codec, used, records, batches, seq_no, append_ms, snapshot, size, body)
 
 

@@ -128,6 +128,12 @@ def test_the_replicated_program_counts_on_the_cluster(standalone: Standalone, tm
             program.kill()
 
 
+def test_the_stream_s_program_appends_once_however_often_it_runs(tmp_path: Path) -> None:
+    code = block("python", "from segments import sync").replace("/tmp/streams", f"{tmp_path}/streams")
+    said = [run_python(code, tmp_path) for _ in range(2)]
+    assert said[0] == said[1] and said[0].endswith("2 b'order 2'\n") and len(said[0].splitlines()) == 3
+
+
 def asked(port: int, line: str) -> str:
     """What the program answers; empty if it does not."""
     try:
@@ -141,7 +147,7 @@ def asked(port: int, line: str) -> str:
 def test_every_block_of_commands_or_code_is_run_here() -> None:
     """A new block needs a test: these are the ones that have one. (``make demo`` and ``make test`` are CI's own.)"""
     languages = re.findall(r"^```(\w*)\n", README, re.MULTILINE)
-    assert sorted(filter(None, languages)) == ["python", "python", "python", "python", "sh", "sh"]
+    assert sorted(filter(None, languages)) == ["python", "python", "python", "python", "python", "sh", "sh"]
 
 
 def test_files_and_commands_that_are_named_exist() -> None:

@@ -47,7 +47,7 @@ def test_a_foreign_entry_is_refused() -> None:
         decode_entry(b"something else that is long enough for a header, and is none of ours")
 
 
-@pytest.mark.parametrize(("at", "what"), [(3, "format"), (4, "kind")])
+@pytest.mark.parametrize(("at", "what"), [(3, "format"), (4, "kind"), (7, "columns")])
 def test_an_entry_of_a_newer_program_is_refused(at: int, what: str) -> None:
     with pytest.raises(UnsupportedStreamFormatError, match=what):
         decode_entry(forged(entry_bytes(), at, 99))
