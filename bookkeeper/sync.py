@@ -35,7 +35,7 @@ from bookkeeper.client.write.advanced_handle import AdvancedHandle as AsyncAdvan
 from bookkeeper.client.write.write_handle import WriteHandle as AsyncWriteHandle
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import BookieId, EntryId, LedgerId
-from bookkeeper.ledger import Fragment, LedgerMetadata
+from bookkeeper.ledger import Entry, Fragment, LedgerMetadata
 from bookkeeper.meta.records.deleted_ledgers import DeletedLedger
 from bookkeeper.seams import Buffer, Seams
 from bookkeeper.wire.availability import HeldEntries
@@ -355,6 +355,10 @@ class Operator:
     def entries_on(self, bookie: str, ledger_id: int) -> HeldEntries:
         """Ask a bookie which entries of a ledger it holds. Raises: as the async one."""
         return _run(self._operator.entries_on(bookie, ledger_id))
+
+    def copy_on(self, bookie: str, ledger_id: int, entry_id: int) -> Entry:
+        """Read one bookie's copy of an entry, and check its digest. Raises: as the async one."""
+        return _run(self._operator.copy_on(bookie, ledger_id, entry_id))
 
     def metadata(self, ledger_id: int) -> LedgerMetadata:
         """Read a ledger's metadata now. Raises NoSuchLedgerError."""

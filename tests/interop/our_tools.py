@@ -21,8 +21,12 @@ def commands(site: Site) -> None:
     """bk bookies, bk ledger append, read, show, list, delete."""
     cluster = site.clusters["java"]
     where = ("--metadata", cluster.uri)
-    states = {row["bookie"]: row["state"] for row in bk_json("bookies", *where)}
-    expect(states, {bookie.bookie_id: "writable" for bookie in cluster.bookies}, "bk bookies")
+    writable = {bookie.bookie_id: "writable" for bookie in cluster.bookies}
+
+    def states() -> dict[str, str]:
+        return {row["bookie"]: row["state"] for row in bk_json("bookies", *where)}
+
+    until(lambda: states() == writable, what=lambda: f"bk bookies says {states()}")  # one may have lost its session
     status, out, err = bk("ledger", "append", *where, stdin=b"one\ntwo\n")
     expect(status, 0, err)
     ledger_id = int(out.split()[0])

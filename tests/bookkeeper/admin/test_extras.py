@@ -9,12 +9,19 @@ from pathlib import Path
 from bookkeeper.admin.extras import EXTRAS, missing
 
 ROOT = Path(__file__).parents[3]
+OTHER_NAMES = {
+    "puresasl": "pure-sasl",
+    "grpc": "grpcio",
+    "grpc_health": "grpcio-health-checking",
+    "grpc_reflection": "grpcio-reflection",
+}
+"""Import name -> package, where they differ."""
 
 
 def test_the_extras_that_are_named_bring_these_packages() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     for package, extra in EXTRAS.items():
-        wanted = {"puresasl": "pure-sasl"}.get(package, package)
+        wanted = OTHER_NAMES.get(package, package)
         assert any(re.match(rf"{wanted}\b", line) for line in declared[extra]), f"{extra} does not bring {package}"
 
 
