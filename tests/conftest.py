@@ -11,6 +11,9 @@ from hypothesis import HealthCheck, settings
 OUTSIDE: Final = ("integration", "spark", "zookeeper", "interop")
 """Marks of tests with processes of their own."""
 
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+"""Else gRPC begins to work again in each child that is forked, until it becomes its program, and may end it."""
+
 settings.register_profile(
     "commit", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )

@@ -11,7 +11,6 @@ from bookkeeper.errors import MetadataFormatError
 from bookkeeper.ids import LedgerId
 from bookkeeper.meta.records import ledger_format
 from bookkeeper.real import system_seams
-from bookkeeper.storage.durable_file import create_file
 
 
 @click.command("metadata")
@@ -40,6 +39,8 @@ def _export(metadata: str, ledger_id: int, path: str) -> None:
     async def work() -> bytes:
         async with connected(metadata) as bk:
             return await bk.metadata_store.ledgers.stored(LedgerId(ledger_id))
+
+    from bookkeeper.storage.durable_file import create_file
 
     value = finish(work())
     try:
