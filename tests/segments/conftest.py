@@ -1,5 +1,5 @@
-"""In these tests hosts of a simulated cluster die in the middle of things. What they leave behind complains when it is
-collected, and that may be in another test."""
+"""In many of these tests hosts of a simulated cluster die, or its time ends, in the middle of things. What they leave
+behind complains when it is collected, and that may be in another test."""
 
 from __future__ import annotations
 
@@ -12,33 +12,18 @@ from typing import Final
 import pytest
 
 HERE: Final = Path(__file__).parent
-WITH_KILLED_HOSTS: Final = (
-    "life/test_removal.py",
-    "life/test_stories.py",
-    "testing/test_stream_bugs.py",
-    "testing/test_stream_worlds.py",
-    "write/test_entry_output.py",
-    "write/test_producer.py",
-    "write/test_take_over.py",
-)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if _has_killed_hosts(item.path):
+        if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
 
 
-def _has_killed_hosts(path: Path) -> bool:
-    return path.is_relative_to(HERE) and path.relative_to(HERE).as_posix() in WITH_KILLED_HOSTS
-
-
 @pytest.fixture(scope="module", autouse=True)
-def remains(request: pytest.FixtureRequest) -> Iterator[None]:
+def remains() -> Iterator[None]:
     """Collected before the next module's tests, and without a word."""
     yield
-    if not _has_killed_hosts(request.path):
-        return
     before, sys.unraisablehook = sys.unraisablehook, lambda *_: None
     try:
         gc.collect()
