@@ -98,14 +98,19 @@ class GatewayChannels:
         return self._owners.get(stream) or self._addresses[self._next % len(self._addresses)]
 
     def note_failure(self, stream: str, address: str, error: StreamError) -> bool:
-        """Learn from a failed call where to send the next one. Returns whether it should wait before that."""
+        """Learn from a failed call where to send the next one. Returns whether it should wait before that.
+
+        Calls share what is learned. A failure says something of the gateway at ``address`` only: when several calls to
+        one gateway fail, the first of them goes on to the next gateway, and the others follow.
+        """
         if isinstance(error, GatewayRedirectError) and error.owner and error.owner != address:
             self._owners[stream] = error.owner
             return False
-        if isinstance(error, StreamUnavailableError) and self._owners.pop(stream, None) == address:
-            return True
-        if isinstance(error, StreamUnavailableError) or not isinstance(error, StreamNotReadyError):
-            self._next += 1
+        unavailable = isinstance(error, StreamUnavailableError)
+        if unavailable and self._owners.get(stream) == address:
+            del self._owners[stream]
+        elif unavailable or not isinstance(error, StreamNotReadyError):
+            self._next += self._addresses[self._next % len(self._addresses)] == address
         return True
 
     def open(self, key: str, address: str, request: Any | None = None) -> GatewayCall:
