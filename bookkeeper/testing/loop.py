@@ -7,12 +7,14 @@ started them. A crashed node's callbacks never run; a frozen one's wait until it
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import heapq
 import inspect
+import warnings
 from asyncio import events, tasks
 from collections.abc import Callable, Coroutine, Generator
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, TypeVarTuple
 
 if TYPE_CHECKING:
     from bookkeeper.testing.trace import Trace
@@ -127,6 +129,8 @@ class SimLoop(asyncio.BaseEventLoop):
         self._selector = _Selector(self)
         self.failures: list[dict[str, Any]] = []
         """What would have been logged as an unhandled exception: a test that leaves any has failed."""
+        self.dropped: list[asyncio.Task[Any]] = []
+        """Tasks of crashed nodes, as they stood."""
         self.trace: Trace | None = None
         self.set_task_factory(self._make_task)
         self.set_exception_handler(lambda loop, context: self.failures.append(context))
@@ -203,14 +207,35 @@ class SimLoop(asyncio.BaseEventLoop):
     def _write_to_self(self) -> None: ...
 
     def close(self) -> None:
+        """Also unwinds what crashed nodes left: else the collector does, later, in whatever test runs then."""
         self._selector.close()
         super().close()
+        dropped, self.dropped = self.dropped, []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a coroutine that clean-up made, and could not start
+            for task in dropped:
+                _end_quietly(task.get_coro())
 
 
 def drop_task(task: asyncio.Task[Any]) -> None:
-    """Let go of a crashed node's task without a word: it just stopped. One that never began has nothing to undo."""
+    """Let go of a crashed node's task without a word: it just stopped. What it holds is kept until the loop closes."""
     task._log_destroy_pending = False  # type: ignore[attr-defined]
-    work = task.get_coro()
-    if inspect.iscoroutine(work) and inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
-        work.close()  # else the collector complains, some time later, in whatever test runs then
     tasks._unregister_task(task)
+    loop = task.get_loop()
+    assert isinstance(loop, SimLoop)
+    loop.dropped.append(task)
+
+
+TURNS_OF_AN_END: Final = 1_000
+"""Waits in the clean-up of one coroutine, before it is left to the collector."""
+
+
+def _end_quietly(work: object) -> None:
+    """Unwind a coroutine that nobody will resume. Its host is gone: what its clean-up raises is nobody's."""
+    if not inspect.iscoroutine(work):
+        return
+    for _ in range(TURNS_OF_AN_END):
+        if inspect.getcoroutinestate(work) == inspect.CORO_CLOSED:
+            return
+        with contextlib.suppress(BaseException):  # it waits again (RuntimeError), or its clean-up misses the loop
+            work.close()

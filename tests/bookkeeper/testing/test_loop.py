@@ -89,3 +89,42 @@ def test_a_task_that_never_began_is_let_go_of_in_silence(end: str, monkeypatch: 
             world.run(main())
     gc.collect()
     assert complaints == []
+
+
+@pytest.mark.parametrize("end", ["crashed", "frozen", "alive"])
+def test_what_a_task_would_clean_up_complains_to_nobody_when_its_host_is_gone(
+    end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clean-up asked for the running task, and the collector told of it in whatever test ran then."""
+    complaints: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", complaints.append)
+    cleaned: list[str] = []
+
+    async def work(seams: Seams) -> None:
+        try:
+            await asyncio.sleep(1_000)
+        finally:
+            try:
+                await asyncio.sleep(0)
+            finally:
+                cleaned.append("second")
+                asyncio.current_task()
+
+    with World(1) as world:
+        node = world.node("a")
+
+        async def main() -> None:
+            node.start(work)
+            await asyncio.sleep(1)
+            if end == "crashed":
+                node.crash()
+            elif end == "frozen":
+                node.freeze()
+            await asyncio.sleep(1)
+            gc.collect()
+            assert cleaned == []  # a host that is gone does nothing more
+
+        world.run(main())
+    assert cleaned == ["second"]
+    gc.collect()
+    assert complaints == []
