@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import logging
-import resource
 import secrets
-import signal
 from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -15,18 +10,18 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from bookkeeper.admin.extras import missing
-from bookkeeper.errors import BookKeeperError, ConfigError, in_words
+from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.gateways.command_options import (
     FILE,
     AddressType,
     access_config,
     access_options,
     limit,
-    raise_descriptors,
 )
 from bookkeeper.gateways.config import ConnectionLimits
+from bookkeeper.gateways.gateway_process import run_gateway
 from bookkeeper.ids import Address
-from bookkeeper.real import append_private, read_private, read_secret, run, system_seams
+from bookkeeper.real import append_private, read_private, read_secret, system_seams
 from journal_manager import JournalError
 from spark_wal.webhdfs.config import DEFAULT_LISTEN, KEEP_S, GatewayConfig, OwnerConfig, UploadLimits
 
@@ -149,19 +144,14 @@ def webhdfs(**options: Any) -> None:
     machine if it authenticates clients: by --client-ca, by --token-file, or by both. SIGHUP makes it check for
     changed files at once. The environment (BK_TLS_CA, BK_TLS_CERT, BK_TLS_KEY) says how it reaches bookies by TLS.
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    try:
-        config = _serving_config(**options)
-    except ConfigError as error:
-        raise click.ClickException(in_words(error)) from error
-    if config.access.tls is not None or config.access.token_file is not None:
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # keys and tokens stay out of core files
-    raise_descriptors(config.limits.connections_max)
-    try:
-        with contextlib.suppress(KeyboardInterrupt):
-            run(_serve(config))
-    except (BookKeeperError, JournalError, OSError) as error:
-        raise click.ClickException(in_words(error)) from error
+    from spark_wal.webhdfs.service import WebHdfsService
+
+    run_gateway(
+        lambda: _serving_config(**options),
+        lambda config: WebHdfsService(config, system_seams()),
+        lambda config, service: f"{config.scheme}://{config.advertise or service.address}/ {service.description}",
+        failures=(JournalError,),
+    )
 
 
 def _serving_config(
@@ -205,26 +195,6 @@ def _serving_config(
         upload_log=upload_log,
         take_over=take_over,
     )
-
-
-async def _serve(config: ServingConfig) -> None:
-    """Serve until a signal ends it."""
-    from spark_wal.webhdfs.service import WebHdfsService
-
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    service = WebHdfsService(config, system_seams())
-
-    def look() -> None:
-        if service.access is not None:
-            service.access.look()
-
-    loop.add_signal_handler(signal.SIGHUP, look)  # without a handler SIGHUP would end a gateway that is starting
-    async with service:
-        click.echo(f"{config.scheme}://{config.advertise or service.address}/ {service.description}")
-        await stop.wait()
 
 
 @gateway.command()

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import logging
-import resource
-import signal
 from typing import Any
 
 import click
 
-from bookkeeper.errors import BookKeeperError, ConfigError, in_words
-from bookkeeper.gateways.command_options import AddressType, access_config, access_options, limit, raise_descriptors
+from bookkeeper.gateways.command_options import AddressType, access_config, access_options, limit
+from bookkeeper.gateways.gateway_process import run_gateway
 from bookkeeper.ids import Address
-from bookkeeper.real import run, system_seams
+from bookkeeper.real import system_seams
 from segments.errors import StreamError
 from segments.gateway.config import DEFAULT_LISTEN, GrpcGatewayConfig, GrpcLimits
 from segments.gateway.service import GrpcGatewayService, GrpcServingConfig
@@ -58,19 +53,13 @@ def grpc(**options: Any) -> None:
     of bk gateway token with --root /PATH is valid for the streams below that path. SIGTERM ends the gateway in good
     order.
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    try:
-        config = _serving_config(**options)
-    except ConfigError as error:
-        raise click.ClickException(in_words(error)) from error
-    if config.access.tls is not None or config.access.token_file is not None:
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # keys and tokens stay out of core files
-    raise_descriptors(config.limits.connections_max)
-    try:
-        with contextlib.suppress(KeyboardInterrupt):
-            run(_serve(config))
-    except (BookKeeperError, StreamError, OSError) as error:
-        raise click.ClickException(in_words(error)) from error
+    run_gateway(
+        lambda: _serving_config(**options),
+        lambda config: GrpcGatewayService(config, system_seams()),
+        lambda config, service: f"grpc://{config.advertise or service.address} serves the streams of {config.uri}",
+        failures=(StreamError,),
+        farewell="the gateway ends: it gives up its streams",
+    )
 
 
 def _serving_config(
@@ -103,22 +92,3 @@ def _serving_config(
         ),
         gateway=GrpcGatewayConfig(lease_s=lease_s, idle_s=idle_s, drain_s=drain_s),
     )
-
-
-async def _serve(config: GrpcServingConfig) -> None:
-    """Serve until a signal ends it."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    service = GrpcGatewayService(config, system_seams())
-
-    def look() -> None:
-        if service.access is not None:
-            service.access.look()
-
-    loop.add_signal_handler(signal.SIGHUP, look)  # without a handler SIGHUP would end a gateway that is starting
-    async with service:
-        click.echo(f"grpc://{config.advertise or service.address} serves the streams of {config.uri}")
-        await stop.wait()
-        click.echo("the gateway ends: it gives up its streams")
