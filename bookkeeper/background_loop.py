@@ -7,7 +7,8 @@ import concurrent.futures
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 from bookkeeper.errors import IllegalOperationError
 
@@ -92,6 +93,22 @@ def each(start: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
             asyncio.run_coroutine_threadsafe(_aclose(iterator), _background.loop())
         else:
             run(_aclose(iterator))
+
+
+class BlockingCloser:
+    """What is closed by a ``with``."""
+
+    def close(self) -> None:
+        """Release everything. Idempotent."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 async def _call(function: Callable[[], T]) -> T:

@@ -21,6 +21,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequen
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
+from bookkeeper.background_loop import BlockingCloser
 from bookkeeper.background_loop import each as _each
 from bookkeeper.background_loop import run as _run
 from bookkeeper.background_loop import submit as _submit
@@ -52,7 +53,7 @@ def _iterate(start: Callable[[], AsyncIterator[tuple[EntryId, Sequence[bytes]]]]
             yield LedgerEntry(EntryId(first + index), payload)
 
 
-class BookKeeper:
+class BookKeeper(BlockingCloser):
     """A client of one cluster, for threads. See :class:`bookkeeper.client.bookkeeper.BookKeeper`."""
 
     def __init__(self, client: AsyncBookKeeper) -> None:
@@ -127,14 +128,6 @@ class BookKeeper:
     def close(self) -> None:
         """Abandon open handles, close connections, stop what ``embedded:`` started. Idempotent."""
         _run(self._client.close())
-
-    def __enter__(self) -> BookKeeper:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class WriteHandle:

@@ -28,11 +28,10 @@ import concurrent.futures
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import aclosing
-from types import TracebackType
-from typing import Final, Protocol, Self, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import journal_manager
-from bookkeeper.background_loop import each, run, submit
+from bookkeeper.background_loop import BlockingCloser, each, run, submit
 from journal_manager import (
     Chunks,
     EditLogConfig,
@@ -97,21 +96,7 @@ def open_snapshots(uri: str, **options: object) -> SnapshotStore:
     return SnapshotStore(run(journal_manager.open_snapshots(uri, **options)))
 
 
-class _Closing:
-    def close(self) -> None:
-        """Release everything. Idempotent."""
-        raise NotImplementedError
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class EditLog(_Closing):
+class EditLog(BlockingCloser):
     """One writer's log, for threads. See :class:`journal_manager.EditLog`."""
 
     def __init__(self, log: AsyncEditLog) -> None:
@@ -228,7 +213,7 @@ class EditLog(_Closing):
         run(self._log.abort())
 
 
-class JournalReader(_Closing):
+class JournalReader(BlockingCloser):
     """Reads a journal, for threads. See :class:`journal_manager.JournalReader`."""
 
     def __init__(self, reader: AsyncJournalReader) -> None:
@@ -255,7 +240,7 @@ class JournalReader(_Closing):
         run(self._reader.close())
 
 
-class SnapshotStore(_Closing):
+class SnapshotStore(BlockingCloser):
     """Reads snapshots, for threads. See :class:`journal_manager.SnapshotStore`."""
 
     def __init__(self, store: AsyncSnapshotStore) -> None:
@@ -314,7 +299,7 @@ class _MachineOnLoop:
             self._machine.restore(iter(lambda: content.read(_CHUNK), b""))
 
 
-class Replicated(_Closing):
+class Replicated(BlockingCloser):
     """One replica of a program, for threads. See :class:`journal_manager.Replicated`. Made by :func:`replicated`."""
 
     def __init__(self, replica: AsyncReplicated) -> None:

@@ -21,10 +21,9 @@ from __future__ import annotations
 import concurrent.futures
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from datetime import datetime
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from bookkeeper.background_loop import each, run, submit
+from bookkeeper.background_loop import BlockingCloser, each, run, submit
 from segments import namespace as async_namespace
 from segments.chain import StreamSegment
 from segments.config import StreamConfig
@@ -71,21 +70,7 @@ def connect(uri: str, *, config: ClientConfig | None = None) -> Namespace:
     return Namespace(run(connected()))
 
 
-class _Closing:
-    def close(self) -> None:
-        """Release everything. Idempotent."""
-        raise NotImplementedError
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class Namespace(_Closing):
+class Namespace(BlockingCloser):
     """All streams of one cluster, for threads. See :class:`segments.namespace.StreamNamespace`."""
 
     def __init__(self, namespace: AsyncNamespace) -> None:
@@ -292,7 +277,7 @@ class Stream:
         return each(self._stream.watch)
 
 
-class Writer(_Closing):
+class Writer(BlockingCloser):
     """The writer of a stream, for threads. See :class:`segments.write.writer.Writer`."""
 
     def __init__(self, writer: AsyncWriter) -> None:
@@ -355,7 +340,7 @@ class Writer(_Closing):
         run(self._writer.abort())
 
 
-class Producer(_Closing):
+class Producer(BlockingCloser):
     """An idempotent producer, for threads. See :class:`segments.write.producer.Producer`."""
 
     def __init__(self, producer: AsyncProducer) -> None:
@@ -406,7 +391,7 @@ class Producer(_Closing):
         run(self._producer.close())
 
 
-class Reader(_Closing):
+class Reader(BlockingCloser):
     """Reads a stream, for threads. See :class:`segments.read.reader.Reader`."""
 
     def __init__(self, reader: AsyncReader) -> None:
@@ -474,7 +459,7 @@ class Reader(_Closing):
         run(self._reader.close())
 
 
-class Cursor(_Closing):
+class Cursor(BlockingCloser):
     """A cursor, for threads. See :class:`segments.cursors.Cursor`. ``with`` takes it over."""
 
     def __init__(self, cursor: AsyncCursor) -> None:

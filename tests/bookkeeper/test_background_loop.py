@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bookkeeper.background_loop import each, run, submit
+from bookkeeper.background_loop import BlockingCloser, each, run, submit
 from bookkeeper.errors import IllegalOperationError
 
 
@@ -63,3 +63,18 @@ def test_the_loop_does_not_wait_for_itself() -> None:
 
     with pytest.raises(IllegalOperationError, match="async interface"):
         run(outer())
+
+
+def test_a_with_closes_whatever_happens_in_it() -> None:
+    class Thing(BlockingCloser):
+        closed = 0
+
+        def close(self) -> None:
+            self.closed += 1
+
+    with Thing() as thing:
+        assert thing.closed == 0
+    assert thing.closed == 1
+    with pytest.raises(ValueError, match="on the way"), thing:
+        raise ValueError("on the way")
+    assert thing.closed == 2

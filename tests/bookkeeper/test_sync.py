@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from bookkeeper import AdvancedHandle, BookKeeper, Operator, ReadHandle, WriteHandle, background_loop, sync
+from bookkeeper import (
+    AdvancedHandle,
+    BookKeeper,
+    ClientConfig,
+    Operator,
+    ReadHandle,
+    WriteHandle,
+    background_loop,
+    sync,
+)
 from bookkeeper.errors import (
     DuplicateEntryError,
     IllegalOperationError,
@@ -23,7 +32,10 @@ from bookkeeper.errors import (
 @pytest.fixture(scope="module")
 def bk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sync.BookKeeper]:
     directory: Path = tmp_path_factory.mktemp("sync")
-    with sync.BookKeeper.connect(f"embedded://{directory}?bookies=3") as client:
+    config = ClientConfig(
+        bookie_stall_ms=60_000, add_timeout_ms=120_000
+    )  # three bookies on one busy disk are slow in turns
+    with sync.BookKeeper.connect(f"embedded://{directory}?bookies=3", config=config) as client:
         yield client
 
 
