@@ -18,7 +18,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 from typing import Final
 
@@ -33,20 +32,16 @@ from examples.demo_heal.verdict import Wholeness, judge_ledgers
 from examples.demo_heal.view import HealPicture, HealView
 from examples.demo_heal.watch import SMALL, ClusterWatch
 from examples.demo_heal.writers import LedgerWriters
+from examples.demo_kit.story import DemoPlan, strike
 from examples.processes import Children
 
 BOOKIES: Final = ("b1", "b2", "b3", "b4", "b5", "b6")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HealPlan:
+class HealPlan(DemoPlan):
     """What a person may choose, and how long things take."""
 
-    directory: Path
-    metadata: str = "sqlite"
-    sabotage: bool = False
-    pause_s: float = 8.0
-    """Quiet between two blows."""
     heal_s: float = 60.0
     """How long the cluster may take to heal after a blow before the story goes on without it."""
     delay_s: int = 3
@@ -99,17 +94,15 @@ class HealStory:
         """Tell the story, and judge. Raises: HealDemoError."""
         await self._start()
         try:
-            for blow in (
+            blows = (
                 self._lose_b1,
                 self._empty_b2,
                 self._fill_b3,
                 self._retire_b4,
                 self._rot_b5,
                 self._delete_half,
-            ):
-                await asyncio.sleep(self._plan.pause_s)
-                await blow()
-            await asyncio.sleep(self._plan.pause_s)
+            )
+            await strike(blows, self._plan.pause_s)
             return await self._judge()
         finally:
             await self._close()

@@ -22,12 +22,12 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 from bookkeeper import BookKeeper, ClientConfig
 from bookkeeper.launchers.zookeeper import free_port
 from examples.demo_heal.cluster import ROOT, HealingCluster
+from examples.demo_kit.story import DemoPlan, strike
 from examples.demo_stream.flights import GATEWAY, LIBRARY, PRODUCERS, STREAMS, read_flights
 from examples.demo_stream.gateway_writers import GatewayWriter
 from examples.demo_stream.owner import LOST
@@ -51,14 +51,10 @@ class StreamDemoError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamPlan:
+class StreamPlan(DemoPlan):
     """What a person may choose, and how long things take."""
 
-    directory: Path
-    metadata: str = "sqlite"
-    sabotage: bool = False
     pause_s: float = 9.0
-    """Quiet between two blows."""
     batch_pause_s: float = 0.05
     """Between two batches of a producer."""
     limit_s: float = 60.0
@@ -113,18 +109,15 @@ class StreamStory:
         """Tell the story, and judge. Raises: StreamDemoError, HealDemoError."""
         await self._start()
         try:
-            for blow in (
+            blows = (
                 self._roll,
                 self._kill_owner,
                 self._lose_bookie,
                 self._wake_zombie,
                 self._kill_gateway,
                 self._truncate,
-            ):
-                await asyncio.sleep(self._plan.pause_s)
-                self._check_tasks()
-                await blow()
-            await asyncio.sleep(self._plan.pause_s)
+            )
+            await strike(blows, self._plan.pause_s, self._check_tasks)
             return await self._judge()
         finally:
             await self._close()

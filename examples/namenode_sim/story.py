@@ -32,6 +32,7 @@ from bookkeeper import BookKeeper, ClientConfig
 from bookkeeper.errors import BookKeeperError
 from examples.demo_heal.cluster import ROOT, HealingCluster
 from examples.demo_heal.damage import damage_entries, flip_bits
+from examples.demo_kit.story import DemoPlan, strike
 from examples.namenode_sim.audit import JournalAuditor, NameNodeVerdict
 from examples.namenode_sim.client import Conversation, NameNodeClient
 from examples.namenode_sim.errors import NamespaceError, ReplicaNotActiveError
@@ -66,16 +67,12 @@ class NameNodeDemoError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NameNodePlan:
+class NameNodePlan(DemoPlan):
     """What a person may choose, and how long things take."""
 
-    directory: Path
-    metadata: str = "sqlite"
-    sabotage: bool = False
     clients: int = 6
     client_pause_s: float = 0.1
     pause_s: float = 7.0
-    """Quiet between two blows."""
     limit_s: float = 60.0
     """How long anything may take that is waited for."""
     checkpoint_edits: int = 300
@@ -124,7 +121,7 @@ class NameNodeStory:
         """Tell the story, and judge. Raises: NameNodeDemoError, HealDemoError."""
         await self._start()
         try:
-            for blow in (
+            blows = (
                 self._kill_the_active,
                 self._wake_a_zombie,
                 self._lose_a_bookie,
@@ -132,10 +129,8 @@ class NameNodeStory:
                 self._damage_records,
                 self._damage_a_checkpoint,
                 self._store_is_away,
-            ):
-                await asyncio.sleep(self._plan.pause_s)
-                await blow()
-            await asyncio.sleep(self._plan.pause_s)
+            )
+            await strike(blows, self._plan.pause_s)
             return await self._judge()
         finally:
             for task in self._tasks:
