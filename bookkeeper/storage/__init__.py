@@ -42,10 +42,10 @@ threads), ``config`` and the counters of ``results``, of which each is counted i
 wired in ``parts``: group commit reports to its ``CommitObserver``; the space and the checkpointer set the disk's state;
 a failed sync anywhere ends group commit.
 
-Before there is an engine, ``start/start`` reads the directory and makes what the engine begins with. The bytes of
-files are in ``journal/journal_format``, ``entry_log/entry_log_file``, ``index/index_segment``,
-``checkpoint/manifest``, ``ledger_descriptor``; how files come to be and are replaced, in ``durable_file``. Whether they
-are whole is checked in ``scrub``, by the same codecs, with an engine or without one.
+Entries come in as ``record_runs`` says. Before there is an engine, ``start/start`` reads the directory and makes what
+the engine begins with. The bytes of files are in ``journal/journal_format``, ``entry_log/entry_log_file``,
+``index/index_segment``, ``checkpoint/manifest``, ``ledger_descriptor``; how files come to be and are replaced, in
+``durable_file``. Whether they are whole is checked in ``scrub``, by the same codecs, with an engine or without one.
 
 Nothing is imported here: a configuration needs ``config`` only.
 """

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
 
-from bookkeeper.codec import Adds, Answers, Reads, Run
+from bookkeeper.codec import Answers, Reads
 from bookkeeper.errors import BookieFailedError, check, in_words
 from bookkeeper.ids import EntryId, IdRanges, LedgerId
 from bookkeeper.seams import Buffer, Disk, Space, Workers
@@ -30,6 +30,7 @@ from bookkeeper.storage.compaction.schedule import CompactionKind
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.durable_file import NO_SPACE
 from bookkeeper.storage.parts import EngineParts, put_together
+from bookkeeper.storage.record_runs import RecordBatch, RecordRun
 from bookkeeper.storage.results import (
     NOTHING_KNOWN,
     AvailabilityRun,
@@ -106,8 +107,8 @@ class Engine:
 
     # -- writing ------------------------------------------------------------------------------------------
 
-    def append(self, run: Run, adds: Adds, *, recovery: bool = False) -> None:
-        """Take one run of what ``codec.split_adds`` cut; the records are copied.
+    def append(self, run: RecordRun, batch: RecordBatch, *, recovery: bool = False) -> None:
+        """Take one run of a batch (``codec.split_adds`` cuts such); the records are copied.
 
         Nothing is written before the journal is started (see the module). All or nothing: when it raises, no entry of
         the run was taken. Costs a few microseconds whatever the run's length.
@@ -122,7 +123,7 @@ class Engine:
             DuplicateEntryError: another payload is stored under one of the ids.
             BookieFailedError: the disk failed or is closed.
         """
-        self._updates.append(run, adds, recovery)
+        self._updates.append(run, batch, recovery)
 
     def append_entry(self, ledger_id: LedgerId, master_key: bytes, entry: Buffer, *, recovery: bool = False) -> None:
         """The same for one entry as it came (header of 32 bytes, digest, payload); its ids are in its header.

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
-from struct import Struct
 
-from bookkeeper.codec import ENTRY_HEADER, RECORD_HEADER, Adds, Run, record
+from bookkeeper.codec import ENTRY_HEADER, RECORD_HEADER
 from bookkeeper.errors import BadRequestError, DiskFullError, DuplicateEntryError, LedgerFencedError, in_words
 from bookkeeper.ids import LedgerId
 from bookkeeper.seams import Buffer
@@ -32,10 +31,9 @@ from bookkeeper.storage.ledger_descriptor import (
 from bookkeeper.storage.ledger_table import LedgerTable
 from bookkeeper.storage.reads.entry_places import Held
 from bookkeeper.storage.reads.entry_reader import EntryReader
+from bookkeeper.storage.record_runs import RecordBatch, RecordRun, one_record
 from bookkeeper.storage.results import EngineState
 from bookkeeper.storage.unknowns import Unknowns
-
-_IDS = Struct(">qqq")
 
 
 class LedgerUpdates:
@@ -62,22 +60,22 @@ class LedgerUpdates:
 
     # -- entries ------------------------------------------------------------------------------------------
 
-    def append(self, run: Run, adds: Adds, recovery: bool) -> None:
+    def append(self, run: RecordRun, batch: RecordBatch, recovery: bool) -> None:
         """See :meth:`Engine.append`."""
         ledger_id, i0, i1 = LedgerId(run.ledger_id), run.i0, run.i1
         ledger = self._admit(ledger_id, run.master_key, recovery)
-        begin = adds.record_ends[i0 - 1] if i0 else adds.record_start
-        size = adds.record_ends[i1 - 1] - begin
-        first, last = adds.entry_ids[i0], adds.entry_ids[i1 - 1]
+        begin = batch.record_ends[i0 - 1] if i0 else batch.record_start
+        size = batch.record_ends[i1 - 1] - begin
+        first, last = batch.entry_ids[i0], batch.entry_ids[i1 - 1]
         if ledger is None:
             ledger = self._begin_ledger(ledger_id, run.master_key)
         elif first <= ledger.last_entry:
-            self._check_repeats(ledger, adds, i0, i1, begin)
-        places = self._commit.add_run(ledger_id, adds.records, begin, adds.record_ends, i0, i1)
+            self._check_repeats(ledger, batch, i0, i1, begin)
+        places = self._commit.add_run(ledger_id, batch.records, begin, batch.record_ends, i0, i1)
         if run.contiguous:
             ledger.index.tail.extend(first, places)
         else:
-            ledger.index.tail.scatter(adds.entry_ids, i0, i1, places)
+            ledger.index.tail.scatter(batch.entry_ids, i0, i1, places)
         rises = run.lac > ledger.lac
         ledger.note_entries(first, last, run.lac, size)
         self._ledgers.changed(ledger)
@@ -88,16 +86,16 @@ class LedgerUpdates:
         """See :meth:`Engine.append_entry`."""
         if len(entry) < ENTRY_HEADER:
             raise BadRequestError(f"an entry of {len(entry)} bytes, the header alone has {ENTRY_HEADER}")
-        adds = single(entry)
-        if adds.runs[0].ledger_id != ledger_id or ledger_id < 0 or adds.entry_ids[0] < 0:
-            raise BadRequestError(f"the entry says it is entry {adds.entry_ids[0]} of {adds.runs[0].ledger_id}")
-        self.append(adds.runs[0]._replace(master_key=master_key), adds, recovery)
+        run, batch = one_record(entry, master_key)
+        if run.ledger_id != ledger_id or ledger_id < 0 or batch.entry_ids[0] < 0:
+            raise BadRequestError(f"the entry says it is entry {batch.entry_ids[0]} of {run.ledger_id}")
+        self.append(run, batch, recovery)
 
-    def _check_repeats(self, ledger: LedgerDescriptor, adds: Adds, i0: int, i1: int, begin: int) -> None:
+    def _check_repeats(self, ledger: LedgerDescriptor, batch: RecordBatch, i0: int, i1: int, begin: int) -> None:
         """Refuse an id that is taken, unless it comes with the same payload (as far as that is at hand)."""
-        view = memoryview(adds.records)
+        view = memoryview(batch.records)
         for at in range(i0, i1):
-            end, entry_id = adds.record_ends[at], adds.entry_ids[at]
+            end, entry_id = batch.record_ends[at], batch.entry_ids[at]
             if entry_id <= ledger.last_entry:
                 stored = self._reader.peek(ledger, entry_id)
                 if stored is not None and not same_payload(stored, view[begin + RECORD_HEADER : end]):
@@ -230,12 +228,3 @@ class LedgerUpdates:
         ledger.key = key
         self._ledgers.changed(ledger)
         self._commit.add_record(ledger.ledger_id, state_record(ledger.ledger_id, StateRecordKind.KEY, key))
-
-
-def single(entry: Buffer) -> Adds:
-    """One entry in the shape of the codec's result: one run of one add, without a key."""
-    data = record(entry)
-    ledger_id, entry_id, lac = _IDS.unpack_from(entry)
-    run = Run(ledger_id, b"", 0, 1, True, lac)
-    ends, ids, none = array("q", [len(data)]), array("q", [entry_id]), array("q", [0])
-    return Adds(0, data, 0, ends, b"", none, ids, [run], [], [], False, False, None)
