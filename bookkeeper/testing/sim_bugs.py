@@ -70,15 +70,13 @@ from bookkeeper.storage.reads.entry_reader import EntryReader
 from bookkeeper.storage.start.group_continuity import GroupContinuity
 from bookkeeper.storage.unknowns import Unknowns
 from bookkeeper.testing.disk import SimDisk
+from bookkeeper.testing.patches import Patch, patches
 from bookkeeper.testing.sim_plan import (
     FIRST_WITH_COMPACTION,
     FIRST_WITH_DAMAGE,
     FIRST_WITH_HEALERS,
     FIRST_WITH_ROLLBACK,
 )
-
-Patch = Callable[[Any, str, Any], None]
-"""(owner, name, what to put there)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +94,6 @@ class Bug:
     """The seeds are tried from this one on: in earlier worlds nothing happens that would show it."""
 
 
-_INHERITED: Final = object()
-
 BUGS: Final[dict[str, Bug]] = {}
 """By name, in the order of this file."""
 
@@ -105,22 +101,10 @@ BUGS: Final[dict[str, Bug]] = {}
 @contextlib.contextmanager
 def planted(name: str | None) -> Iterator[None]:
     """Plant a bug (None: none) until the end of the block."""
-    kept: list[tuple[Any, str, Any]] = []
-
-    def patch(owner: Any, attribute: str, value: Any) -> None:
-        kept.append((owner, attribute, vars(owner).get(attribute, _INHERITED)))
-        setattr(owner, attribute, value)
-
-    try:
+    with patches() as patch:
         if name is not None:
             BUGS[name].plant(patch)
         yield
-    finally:
-        for owner, attribute, value in reversed(kept):
-            if value is _INHERITED:
-                delattr(owner, attribute)
-            else:
-                setattr(owner, attribute, value)
 
 
 def _bug(

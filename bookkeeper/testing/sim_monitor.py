@@ -23,12 +23,13 @@ from typing import Any
 
 from bookkeeper import wire
 from bookkeeper.bookie.bookie import Bookie
-from bookkeeper.codec import Adds, Run, scan_records
+from bookkeeper.codec import Run, scan_records
 from bookkeeper.errors import BookKeeperError, CorruptionError, DataUnknownError, NoSuchLedgerError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, LedgerState
 from bookkeeper.storage.engine import AvailabilityRun, Engine
 from bookkeeper.storage.ledger_descriptor import StateRecordKind
+from bookkeeper.storage.record_runs import RecordBatch, RecordRun
 from bookkeeper.testing.sim_damage import LastGroup
 from bookkeeper.testing.sim_litter import LITTER
 from bookkeeper.wire import Status
@@ -117,13 +118,13 @@ class Monitor:
         commit: Any = engine._commit
         append, make_durable = engine.append, commit.journal.make_durable
 
-        def watched_append(run: Run, adds: Adds, *, recovery: bool = False) -> None:
-            append(run, adds, recovery=recovery)
+        def watched_append(run: RecordRun, batch: RecordBatch, *, recovery: bool = False) -> None:
+            append(run, batch, recovery=recovery)
             ledger = run.ledger_id
             if not recovery and ledger in self.fences[name]:
                 self.problem("B3", f"{name} takes a regular add to ledger {ledger}, which it had fenced durably")
-            if run.deferred:  # the reply follows in this turn
-                self.deferred[name].update((ledger, entry) for entry in adds.entry_ids[run.i0 : run.i1])
+            if isinstance(run, Run) and run.deferred:  # the reply follows in this turn
+                self.deferred[name].update((ledger, entry) for entry in batch.entry_ids[run.i0 : run.i1])
 
         def watched_make_durable(group: Any, durable_below: int) -> None:
             make_durable(group, durable_below)  # when it returns, the group is on stable storage, whatever it holds

@@ -5,19 +5,17 @@ Each replaces a piece of the name node for as long as a world runs. The name nod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final
 
+from bookkeeper.testing.patches import Replacements, replaced
 from examples.namenode_sim import image, name_node
 from examples.namenode_sim.errors import ReplicaNotActiveError
 from examples.namenode_sim.name_node import NameNode, NameNodeRole
 from examples.namenode_sim.namespace import HdfsNamespace
 from examples.namenode_sim.retry_cache import RetryCache
-
-Replacements = Mapping[tuple[Any, str], Callable[..., Any]]
-"""(Owner, name) -> what is there instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +27,9 @@ class NameNodeBug:
     """In so many worlds it must be found."""
     replacements: Callable[[], Replacements]
 
-    @contextmanager
-    def planted(self) -> Iterator[None]:
-        """Put the bug in place for a while."""
-        new = self.replacements()
-        former = {key: getattr(*key) for key in new}
-        for (owner, name), replacement in new.items():
-            setattr(owner, name, replacement)
-        try:
-            yield
-        finally:
-            for (owner, name), original in former.items():
-                setattr(owner, name, original)
+    def planted(self) -> AbstractContextManager[None]:
+        """The bug, for as long as a block runs."""
+        return replaced(self.replacements())
 
 
 def _answers_before_durable() -> Replacements:

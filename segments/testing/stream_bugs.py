@@ -5,12 +5,13 @@ Each replaces a piece of the program for as long as a world runs. The program kn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from bookkeeper.chains import OwnedRecord
+from bookkeeper.testing.patches import Replacements, replaced
 from segments.chain import SegmentContents
 from segments.errors import Applied, StreamError
 from segments.position import Position
@@ -20,9 +21,6 @@ from segments.write.contents_tally import ContentsTally
 from segments.write.entry_output import EntryOutput
 from segments.write.stream_owner import StreamOwner
 from segments.write.write_state import WriteState
-
-Replacements = Mapping[tuple[Any, str], Callable[..., Any]]
-"""(Owner, name) -> what is there instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +34,9 @@ class StreamBug:
     """In so many worlds it must be found."""
     replacements: Callable[[], Replacements]
 
-    @contextmanager
-    def planted(self) -> Iterator[None]:
-        """Put the bug in place for a while."""
-        new = self.replacements()
-        former = {key: getattr(*key) for key in new}
-        for (owner, name), replacement in new.items():
-            setattr(owner, name, replacement)
-        try:
-            yield
-        finally:
-            for (owner, name), original in former.items():
-                setattr(owner, name, original)
+    def planted(self) -> AbstractContextManager[None]:
+        """The bug, for as long as a block runs."""
+        return replaced(self.replacements())
 
 
 def _former_owner_not_fenced() -> Replacements:
