@@ -78,7 +78,9 @@ def flip(disk: RecordingDisk, path: str, offset: int) -> None:
 @pytest.mark.parametrize("clean", [True, False])
 def test_whole_files_are_read_to_their_end(clean: bool) -> None:
     disk = lived(clean=clean)
+    open_before = disk.left_open
     assert everything(disk) == []
+    assert disk.left_open == open_before, "no descriptor stays open"
     manifest = read_manifest(disk, "/ledgers")
     assert manifest is not None and len(manifest.logs) >= 3
     for log_id, entry in manifest.logs.items():
