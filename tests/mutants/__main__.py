@@ -36,7 +36,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
     parser.add_argument("--tests", metavar="PATH", action="append", help="only these tests, below tests/")
-    parser.add_argument("--reuse", action="store_true", help="take what the last run has seen of the tests' reach")
+    parser.add_argument(
+        "--reuse",
+        action="store_true",
+        help="take what the last run has seen of the tests' reach; new tests are run once",
+    )
     parser.add_argument("--again", action="store_true", help="do not plant again what an earlier run has noticed")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
     options = parser.parse_args(arguments)

@@ -90,11 +90,12 @@ class Planting:
 
     def _reach(self, items: Mapping[str, pytest.Item]) -> Reach:
         path = self.directory / "reach.json"
-        if self.reuse and path.exists():
-            return Reach.read(path)
-        self.on_stage(f"{len(items)} tests run once without a bug, to see what they reach")
+        known = Reach.read(path) if self.reuse and path.exists() else Reach()
+        names = [name for name in items if name not in known.seconds]
+        if not names:
+            return known
+        self.on_stage(f"{len(names)} tests run once without a bug, to see what they reach")
         files = sorted({mutation.path for mutation in self.mutations})
-        names = list(items)
         children = {}
         for part in range(self.jobs):
             told = self.directory / f"reach.{part}.of.{os.getpid()}.json"
@@ -108,7 +109,7 @@ class Planting:
                 raise RuntimeError(
                     f"the run without bugs did not come to its end: {self.directory / 'error.txt'} says why"
                 )
-        reach = Reach.together(Reach.read(told) for told in children.values())
+        reach = Reach.together([known, *map(Reach.read, children.values())])
         for told in children.values():
             told.unlink()
         reach.write(path)

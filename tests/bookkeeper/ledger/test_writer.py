@@ -511,6 +511,14 @@ def test_a_change_that_comes_back_with_an_ended_ledger_ends_the_handle(writer: L
     assert writer.on_ensemble_changed(writer.metadata, 0.0) == []
 
 
+def test_after_a_change_a_writer_for_whom_nothing_waits_is_not_woken(writer: LedgerWriter) -> None:
+    add(writer)
+    acks(writer, "0:b1 0:b2 0:b3")
+    assert writer.last_add_confirmed == 0 and writer.on_tick(0.5) == []
+    writer.on_bookie_failed(B2, LOST, 0.5)
+    assert of(WakeAt, change(writer, 1, b2="b4")) == []
+
+
 @pytest.mark.rule("W6")
 def test_a_wrong_password_is_no_fault_of_the_bookie(writer: LedgerWriter) -> None:
     add(writer)

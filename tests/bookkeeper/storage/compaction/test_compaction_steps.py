@@ -89,6 +89,33 @@ def test_an_index_that_is_rebuilt_from_compacted_logs_keeps_everything(disk: Rec
     assert {key: after[key] for key in before} == before, "fences, keys and explicit LACs were copied, too"
 
 
+@pytest.mark.rule("B3", "K19")
+def test_the_fence_of_a_ledger_with_an_explicit_lac_is_copied(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    add(engine, 3, 0)
+    engine.set_explicit_lac(lid(3), KEY, 40, b"older", lambda error: None)
+    engine.set_explicit_lac(lid(3), KEY, 50, b"newer", lambda error: None)
+    engine.fence(lid(3), KEY, lambda error: None)
+    for number in range(4):
+        for at in range(9):
+            add(engine, 1, 9 * number + at, size=300)
+        engine.checkpoint(lambda error: None)
+        workers.pump()
+    first = log_ids(disk, "/ledgers")[0]
+    drop(engine, workers, 1)
+    before = everything(engine, workers)
+    assert compact(engine, workers) is None
+    assert first not in log_ids(disk, "/ledgers"), "the log with the fence was compacted"
+    engine.close(lambda error: None)
+    workers.pump()
+    files = disk.files()
+    for name in [name for name in files if name.endswith(".index")]:
+        files[name] = files[name][:100]
+    again, workers = open_engine(RecordingDisk(files))
+    assert again.report.rebuilt and again.is_fenced(lid(3))
+    assert everything(again, workers)[3] == before[3]
+
+
 def test_batches_and_single_reads_are_as_before_in_a_ledger_with_holes(disk: RecordingDisk) -> None:
     engine, workers = filled(disk)
     drop(engine, workers, 1)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from bookkeeper.seams import File
 from bookkeeper.storage.checkpoint.manifest import ManifestLog, read_manifest
 from bookkeeper.storage.durable_file import BLOCK
 from bookkeeper.storage.entry_log.entry_log_file import log_ids
@@ -86,6 +87,21 @@ def test_whole_files_are_read_to_their_end(clean: bool) -> None:
     for log_id, entry in manifest.logs.items():
         size, damages = run(check_log(disk, "/ledgers", log_id, entry))
         assert not damages and size >= entry.end - BLOCK
+
+
+def test_files_are_opened_for_reading_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = lived()
+    opened: list[tuple[str, bool]] = []
+    really = disk.open
+
+    def noting(path: str, *, create: bool = False, write: bool = True, direct: bool = False) -> File:
+        opened.append((path, write))
+        return really(path, create=create, write=write, direct=direct)
+
+    monkeypatch.setattr(disk, "open", noting)
+    assert everything(disk) == []
+    assert {path.rpartition(".")[2] for path, _ in opened} >= {"log", "index"}
+    assert [path for path, write in opened if write] == []
 
 
 @pytest.mark.rule("K30", "G4")
