@@ -30,7 +30,7 @@ from bookkeeper.storage.compaction.schedule import CompactionKind
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.durable_file import NO_SPACE
 from bookkeeper.storage.parts import EngineParts, put_together
-from bookkeeper.storage.record_runs import RecordBatch, RecordRun
+from bookkeeper.storage.record_runs import EntryRecords, RecordRun
 from bookkeeper.storage.results import (
     NOTHING_KNOWN,
     AvailabilityRun,
@@ -107,7 +107,7 @@ class Engine:
 
     # -- writing ------------------------------------------------------------------------------------------
 
-    def append(self, run: RecordRun, batch: RecordBatch, *, recovery: bool = False) -> None:
+    def append(self, run: RecordRun, batch: EntryRecords, *, recovery: bool = False) -> None:
         """Take one run of a batch (``codec.split_adds`` cuts such); the records are copied.
 
         Nothing is written before the journal is started (see the module). All or nothing: when it raises, no entry of

@@ -31,7 +31,7 @@ from bookkeeper.storage.ledger_descriptor import (
 from bookkeeper.storage.ledger_table import LedgerTable
 from bookkeeper.storage.reads.entry_places import Held
 from bookkeeper.storage.reads.entry_reader import EntryReader
-from bookkeeper.storage.record_runs import RecordBatch, RecordRun, one_record
+from bookkeeper.storage.record_runs import EntryRecords, RecordRun, one_record
 from bookkeeper.storage.results import EngineState
 from bookkeeper.storage.unknowns import Unknowns
 
@@ -60,7 +60,7 @@ class LedgerUpdates:
 
     # -- entries ------------------------------------------------------------------------------------------
 
-    def append(self, run: RecordRun, batch: RecordBatch, recovery: bool) -> None:
+    def append(self, run: RecordRun, batch: EntryRecords, recovery: bool) -> None:
         """See :meth:`Engine.append`."""
         ledger_id, i0, i1 = LedgerId(run.ledger_id), run.i0, run.i1
         ledger = self._admit(ledger_id, run.master_key, recovery)
@@ -91,7 +91,7 @@ class LedgerUpdates:
             raise BadRequestError(f"the entry says it is entry {batch.entry_ids[0]} of {run.ledger_id}")
         self.append(run, batch, recovery)
 
-    def _check_repeats(self, ledger: LedgerDescriptor, batch: RecordBatch, i0: int, i1: int, begin: int) -> None:
+    def _check_repeats(self, ledger: LedgerDescriptor, batch: EntryRecords, i0: int, i1: int, begin: int) -> None:
         """Refuse an id that is taken, unless it comes with the same payload (as far as that is at hand)."""
         view = memoryview(batch.records)
         for at in range(i0, i1):

@@ -40,7 +40,7 @@ class RecordRun(Protocol):
         ...
 
 
-class RecordBatch(Protocol):
+class EntryRecords(Protocol):
     """Disk records, one behind the other."""
 
     @property

@@ -29,7 +29,7 @@ from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, LedgerState
 from bookkeeper.storage.engine import AvailabilityRun, Engine
 from bookkeeper.storage.ledger_descriptor import StateRecordKind
-from bookkeeper.storage.record_runs import RecordBatch, RecordRun
+from bookkeeper.storage.record_runs import EntryRecords, RecordRun
 from bookkeeper.testing.sim_damage import LastGroup
 from bookkeeper.testing.sim_litter import LITTER
 from bookkeeper.wire import Status
@@ -118,7 +118,7 @@ class Monitor:
         commit: Any = engine._commit
         append, make_durable = engine.append, commit.journal.make_durable
 
-        def watched_append(run: RecordRun, batch: RecordBatch, *, recovery: bool = False) -> None:
+        def watched_append(run: RecordRun, batch: EntryRecords, *, recovery: bool = False) -> None:
             append(run, batch, recovery=recovery)
             ledger = run.ledger_id
             if not recovery and ledger in self.fences[name]:

@@ -7,11 +7,11 @@ from types import ModuleType
 import pytest
 
 from bookkeeper.codec.shapes import RECORD_HEADER
-from bookkeeper.storage.record_runs import RecordBatch, RecordRun, one_record
+from bookkeeper.storage.record_runs import EntryRecords, RecordRun, one_record
 from tests.bookkeeper.codec.codecs import CODECS, KEY, adds
 
 
-def described(run: RecordRun, batch: RecordBatch) -> tuple[object, ...]:
+def described(run: RecordRun, batch: EntryRecords) -> tuple[object, ...]:
     """All that storage asks of them."""
     begin = batch.record_ends[run.i0 - 1] if run.i0 else batch.record_start
     return (
