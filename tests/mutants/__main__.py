@@ -10,7 +10,6 @@ import contextlib
 import io
 import os
 import sys
-import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -83,7 +82,6 @@ def _run(options: argparse.Namespace) -> int:
         done += [found for mutation in every if (found := record.noticed(mutation)) is not None]
         console.print(f"{len(done)} of {count} were noticed by an earlier run")
     known_by = {id(outcome.mutation) for outcome in done}
-    begun = time.monotonic()
     plugin = Planting(
         [mutation for mutation in every if id(mutation) not in known_by],
         directory,
@@ -99,8 +97,7 @@ def _run(options: argparse.Namespace) -> int:
     if len(done) < count:
         console.print(f"mutants: the tests could not be run (pytest ended with {int(status)})")
         return 2
-    minutes = (time.monotonic() - begun) / 60
-    text, rate, unexplained = page(chosen, done, known, minutes)
+    text, rate, unexplained = page(chosen, done, known)
     console.print(text, markup=False)
     if options.write:
         PAGE.write_text(text)

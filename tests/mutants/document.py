@@ -33,7 +33,6 @@ def page(
     chosen: Mapping[str, Sequence[Mutation]],
     outcomes: Sequence[Outcome],
     known: Mapping[str, str],
-    minutes: float,
 ) -> tuple[str, float, list[Outcome]]:
     """The page; the share that was noticed; and the survivors without a reason."""
     by_mutation = {id(outcome.mutation): outcome for outcome in outcomes}
@@ -42,7 +41,7 @@ def page(
         lines.append(_row(f"`{place}`", [by_mutation[id(mutation)] for mutation in mutations]))
     lines.append(_row("**all**", outcomes))
     survivors = [outcome for outcome in outcomes if not outcome.killed_by]
-    lines.append(f"\nTook {minutes:.0f} minutes.\n\n## Survivors\n\n")
+    lines.append("\n## Survivors\n\n")
     lines.append("| where | what was changed | tests that reach it | why no test notices |\n|---|---|---:|---|\n")
     for outcome in sorted(survivors, key=lambda one: (str(one.mutation.path), one.mutation.line)):
         lines.append(_survivor(outcome, known))
