@@ -1,10 +1,11 @@
 """What this disk cannot answer for: a negative about it would not be honest, so the answer is "unknown" (B5).
 
-Four things make an answer unknown:
+Five things make an answer unknown:
 
     limbo          acknowledged data may be missing since a start found a loss (B9): of all ledgers, or of a few
     index damage   a page of the index is not what was written; the next start rebuilds the index (K19)
     doubt          the disk is younger than the bookie's name: what was on the disk before is not known
+    suspicion      damage may have taken entries of a ledger, until its copy is whole again (K30)
     quarantine     damaged places, named for the operator until limbo ends or a start finds nothing wrong; a read of
                    such a place fails by itself
 """
@@ -38,12 +39,15 @@ class Unknowns:
         self._suspects: frozenset[int] | None = None
         """The ledgers that limbo may concern; None: any."""
         self._doubted: Container[int] = ()
+        self._damaged: set[int] = set()
 
     # -- what is asked ------------------------------------------------------------------------------------
 
     def has(self, ledger_id: int) -> bool:
         """A negative about this ledger would not be honest (B5)."""
-        return self._index_damaged or self.in_limbo(ledger_id) or ledger_id in self._doubted
+        return (
+            self._index_damaged or self.in_limbo(ledger_id) or ledger_id in self._doubted or ledger_id in self._damaged
+        )
 
     def in_limbo(self, ledger_id: int) -> bool:
         """Acknowledged records of this ledger may be gone, a fence among them (B3)."""
@@ -60,6 +64,11 @@ class Unknowns:
     def index_damaged(self) -> bool:
         """Damage of the index was met in this life."""
         return self._index_damaged
+
+    @property
+    def suspects(self) -> frozenset[int]:
+        """The ledgers of which entries may be lost by damage."""
+        return frozenset(self._damaged)
 
     @property
     def quarantined(self) -> list[str]:
@@ -84,6 +93,17 @@ class Unknowns:
     def doubt(self, ledgers: Container[int]) -> None:
         """See :meth:`Engine.doubt`."""
         self._doubted = ledgers
+
+    def suspect(self, ledgers: Iterable[int]) -> bool:
+        """Entries of these ledgers may be lost by damage. Their fences are not: those are in the index. Returns whether
+        one of them is new."""
+        before = len(self._damaged)
+        self._damaged.update(ledgers)
+        return len(self._damaged) > before
+
+    def settle(self, ledger_id: int) -> None:
+        """The ledger's copy is whole again, or the ledger is deleted."""
+        self._damaged.discard(ledger_id)
 
     def found_index_damage(self, error: CorruptionError) -> None:
         """An index page is not what was written: every negative is unknown until the next start has rebuilt the index

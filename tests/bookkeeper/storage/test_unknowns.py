@@ -61,3 +61,14 @@ def test_damaged_places_are_a_hundred_at_most_and_end_with_limbo() -> None:
     assert unknowns.quarantined == [f"place {number}" for number in range(PLACES_MAX, 2 * PLACES_MAX)]
     unknowns.end_limbo(None)
     assert unknowns.quarantined == []
+
+
+@pytest.mark.rule("K30", "B5")
+def test_a_suspect_ledger_is_unknown_and_not_in_limbo_until_it_is_settled() -> None:
+    unknowns = Unknowns(None, ())
+    assert unknowns.suspect([3, 4]) and not unknowns.suspect([3]) and unknowns.suspects == {3, 4}
+    assert unknowns.has(3) and not unknowns.in_limbo(3) and not unknowns.has(5)
+    assert not unknowns.concern_new_ledgers
+    unknowns.settle(3)
+    unknowns.settle(99)
+    assert not unknowns.has(3) and unknowns.suspects == {4}

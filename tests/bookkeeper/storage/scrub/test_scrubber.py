@@ -1,0 +1,339 @@
+"""The scrub of a disk that is in use: everything is read, what rots is found, and what follows depends on the file."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from bookkeeper.errors import CorruptionError, DataUnknownError, NoSuchEntryError
+from bookkeeper.storage.checkpoint.manifest import read_manifest
+from bookkeeper.storage.durable_file import BLOCK
+from bookkeeper.storage.engine import Engine
+from bookkeeper.storage.entry_log.entry_log_file import log_name
+from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
+from tests.bookkeeper.storage.workload import CONFIG, add, lid, open_engine, read
+
+UNLIMITED = replace(CONFIG, scrub_bytes_per_s=0)
+
+
+class Lived:
+    """A bookie's disk that is in use, with ledgers 1 and 2 in several logs."""
+
+    def __init__(self, disk: RecordingDisk | None = None, *, entries: int = 60) -> None:
+        self.disk = disk or RecordingDisk()
+        self.engine, self.workers = open_engine(self.disk, UNLIMITED)
+        self.problems: list[str] = []
+        self.engine.scrubber.report_problem = lambda text, error: self.problems.append(text)
+        for entry_id in range(entries):
+            for ledger in (1, 2):
+                add(self.engine, ledger, entry_id, size=200)
+            self.engine.when_durable(ignore)
+            self.workers.pump()
+        self.covered()
+
+    def covered(self) -> None:
+        self.engine.checkpoint(ignore)
+        self.workers.pump()
+
+    def scrubbed(self) -> list[str]:
+        """The damage that a scrub finds."""
+        ended: list[BaseException | None] = []
+        self.engine.scrubber.run_now(ended.append)
+        self.workers.pump()
+        assert ended == [None]
+        return [str(each) for each in self.engine.scrubber.damages]
+
+    def place_of(self, ledger: int, entry_id: int) -> tuple[str, int]:
+        """The file of an entry, and where its payload begins there."""
+        for log_id in self.engine._entry_logs.logs:
+            path = f"/ledgers/{log_name(log_id)}"
+            if (at := self.disk.read_file(path).find(b"%d/%d ." % (ledger, entry_id))) >= 0:
+                return path, at
+        raise AssertionError("it is in no log")
+
+    def flip(self, path: str, offset: int) -> None:
+        file = self.disk.open(path)
+        byte = file.pread(1, offset)[0]
+        file.pwrite(bytes([byte ^ 0x40]), offset)
+        file.close()
+
+
+def ignore(error: BaseException | None) -> None:
+    assert error is None
+
+
+@pytest.mark.rule("K30")
+def test_every_byte_is_read_and_whole_files_pass() -> None:
+    lived = Lived()
+    assert lived.scrubbed() == [] and not lived.engine.suspects
+    stats = lived.engine.stats
+    assert stats.scrub_passes == 1 and stats.scrub_damages == 0
+    assert stats.scrubbed_bytes >= sum(log.end - BLOCK for log in lived.engine._entry_logs.logs.values())
+    assert lived.problems == [] and lived.engine.scrubber.sentences() == ()
+
+
+@pytest.mark.rule("K30", "B5")
+def test_the_ledger_of_a_rotten_record_is_suspect_at_once_until_it_is_whole_again() -> None:
+    lived = Lived()
+    told: list[frozenset[int]] = []
+    engine = lived.engine
+    engine.scrubber.on_suspects(lambda: told.append(engine.suspects))
+    path, at = lived.place_of(2, 5)
+    lived.flip(path, at)
+    (damage,) = lived.scrubbed()
+    assert path in damage and told == [frozenset({2})] and engine.suspects == {2}
+    assert isinstance(read(engine, lived.workers, 2, 99), DataUnknownError)
+    assert isinstance(read(engine, lived.workers, 1, 99), NoSuchEntryError), "the other ledger is whole"
+    assert isinstance(read(engine, lived.workers, 2, 5), CorruptionError)
+    assert engine.stats.scrub_damages == 1 and len(lived.problems) == 1
+    add(engine, 2, 60)  # its writer goes on
+    assert lived.engine.compactor.schedule.left, "the log is not compacted"
+
+    engine.append_entry(lid(2), b"k" * 20, _entry_of(lived, 2, 5), recovery=True)
+    engine.when_durable(ignore)
+    lived.workers.pump()
+    engine.end_suspicion(lid(2))
+    assert not engine.suspects and isinstance(read(engine, lived.workers, 2, 99), NoSuchEntryError)
+    assert isinstance(read(engine, lived.workers, 2, 5), bytes)
+    assert lived.scrubbed() == [damage] and engine.stats.scrub_damages == 1, "the place is known, and counted once"
+
+
+def _entry_of(lived: Lived, ledger: int, entry_id: int) -> bytes:
+    from tests.bookkeeper.storage.workload import make_entry
+
+    return make_entry(ledger, entry_id, size=200)
+
+
+@pytest.mark.rule("K30", "B5")
+def test_suspects_outlive_a_restart_and_what_was_deleted_is_none() -> None:
+    lived = Lived()
+    for ledger in (1, 2):
+        lived.flip(*lived.place_of(ledger, 5))
+    lived.scrubbed()
+    assert lived.engine.suspects == {1, 2}
+    lived.engine.collect({lid(1)}, ignore)
+    lived.workers.pump()
+    lived.engine.close(ignore)
+    lived.workers.pump()
+    engine, workers = open_engine(lived.disk, UNLIMITED)
+    assert engine.suspects == {2} and engine.report.limbo_reason is None
+    assert isinstance(read(engine, workers, 2, 99), DataUnknownError)
+    told: list[bool] = []
+    engine.scrubber.on_suspects(lambda: told.append(True))
+    assert told, "whoever repairs them is told"
+
+
+@pytest.mark.rule("K30", "K27", "B7")
+def test_a_reader_that_meets_damage_has_the_log_looked_at_at_once() -> None:
+    lived = Lived()
+    lived.flip(*lived.place_of(2, 5))
+    assert isinstance(read(lived.engine, lived.workers, 2, 5), CorruptionError)
+    lived.workers.pump()
+    assert lived.engine.suspects == {2} and lived.engine.stats.scrub_passes == 0
+    assert isinstance(read(lived.engine, lived.workers, 2, 5), CorruptionError)
+    lived.workers.pump()
+    assert lived.engine.stats.scrub_damages == 1
+
+
+@pytest.mark.rule("K30", "G4")
+def test_a_log_that_cannot_be_compacted_makes_its_ledgers_suspect() -> None:
+    lived = Lived()
+    lived.flip(*lived.place_of(2, 5))
+    lived.engine.collect({lid(1)}, ignore)
+    lived.workers.pump()
+    ended: list[BaseException | None] = []
+    lived.engine.compact(ended.append, major=True)
+    lived.workers.pump()
+    assert ended == [None] and lived.engine.suspects == {2}
+
+
+@pytest.mark.rule("K30", "K19")
+def test_a_damaged_page_of_the_index_makes_every_negative_unknown_until_it_is_rebuilt() -> None:
+    lived = Lived()
+    segment = next(name for name in lived.disk.list("/ledgers") if name.endswith(".index"))
+    for segment in (name for name in lived.disk.list("/ledgers") if name.endswith(".index")):
+        if len(lived.disk.read_file(f"/ledgers/{segment}")) > BLOCK + 300:
+            lived.flip(f"/ledgers/{segment}", BLOCK + 1)
+            break
+    assert "index page" in lived.scrubbed()[0]
+    assert isinstance(read(lived.engine, lived.workers, 1, 99), DataUnknownError)
+    lived.engine.close(ignore)
+    lived.workers.pump()
+    engine, _ = open_engine(lived.disk, UNLIMITED)
+    assert engine.report.rebuilt
+
+
+@pytest.mark.rule("K30")
+def test_a_damaged_manifest_is_written_anew() -> None:
+    lived = Lived()
+    lived.flip("/ledgers/manifest", 30)
+    assert "manifest" in lived.scrubbed()[0]
+    lived.workers.pump()
+    assert read_manifest(lived.disk, "/ledgers") is not None
+
+
+@pytest.mark.rule("K30")
+def test_a_damaged_group_of_the_journal_is_made_needless_by_a_checkpoint() -> None:
+    lived = Lived(entries=4)
+    for entry_id in range(4, 8):
+        add(lived.engine, 1, entry_id, size=200)
+        lived.engine.when_durable(ignore)
+        lived.workers.pump()
+    path = next(
+        f"/journal/{name}"
+        for name in lived.disk.list("/journal")
+        if name.endswith(".journal") and b"1/4 ." in lived.disk.read_file(f"/journal/{name}")
+    )
+    lived.flip(path, lived.disk.read_file(path).index(b"1/4 ."))
+    before = lived.engine.stats.checkpoints
+    assert "group" in lived.scrubbed()[0]
+    lived.workers.pump()
+    assert lived.engine.stats.checkpoints > before and not lived.engine.suspects
+    lived.engine._let_go(None)
+    engine, workers = open_engine(lived.disk, UNLIMITED)
+    assert engine.report.limbo_reason is None
+    assert all(isinstance(read(engine, workers, 1, entry_id), bytes) for entry_id in range(8))
+
+
+@pytest.mark.rule("K30")
+def test_files_that_are_replaced_while_they_are_read_are_no_damage() -> None:
+    """Compaction and checkpoints go on beside a scrub: step by step, in every order that the queue gives."""
+    lived = Lived()
+    for round_ in range(6):
+        ended: list[BaseException | None] = []
+        lived.engine.scrubber.run_now(ended.append)
+        for entry_id in range(60 + 10 * round_, 70 + 10 * round_):
+            add(lived.engine, 3, entry_id, size=300)
+            lived.engine.when_durable(ignore)
+            lived.workers.step()
+        if round_ == 3:
+            lived.engine.collect({lid(1)}, ignore)
+        if round_ == 4:
+            lived.engine.compact(lambda error: None, major=True)
+        lived.engine.checkpoint(ignore)
+        lived.workers.pump()
+        assert ended == [None], round_
+    assert lived.engine.scrubber.damages == [] and not lived.engine.suspects
+
+
+def test_what_passes_by_itself_is_tried_again_and_other_errors_cost_one_file() -> None:
+    lived, later = Lived(), Later()
+    scrubber = lived.engine.scrubber
+    scrubber.call_later = later.call
+    opened = lived.disk.open
+
+    def fails(path: str, **how: bool) -> object:
+        if path.endswith("000001.log"):
+            raise OSError(errno.EMFILE, "too many open files", path)
+        return opened(path, **how)
+
+    lived.disk.open = fails  # type: ignore[method-assign, assignment]
+    ended: list[BaseException | None] = []
+    scrubber.run_now(ended.append)
+    later.run(lived.workers, 20)
+    assert ended == [] and "tries again" in " ".join(scrubber.sentences())
+    lived.disk.open = opened  # type: ignore[method-assign]
+    later.run(lived.workers, 50)
+    assert ended == [None] and scrubber.damages == [] and scrubber.sentences() == ()
+
+    scrubber.state_files = lambda: map(_breaks, [1])
+    scrubber.run_now(ended.append)
+    later.run(lived.workers, 50)
+    assert ended == [None, None] and "ended unexpectedly" in lived.problems[-1]
+
+
+def _breaks(_item: int) -> int:
+    raise RuntimeError("nobody expected this")
+
+
+class Later:
+    """Timers that fire when the test says so."""
+
+    def __init__(self) -> None:
+        self.timers: list[tuple[float, Callable[[], None]]] = []
+        self.slept = 0.0
+
+    def call(self, seconds: float, callback: Callable[[], None]) -> object:
+        self.timers.append((seconds, callback))
+        return None
+
+    def run(self, workers: QueueWorkers, times: int) -> None:
+        workers.pump()
+        for _ in range(times):
+            if not self.timers:
+                return
+            seconds, callback = self.timers.pop(0)
+            self.slept += seconds
+            callback()
+            workers.pump()
+
+
+@pytest.mark.rule("K30")
+def test_damage_that_a_reader_meets_does_not_wait_for_a_slow_pass() -> None:
+    lived, later = Lived(), Later()
+    scrubber = lived.engine.scrubber
+    scrubber.config = replace(CONFIG, scrub_bytes_per_s=0, scrub_period_s=1e6)
+    scrubber.call_later = later.call
+    scrubber.recall()
+    scrubber.begin()
+    later.run(lived.workers, 1)
+    assert scrubber.schedule.running and later.timers[-1][0] > 1000.0, "it takes its time"
+    lived.flip(*lived.place_of(2, 5))
+    assert isinstance(read(lived.engine, lived.workers, 2, 5), CorruptionError)
+    lived.workers.pump()
+    assert lived.engine.suspects == {2} and lived.engine.stats.scrub_passes == 0
+    assert scrubber.schedule.running, "and goes on"
+
+
+@pytest.mark.rule("K30")
+def test_it_begins_by_itself_and_keeps_to_its_rate() -> None:
+    lived, later = Lived(), Later()
+    now = [0.0]
+    config = replace(CONFIG, scrub_bytes_per_s=1000, scrub_period_s=100.0)
+    scrubber = lived.engine.scrubber
+    scrubber.config, scrubber.call_later, scrubber.monotonic = config, later.call, lambda: now[0]
+    scrubber.recall()
+    scrubber.begin()
+    for _ in range(500):
+        if not later.timers or lived.engine.stats.scrub_passes == 2:
+            break
+        seconds, callback = later.timers.pop(0)
+        now[0] += seconds
+        callback()
+        lived.workers.pump()
+    stats = lived.engine.stats
+    assert stats.scrub_passes == 2 and now[0] > 100.0
+    assert stats.scrubbed_bytes / now[0] <= 1000 * 1.2
+    report = scrubber.report()
+    assert report["damaged"] == [] and report["suspects"] == [] and not report["running"]
+
+
+def test_a_stop_ends_who_waits_and_nothing_goes_on() -> None:
+    lived = Lived()
+    ended: list[BaseException | None] = []
+    lived.engine.scrubber.run_now(ended.append)
+    lived.workers.step()
+    lived.engine.close(ignore)
+    lived.workers.pump()
+    assert len(ended) == 1 and isinstance(ended[0], Exception)
+    assert lived.engine.stats.scrub_passes == 0
+
+
+def test_notes_that_are_damaged_are_made_anew() -> None:
+    lived = Lived()
+    lived.scrubbed()
+    lived.flip("/ledgers/scrub", 20)
+    lived.engine.close(ignore)
+    lived.workers.pump()
+    engine, _ = open_engine(lived.disk, UNLIMITED)
+    assert not engine.scrubber.schedule.ended and "cannot be used" in " ".join(engine.scrubber.sentences())
+
+
+def test_engines_without_a_loop_do_not_begin_by_themselves() -> None:
+    lived = Lived()
+    lived.engine.scrubber.begin()
+    lived.workers.pump()
+    assert lived.engine.stats.scrubbed_bytes == 0 and isinstance(lived.engine, Engine)
