@@ -24,7 +24,14 @@ from bookkeeper.storage.durable_file import remove_files, replace_file
 from bookkeeper.storage.entry_log.entry_log_file import log_ids, log_name
 from bookkeeper.storage.index.index_segment import read_segment, segment_ids, segment_name
 from bookkeeper.storage.scrub.damage import DamagedPlace, FileKind
-from bookkeeper.storage.scrub.file_checks import check_journal, check_log, check_manifest, check_segment, files_of
+from bookkeeper.storage.scrub.file_checks import (
+    check_journal,
+    check_log,
+    check_manifest,
+    check_segment,
+    files_of,
+    last_group,
+)
 from bookkeeper.storage.scrub.scrub_notes import NAME as NOTES
 from bookkeeper.storage.scrub.scrub_notes import ScrubNotes
 from bookkeeper.storage.start.dirty_marker import is_marked
@@ -150,7 +157,8 @@ def checks_of(bookie: StoppedBookie, *, deep: bool) -> Iterator[tuple[FileKind, 
             case FileKind.MANIFEST:
                 yield file.kind, 1, check_manifest(disk, storage.ledger_dir)
             case FileKind.JOURNAL:
-                yield file.kind, 1, check_journal(disk, storage.journal_dir, file.number)
+                last = last_group(disk, storage.journal_dir, file.number)
+                yield file.kind, 1, check_journal(disk, storage.journal_dir, file.number, last)
             case FileKind.INDEX:
                 yield file.kind, 1, check_segment(disk, storage.ledger_dir, file.number, pages=deep)
             case _:

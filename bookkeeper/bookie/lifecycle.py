@@ -223,7 +223,8 @@ class BookieServer:
         )
         present = RollbackWatch(self._metadata.store, self._metadata.present, self._on_rollback)
         tell = publisher.run(engine, lambda: stale_adds.highest, self._superseded)
-        self._damaged = damaged = DamagedLedgers(self.engine, self.bookie_id, completion, self.metrics)
+        rate = self.config.storage.scrub_bytes_per_s
+        self._damaged = damaged = DamagedLedgers(self.engine, self.bookie_id, completion, self.metrics, rate)
         works = (self._follow_state(), self._watch_space(), self._garbage.run(), limbo.run(), stale_adds.run())
         for work in (*works, damaged.run(), self._order.run(), tell, present.run(), seen.counter.run(seen.remember)):
             self._tasks.append(asyncio.create_task(work))

@@ -340,9 +340,14 @@ class Engine:
         :meth:`end_suspicion`."""
         return self._unknowns.suspects
 
-    def end_suspicion(self, ledger_id: LedgerId) -> None:
-        """Everything that should be here of the ledger was read, or it is deleted."""
-        self.scrubber.settled(ledger_id)
+    def suspicion(self, ledger_id: LedgerId) -> int:
+        """The number of the newest suspicion of a ledger, for :meth:`end_suspicion`; 0: there is none."""
+        return self._unknowns.suspicion(ledger_id)
+
+    def end_suspicion(self, ledger_id: LedgerId, suspicion: int) -> bool:
+        """Since that suspicion everything that should be here of the ledger was read, or it is deleted. Returns whether
+        the ledger is suspect no more: damage that was found meanwhile makes another suspicion."""
+        return self.scrubber.settled(ledger_id, suspicion)
 
     def space(self) -> Space:
         """Bytes of the file system that holds the ledger directory."""

@@ -39,7 +39,9 @@ class Unknowns:
         self._suspects: frozenset[int] | None = None
         """The ledgers that limbo may concern; None: any."""
         self._doubted: Container[int] = ()
-        self._damaged: set[int] = set()
+        self._damaged: dict[int, int] = {}
+        """Ledgers of which damage may have taken entries -> the suspicion's number."""
+        self._suspicions = 0
 
     # -- what is asked ------------------------------------------------------------------------------------
 
@@ -98,12 +100,21 @@ class Unknowns:
         """Entries of these ledgers may be lost by damage. Their fences are not: those are in the index. Returns whether
         one of them is new."""
         before = len(self._damaged)
-        self._damaged.update(ledgers)
+        self._suspicions += 1
+        self._damaged.update(dict.fromkeys(ledgers, self._suspicions))
         return len(self._damaged) > before
 
-    def settle(self, ledger_id: int) -> None:
-        """The ledger's copy is whole again, or the ledger is deleted."""
-        self._damaged.discard(ledger_id)
+    def suspicion(self, ledger_id: int) -> int:
+        """The number of the newest suspicion of a ledger; 0: there is none."""
+        return self._damaged.get(ledger_id, 0)
+
+    def settle(self, ledger_id: int, suspicion: int) -> bool:
+        """The ledger's copy is whole, or the ledger is deleted, as far as that suspicion goes. Returns whether that is
+        all: a newer one stays."""
+        if self.suspicion(ledger_id) > suspicion:
+            return False
+        self._damaged.pop(ledger_id, None)
+        return True
 
     def found_index_damage(self, error: CorruptionError) -> None:
         """An index page is not what was written: every negative is unknown until the next start has rebuilt the index

@@ -27,7 +27,14 @@ PASS_S: Final = 60.0
 class DamagedLedgers:
     """The damaged ledgers of one bookie. Runs on the loop's thread."""
 
-    def __init__(self, engine: Engine, bookie: BookieId, completion: Completion, metrics: Metrics) -> None:
+    def __init__(
+        self, engine: Engine, bookie: BookieId, completion: Completion, metrics: Metrics, read_bytes_per_s: int
+    ) -> None:
+        """
+        Args:
+            read_bytes_per_s: how fast the copies are read that are to be whole; 0: no limit.
+        """
+        self._read_bytes_per_s = read_bytes_per_s
         self._engine, self._bookie, self._completion = engine, bookie, completion
         self._new = asyncio.Event()
         self._repaired = metrics.counter(
@@ -69,8 +76,9 @@ class DamagedLedgers:
             MetadataError: the store does not answer, or shows an older state than was seen.
         """
         for ledger in map(LedgerId, sorted(self._engine.suspects)):
-            if await self._completion.is_whole(ledger):
-                self._engine.end_suspicion(ledger)
+            suspicion = self._engine.suspicion(ledger)
+            whole = await self._completion.is_whole(ledger, read_bytes_per_s=self._read_bytes_per_s)
+            if whole and self._engine.end_suspicion(ledger, suspicion):
                 self._repaired.add()
                 self.whole += 1
                 log.info("bookie %s: ledger %d is whole here again after damage", self._bookie, ledger)

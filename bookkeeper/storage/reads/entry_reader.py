@@ -41,10 +41,11 @@ HINT_UNIT = 512
 class DamagedRecordError(CorruptionError):
     """A record that was asked for is damaged."""
 
-    def __init__(self, path: str, text: str) -> None:
+    def __init__(self, path: str, offset: int, text: str) -> None:
         super().__init__(text)
         self.path = path
         """The entry log, or what else should hold it."""
+        self.offset = offset
 
 
 class _WouldWaitError(Exception):
@@ -94,7 +95,7 @@ def fetch(file: File, offset: int, hint: int, ledger_id: int, entry_id: int, rea
     entry = read_record(data, 0, ledger_id, entry_id) if len(data) >= size else None
     if entry is None:
         text = f"{file.path} is damaged at byte {offset}: it should hold entry {entry_id} of ledger {ledger_id}"
-        raise DamagedRecordError(file.path, text)
+        raise DamagedRecordError(file.path, offset, text)
     return entry
 
 
@@ -121,7 +122,7 @@ def fetch_batch(plan: list[_Stretch], ledger_id: int, size_max: int, hint: int, 
                 if count == 0:
                     where = f"{stretch.name} is damaged at byte {stretch.log_offset}"
                     text = f"{where}: it should hold entry {stretch.first} of ledger {ledger_id}"
-                    raise DamagedRecordError(stretch.name, text)
+                    raise DamagedRecordError(stretch.name, stretch.log_offset, text)
                 return PackedEntries(b"".join(parts), count)
     return PackedEntries(b"".join(parts), count)
 
@@ -147,8 +148,8 @@ class EntryReader:
     workers: StorageWorkers
     groups: GroupSequence
     """Groups that are not in the entry logs yet. Only read here."""
-    found_damage: Callable[[str], None] = lambda path: None
-    """Called with the file in which a reader has met a damaged record."""
+    found_damage: Callable[[str, int | None], None] = lambda path, offset: None
+    """Called with the file in which a reader has met a damaged record, and where; None: the disk did not say."""
 
     # -- one entry ----------------------------------------------------------------------------------------
 
@@ -324,11 +325,11 @@ class EntryReader:
         if isinstance(error, CorruptionError):
             self.stats.corruptions += 1
             if isinstance(error, DamagedRecordError):
-                self.found_damage(error.path)
+                self.found_damage(error.path, error.offset)
             return error
         if isinstance(error, OSError):
             if error.errno not in TRANSIENT and isinstance(error.filename, str):
-                self.found_damage(error.filename)
+                self.found_damage(error.filename, None)
             return BookieFailedError(f"the disk could not read the entry: {in_words(error)}")
         return error if error is not None else BookieFailedError("the entry could not be read")
 

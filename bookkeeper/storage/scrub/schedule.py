@@ -102,12 +102,13 @@ class ScrubSchedule:
                 self.running, self.hurried, self.ended, self.behind = False, False, True, None
         return self._current
 
-    def file_done(self) -> None:
-        """The file was read to its end."""
+    def file_done(self) -> bool:
+        """The file was read to its end. Returns whether it was doubted."""
         assert self._current is not None
         if not self._at_once and self.running:
             self.behind = (int(self._current.kind), self._current.number)
         self._current = None
+        return self._at_once
 
     # -- pace ---------------------------------------------------------------------------------------------
 
@@ -122,12 +123,16 @@ class ScrubSchedule:
         Args:
             left_of_file: about how many bytes of the current file are left.
         """
-        least = count / self._limit if self._limit > 0 else 0.0
+        least = self.at_limit_s(count)
         if self.hurried or self._at_once or not self.running:
             return least
         ahead = self._began + self._period_s - now
         left = self.left[1] + max(left_of_file, 0)
         return max(least, count * ahead / (left + count)) if ahead > 0 and count else least
+
+    def at_limit_s(self, count: int) -> float:
+        """Seconds that reading ``count`` bytes takes at the limit."""
+        return count / self._limit if self._limit > 0 else 0.0
 
     def too_slow(self, now: float) -> bool:
         """Whether the limit does not let this pass end within its period."""

@@ -3,7 +3,7 @@
     scrub    stamp "BKSC" of JSON
 
 The suspects must outlive a restart: a start does not read the entry logs, and would not find the damage again. If the
-file is missing or damaged the next pass finds it.
+file is damaged a pass begins at once, as fast as it may, and finds it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class ScrubNotes:
     """Damaged places that were counted."""
 
     def encode(self) -> bytes:
-        return stamp(b"BKSC", VERSION, json.dumps(asdict(self), separators=(",", ":")).encode())
+        values = {**asdict(self), "suspects": sorted(self.suspects)}
+        return stamp(b"BKSC", VERSION, json.dumps(values, separators=(",", ":")).encode())
 
     @classmethod
     def decode(cls, data: Buffer, what: str) -> ScrubNotes:

@@ -1,15 +1,15 @@
 """Reads and checks every stored byte of a running bookie within a period: the shell around ``ScrubSchedule`` (K30).
 
-A worker of its own reads; adds and reads of others never wait for it. The files are opened past the page cache where
-the file system has that: what the cache holds proves nothing about the disk, and reading must not drive others out of
-it. Of each file that part is read which the last checkpoint has covered; the journal up to what is durable.
+A worker of its own reads; adds and reads of others never wait for it. Of each file that part is read which the last
+checkpoint has covered; the journal up to what is durable.
 
-What is damaged is quarantined and counted, and more depends on the file:
+Damage is believed when two checks have found it in the same place: what passes by itself costs nothing but the second
+look. Then it is quarantined and counted, and more depends on the file:
 
     entry log        it is not compacted; the ledgers of which entries may be lost are *suspect* at once: until their
                      copies are whole again a negative about them is unknown. Somebody else repairs them
                      (``on_suspects``)
-    index segment    every negative is unknown until the next start has rebuilt the index (K19)
+    index segment    every negative is unknown until the next start has rebuilt the index (K19); a checkpoint notes that
     journal          what it holds is in the entry logs, too: a checkpoint makes it needless
     manifest         a checkpoint writes a new one
     state files      they are named for the operator
@@ -24,14 +24,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-from bookkeeper.errors import BookKeeperError, CorruptionError, in_words
+from bookkeeper.errors import BookieFailedError, BookKeeperError, CorruptionError, in_words
 from bookkeeper.ids import LedgerId
 from bookkeeper.seams import Disk
 from bookkeeper.storage.checkpoint.checkpointer import Checkpointer
 from bookkeeper.storage.compaction.schedule import CompactionSchedule
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.disk_state import DiskState
-from bookkeeper.storage.durable_file import replace_file
+from bookkeeper.storage.durable_file import BLOCK, replace_file
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.journal.group_commit import GroupCommit
 from bookkeeper.storage.ledger_table import LedgerTable
@@ -39,11 +39,10 @@ from bookkeeper.storage.results import Done, EngineStats
 from bookkeeper.storage.scrub.damage import CheckedFile, DamagedPlace, FileKind
 from bookkeeper.storage.scrub.file_checks import (
     Check,
-    check_journal,
+    check_journals,
     check_log,
     check_manifest,
     check_segment,
-    files_of,
 )
 from bookkeeper.storage.scrub.schedule import ScrubSchedule
 from bookkeeper.storage.scrub.scrub_notes import NAME, ScrubNotes
@@ -53,7 +52,13 @@ from bookkeeper.storage.workers import StorageWorkers
 STEP_BYTES: Final = 256 * 1024
 """A step of the worker ends after so many bytes, or after one piece that is longer."""
 FIRST_S: Final = 60.0
-"""Seconds after the start before anything is read, and after a problem that passes by itself."""
+"""Seconds after the start before anything is read, and after a problem that passes by itself; less if the period is
+short."""
+AGAIN_S: Final = 1.0
+"""Seconds before a file in which damage was found is read once more."""
+LOOK_S: Final = 3600.0
+"""So long a log in which nothing was found is not looked at again because a reader has met damage: what the reader
+met was not the disk's."""
 
 
 @dataclass(slots=True)
@@ -78,8 +83,9 @@ class Scrubber:
     report_problem: Callable[[str, BaseException | None], None] = lambda text, error: None
     """Gets a sentence for the log, and the error behind it if it was not expected; set by who has a log."""
     schedule: ScrubSchedule = field(init=False)
-    damages: list[DamagedPlace] = field(default_factory=list)
-    """The newest that this life has found."""
+    remembered: frozenset[int] = frozenset()
+    """The suspects that a start after a crash would know of."""
+    _damages: list[DamagedPlace] = field(default_factory=list)
     _counted: list[str] = field(default_factory=list)
     _tell: Callable[[], None] | None = None
     _file: CheckedFile | None = None
@@ -95,6 +101,15 @@ class Scrubber:
     _waiting: list[Done] = field(default_factory=list)
     _last_pass: float | None = None
     _trouble: str | None = None
+    _found_once: dict[tuple[FileKind, int], set[tuple[str, int]]] = field(default_factory=dict)
+    """Files -> damaged places that one check has found."""
+    _nothing_found: dict[int, float] = field(default_factory=dict)
+    """Logs that were looked at because somebody had met damage, and when nothing was found."""
+    _hurry: bool = False
+    """What earlier lives have found is not known: the next pass goes as fast as it may."""
+    _noting: bool = False
+    _unnoted: bool = False
+    """The notes are not what they should be."""
 
     def __post_init__(self) -> None:
         self.schedule = ScrubSchedule(self.config, self.monotonic())
@@ -108,26 +123,29 @@ class Scrubber:
             notes = ScrubNotes.decode(self.disk.read_file(path), path) if self.disk.exists(path) else ScrubNotes()
         except (BookKeeperError, OSError) as error:
             self._trouble = f"the notes of the last scrub cannot be used: {in_words(error)}"
-            notes = ScrubNotes()
+            notes, self._hurry = ScrubNotes(), True
         self.schedule = ScrubSchedule(
             self.config, self.monotonic(), passed_s=notes.passed_s, behind=notes.behind, ended=notes.ended
         )
         self._counted = list(notes.damaged)
-        self.unknowns.suspect(ledger for ledger in notes.suspects if ledger in self.ledgers.ledgers)
+        self.unknowns.suspect(ledger for ledger in notes.suspects if ledger not in self.ledgers.dropped)
+        self.remembered = self.unknowns.suspects
 
     def begin(self) -> None:
         """Begin to scrub by itself, if it is to; needs a loop's ``call_later``."""
         if self.call_later is not None:
             self._began = True
-            self._again(FIRST_S)
+            self._again(self._first_s)
 
     def stop(self) -> None:
         """The disk is being closed: nothing goes on."""
-        self._turn += 1
+        self._end_check()
         self._began = False
+        if self._unnoted:
+            self.workers.get("scrub").submit(self._write_notes(), lambda _none, _error: None)
         waiting, self._waiting = self._waiting, []
         for callback in waiting:
-            callback(CorruptionError("the scrub has ended before it was through: the disk is closing"))
+            callback(BookieFailedError("the scrub has ended before it was through: the disk is closing"))
 
     def on_suspects(self, callback: Callable[[], None]) -> None:
         """Called when ledgers have become suspect."""
@@ -144,37 +162,48 @@ class Scrubber:
         self.schedule.begin(self.files(), self.monotonic(), hurried=True)
         self._again(0.0)
 
-    def look_at(self, log_id: int) -> None:
-        """Something is wrong with an entry log: find out at once of which ledgers entries are lost."""
+    def look_at(self, log_id: int, offset: int | None = None) -> None:
+        """Something is wrong with an entry log, at this offset or anywhere: find out at once of which ledgers entries
+        are lost, unless that is known."""
         entry = self.checkpointer.manifest.logs.get(log_id)
-        if entry is None or any(each.kind is FileKind.LOG and each.number == log_id for each in self.damages):
+        if entry is None or any(_explains(each, log_id, offset) for each in self._damages):
+            return
+        if (looked := self._nothing_found.get(log_id)) is not None and self.monotonic() - looked < LOOK_S:
             return
         self.schedule.doubt(CheckedFile(FileKind.LOG, log_id, entry.end))
         if self._in_flight is None:  # else it gives way when its step has ended
             self._give_way()
             self._again(0.0)
 
-    def look_at_path(self, path: str) -> None:
+    def look_at_path(self, path: str, offset: int | None) -> None:
         """The same, by the file's name, as an error has it."""
         name = path.rpartition("/")[2]
         if name.endswith(".log"):
-            self.look_at(int(name[:-4], 16))
+            self.look_at(int(name[:-4], 16), offset)
 
     def suspect(self, ledgers: Iterable[int] | None) -> None:
-        """Entries of these ledgers (None: of any) may be lost here."""
-        here = self.ledgers.ledgers
-        chosen = [ledger for ledger in (here if ledgers is None else ledgers) if ledger in here]
-        if self.unknowns.suspect(chosen):
+        """Entries of these ledgers (None: of any that is here) may be lost here."""
+        chosen = self.ledgers.ledgers if ledgers is None else ledgers
+        if self.unknowns.suspect(ledger for ledger in chosen if ledger not in self.ledgers.dropped):
             self._remember()
             if self._tell is not None:
                 self._tell()
 
-    def settled(self, ledger_id: LedgerId) -> None:
-        """The ledger's copy is whole again."""
-        self.unknowns.settle(ledger_id)
+    def settled(self, ledger_id: LedgerId, suspicion: int) -> bool:
+        """See :meth:`Engine.end_suspicion`."""
+        done = self.unknowns.settle(ledger_id, suspicion)
         self._remember()
+        return done
 
     # -- said ---------------------------------------------------------------------------------------------
+
+    @property
+    def damages(self) -> list[DamagedPlace]:
+        """What was found when each file was last checked, the newest places; without logs and segments that are gone
+        since."""
+        by_name = (FileKind.LOG, FileKind.INDEX)
+        self._damages = [each for each in self._damages if each.kind not in by_name or self._is_ours(each)]
+        return self._damages
 
     def report(self) -> dict[str, object]:
         """What it does and has found, as plain data."""
@@ -257,7 +286,8 @@ class Scrubber:
             if due > 0:
                 self._again(due)
                 return False
-            schedule.begin(self.files(), now)
+            schedule.begin(self.files(), now, hurried=self._hurry)
+            self._hurry = False
         ran = schedule.running
         self._file = schedule.next_file()
         if self._file is None:
@@ -281,21 +311,23 @@ class Scrubber:
             else:
                 self.schedule.doubt(file)
             self._end_check()
-            return self._again(FIRST_S) if self.call_later is not None else None
+            return self._again(self._first_s) if self.call_later is not None else None
         count = sum(item for item in items[:-1] if isinstance(item, int))
         self._found += [item for item in items if isinstance(item, DamagedPlace)]
         self._read += count
         self.stats.scrubbed_bytes += count
         if items[-1] == _END:
-            if self._found and self.checkpointer.running:  # it may be replacing this very file: look again after it
+            if self._found and self.checkpointer.running:  # it may be replacing this very file: judge after it
+                return self._again(AGAIN_S)
+            if self._is_new():
                 self.schedule.doubt(file)
                 self._end_check()
-                return self._again(1.0)
+                return self._again(max(AGAIN_S, self.schedule.at_limit_s(count)))
             self._trouble = None
             self._file_done(file)
         if self.schedule.gives_way:
             self._give_way()
-            return self._again(0.0)
+            return self._again(self.schedule.at_limit_s(count))
         left = file.size - self._read if self._file is not None else 0
         return self._again(max(self.schedule.pause_s(count, left, self.monotonic()), 0.0))
 
@@ -310,34 +342,54 @@ class Scrubber:
         self._file = self._check = None
         self._found = []
 
+    def _is_new(self) -> bool:
+        """Whether this is the first check that has found this damage. What two in a row have not found is left out."""
+        file = self._file
+        assert file is not None
+        known = {each.place for each in self._damages}
+        new = {each.place for each in self._found} - known
+        before = self._found_once.pop((file.kind, file.number), None)
+        if new and before is None:
+            self._found_once[file.kind, file.number] = new
+            return True
+        self._found = [each for each in self._found if each.place in known or each.place in (before or ())]
+        return False
+
     def _file_done(self, file: CheckedFile) -> None:
-        found = self._found
-        self.schedule.file_done()
+        found, log = self._found, file.kind is FileKind.LOG
+        at_once = self.schedule.file_done()
         self._end_check()
+        whole = file.kind in (FileKind.JOURNAL, FileKind.STATE, FileKind.MANIFEST)  # it stands for all of its kind
+        self._damages = [
+            each for each in self._damages if each.kind is not file.kind or not (whole or each.number == file.number)
+        ]
         for damage in found:
-            if self._is_ours(file):
+            if self._is_ours(damage):
                 self._take(damage)
-        if file.kind is FileKind.LOG:
+        if log and at_once and not found:
+            self._nothing_found[file.number] = self.monotonic()
+        elif log:
+            self._nothing_found.pop(file.number, None)
+        if log:
             self._remember()
 
-    def _is_ours(self, file: CheckedFile) -> bool:
+    def _is_ours(self, damage: DamagedPlace) -> bool:
         """Whether the file is still one of the bookie's: it may have been replaced while it was read."""
         manifest = self.checkpointer.manifest
-        match file.kind:
+        match damage.kind:
             case FileKind.LOG:
-                return file.number in manifest.logs and file.number in self.entry_logs.logs
+                return damage.number in manifest.logs and damage.number in self.entry_logs.logs
             case FileKind.INDEX:
-                return file.number in manifest.segments
+                return damage.number in manifest.segments
             case FileKind.JOURNAL:
-                return file.number >= manifest.file_id
+                return damage.number >= manifest.file_id
             case _:
                 return True
 
     def _take(self, damage: DamagedPlace) -> None:
         """Something is damaged: quarantine it, count it, and see that it is repaired."""
         text = str(damage)
-        if damage not in self.damages:
-            self.damages = [*self.damages, damage][-PLACES_MAX:]
+        self._damages = [*self._damages, damage][-PLACES_MAX:]
         if text not in self._counted:
             self.stats.scrub_damages += 1
             self._counted = newest_places([*self._counted, text])
@@ -350,6 +402,7 @@ class Scrubber:
                 self.suspect(damage.ledgers)
             case FileKind.INDEX:
                 self.unknowns.found_index_damage(CorruptionError(text))
+                self.checkpointer.checkpoint(_ignore_error)
             case FileKind.MANIFEST | FileKind.JOURNAL:
                 self.checkpointer.checkpoint(_ignore_error)
             case _:
@@ -366,10 +419,14 @@ class Scrubber:
     # -- files --------------------------------------------------------------------------------------------
 
     def files(self) -> Sequence[CheckedFile]:
-        """What a pass would read, in its order."""
-        found = files_of(self.disk, self.config.journal_dir, self.checkpointer.manifest)
+        """What a pass would read, in its order, with about as many bytes."""
+        manifest, groups = self.checkpointer.manifest, self.commit.groups
+        journals = max(groups.file_id - manifest.file_id, 0) * self.config.journal_file_bytes + groups.file_offset
+        found = [CheckedFile(FileKind.MANIFEST, 0, BLOCK), CheckedFile(FileKind.JOURNAL, 0, journals)]
+        found += [CheckedFile(FileKind.INDEX, key, BLOCK + size) for key, size in manifest.segments.items()]
+        found += [CheckedFile(FileKind.LOG, key, entry.end) for key, entry in sorted(manifest.logs.items())]
         if self.state_files is not None:
-            found.append(CheckedFile(FileKind.STATE, 0, 4096))
+            found.append(CheckedFile(FileKind.STATE, 0, BLOCK))
         return found
 
     def _check_of(self, file: CheckedFile) -> Check:
@@ -377,8 +434,8 @@ class Scrubber:
         match file.kind:
             case FileKind.MANIFEST:
                 return check_manifest(self.disk, directory)
-            case FileKind.JOURNAL if file.number >= manifest.file_id:
-                return check_journal(self.disk, self.config.journal_dir, file.number, self.commit.groups.durable)
+            case FileKind.JOURNAL:
+                return check_journals(self.disk, self.config.journal_dir, manifest.file_id, self.commit.groups.durable)
             case FileKind.INDEX if file.number in manifest.segments:
                 return check_segment(self.disk, directory, file.number)
             case FileKind.LOG if (entry := manifest.logs.get(file.number)) is not None:
@@ -388,25 +445,53 @@ class Scrubber:
             case _:
                 return iter(())  # it has been replaced since
 
+    @property
+    def _first_s(self) -> float:
+        period = self.config.scrub_period_s
+        return min(FIRST_S, period / 10) if period > 0 else FIRST_S
+
+    # -- notes --------------------------------------------------------------------------------------------
+
     def _remember(self) -> None:
-        """Write the notes. If that fails the older ones stay: a later pass finds what is missing in them."""
-        schedule = self.schedule
-        notes = ScrubNotes(
-            round(schedule.passed_s(self.monotonic()), 1),
-            schedule.behind,
-            schedule.ended,
-            sorted(self.unknowns.suspects),
-            list(self._counted),
-        )
+        """See that the notes say what is known now. One write at a time: the next one has all that came meanwhile. If
+        one fails the older notes stay: a later pass finds what is missing in them."""
+        self._unnoted = True
+        if self._noting or self.state.closing:
+            return
+        self._noting, self._unnoted = True, False
+        suspects = self.unknowns.suspects
 
         def written(_none: None, error: BaseException | None) -> None:
+            self._noting = False
             if error is not None:
-                self._trouble = f"its notes could not be written: {in_words(error)}"
+                self._trouble, self._unnoted = f"its notes could not be written: {in_words(error)}", True
+            else:
+                self.remembered = suspects
+                if self._unnoted:
+                    self._remember()
 
-        if not self.state.closing:
-            data = notes.encode()
-            path = f"{self.config.ledger_dir}/{NAME}"
-            self.workers.get("scrub").submit(lambda: replace_file(self.disk, path, data), written)
+        self.workers.get("scrub").submit(self._write_notes(), written)
+
+    def _write_notes(self) -> Callable[[], None]:
+        """The job that writes the notes as they should be now."""
+        schedule = self.schedule
+        safe = not self.unknowns.index_damaged or self.checkpointer.manifest.rebuild  # else a pass must find it again
+        notes = ScrubNotes(
+            round(schedule.passed_s(self.monotonic()), 1),
+            schedule.behind if safe else None,
+            schedule.ended and safe,
+            list(self.unknowns.suspects),
+            list(self._counted),
+        )
+        return lambda: replace_file(self.disk, f"{self.config.ledger_dir}/{NAME}", notes.encode())
+
+
+def _explains(damage: DamagedPlace, log_id: int, offset: int | None) -> bool:
+    """Whether this is why a log could not be read at an offset."""
+    if damage.kind is not FileKind.LOG or damage.number != log_id:
+        return False
+    all_of_it = not damage.size and damage.ledgers != frozenset()
+    return offset is None or all_of_it or damage.offset <= offset < damage.offset + damage.size
 
 
 _END: Final = -1

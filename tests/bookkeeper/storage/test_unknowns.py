@@ -69,6 +69,15 @@ def test_a_suspect_ledger_is_unknown_and_not_in_limbo_until_it_is_settled() -> N
     assert unknowns.suspect([3, 4]) and not unknowns.suspect([3]) and unknowns.suspects == {3, 4}
     assert unknowns.has(3) and not unknowns.in_limbo(3) and not unknowns.has(5)
     assert not unknowns.concern_new_ledgers
-    unknowns.settle(3)
-    unknowns.settle(99)
+    assert unknowns.settle(3, unknowns.suspicion(3)) and unknowns.settle(99, unknowns.suspicion(99))
     assert not unknowns.has(3) and unknowns.suspects == {4}
+
+
+@pytest.mark.rule("K30", "B5")
+def test_damage_that_is_found_while_a_copy_is_read_is_a_suspicion_of_its_own() -> None:
+    unknowns = Unknowns(None, ())
+    unknowns.suspect([3])
+    read_since = unknowns.suspicion(3)
+    assert not unknowns.suspect([3]), "it is none that is new"
+    assert not unknowns.settle(3, read_since) and unknowns.has(3)
+    assert unknowns.settle(3, unknowns.suspicion(3)) and not unknowns.has(3)
