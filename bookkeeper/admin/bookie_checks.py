@@ -55,7 +55,8 @@ def check(bookie: StoppedBookie, as_json: bool, deep: bool) -> None:
 
     Every file that the manifest names must be there, whole and this bookie's, and its notes about itself must be
     readable. With --deep every record, every index page and every group of the journal is read and checked, too.
-    Exit status 1: something is damaged; file and place are named. Nothing is changed.
+    Exit status 1: something is damaged; file and place are named. Nothing is changed: `bk bookie scrub --offline` reads
+    the same, and has the next start repair the ledgers that it concerns.
     """
     with bookie.held():
         found = Checked()
