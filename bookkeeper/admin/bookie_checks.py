@@ -244,7 +244,7 @@ def scrub_offline(bookie: StoppedBookie, as_json: bool, throttle: int | None) ->
             replace(manifest, rebuild=True).write(bookie.disk, bookie.storage.ledger_dir, manifest)
     remarks = []
     if suspects:
-        remarks.append(f"the next start doubts and repairs {counted(len(suspects), 'ledger')}")
+        remarks.append(f"the next start suspects and repairs {counted(len(suspects), 'ledger')}")
     if index_damaged:
         remarks.append("the next start rebuilds the index from the entry logs")
     found.tell(as_json, remarks, deep=True)

@@ -101,7 +101,7 @@ class Engine:
             began = start(config, disk, boot, known)  # a full disk starts read-only
         parts = put_together(config, disk, workers, began, boot, monotonic, call_later)
         parts.space.begin()
-        parts.scrubber.recall()
+        parts.scrubber.recall(rebuilt=began.report.rebuilt)
         return cls(config, disk, began.report, parts)
 
     @property
@@ -336,8 +336,7 @@ class Engine:
 
     @property
     def suspects(self) -> frozenset[int]:
-        """Ledgers of which damage may have taken entries: a negative about them is unknown until
-        :meth:`end_suspicion`."""
+        """Ledgers of which damage may have taken entries: which are here is unknown until :meth:`end_suspicion`."""
         return self._unknowns.suspects
 
     def suspicion(self, ledger_id: LedgerId) -> int:

@@ -193,7 +193,7 @@ def put_together(
         stats=stats,
         fail=commit.fail,
         found_damage=scrubber.look_at,
-        found_unindexed=scrubber.suspect,
+        found_unindexed=scrubber.suspect_unindexed,
         monotonic=clock,
         call_later=call_later,
         log_bytes=config.entry_log_bytes,

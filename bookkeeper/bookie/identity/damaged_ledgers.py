@@ -1,7 +1,8 @@
 """Repairs what damage on the disk has taken: the ledgers that a scrub, a reader or a compaction has made suspect.
 
-Until such a ledger is whole here again, a negative about it is unknown. It is not in limbo: its fence and its key are
-in the index, so writers go on. When it is closed the bookie reads everything that its metadata say is here, and what
+Until such a ledger is whole here again, the bookie does not say which entries of it are here. It is not in limbo: the
+index knows its fence and its key, so writers go on, and what the index does not know was never here, so recoveries go
+on, too. When it is closed the bookie reads everything that its metadata say is here, and what
 cannot be read is copied from the other bookies (:mod:`~bookkeeper.bookie.identity.completion`). An open ledger waits
 until somebody closes it.
 """

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Final
 
 from bookkeeper.errors import CorruptionError
@@ -31,11 +31,13 @@ class ScrubNotes:
     """Whether that pass has come to its end."""
     suspects: list[int] = field(default_factory=list)
     """Ledgers of which entries may be lost by damage."""
+    unindexed: list[int] = field(default_factory=list)
+    """Those of them of which the index may lack entries."""
     damaged: list[str] = field(default_factory=list)
     """Damaged places that were counted."""
 
     def encode(self) -> bytes:
-        values = {**asdict(self), "suspects": sorted(self.suspects)}
+        values = {**asdict(self), "suspects": sorted(self.suspects), "unindexed": sorted(self.unindexed)}
         return stamp(b"BKSC", VERSION, json.dumps(values, separators=(",", ":")).encode())
 
     @classmethod
@@ -51,6 +53,4 @@ class ScrubNotes:
 
     def with_suspects(self, ledgers: Iterable[int]) -> ScrubNotes:
         """A copy with these suspects, too."""
-        return ScrubNotes(
-            self.passed_s, self.behind, self.ended, sorted({*self.suspects, *ledgers}), list(self.damaged)
-        )
+        return replace(self, suspects=sorted({*self.suspects, *ledgers}))

@@ -6,8 +6,8 @@ checkpoint has covered; the journal up to what is durable.
 Damage is believed when two checks have found it in the same place: what passes by itself costs nothing but the second
 look. Then it is quarantined and counted, and more depends on the file:
 
-    entry log        it is not compacted; the ledgers of which entries may be lost are *suspect* at once: until their
-                     copies are whole again a negative about them is unknown. Somebody else repairs them
+    entry log        it is not compacted; the ledgers of which entries may be lost are *suspect* at once, until their
+                     copies are whole again: which entries are here is unknown. Somebody else repairs them
                      (``on_suspects``)
     index segment    every negative is unknown until the next start has rebuilt the index (K19); a checkpoint notes that
     journal          what it holds is in the entry logs, too: a checkpoint makes it needless
@@ -116,8 +116,12 @@ class Scrubber:
 
     # -- from start to stop -------------------------------------------------------------------------------
 
-    def recall(self) -> None:
-        """Read what earlier lives have noted. Blocks; part of the start."""
+    def recall(self, *, rebuilt: bool = False) -> None:
+        """Read what earlier lives have noted. Blocks; part of the start.
+
+        Args:
+            rebuilt: the index was made anew from the entry logs, without what is damaged in them.
+        """
         path = f"{self.config.ledger_dir}/{NAME}"
         try:
             notes = ScrubNotes.decode(self.disk.read_file(path), path) if self.disk.exists(path) else ScrubNotes()
@@ -128,7 +132,11 @@ class Scrubber:
             self.config, self.monotonic(), passed_s=notes.passed_s, behind=notes.behind, ended=notes.ended
         )
         self._counted = list(notes.damaged)
-        self.unknowns.suspect(ledger for ledger in notes.suspects if ledger not in self.ledgers.dropped)
+        dropped = self.ledgers.dropped
+        self.unknowns.suspect(ledger for ledger in notes.suspects if ledger not in dropped)
+        unindexed = notes.suspects if rebuilt else notes.unindexed
+        if self.unknowns.suspect((ledger for ledger in unindexed if ledger not in dropped), unindexed=True) and rebuilt:
+            self._write_notes()()
         self.remembered = self.unknowns.suspects
 
     def begin(self) -> None:
@@ -181,13 +189,19 @@ class Scrubber:
         if name.endswith(".log"):
             self.look_at(int(name[:-4], 16), offset)
 
-    def suspect(self, ledgers: Iterable[int] | None) -> None:
-        """Entries of these ledgers (None: of any that is here) may be lost here."""
+    def suspect(self, ledgers: Iterable[int] | None, *, unindexed: bool = False) -> None:
+        """Entries of these ledgers (None: of any that is here) may be lost here; ``unindexed``: or the index lacks
+        them."""
         chosen = self.ledgers.ledgers if ledgers is None else ledgers
-        if self.unknowns.suspect(ledger for ledger in chosen if ledger not in self.ledgers.dropped):
+        kept = (ledger for ledger in chosen if ledger not in self.ledgers.dropped)
+        if self.unknowns.suspect(kept, unindexed=unindexed):
             self._remember()
             if self._tell is not None:
                 self._tell()
+
+    def suspect_unindexed(self, ledgers: Iterable[int]) -> None:
+        """There are records of these ledgers that the index does not know."""
+        self.suspect(ledgers, unindexed=True)
 
     def settled(self, ledger_id: LedgerId, suspicion: int) -> bool:
         """See :meth:`Engine.end_suspicion`."""
@@ -481,6 +495,7 @@ class Scrubber:
             schedule.behind if safe else None,
             schedule.ended and safe,
             list(self.unknowns.suspects),
+            list(self.unknowns.suspects if self.unknowns.index_damaged else self.unknowns.unindexed),
             list(self._counted),
         )
         return lambda: replace_file(self.disk, f"{self.config.ledger_dir}/{NAME}", notes.encode())

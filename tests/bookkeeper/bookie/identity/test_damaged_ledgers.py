@@ -197,3 +197,24 @@ def test_what_is_to_be_whole_is_read_at_the_scrubs_rate_and_others_need_not_wait
             assert await slow and loop.time() - began > 5.0
 
     SimCluster().run(story)
+
+
+@pytest.mark.rule("K30", "V2")
+def test_a_ledger_whose_writer_is_gone_is_recovered_though_one_copy_rots_and_another_bookie_is_away() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            handle = await bk.create_ledger(password=b"pw", ensemble=3, write_quorum=3, ack_quorum=2)
+            await handle.append_many([b"x" * 50] * 30)
+            server = cluster.servers["b1"]
+            await covered(server)
+            rot(cluster, "b1", int(handle.id), 4)
+            await commands_of(server)["scrub"]({"now": True}, unheard)
+            assert server.engine.suspects == {handle.id}
+            cluster.node("b2").crash()
+            async with await bk.open_ledger(handle.id, b"pw") as reader:
+                assert reader.last_add_confirmed == 29
+            cluster.node("b2").restart()
+            await until(lambda: not server.engine.suspects)
+            assert isinstance(await read(server, int(handle.id), 4), bytes)
+
+    SimCluster().run(story)

@@ -8,7 +8,7 @@ from bookkeeper.errors import CorruptionError, UnsupportedFormatError
 from bookkeeper.storage.durable_file import stamp
 from bookkeeper.storage.scrub.scrub_notes import ScrubNotes
 
-NOTES = ScrubNotes(12.5, (3, 7), False, [1, 5], ["a place"])
+NOTES = ScrubNotes(12.5, (3, 7), False, [1, 5], [5], ["a place"])
 
 
 @pytest.mark.parametrize("notes", [NOTES, ScrubNotes()])

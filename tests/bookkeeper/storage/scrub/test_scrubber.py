@@ -86,8 +86,10 @@ def test_the_ledger_of_a_rotten_record_is_suspect_at_once_until_it_is_whole_agai
     lived.flip(path, at)
     (damage,) = lived.scrubbed()
     assert path in damage and told == [frozenset({2})] and engine.suspects == {2}
-    assert isinstance(read(engine, lived.workers, 2, 99), DataUnknownError)
-    assert isinstance(read(engine, lived.workers, 1, 99), NoSuchEntryError), "the other ledger is whole"
+    with pytest.raises(DataUnknownError):
+        engine.entries(lid(2))
+    assert engine.entries(lid(1)), "the other ledger is whole"
+    assert isinstance(read(engine, lived.workers, 2, 99), NoSuchEntryError), "the index knows what was here"
     assert isinstance(read(engine, lived.workers, 2, 5), CorruptionError)
     assert engine.stats.scrub_damages == 1 and len(lived.problems) == 1
     add(engine, 2, 60)  # its writer goes on
@@ -97,7 +99,7 @@ def test_the_ledger_of_a_rotten_record_is_suspect_at_once_until_it_is_whole_agai
     engine.when_durable(ignore)
     lived.workers.pump()
     assert engine.end_suspicion(lid(2), engine.suspicion(lid(2)))
-    assert not engine.suspects and isinstance(read(engine, lived.workers, 2, 99), NoSuchEntryError)
+    assert not engine.suspects and engine.entries(lid(2))
     assert isinstance(read(engine, lived.workers, 2, 5), bytes)
     assert lived.scrubbed() == [damage] and engine.stats.scrub_damages == 1, "the place is known, and counted once"
 
@@ -119,9 +121,10 @@ def test_suspects_outlive_a_restart_and_what_was_deleted_is_none() -> None:
     lived.workers.pump()
     lived.engine.close(ignore)
     lived.workers.pump()
-    engine, workers = open_engine(lived.disk, UNLIMITED)
+    engine, _ = open_engine(lived.disk, UNLIMITED)
     assert engine.suspects == {2} and engine.report.limbo_reason is None
-    assert isinstance(read(engine, workers, 2, 99), DataUnknownError)
+    with pytest.raises(DataUnknownError):
+        engine.entries(lid(2))
     told: list[bool] = []
     engine.scrubber.on_suspects(lambda: told.append(True))
     assert told, "whoever repairs them is told"
@@ -452,13 +455,36 @@ def test_a_ledger_that_only_an_entry_log_knows_is_suspect_and_one_that_was_delet
     lived = Lived()
     lived.engine.collect({lid(1)}, ignore)
     lived.workers.pump()
-    lived.engine.scrubber.suspect([1, 77])
+    lived.engine.scrubber.suspect_unindexed([1, 77])
     lived.workers.pump()
     assert lived.engine.suspects == {77}
     assert isinstance(read(lived.engine, lived.workers, 77, 0), DataUnknownError)
     lived.engine._let_go(None)
-    engine, _ = open_engine(lived.disk, UNLIMITED)
-    assert engine.suspects == {77}
+    engine, workers = open_engine(lived.disk, UNLIMITED)
+    assert engine.suspects == {77} and isinstance(read(engine, workers, 77, 0), DataUnknownError)
+
+
+@pytest.mark.rule("K30", "K19", "B5")
+@pytest.mark.parametrize("found", ["while it runs", "by a start"])
+def test_suspects_of_a_start_that_rebuilds_the_index_have_no_honest_negative(found: str) -> None:
+    """Rebuilt from a log that was put in another one's place, the index does not know what was lost."""
+    lived = Lived()
+    lived.engine.scrubber.suspect([2])
+    lived.workers.pump()
+    segment = next(
+        path for path in lived.disk.names if path.endswith(".index") and len(lived.disk.read_file(path)) > BLOCK + 300
+    )
+    if found == "by a start":
+        lived.flip(segment, len(lived.disk.read_file(segment)) - 3)
+    else:
+        lived.flip(segment, BLOCK + 1)
+        lived.scrubbed()
+    lived.engine._let_go(None)
+    for _ in range(2):  # the second start rebuilds nothing
+        engine, workers = open_engine(lived.disk, UNLIMITED)
+        assert isinstance(read(engine, workers, 2, 99), DataUnknownError)
+        assert isinstance(read(engine, workers, 1, 99), NoSuchEntryError)
+        engine._let_go(None)
 
 
 def test_notes_are_written_once_for_many_changes_and_before_the_end() -> None:
