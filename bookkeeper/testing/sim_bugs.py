@@ -732,13 +732,6 @@ def _damage_is_not_repaired(patch: Patch) -> None:
     patch(completion, "gaps_of", none)
 
 
-@_bug("later-damage-is-settled", "K30", 100, FIRST_WITH_SCRUB)
-def _later_damage_is_settled(patch: Patch) -> None:
-    """When a ledger was read and is whole, damage that was found meanwhile is forgotten."""
-    settle = Unknowns.settle
-    patch(Unknowns, "settle", lambda self, ledger_id, suspicion: settle(self, ledger_id, self.suspicion(ledger_id)))
-
-
 # -- metadata that were put back --------------------------------------------------------------------------
 
 
