@@ -89,6 +89,15 @@ class ScrubSchedule:
         self._queue.appendleft(self._current)
         self._current = None
 
+    def put_off(self) -> None:
+        """The file that is being checked cannot be read for the moment: others come first."""
+        assert self._current is not None
+        if self._at_once or not self.running:
+            self._doubted.append(self._current)
+        else:
+            self._queue.append(self._current)
+        self._current = None
+
     def next_file(self) -> CheckedFile | None:
         """The file that is checked next; None: nothing is left, and a pass has come to its end."""
         self._at_once = bool(self._doubted)

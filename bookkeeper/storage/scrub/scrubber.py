@@ -135,9 +135,12 @@ class Scrubber:
         dropped = self.ledgers.dropped
         self.unknowns.suspect(ledger for ledger in notes.suspects if ledger not in dropped)
         unindexed = notes.suspects if rebuilt else notes.unindexed
-        if self.unknowns.suspect((ledger for ledger in unindexed if ledger not in dropped), unindexed=True) and rebuilt:
-            self._write_notes()()
         self.remembered = self.unknowns.suspects
+        if self.unknowns.suspect((ledger for ledger in unindexed if ledger not in dropped), unindexed=True) and rebuilt:
+            try:
+                self._write_notes()()
+            except OSError as error:
+                self._trouble, self._unnoted = f"its notes could not be written: {in_words(error)}", True
 
     def begin(self) -> None:
         """Begin to scrub by itself, if it is to; needs a loop's ``call_later``."""
@@ -323,7 +326,7 @@ class Scrubber:
                 self.report_problem("the check of a file ended unexpectedly, and the file is left out", error)
                 self.schedule.file_done()
             else:
-                self.schedule.doubt(file)
+                self.schedule.put_off()
             self._end_check()
             return self._again(self._first_s) if self.call_later is not None else None
         count = sum(item for item in items[:-1] if isinstance(item, int))
@@ -403,6 +406,7 @@ class Scrubber:
     def _take(self, damage: DamagedPlace) -> None:
         """Something is damaged: quarantine it, count it, and see that it is repaired."""
         text = str(damage)
+        settled = damage.size > 0 and text in self._counted  # its ledgers are suspect since then, or whole again
         self._damages = [*self._damages, damage][-PLACES_MAX:]
         if text not in self._counted:
             self.stats.scrub_damages += 1
@@ -413,7 +417,8 @@ class Scrubber:
             case FileKind.LOG:
                 if damage.ledgers is None or damage.ledgers:
                     self.compaction.leave(damage.number, damage.what)
-                self.suspect(damage.ledgers)
+                if not settled:
+                    self.suspect(damage.ledgers)
             case FileKind.INDEX:
                 self.unknowns.found_index_damage(CorruptionError(text))
                 self.checkpointer.checkpoint(_ignore_error)

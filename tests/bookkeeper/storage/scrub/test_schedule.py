@@ -99,6 +99,19 @@ def test_a_file_that_is_being_read_gives_way_to_a_doubted_one_and_is_begun_anew(
     assert taken(schedule) == [log(2), *FILES]
 
 
+def test_a_file_that_cannot_be_read_for_the_moment_holds_up_no_other() -> None:
+    schedule = ScrubSchedule(CONFIG, 0.0)
+    schedule.begin(FILES, 0.0)
+    schedule.next_file()
+    schedule.put_off()
+    assert taken(schedule) == [*FILES[1:], FILES[0]]
+    schedule.doubt(log(7))
+    schedule.doubt(log(8))
+    schedule.next_file()
+    schedule.put_off()
+    assert taken(schedule) == [log(8), log(7)]
+
+
 def test_it_spreads_over_the_period_and_hurries_only_when_it_is_asked_to() -> None:
     schedule = ScrubSchedule(CONFIG, 0.0)
     schedule.begin([log(1, 1000)], 0.0)

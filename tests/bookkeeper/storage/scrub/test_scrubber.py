@@ -597,3 +597,31 @@ def test_files_are_read_past_the_page_cache() -> None:
     lived.flip(path, at)
     lived.scrubbed()
     assert any(name == path and begin <= at < begin + size for name, begin, size in disk.forgotten)
+
+
+@pytest.mark.rule("K30")
+def test_what_a_known_stretch_has_taken_is_repaired_once_and_not_after_every_pass() -> None:
+    lived = Lived()
+    engine = lived.engine
+    lived.flip(*lived.place_of(2, 5))
+    lived.scrubbed()
+    assert engine.end_suspicion(lid(2), engine.suspicion(lid(2)))
+    assert len(lived.scrubbed()) == 1 and not engine.suspects
+    engine.close(ignore)
+    lived.workers.pump()
+    lived.engine, lived.workers = open_engine(lived.disk, UNLIMITED)
+    assert len(lived.scrubbed()) == 1 and not lived.engine.suspects
+    lived.flip(*lived.place_of(1, 6))
+    assert len(lived.scrubbed()) == 2 and 1 in lived.engine.suspects
+
+
+@pytest.mark.rule("K26", "K30")
+def test_a_full_disk_starts_with_the_suspects_of_a_rebuilt_index() -> None:
+    lived = Lived()
+    lived.engine.scrubber.suspect([2])
+    lived.workers.pump()
+    lived.engine._let_go(None)
+    engine, _ = open_engine(lived.disk, UNLIMITED)
+    lived.disk.faults["open", "scrub.tmp"] = OSError(errno.ENOSPC, "no space", "/ledgers/scrub.tmp")
+    engine.scrubber.recall(rebuilt=True)
+    assert engine.suspects == {2} and "could not be written" in " ".join(engine.scrubber.sentences())
