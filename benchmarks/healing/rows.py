@@ -53,6 +53,7 @@ def measure(report: Report, directory: Path, wanted: Sequence[str] = ()) -> None
         "rate": _rate,
         "beside-repair": _beside_repair,
         "beside-compaction": _beside_compaction,
+        "beside-scrub": _beside_scrub,
         "beside-checkpoints": _beside_checkpoints,
         "audit": _audit,
         "space": _space,
@@ -165,18 +166,39 @@ async def _compacted_while_appending(cluster: HealedCluster) -> tuple[Pace, Pace
 
         async def compact() -> None:
             for _ in range(2):  # a ledger is dropped when two passes have found it deleted
-                await asyncio.gather(*(_gc(home / f"b{number}") for number in (1, 2, 3)))
+                await asyncio.gather(*(_bookie("gc", "--major", home / f"b{number}") for number in (1, 2, 3)))
                 await asyncio.sleep(2.5)
 
         busy = await pace_while(bk, compact)
         return quiet, busy
 
 
-async def _gc(directory: Path) -> None:
-    command = (sys.executable, "-m", "bookkeeper.admin", "bookie", "gc", "--major", "--json", "--dir", str(directory))
+async def _bookie(verb: str, option: str, directory: Path) -> None:
+    command = (sys.executable, "-m", "bookkeeper.admin", "bookie", verb, option, "--json", "--dir", str(directory))
     process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=subprocess.DEVNULL)
     if await process.wait():
-        raise RuntimeError(f"bk bookie gc of {directory} has failed")
+        raise RuntimeError(f"bk bookie {verb} of {directory} has failed")
+
+
+def _beside_scrub(
+    report: Report, directory: Path, zookeeper: ZooKeeperServer, *, size: int = LEDGERS * LEDGER_BYTES
+) -> None:
+    settings = {"storage": {"scrub_period_s": 0.0}}  # it begins when it is asked to, and goes at its limit
+    with OurHealedCluster(directory, zookeeper, "beside-scrub", settings) as cluster:
+        quiet, busy = run(_scrubbed_while_appending(cluster, size))
+    _beside(report, f"a scrub of {size // 1_000_000} MB at its limit", quiet, busy)
+
+
+async def _scrubbed_while_appending(cluster: HealedCluster, size: int) -> tuple[Pace, Pace]:
+    home = cluster.cluster.directory
+    async with await connect(cluster.uri) as bk:
+        await fill(bk, LEDGERS, size // LEDGERS)
+        quiet = await pace(bk, _QUIET_S)
+
+        async def scrub() -> None:
+            await asyncio.gather(*(_bookie("scrub", "--now", home / f"b{number}") for number in (1, 2, 3)))
+
+        return quiet, await pace_while(bk, scrub)
 
 
 def log_bytes(home: Path) -> int:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from bookkeeper.admin.default_command import DefaultCommandGroup
-from bookkeeper.admin.operations import size_in_words
+from bookkeeper.admin.operations import byte_count, size_in_words
 from bookkeeper.admin.options import counted, json_option, print_json, print_table
 from bookkeeper.bookie.command import bookie as run_bookie
 from bookkeeper.bookie.control import SOCKET
@@ -138,6 +139,60 @@ def gc(directory: Path, as_json: bool, major: bool, dry_run: bool, offline: bool
     if not dry_run:
         won = max(0, found["bytes_before"] - found["bytes_after"])
         click.echo(f"dropped {counted(len(found['dropped']), 'ledger')}; {size_in_words(won)} came free")
+
+
+@bookie.command()
+@_directory
+@json_option
+@click.option("--now", is_flag=True, help="Read everything now, as fast as the bookie's limit allows, and wait for it.")
+@click.option("--offline", is_flag=True, help="On a bookie that does not run: read its files here and now.")
+@click.option(
+    "--throttle", callback=byte_count, metavar="BYTES", help="With --offline: bytes a second, for example 20M."
+)
+@click.option("--config", "path", metavar="FILE", help="With --offline: its TOML file, which may name the directories.")
+def scrub(directory: Path, as_json: bool, now: bool, offline: bool, throttle: int | None, path: str | None) -> None:
+    """Show what the scrub of a running bookie does and has found; or have it read everything now.
+
+    A bookie reads every stored byte within a period and checks it. What is damaged is quarantined, and the ledgers of
+    which entries may be lost are repaired from their other bookies. With --offline the files of a bookie that does not
+    run are read, and its next start repairs what was found. Exit status 1: something is damaged.
+    """
+    if offline:
+        if now:
+            raise click.UsageError("--now asks a bookie that runs, and --offline is for one that does not")
+        from bookkeeper.admin.bookie_checks import scrub_offline
+        from bookkeeper.admin.stopped_bookie import find_stopped
+
+        scrub_offline(find_stopped(str(directory), path), as_json, throttle)
+        return
+    if throttle is not None:
+        raise click.UsageError("--throttle needs --offline: a bookie that runs has scrub_bytes_per_s")
+    found = _ask(directory, "scrub", now=now)
+    if as_json:
+        print_json(found)
+    else:
+        _tell_scrub(found)
+    if found["damaged"]:
+        sys.exit(1)
+
+
+def _tell_scrub(found: dict[str, Any]) -> None:
+    ended = found["seconds_since_pass"]
+    if found["running"]:
+        left = f"{counted(found['files_left'], 'file')}, {size_in_words(found['bytes_left'])}"
+        click.echo(f"a scrub goes on; to be read: {left}")
+    elif found["next_pass_in_s"] is not None:
+        click.echo(f"the next scrub begins in {timedelta(seconds=found['next_pass_in_s'])}")
+    else:
+        click.echo("no scrub goes on; none begins by itself")
+    if ended is not None:
+        click.echo(f"everything was read {timedelta(seconds=ended)} ago")
+    click.echo(f"{size_in_words(found['read_bytes'])} read since the start")
+    for sentence in found["sentences"]:
+        click.echo(sentence)
+    if found["suspects"]:
+        click.echo(f"ledgers that are not whole yet: {', '.join(map(str, found['suspects'][:_SHOWN]))}")
+    click.echo(counted(len(found["damaged"]), "damaged place") if found["damaged"] else "no damage was found")
 
 
 @bookie.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -19,11 +20,20 @@ from bookkeeper.ids import IdRanges
 from bookkeeper.storage.checkpoint.manifest import Manifest
 from bookkeeper.storage.compaction.log_use import uses_of
 from bookkeeper.storage.directory_id import ForeignDirectoryError, refuse_foreign
-from bookkeeper.storage.durable_file import remove_files
+from bookkeeper.storage.durable_file import remove_files, replace_file
 from bookkeeper.storage.entry_log.entry_log_file import log_ids, log_name
 from bookkeeper.storage.index.index_segment import read_segment, segment_ids, segment_name
 from bookkeeper.storage.scrub.damage import DamagedPlace, FileKind
-from bookkeeper.storage.scrub.file_checks import check_journal, check_log, check_manifest, check_segment, files_of
+from bookkeeper.storage.scrub.file_checks import (
+    check_journal,
+    check_log,
+    check_manifest,
+    check_segment,
+    files_of,
+    last_group,
+)
+from bookkeeper.storage.scrub.scrub_notes import NAME as NOTES
+from bookkeeper.storage.scrub.scrub_notes import ScrubNotes
 from bookkeeper.storage.start.dirty_marker import is_marked
 
 if TYPE_CHECKING:
@@ -45,7 +55,8 @@ def check(bookie: StoppedBookie, as_json: bool, deep: bool) -> None:
 
     Every file that the manifest names must be there, whole and this bookie's, and its notes about itself must be
     readable. With --deep every record, every index page and every group of the journal is read and checked, too.
-    Exit status 1: something is damaged; file and place are named. Nothing is changed.
+    Exit status 1: something is damaged; file and place are named. Nothing is changed: `bk bookie scrub --offline` reads
+    the same, and has the next start repair the ledgers that it concerns.
     """
     with bookie.held():
         found = Checked()
@@ -60,7 +71,12 @@ def check(bookie: StoppedBookie, as_json: bool, deep: bool) -> None:
 class Checked:
     """What checks have read and found."""
 
-    def __init__(self) -> None:
+    def __init__(self, throttle: int | None = None) -> None:
+        """
+        Args:
+            throttle: bytes a second that are read at most; None: no limit.
+        """
+        self._throttle, self._began = throttle, time.monotonic()
         self.damages: list[DamagedPlace] = []
         self.files: dict[FileKind, int] = dict.fromkeys(FileKind, 0)
         self.bytes: dict[FileKind, int] = dict.fromkeys(FileKind, 0)
@@ -75,6 +91,9 @@ class Checked:
                 self.files[kind] += 1
             else:
                 self.bytes[kind] += item
+                if self._throttle:
+                    ahead = sum(self.bytes.values()) / self._throttle - (time.monotonic() - self._began)
+                    time.sleep(max(0.0, ahead))
 
     def tell(self, as_json: bool, remarks: list[str], *, deep: bool) -> None:
         """Print it."""
@@ -139,7 +158,8 @@ def checks_of(bookie: StoppedBookie, *, deep: bool) -> Iterator[tuple[FileKind, 
             case FileKind.MANIFEST:
                 yield file.kind, 1, check_manifest(disk, storage.ledger_dir)
             case FileKind.JOURNAL:
-                yield file.kind, 1, check_journal(disk, storage.journal_dir, file.number)
+                last = last_group(disk, storage.journal_dir, file.number)
+                yield file.kind, 1, check_journal(disk, storage.journal_dir, file.number, last)
             case FileKind.INDEX:
                 yield file.kind, 1, check_segment(disk, storage.ledger_dir, file.number, pages=deep)
             case _:
@@ -205,6 +225,65 @@ def _remarks(bookie: StoppedBookie) -> Iterator[str]:
     stray += [segment_name(each) for each in segment_ids(disk, directory) if each not in manifest.segments]
     if stray:
         yield f"no manifest names {', '.join(sorted(stray))}: left over, a start settles what becomes of them"
+
+
+# -- scrub ------------------------------------------------------------------------------------------------
+
+
+def scrub_offline(bookie: StoppedBookie, as_json: bool, throttle: int | None) -> None:
+    """Check every stored byte, and note for the next start what it concerns; see the help of ``bk bookie scrub``."""
+    with bookie.held():
+        found = Checked(throttle)
+        for kind, number, each in checks_of(bookie, deep=True):
+            found.run(kind, number, each)
+        suspects = _suspects(bookie, found.damages)
+        index_damaged = any(each.kind is FileKind.INDEX for each in found.damages)
+        _note_suspects(bookie, suspects)
+        manifest, _ = bookie.known_manifest()
+        if index_damaged and manifest is not None and not manifest.rebuild:
+            replace(manifest, rebuild=True).write(bookie.disk, bookie.storage.ledger_dir, manifest)
+    remarks = []
+    if suspects:
+        remarks.append(f"the next start suspects and repairs {counted(len(suspects), 'ledger')}")
+    if index_damaged:
+        remarks.append("the next start rebuilds the index from the entry logs")
+    found.tell(as_json, remarks, deep=True)
+    if found.damages:
+        sys.exit(1)
+
+
+def _suspects(bookie: StoppedBookie, damages: list[DamagedPlace]) -> set[int]:
+    """The ledgers of which entries may be lost by damage of entry logs. What is wrong with other files a start sees."""
+    suspects: set[int] = set()
+    for each in damages:
+        if each.kind is FileKind.LOG:
+            suspects |= each.ledgers if each.ledgers is not None else _everyone(bookie)
+    return suspects
+
+
+def _everyone(bookie: StoppedBookie) -> set[int]:
+    """Every ledger that the index knows."""
+    found: set[int] = set()
+    disk, directory = bookie.disk, bookie.storage.ledger_dir
+    for segment_id in segment_ids(disk, directory):
+        file = disk.open(f"{directory}/{segment_name(segment_id)}", write=False)
+        try:
+            found.update(row.ledger_id for row in read_segment(file, segment_id).states if not isinstance(row, tuple))
+        except (CorruptionError, UnsupportedFormatError, OSError):
+            continue
+        finally:
+            file.close()
+    return found
+
+
+def _note_suspects(bookie: StoppedBookie, suspects: set[int]) -> None:
+    path = f"{bookie.storage.ledger_dir}/{NOTES}"
+    try:
+        notes = ScrubNotes.decode(bookie.disk.read_file(path), path) if bookie.disk.exists(path) else ScrubNotes()
+    except (CorruptionError, UnsupportedFormatError):
+        notes = ScrubNotes()
+    if suspects:
+        replace_file(bookie.disk, path, notes.with_suspects(suspects).encode())
 
 
 # -- the index --------------------------------------------------------------------------------------------

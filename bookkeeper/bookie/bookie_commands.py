@@ -1,4 +1,4 @@
-"""The commands that a running bookie takes: a pass now, compaction suspended and resumed, what it is doing."""
+"""The commands that a running bookie takes: a pass or a scrub now, compaction suspended and resumed, what it does."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ class CommandedBookie(Protocol):
     def engine(self) -> Engine: ...
     def health(self) -> Mapping[str, Any]: ...
     async def collect_garbage(self) -> set[LedgerId]: ...
+    def repairs(self) -> tuple[str, ...]: ...
     async def logs(self) -> list[dict[str, object]]: ...
 
 
@@ -49,7 +50,15 @@ def commands_of(bookie: CommandedBookie) -> dict[str, Command]:
         bookie.engine.compactor.resume()
         return {}
 
-    return {"status": status, "gc": gc, "suspend": suspend, "resume": resume}
+    async def scrub(request: Mapping[str, Any], says: Says) -> Mapping[str, Any]:
+        scrubber = bookie.engine.scrubber
+        if _flag(request, "now"):
+            files, size = len(scrubber.files()), sum(file.size for file in scrubber.files())
+            await says(f"reads and checks {files} files, about {size} bytes")
+            await _until(scrubber.run_now)
+        return {**scrubber.report(), "sentences": [*scrubber.sentences(), *bookie.repairs()]}
+
+    return {"status": status, "gc": gc, "suspend": suspend, "resume": resume, "scrub": scrub}
 
 
 def _flag(request: Mapping[str, Any], name: str) -> bool:

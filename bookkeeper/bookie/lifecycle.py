@@ -35,10 +35,12 @@ from bookkeeper.bookie.health.health import BookieHealth, health, liveness, read
 from bookkeeper.bookie.health.health_server import HealthServer
 from bookkeeper.bookie.identity.bookie_identity import BookieIdentity, read_identity, refuse_java
 from bookkeeper.bookie.identity.completion import Completion
+from bookkeeper.bookie.identity.damaged_ledgers import DamagedLedgers
 from bookkeeper.bookie.identity.disk_identity import DiskIdentity
 from bookkeeper.bookie.identity.progress_publisher import ProgressPublisher
 from bookkeeper.bookie.identity.seen_metadata import SeenMetadata
 from bookkeeper.bookie.identity.stale_adds import StaleAdds
+from bookkeeper.bookie.identity.state_files import check_state_files
 from bookkeeper.bookie.identity.suspect_ledgers import SuspectLedgers
 from bookkeeper.bookie.read_only_order import ReadOnlyOrder
 from bookkeeper.errors import DirectoryLockedError, MetadataError, in_words
@@ -86,6 +88,7 @@ class BookieServer:
         self._seen_metadata: SeenMetadata | None = None
         self._stale_adds: StaleAdds | None = None
         self._completion: Completion | None = None
+        self._damaged: DamagedLedgers | None = None
         self._orders = ReadOnlyOrders(metadata.store, metadata.paths)
         self._order: ReadOnlyOrder | None = None
         self._publisher: ProgressPublisher | None = None
@@ -129,6 +132,11 @@ class BookieServer:
         """For each entry log what lives in it; see :meth:`GarbageCollector.log_report`."""
         assert self._garbage is not None, "not started"
         return await self._garbage.log_report()
+
+    def repairs(self) -> tuple[str, ...]:
+        """What is copied back and what has become whole, for people."""
+        copied = self._completion.sentences() if self._completion is not None else ()
+        return (*copied, *(self._damaged.sentences() if self._damaged is not None else ()))
 
     @property
     def address(self) -> Address:
@@ -215,11 +223,14 @@ class BookieServer:
         )
         present = RollbackWatch(self._metadata.store, self._metadata.present, self._on_rollback)
         tell = publisher.run(engine, lambda: stale_adds.highest, self._superseded)
+        rate = self.config.storage.scrub_bytes_per_s
+        self._damaged = damaged = DamagedLedgers(self.engine, self.bookie_id, completion, self.metrics, rate)
         works = (self._follow_state(), self._watch_space(), self._garbage.run(), limbo.run(), stale_adds.run())
-        for work in (*works, self._order.run(), tell, present.run(), seen.counter.run(seen.remember)):
+        for work in (*works, damaged.run(), self._order.run(), tell, present.run(), seen.counter.run(seen.remember)):
             self._tasks.append(asyncio.create_task(work))
         if self._security is not None:
             self._tasks.append(asyncio.create_task(self._security.run(self._seams.clock.wall_ms)))
+        self.engine.scrubber.begin()
         log.info("bookie %s serves at %s, boot %d", self.bookie_id, self.address, self.boot)
 
     def _new_security(self) -> ConnectionSecurity | None:
@@ -248,8 +259,15 @@ class BookieServer:
     async def _open_engine(self, publisher: ProgressPublisher) -> Engine:
         engine = await self._begun.open_engine(publisher)
         engine.on_state(self._on_state)
+        engine.scrubber.report_problem = self._on_problem
+        config, disk = self.config, self._seams.disk
+        data = list(dict.fromkeys((config.storage.journal_dir, config.storage.ledger_dir)))
+        engine.scrubber.state_files = lambda: check_state_files(disk, config.directory, data, self.bookie_id)
         engine.on_pressure(self._pressed, lambda: self._admission.set_pressure(False))
         return engine
+
+    def _on_problem(self, text: str, error: BaseException | None) -> None:
+        log.error("bookie %s: %s", self.bookie_id, text, exc_info=error)
 
     def _superseded(self, reason: str) -> None:
         """End this bookie: another process has started under its id."""
@@ -339,7 +357,7 @@ class BookieServer:
             limbo=engine.report.limbo_reason if engine.in_limbo else None,
             ledgers_lost_before=self._stale_adds.suspects if self._stale_adds is not None else 0,
             garbage_age_s=self._garbage.age_s if self._garbage is not None else None,
-            doing=(*(self._completion.sentences() if self._completion else ()), *engine.compactor.sentences()),
+            doing=(*self.repairs(), *engine.compactor.sentences(), *engine.scrubber.sentences()),
             nothing_is_collected=self._garbage.refused if self._garbage is not None else None,
             kept_though_unknown=self._garbage.kept if self._garbage is not None else 0,
         )

@@ -16,6 +16,10 @@
     |     +-- compaction/schedule         the machine: when, which log, how fast
     |     `-- compaction/compaction_steps       one run
     |
+    +-- scrub/scrubber              reads and checks every stored byte within a period; says which ledgers are suspect
+    |     +-- scrub/schedule              the machine: which file, how fast
+    |     `-- scrub/file_checks           each kind of file, piece by piece
+    |
     +-- reads/ledger_reads          what can be asked of a ledger; honest negatives
     |     +-- reads/cached_reads          runs of reads that need not wait for the disk
     |     +-- reads/entry_reader          all other reads
@@ -37,7 +41,7 @@
     |     `-- index/entry_index           where the entries of a ledger are
     `-- unknowns                    limbo, index damage, doubt: what this disk cannot answer for
 
-Each line owns what it names: nothing else changes it, others ask or tell it. The parts share ``workers`` (the four
+Each line owns what it names: nothing else changes it, others ask or tell it. The parts share ``workers`` (the five
 threads), ``config`` and the counters of ``results``, of which each is counted in one place. Three things go up, all
 wired in ``parts``: group commit reports to its ``CommitObserver``; the space and the checkpointer set the disk's state;
 a failed sync anywhere ends group commit.

@@ -96,6 +96,13 @@ class StorageConfig:
     compaction_run_s: float = 3600.0
     """A compaction begins no further log after so many seconds; the next one goes on. 0 = no limit."""
 
+    scrub_period_s: float = 7 * 86400.0
+    """Seconds within which every stored byte is read and checked once, whoever asks for it. 0 or less: only when
+    somebody asks for a scrub."""
+
+    scrub_bytes_per_s: int = 4 * MIB
+    """Bytes a second that a scrub reads at most; it reads more slowly if the period allows that. 0 = no limit."""
+
     def __post_init__(self) -> None:
         for name in ("journal_dir", "ledger_dir"):
             require(bool(getattr(self, name)), f"{name} is empty; it must be a directory")
@@ -113,4 +120,4 @@ class StorageConfig:
         require_range(self, "index_segments", least=2)
         require_range(self, "page_cache_pages", least=1)
         require_range(self, "minor_compaction_ratio", "major_compaction_ratio", most=1)
-        require_range(self, "compaction_bytes_per_s", "compaction_run_s", least=0)
+        require_range(self, "compaction_bytes_per_s", "compaction_run_s", "scrub_bytes_per_s", least=0)

@@ -41,6 +41,7 @@ from bookkeeper.storage.results import (
     PackedEntries,
     PublishedProgress,
 )
+from bookkeeper.storage.scrub.scrubber import Scrubber
 from bookkeeper.storage.start.start import start
 
 __all__ = ["AvailabilityRun", "Done", "Engine", "EngineState", "EngineStats", "OpenReport", "PackedEntries"]
@@ -60,6 +61,8 @@ class Engine:
         self._checkpointer, self._space = parts.checkpointer, parts.space
         self.compactor: Compactor = parts.compactor
         """Copies what lives in entry logs of which little lives, and removes them."""
+        self.scrubber: Scrubber = parts.scrubber
+        """Reads and checks every stored byte."""
 
     @classmethod
     def open(
@@ -98,6 +101,7 @@ class Engine:
             began = start(config, disk, boot, known)  # a full disk starts read-only
         parts = put_together(config, disk, workers, began, boot, monotonic, call_later)
         parts.space.begin()
+        parts.scrubber.recall(rebuilt=began.report.rebuilt)
         return cls(config, disk, began.report, parts)
 
     @property
@@ -330,6 +334,20 @@ class Engine:
         than the bookie's name. Holds for this life."""
         self._unknowns.doubt(ledgers)
 
+    @property
+    def suspects(self) -> frozenset[int]:
+        """Ledgers of which damage may have taken entries: which are here is unknown until :meth:`end_suspicion`."""
+        return self._unknowns.suspects
+
+    def suspicion(self, ledger_id: LedgerId) -> int:
+        """The number of the newest suspicion of a ledger, for :meth:`end_suspicion`; 0: there is none."""
+        return self._unknowns.suspicion(ledger_id)
+
+    def end_suspicion(self, ledger_id: LedgerId, suspicion: int) -> bool:
+        """Since that suspicion everything that should be here of the ledger was read, or it is deleted. Returns whether
+        the ledger is suspect no more: damage that was found meanwhile makes another suspicion."""
+        return self.scrubber.settled(ledger_id, suspicion)
+
     def space(self) -> Space:
         """Bytes of the file system that holds the ledger directory."""
         return self._disk.space(self._config.ledger_dir)
@@ -348,6 +366,7 @@ class Engine:
             return callback(None)
         self._state.begin_closing()
         self.compactor.steps.stop()
+        self.scrubber.stop()
         if self._commit.failure is not None:
             self._let_go(None)
             return callback(BookieFailedError(f"the disk has failed: {in_words(self._commit.failure)}"))

@@ -32,6 +32,7 @@ from bookkeeper.storage.reads.entry_places import EntryPlaces
 from bookkeeper.storage.reads.entry_reader import EntryReader
 from bookkeeper.storage.reads.ledger_reads import LedgerReads
 from bookkeeper.storage.results import EngineState, EngineStats
+from bookkeeper.storage.scrub.scrubber import Scrubber
 from bookkeeper.storage.start.start import ReplayedDisk
 from bookkeeper.storage.unknowns import Unknowns
 from bookkeeper.storage.workers import StorageWorkers
@@ -92,6 +93,7 @@ class EngineParts:
     updates: LedgerUpdates
     checkpointer: Checkpointer
     compactor: Compactor
+    scrubber: Scrubber
 
 
 def put_together(
@@ -160,6 +162,22 @@ def put_together(
     updates = LedgerUpdates(state, ledgers, unknowns, commit, reader, lac_waiters, config.inflight_bytes)
     clock = monotonic if monotonic is not None else _no_clock
     schedule = CompactionSchedule(config, clock())
+    scrubber = Scrubber(
+        config=config,
+        disk=disk,
+        workers=workers,
+        checkpointer=checkpointer,
+        commit=commit,
+        entry_logs=entry_logs,
+        ledgers=ledgers,
+        unknowns=unknowns,
+        compaction=schedule,
+        state=state,
+        stats=stats,
+        monotonic=clock,
+        call_later=call_later,
+    )
+    reader.found_damage = scrubber.look_at_path
     steps = CompactionSteps(
         schedule=schedule,
         files=CompactionFiles(disk, config.ledger_dir, manifest.directory_id, boot, config.log_sync_bytes),
@@ -174,6 +192,8 @@ def put_together(
         state=state,
         stats=stats,
         fail=commit.fail,
+        found_damage=scrubber.look_at,
+        found_unindexed=scrubber.suspect_unindexed,
         monotonic=clock,
         call_later=call_later,
         log_bytes=config.entry_log_bytes,
@@ -195,6 +215,7 @@ def put_together(
         updates=updates,
         checkpointer=checkpointer,
         compactor=Compactor(disk, config.ledger_dir, schedule, steps),
+        scrubber=scrubber,
     )
 
 

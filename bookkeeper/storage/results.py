@@ -95,6 +95,12 @@ class EngineStats:
     merges: int = 0
     dropped_ledgers: int = 0
     removed_logs: int = 0
+    scrubbed_bytes: int = 0
+    """What scrubs have read."""
+    scrub_passes: int = 0
+    """Passes over every stored byte that came to their end."""
+    scrub_damages: int = 0
+    """Damaged places that scrubs have found."""
     compactions: int = 0
     """Runs that came to their end."""
     compactions_failed: int = 0

@@ -1,10 +1,13 @@
 """What this disk cannot answer for: a negative about it would not be honest, so the answer is "unknown" (B5).
 
-Four things make an answer unknown:
+Five things make an answer unknown:
 
     limbo          acknowledged data may be missing since a start found a loss (B9): of all ledgers, or of a few
     index damage   a page of the index is not what was written; the next start rebuilds the index (K19)
     doubt          the disk is younger than the bookie's name: what was on the disk before is not known
+    suspicion      damage may have taken entries of a ledger, until its copy is whole again (K30). What the index knows
+                   of fails by itself when it is read, and what it does not know was never here; unless the index
+                   lacks records, or was made from logs that are damaged
     quarantine     damaged places, named for the operator until limbo ends or a start finds nothing wrong; a read of
                    such a place fails by itself
 """
@@ -38,12 +41,26 @@ class Unknowns:
         self._suspects: frozenset[int] | None = None
         """The ledgers that limbo may concern; None: any."""
         self._doubted: Container[int] = ()
+        self._damaged: dict[int, int] = {}
+        """Ledgers of which damage may have taken entries -> the suspicion's number."""
+        self._unindexed: set[int] = set()
+        """Those of which the index may lack entries."""
+        self._suspicions = 0
 
     # -- what is asked ------------------------------------------------------------------------------------
 
     def has(self, ledger_id: int) -> bool:
         """A negative about this ledger would not be honest (B5)."""
-        return self._index_damaged or self.in_limbo(ledger_id) or ledger_id in self._doubted
+        return (
+            self._index_damaged
+            or self.in_limbo(ledger_id)
+            or ledger_id in self._doubted
+            or ledger_id in self._unindexed
+        )
+
+    def may_lack(self, ledger_id: int) -> bool:
+        """Which entries of this ledger can be read here is not known."""
+        return ledger_id in self._damaged or self.has(ledger_id)
 
     def in_limbo(self, ledger_id: int) -> bool:
         """Acknowledged records of this ledger may be gone, a fence among them (B3)."""
@@ -60,6 +77,16 @@ class Unknowns:
     def index_damaged(self) -> bool:
         """Damage of the index was met in this life."""
         return self._index_damaged
+
+    @property
+    def suspects(self) -> frozenset[int]:
+        """The ledgers of which entries may be lost by damage."""
+        return frozenset(self._damaged)
+
+    @property
+    def unindexed(self) -> frozenset[int]:
+        """Those of them of which the index may lack entries."""
+        return frozenset(self._unindexed)
 
     @property
     def quarantined(self) -> list[str]:
@@ -84,6 +111,34 @@ class Unknowns:
     def doubt(self, ledgers: Container[int]) -> None:
         """See :meth:`Engine.doubt`."""
         self._doubted = ledgers
+
+    def suspect(self, ledgers: Iterable[int], *, unindexed: bool = False) -> bool:
+        """Entries of these ledgers may be lost by damage. Their fences are not: those are in the index. Returns whether
+        something of it is new.
+
+        Args:
+            unindexed: the index may lack entries of them, so that a negative is not honest.
+        """
+        before = len(self._damaged) + len(self._unindexed)
+        self._suspicions += 1
+        chosen = dict.fromkeys(ledgers, self._suspicions)
+        self._damaged.update(chosen)
+        if unindexed:
+            self._unindexed.update(chosen)
+        return len(self._damaged) + len(self._unindexed) > before
+
+    def suspicion(self, ledger_id: int) -> int:
+        """The number of the newest suspicion of a ledger; 0: there is none."""
+        return self._damaged.get(ledger_id, 0)
+
+    def settle(self, ledger_id: int, suspicion: int) -> bool:
+        """The ledger's copy is whole, or the ledger is deleted, as far as that suspicion goes. Returns whether that is
+        all: a newer one stays."""
+        if self.suspicion(ledger_id) > suspicion:
+            return False
+        self._damaged.pop(ledger_id, None)
+        self._unindexed.discard(ledger_id)
+        return True
 
     def found_index_damage(self, error: CorruptionError) -> None:
         """An index page is not what was written: every negative is unknown until the next start has rebuilt the index

@@ -1,4 +1,4 @@
-"""The threads of a bookie's disk, by name: ``journal``, ``log``, ``checkpoint`` and ``read``."""
+"""The threads of a bookie's disk, by name: ``journal``, ``log``, ``checkpoint``, ``read`` and ``scrub``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 from bookkeeper.seams import Worker, Workers
 
 T = TypeVar("T")
-WorkerName = Literal["journal", "log", "checkpoint", "read"]
+WorkerName = Literal["journal", "log", "checkpoint", "read", "scrub"]
 
 
 class StorageWorkers:

@@ -20,6 +20,7 @@ import bookkeeper.storage.checkpoint.checkpoint as checkpoint
 import bookkeeper.storage.durable_file as durable
 import bookkeeper.storage.journal.group_writer as journal
 import bookkeeper.storage.ledger_updates as ledger_updates
+import bookkeeper.storage.scrub.file_checks as file_checks
 import bookkeeper.storage.start.look as look
 import bookkeeper.storage.start.replay as replay
 import bookkeeper.storage.start.replayed_ledgers as replayed_ledgers
@@ -67,6 +68,7 @@ from bookkeeper.storage.ledger_descriptor import StateRecordKind, apply_state, s
 from bookkeeper.storage.ledger_updates import LedgerUpdates
 from bookkeeper.storage.reads.entry_places import EntryPlaces
 from bookkeeper.storage.reads.entry_reader import EntryReader
+from bookkeeper.storage.scrub.scrub_notes import ScrubNotes
 from bookkeeper.storage.start.group_continuity import GroupContinuity
 from bookkeeper.storage.unknowns import Unknowns
 from bookkeeper.testing.disk import SimDisk
@@ -76,6 +78,7 @@ from bookkeeper.testing.sim_plan import (
     FIRST_WITH_DAMAGE,
     FIRST_WITH_HEALERS,
     FIRST_WITH_ROLLBACK,
+    FIRST_WITH_SCRUB,
 )
 
 
@@ -694,6 +697,39 @@ def _compaction_brings_back(patch: Patch) -> None:
         return move(self, moved, held)
 
     patch(LedgerUpdates, "move", moved)
+
+
+# -- scrubbing --------------------------------------------------------------------------------------------
+
+
+@_bug("rot-is-believed", "K30", 20, FIRST_WITH_SCRUB)
+def _rot_is_believed(patch: Patch) -> None:
+    """A scrub takes a stretch of an entry log without a valid record for one in which nothing was written."""
+    taken_in = file_checks._LogCheck._scanned
+
+    def believed(self: Any, step: Any, at: int, bad: list[Any]) -> Any:
+        at = yield from taken_in(self, step, at, [])
+        return at
+
+    patch(file_checks._LogCheck, "_scanned", believed)
+    patch(file_checks._LogCheck, "_lost", lambda self: frozenset())
+
+
+@_bug("suspects-forgotten", "K30", 40, FIRST_WITH_SCRUB)
+def _suspects_forgotten(patch: Patch) -> None:
+    """A restart does not know which ledgers damage concerns."""
+    encode = ScrubNotes.encode
+    patch(ScrubNotes, "encode", lambda self: encode(replace(self, suspects=[])))
+
+
+@_bug("damage-is-not-repaired", "K30", 20, FIRST_WITH_SCRUB)
+def _damage_is_not_repaired(patch: Patch) -> None:
+    """A ledger that damage concerns is whole as soon as it is closed."""
+
+    async def none(*args: Any) -> list[Any]:
+        return []
+
+    patch(completion, "gaps_of", none)
 
 
 # -- metadata that were put back --------------------------------------------------------------------------

@@ -14,11 +14,13 @@ from typing import Final
 
 from bookkeeper.errors import MetadataError, NoSuchKeyError
 from bookkeeper.meta.stores.memory import Fate
+from bookkeeper.storage.durable_file import BLOCK
+from bookkeeper.storage.entry_log.entry_log_file import log_name
 from bookkeeper.testing.cluster import SESSION_TIMEOUT_S
 from bookkeeper.testing.disk import Fault
 from bookkeeper.testing.network import Weather
 from bookkeeper.testing.sim_cluster import SwarmCluster
-from bookkeeper.testing.sim_damage import Damage, DamageReport, DirectoryBackup, exchange, files_of
+from bookkeeper.testing.sim_damage import LEDGERS, Damage, DamageReport, DirectoryBackup, exchange, files_of
 from bookkeeper.testing.world import Node
 
 DAY_MS: Final = 86_400_000
@@ -329,6 +331,27 @@ class Nemesis:
     def rot(self) -> bool:
         """Most often a power cut besides: then what lies in the journal lies nowhere else."""
         return self._damage(Damage.rot, power=self.rng.random() < 0.7)
+
+    def decay(self) -> bool:
+        """A bit turns over in an entry log that is sealed, while its bookie serves."""
+        if not self._hurt:
+            self._hurt = self.rng.choice(self.cluster.names)
+        cluster, name = self.cluster, self._hurt
+        if not cluster.is_up(name):
+            return False
+        disk, manifest = cluster.node(name).disk, cluster.servers[name].engine._checkpointer.manifest
+        paths = [f"{LEDGERS}{log_name(log_id)}" for log_id, log in sorted(manifest.logs.items()) if log.finished]
+        if not paths:
+            return False
+        path = self.rng.choice(paths)
+        place = self.rng.randrange(BLOCK, len(disk.read_file(path)))
+        if (path, place) in cluster.monitor.rotten[name]:
+            return False
+        disk.flip_bit(path, 8 * place + self.rng.randrange(0, 8))
+        cluster.monitor.hurt.add(name)
+        cluster.monitor.rotten[name].add((path, place))
+        cluster.world.trace.add(cluster.world.loop.time(), "decay", name, path, place)
+        return True
 
     def thin(self) -> bool:
         """A file goes, or an older one comes in its place."""

@@ -13,6 +13,7 @@ under test handles exceptions, and must not handle this one.
     Q3, R2  a ledger leaves IN_RECOVERY only when durable fences cover its last fragment
     L1      a bookie that comes back has everything it made durable, and no doubt of it (K7, K9); one whose files were
             damaged has it, or doubts (B9)
+    K30     a bookie that comes back still suspects the ledgers of which it has noted that damage concerns them
 """
 
 from __future__ import annotations
@@ -58,6 +59,11 @@ class Monitor:
         self.hurt: set[str] = set()
         """Bookies whose files were damaged (sim_damage.py): what they had may be missing, but neither be denied nor
         forgotten (B5, B9, B3)."""
+        self.rotten: dict[str, set[tuple[str, int]]] = defaultdict(set)
+        """Bookies whose entry logs rot while they serve -> where. Nothing else of theirs is damaged, so what they take
+        for whole must be there (K30)."""
+        self._engines: dict[str, Engine] = {}
+        """Bookie -> its disk in the life before."""
         self.late: set[str] = set()
         """Bookies that came while others were at work. A ledger may have named them before they first looked, and then
         they do not know whether they had something of it."""
@@ -115,6 +121,7 @@ class Monitor:
         """From its start on: first, that nothing was forgotten."""
         self.deferred[name].clear()
         self.check_memory(name, engine)
+        self._check_suspicion(name, engine)
         commit: Any = engine._commit
         append, make_durable = engine.append, commit.journal.make_durable
 
@@ -142,6 +149,16 @@ class Monitor:
 
         engine.append = watched_append  # type: ignore[method-assign]
         commit.journal.make_durable = watched_make_durable
+
+    def _check_suspicion(self, name: str, engine: Engine) -> None:
+        """What damage had made suspect in the life before still is, if the bookie had noted it."""
+        before, self._engines[name] = self._engines.get(name), engine
+        if before is None or not self.rotten[name]:
+            return
+        noted = before.scrubber.remembered & before.suspects
+        self.count("suspects over restarts", len(noted))
+        if forgotten := [ledger for ledger in sorted(noted - engine.suspects) if ledger in set(engine.ledgers())]:
+            self.problem("K30", f"{name} has forgotten that entries of ledgers {forgotten} may be lost")
 
     def check_memory(self, name: str, engine: Engine) -> None:
         """Everything it ever made durable is there, and it has no doubt of it."""

@@ -42,6 +42,10 @@ LATER_FAULTS: Final = ("reborn",)
 """Younger than docs/faultlog.md: drawn apart, and only where :data:`FIRST_OF_LATER` allows."""
 
 
+DECAY: Final = ("decay",)
+"""What happens to entry logs while their bookie serves: from :data:`FIRST_WITH_SCRUB` on."""
+
+
 DAMAGES: Final = ("rot", "thin", "older_copy", "exchanged", "lag")
 """What happens to files and to metadata stores: from :data:`FIRST_WITH_DAMAGE` on."""
 
@@ -128,6 +132,8 @@ def plan(seed: int) -> WorldPlan:
         repairers=Random(f"plan/{seed}/repairers").choice([0, 0, 1, 2]) if seed >= FIRST_WITH_REPAIRERS else 0,
         deferred=client.protocol == "v3" and seed >= FIRST_OF_LATER and Random(f"plan/{seed}/deferred").random() < 0.4,
     )
+    if seed >= FIRST_WITH_SCRUB:
+        return _with_scrub(made)
     if seed >= FIRST_WITH_COMPACTION:
         return _with_compaction(made)
     if seed >= FIRST_WITH_HEALERS:
@@ -148,6 +154,7 @@ def _storage(rng: Random) -> dict[str, Any]:
         "index_segments": rng.randint(2, 4),
         "page_cache_pages": rng.choice([1, 4, 64]),
         "reserve_bytes": 32 * KIB,
+        "scrub_period_s": 0.0,
     }
 
 
@@ -157,6 +164,7 @@ FIRST_WITH_DAMAGE: Final = 300
 FIRST_WITH_ROLLBACK: Final = 2000
 FIRST_WITH_HEALERS: Final = 4000
 FIRST_WITH_COMPACTION: Final = 6000
+FIRST_WITH_SCRUB: Final = 8000
 """Worlds of lower seeds, and what was found in them, stay as they are."""
 
 
@@ -252,6 +260,27 @@ def _with_compaction(made: WorldPlan) -> WorldPlan:
     }
     return replace(
         made, storage=storage, litter=True, writers=min(made.writers, 2), tailers=1, chaos_s=rng.uniform(6, 14)
+    )
+
+
+def _with_scrub(made: WorldPlan) -> WorldPlan:
+    """The same world, shorter, where autorecovery runs and entry logs of one bookie rot while it serves. Bookies read
+    all of their files again and again. One bookie's copies at most are hurt (F3): none is lost besides."""
+    rng = Random(f"plan/{made.seed}/scrub")
+    made = _with_healers(made)
+    others = tuple(fault for fault in made.faults if fault not in ("lose_bookie", "crash"))
+    storage = {
+        **made.storage,
+        "entry_log_bytes": rng.choice([8, 32]) * KIB,
+        "checkpoint_bytes": rng.choice([4, 16]) * KIB,
+        "scrub_period_s": rng.choice([2.0, 5.0]),
+        "scrub_bytes_per_s": rng.choice([0, 4096]) * KIB,
+    }
+    return replace(
+        made,
+        storage=storage,
+        faults=(*rng.sample(others, min(len(others), 2)), "crash", "crash", *DECAY, *DECAY, *DECAY),
+        fault_pause_s=0.5,
     )
 
 

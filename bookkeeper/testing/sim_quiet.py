@@ -5,6 +5,7 @@ V2  every ledger can be recovered within a few attempts
 V3  where autorecovery runs, every ledger has all its copies again
 V5  bookies are registered again, without anybody's help
 V7  tail readers reach the ends of their ledgers
+K30 where entry logs rot, a scrub finds it within two periods, and what it has cost is copied back
 """
 
 from __future__ import annotations
@@ -19,8 +20,12 @@ from bookkeeper.errors import BookKeeperError, DigestMismatchError, NoSuchEntryE
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.replication.check import incomplete_copies
 from bookkeeper.replication.repair import RepairContext
+from bookkeeper.storage.entry_log.entry_log_file import log_name
+from bookkeeper.storage.scrub.damage import DamagedPlace
+from bookkeeper.storage.scrub.scrubber import AGAIN_S
 from bookkeeper.testing.sim_actors import Actor, Healer, Recoverer, Tailer
 from bookkeeper.testing.sim_cluster import SwarmCluster
+from bookkeeper.testing.sim_damage import LEDGERS
 from bookkeeper.testing.sim_history import EventKind
 
 BOOKIES_S: Final = 40.0
@@ -28,6 +33,10 @@ BOOKIES_S: Final = 40.0
 PEOPLE_S: Final = 60.0
 WHOLE_S: Final = 60.0
 """Longest time for autorecovery to make every ledger whole."""
+SCRUB_S: Final = 5.0
+"""Seconds beside two periods, and beside second looks, within which a scrub finds what rots."""
+REPAIRED_S: Final = 150.0
+"""Longest time for a bookie to copy back what rot has taken: two passes over its suspects, and the copies."""
 RECOVERY_TRIES: Final = 6
 
 
@@ -46,6 +55,9 @@ async def quiet_phase(cluster: SwarmCluster, actors: Sequence[Actor]) -> None:
     unknown = any(map(monitor.may_be_unknown, cluster.ledgers))
     if late := await _within(PEOPLE_S, lambda: [] if unknown else [actor.name for actor in actors if not actor.done]):
         monitor.problem("V7", f"{late} have not reached the ends of closed ledgers after {PEOPLE_S:.0f} s")
+    for name, rotten in cluster.monitor.rotten.items():
+        if rotten:
+            await _until_scrubbed(cluster, name, rotten)
     if cluster.plan.healers and not unknown:
         await _until_whole(cluster, client, actors)
     _check_creations(cluster)
@@ -56,6 +68,35 @@ async def quiet_phase(cluster: SwarmCluster, actors: Sequence[Actor]) -> None:
     for name in list(cluster.names):
         await _check_bookie(cluster, name)
     await client.close()
+
+
+async def _until_scrubbed(cluster: SwarmCluster, name: str, rotten: set[tuple[str, int]]) -> None:
+    """K30: every place that rots was found, and every ledger that it concerns is whole again."""
+
+    def unknown() -> list[tuple[str, int]]:
+        engine = cluster.servers[name].engine
+        named = {f"{LEDGERS}{log_name(log_id)}" for log_id in engine._checkpointer.manifest.logs}
+        damages = engine.scrubber.damages
+        return [
+            (path, place)
+            for path, place in sorted(rotten)
+            if path in named and not any(each.path == path and _holds(each, place) for each in damages)
+        ]
+
+    limit_s = 2 * cluster.plan.storage["scrub_period_s"] + SCRUB_S + 2 * AGAIN_S * len(rotten)
+    if left := await _within(limit_s, unknown):
+        cluster.monitor.problem("K30", f"{name} does not know of rot at {left} after {limit_s:.0f} s")
+    if late := await _within(REPAIRED_S, lambda: sorted(cluster.servers[name].engine.suspects)):
+        cluster.monitor.problem(
+            "K30", f"{name} has not repaired ledgers {late} {REPAIRED_S:.0f} s after it knew of rot"
+        )
+    cluster.monitor.count("places that rot", len(rotten))
+    cluster.monitor.count("ledgers repaired after a scrub", getattr(cluster.servers[name]._damaged, "whole", 0))
+
+
+def _holds(damage: DamagedPlace, place: int) -> bool:
+    """Whether a place that rots lies in what was found: a stretch of records, or the map and the footer behind them."""
+    return damage.offset <= place < damage.offset + damage.size or (not damage.size and damage.offset <= place)
 
 
 async def _until_whole(cluster: SwarmCluster, client: BookKeeper, actors: Sequence[Actor]) -> None:
@@ -151,7 +192,9 @@ async def _check_bookie(cluster: SwarmCluster, name: str) -> None:
             if digest.unseal(found, LedgerId(ledger), EntryId(entry)).payload != expected:
                 monitor.problem("L6", f"{name} holds other bytes as entry {entry} of ledger {ledger}")
         except (BookKeeperError, DigestMismatchError) as error:
-            denied = isinstance(error, NoSuchEntryError | NoSuchLedgerError)
-            if name in monitor.hurt and not (denied and monitor.belongs(name, ledger, entry)):
+            wrong = isinstance(error, NoSuchEntryError | NoSuchLedgerError) or (
+                bool(monitor.rotten[name]) and ledger not in engine.suspects
+            )
+            if name in monitor.hurt and not (wrong and monitor.belongs(name, ledger, entry)):
                 continue
             monitor.problem("L1", f"{name} cannot give entry {entry} of ledger {ledger}: {error!r}")

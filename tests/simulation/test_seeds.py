@@ -16,6 +16,7 @@ from bookkeeper.testing.sim_plan import (
     FIRST_WITH_HEALERS,
     FIRST_WITH_REPAIRERS,
     FIRST_WITH_ROLLBACK,
+    FIRST_WITH_SCRUB,
 )
 
 CHUNK = 4
@@ -57,6 +58,13 @@ def test_nothing_is_found_where_metadata_are_put_back(first: int) -> None:
 @pytest.mark.rule("A5", "A7", "A8", "A9", "V3")
 @pytest.mark.parametrize("seed", range(FIRST_WITH_HEALERS, FIRST_WITH_HEALERS + 8))
 def test_where_autorecovery_runs_every_ledger_becomes_whole(seed: int) -> None:
+    result = run_seed(seed)
+    assert not result.problems, result.report()
+
+
+@pytest.mark.rule("K30", "B5", "B9", "V3")
+@pytest.mark.parametrize("seed", range(FIRST_WITH_SCRUB, FIRST_WITH_SCRUB + 8))
+def test_what_rots_is_found_and_repaired(seed: int) -> None:
     result = run_seed(seed)
     assert not result.problems, result.report()
 

@@ -40,6 +40,8 @@ def refresh_metrics(
     if condition.garbage_age_s is not None:
         text = "Seconds since the last garbage pass that succeeded."
         gauge("garbage_pass_age_seconds", text).value = condition.garbage_age_s
+    text = "Ledgers of which damage on the disk may have taken entries, until the copies are whole again."
+    gauge("damaged_ledgers", text).value = len(engine.suspects)
     compactor = engine.compactor
     text = "1 while entry logs are being compacted, else 0."
     gauge("compacting", text).value = 0 if compactor.schedule.running is None else 1

@@ -8,4 +8,6 @@ suspect_ledgers      narrows limbo to the ledgers that a loss may concern, and e
 seen_metadata        how far the metadata were when this bookie last saw them
 checked_note         the bookie's notes, each with a checksum
 completion           copies what was lost back from the other bookies
+damaged_ledgers      has that done for the ledgers that damage concerns, whoever found it
+state_files          the names of these files, and whether each can be read
 """

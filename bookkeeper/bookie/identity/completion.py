@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Final, Protocol
@@ -40,6 +41,9 @@ BATCH_BYTES: Final = 1 << 20
 
 GAPS_MAX: Final = 100_000
 """Runs of missing entries of one fragment that one pass collects; the next pass finds the others."""
+
+_NAP_S: Final = 0.02
+"""Reading that has a limit pauses for at least so many seconds."""
 
 NAMED_MAX: Final = 5
 """Ledgers that a sentence for people names at most."""
@@ -103,7 +107,7 @@ class Completion:
         )
         self._bytes = metrics.counter("completion_bytes_total", "Bytes of those entries.")
         self._turn = asyncio.Lock()
-        """Held while a ledger is checked and copied: one ledger at a time."""
+        """Held while a ledger is copied, and while it is read if there is no limit to that: one ledger at a time."""
         self._now = ""
         """What is being copied, as a sentence for people."""
         self._not_closed: set[LedgerId] = set()
@@ -124,17 +128,21 @@ class Completion:
         said += [f"{_ledgers(ledgers)}: not whole yet: {reason}" for reason, ledgers in by_reason.items()]
         return tuple(said)
 
-    async def is_whole(self, ledger_id: LedgerId) -> bool:
+    async def is_whole(self, ledger_id: LedgerId, *, read_bytes_per_s: int = 0) -> bool:
         """Copy what is missing, then say whether the ledger is whole here.
 
         A ledger is whole if it is closed and everything that its metadata say is here was read and verified, or if it
         is deleted and its data are collected.
 
+        Args:
+            read_bytes_per_s: what is here is read at most so fast; others do not wait for it. 0: no limit, and others
+                wait.
+
         Raises:
             MetadataError: the store does not answer, or shows an older state than was seen.
         """
-        async with self._turn:
-            whole = await self._look(ledger_id)
+        async with nullcontext() if read_bytes_per_s else self._turn:
+            whole = await self._look(ledger_id, read_bytes_per_s)
         if whole:
             await self._metadata.present.check_fresh()  # an older state knows less of the ledger, or nothing
             self._not_closed.discard(ledger_id)
@@ -147,20 +155,22 @@ class Completion:
         if completer is not None:
             await completer.close()
 
-    async def _look(self, ledger_id: LedgerId) -> bool:
+    async def _look(self, ledger_id: LedgerId, read_bytes_per_s: int) -> bool:
         left: int | None = None
         while True:
             found = await self._closed(ledger_id)
             if not isinstance(found, LedgerMetadata):
                 return found
-            gaps = await gaps_of(self._engine, self._bookie, ledger_id, found)  # whatever was copied: this counts
+            gaps = await gaps_of(self._engine, self._bookie, ledger_id, found, read_bytes_per_s)  # what was copied too
             if not gaps:
                 return True
             before, left = left, sum(gap.count for gap in gaps)
             if before is not None and left >= before and left < GAPS_MAX:
                 self._reasons[ledger_id] = f"{left} entries that were copied cannot be read here"
                 return False
-            if not await self._bring(ledger_id, gaps):
+            async with self._turn if read_bytes_per_s else nullcontext():
+                brought = await self._bring(ledger_id, gaps)
+            if not brought:
                 return False
 
     async def _closed(self, ledger_id: LedgerId) -> LedgerMetadata | bool:
@@ -243,10 +253,11 @@ class Completion:
 
 
 async def gaps_of(
-    engine: Engine, bookie: BookieId, ledger_id: LedgerId, metadata: LedgerMetadata
+    engine: Engine, bookie: BookieId, ledger_id: LedgerId, metadata: LedgerMetadata, read_bytes_per_s: int = 0
 ) -> list[MissingEntries]:
-    """The entries of a closed ledger that its metadata say are here and that cannot be read. Reads all of it."""
-    spec, gaps = metadata.spec, []
+    """The entries of a closed ledger that its metadata say are here and that cannot be read. Reads all of it, at most
+    ``read_bytes_per_s`` (0: no limit)."""
+    spec, gaps, owed = metadata.spec, [], 0.0
     for index, fragment in enumerate(metadata.fragments):
         if bookie not in fragment.ensemble:
             continue
@@ -255,7 +266,10 @@ async def gaps_of(
         missing: list[range] = []
         at = spec.next_held(position, fragment.first_entry)
         while at <= end and len(missing) < GAPS_MAX:
-            count = await _count_from(engine, ledger_id, EntryId(at), end - at + 1)
+            count, size = await _count_from(engine, ledger_id, EntryId(at), end - at + 1)
+            if read_bytes_per_s and (owed := owed + size / read_bytes_per_s) > _NAP_S:
+                await asyncio.sleep(owed)
+                owed = 0.0
             if not count:
                 if missing and missing[-1].stop == at:
                     missing[-1] = range(missing[-1].start, at + 1)
@@ -269,13 +283,13 @@ async def gaps_of(
     return gaps
 
 
-async def _count_from(engine: Engine, ledger: LedgerId, first: EntryId, count: int) -> int:
-    """How many consecutive entries from ``first`` on can be read; at most ``count``."""
-    done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+async def _count_from(engine: Engine, ledger: LedgerId, first: EntryId, count: int) -> tuple[int, int]:
+    """How many consecutive entries from ``first`` on can be read, at most ``count``; and their bytes."""
+    done: asyncio.Future[tuple[int, int]] = asyncio.get_running_loop().create_future()
 
     def got(packed: PackedEntries | BaseException) -> None:
         if not done.done():
-            done.set_result(0 if isinstance(packed, BaseException) else packed.count)
+            done.set_result((0, 0) if isinstance(packed, BaseException) else (packed.count, len(packed.body)))
 
     engine.read_batch(ledger, first, count, BATCH_BYTES, got)
     return await done

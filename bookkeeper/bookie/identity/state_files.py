@@ -19,6 +19,7 @@ from bookkeeper.meta.records import cookies
 from bookkeeper.seams import Disk
 from bookkeeper.storage.durable_file import TRANSIENT
 from bookkeeper.storage.scrub.damage import DamagedPlace, FileKind
+from bookkeeper.storage.scrub.file_checks import let_go
 
 OPENED: Final = "boot"
 """File with the number of the last start that had the disk open. If it exists, an empty disk is a lost disk."""
@@ -43,6 +44,7 @@ def check_state_files(
         if not disk.exists(path):
             continue
         try:
+            let_go(disk, path)
             if path.endswith(IDENTITY):
                 found = read_identity(disk, directory)
                 identity = identity or (found.bookie_id if found is not None else None)

@@ -23,6 +23,14 @@ from bookkeeper.storage.index.entry_index import PAGE, place
 _LAC = Struct(">q")
 
 
+class UnindexedRecordsError(CorruptionError):
+    """An entry log has records of a ledger that the index does not know: a negative about it would not be honest."""
+
+    def __init__(self, ledger_id: int, reason: str) -> None:
+        super().__init__(reason)
+        self.ledger_id = ledger_id
+
+
 def _no_places() -> array[int]:
     return array("q")
 
@@ -140,7 +148,7 @@ def living(part: LedgerRecords, page_of: Callable[[int], array[int]]) -> LedgerR
         page_of: the places of a page, by number. What it raises is passed on.
 
     Raises:
-        CorruptionError: the index has no place at all for one of them.
+        UnindexedRecordsError: the index has no place at all for one of them.
     """
     kept: list[int] = []
     for number, i0, i1 in pages(part.entry_ids):
@@ -152,7 +160,7 @@ def living(part: LedgerRecords, page_of: Callable[[int], array[int]]) -> LedgerR
             found = page[part.entry_ids[at] - PAGE * number]
             if not found:
                 entry = f"entry {part.entry_ids[at]} of ledger {part.ledger_id}"
-                raise CorruptionError(f"it holds {entry}, which the index does not know")
+                raise UnindexedRecordsError(part.ledger_id, f"it holds {entry}, which the index does not know")
             if found == part.places[at]:
                 kept.append(at)
     if len(kept) == len(part.entry_ids):

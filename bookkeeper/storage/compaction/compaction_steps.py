@@ -16,7 +16,7 @@ copies are left out and it stays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -24,7 +24,13 @@ from typing import TypeVar
 from bookkeeper.errors import BookieFailedError, CorruptionError, in_words
 from bookkeeper.storage.checkpoint.checkpointer import Checkpointer
 from bookkeeper.storage.checkpoint.disk_space import DiskSpace
-from bookkeeper.storage.compaction.chunk import Chunk, LedgerRecords, MovedEntries, living
+from bookkeeper.storage.compaction.chunk import (
+    Chunk,
+    LedgerRecords,
+    MovedEntries,
+    UnindexedRecordsError,
+    living,
+)
 from bookkeeper.storage.compaction.log_copy import CompactionFiles, CopiedRecords
 from bookkeeper.storage.compaction.schedule import CompactionSchedule, LogUse
 from bookkeeper.storage.disk_state import DiskState
@@ -92,6 +98,10 @@ class CompactionSteps:
     stats: EngineStats
     fail: Callable[[BaseException], None]
     """Called when a sync has failed, which is final (K23)."""
+    found_damage: Callable[[int], None]
+    """Called with an entry log that cannot be read to its end: of which ledgers entries are lost, a scrub finds out."""
+    found_unindexed: Callable[[Iterable[int]], None]
+    """Called with ledgers that have records which the index does not know."""
     monotonic: Callable[[], float]
     call_later: Callable[[float, Callable[[], None]], object] | None
     log_bytes: int
@@ -203,7 +213,8 @@ class CompactionSteps:
 
     def _require_dropped(self, ledger_id: int) -> None:
         if ledger_id not in self.ledgers.dropped:
-            raise CorruptionError(f"it holds records of ledger {ledger_id}, which the index does not know")
+            text = f"it holds records of ledger {ledger_id}, which the index does not know"
+            raise UnindexedRecordsError(ledger_id, text)
 
     def _write(self, chunk: Chunk, parts: list[LedgerRecords], states: list[int]) -> None:
         source, target = self._source, self._target
@@ -354,6 +365,8 @@ class CompactionSteps:
         if source is not None and about_source and not self.unknowns.index_damaged:
             if source.use.log_id in self.entry_logs.logs:  # else it was collected meanwhile
                 self._leave(source.use.log_id, str(error) if isinstance(error, CorruptionError) else in_words(error))
+                if isinstance(error, UnindexedRecordsError):
+                    self.found_unindexed([error.ledger_id])
             return self._work(self.files.close_source, lambda _none: self._next_source())
         if source is not None and passes and self._target is not None and self._target.emptied:
             return self._settle(lambda: self._end(in_words(error)))
@@ -364,6 +377,7 @@ class CompactionSteps:
         self.schedule.leave(log_id, reason)
         self.stats.corruptions += 1
         self.unknowns.quarantine([f"log {log_id} is not compacted: {reason}"])
+        self.found_damage(log_id)
 
     def _end(self, error: str | None) -> None:
         """The run is over."""

@@ -14,7 +14,7 @@ the place as quarantined and continues at the next valid record. Such a log is n
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from struct import Struct
 
@@ -162,6 +162,16 @@ def scan_pieces(
 
     A piece is at most a megabyte, or one record if that is longer.
     """
+    for step in scan_steps(file, end, begin=begin, tail_may_be_torn=tail_may_be_torn):
+        if not isinstance(step, int):
+            yield step
+
+
+def scan_steps(
+    file: File, end: int, *, begin: int = BLOCK, tail_may_be_torn: bool = False
+) -> Iterator[LogPiece | QuarantinedStretch | int]:
+    """The same for who must not read faster than at some rate: while a valid record is looked for, it says from time to
+    time how many bytes it has read since."""
     at, size = begin, _CHUNK
     while at < end:
         data = file.pread(min(size, end - at), at)
@@ -174,8 +184,9 @@ def scan_pieces(
         whole = at + len(data) >= end or len(data) < min(size, end - at)
         if scan.stop is Stop.PARTIAL and not whole and size < 2 * RECORD_MAX:
             size = max(2 * size, RECORD_HEADER + int.from_bytes(data[:4], "big"))
+            yield len(data)
             continue
-        following = _resync(file, at + 1, end)
+        following = yield from _resync(file, at + 1, end)
         if following is None and tail_may_be_torn:
             return
         yield QuarantinedStretch(file.path, at, end if following is None else following)
@@ -184,20 +195,26 @@ def scan_pieces(
         at, size = following, _CHUNK
 
 
-def _resync(file: File, at: int, end: int) -> int | None:
-    """The offset of the next complete and valid record."""
-    size = _CHUNK
+def _resync(file: File, at: int, end: int) -> Generator[int, None, int | None]:
+    """The offset of the next complete and valid record. Yields how many bytes it reads."""
+    size, data = _CHUNK, b""
     while at < end:
-        data = file.pread(min(size, end - at), at)
+        wanted = min(size, end - at)
+        parts, have = [data], len(data)
+        while have < wanted and (part := file.pread(min(_CHUNK, wanted - have), at + have)):
+            parts.append(part)
+            have += len(part)
+            yield len(part)
+        data = b"".join(parts)
         offset = find_record(data, 0, len(data))
         if offset >= 0:
             return at + offset
-        if at + len(data) >= end or len(data) < min(size, end - at):
+        if at + len(data) >= end or len(data) < wanted:
             return None
         if size < 2 * RECORD_MAX:
             size *= 4  # the window must be longer than the record
         else:
-            at += len(data) - RECORD_MAX
+            at, data = at + len(data) - RECORD_MAX, data[-RECORD_MAX:]
     return None
 
 

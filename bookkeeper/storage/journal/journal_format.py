@@ -21,7 +21,7 @@ acknowledged: a **torn tail**, cut. After a clean stop there is no tail.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from struct import Struct, error
 
@@ -172,6 +172,14 @@ def read_group(file: File, file_id: int, offset: int) -> JournalGroup | None:
 
 def read_groups(file: File, file_id: int) -> Iterator[JournalGroup | DamagedStretch]:
     """Everything in a journal file: groups, and the stretches between and after them that hold none."""
+    for step in group_steps(file, file_id):
+        if not isinstance(step, int):
+            yield step
+
+
+def group_steps(file: File, file_id: int) -> Iterator[JournalGroup | DamagedStretch | int]:
+    """The same for who must not read faster than at some rate: while a valid group is looked for, it says from time to
+    time how many bytes it has read since."""
     offset, size = BLOCK, file.size()
     while offset < size:
         if (group := read_group(file, file_id, offset)) is not None:
@@ -179,7 +187,7 @@ def read_groups(file: File, file_id: int) -> Iterator[JournalGroup | DamagedStre
             offset += group.header.padded
             continue
         begun = GroupHeader.decode(file.pread(GROUP_HEADER, offset), file_id, offset)
-        found, claims = _next_group(file, file_id, offset, size)
+        found, claims = yield from _next_group(file, file_id, offset, size)
         yield DamagedStretch(
             offset,
             size if found is None else found,
@@ -193,12 +201,13 @@ def read_groups(file: File, file_id: int) -> Iterator[JournalGroup | DamagedStre
         offset = found
 
 
-def _next_group(file: File, file_id: int, bad: int, size: int) -> tuple[int | None, int]:
+def _next_group(file: File, file_id: int, bad: int, size: int) -> Generator[int, None, tuple[int | None, int]]:
     """Where the next valid group begins, behind the bad one at ``bad``; and the greatest ``durable_below`` of the
-    valid headers on the way, that one's included."""
+    valid headers on the way, that one's included. Yields how many bytes it reads."""
     offset, claims = bad, 0
     while offset < size:
         chunk = file.pread(_CHUNK, offset)
+        yield len(chunk)
         for at in range(0, len(chunk), BLOCK):
             if not chunk.startswith(_MAGIC_BYTES, at):
                 continue

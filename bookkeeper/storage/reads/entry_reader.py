@@ -17,6 +17,7 @@ from bookkeeper.codec import RECORD_HEADER, pack_entries, read_record
 from bookkeeper.codec.shapes import RECORD_MAX, Stop
 from bookkeeper.errors import BookieFailedError, CorruptionError, DataUnknownError, NoSuchEntryError, in_words
 from bookkeeper.seams import File
+from bookkeeper.storage.durable_file import TRANSIENT
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.index.entry_index import LOG_SHIFT, OFFSET_MASK
 from bookkeeper.storage.journal.group_sequence import GroupSequence
@@ -35,6 +36,16 @@ _NEAR = 64 * 1024
 
 HINT_UNIT = 512
 """A read asks for a multiple of so many bytes."""
+
+
+class DamagedRecordError(CorruptionError):
+    """A record that was asked for is damaged."""
+
+    def __init__(self, path: str, offset: int, text: str) -> None:
+        super().__init__(text)
+        self.path = path
+        """The entry log, or what else should hold it."""
+        self.offset = offset
 
 
 class _WouldWaitError(Exception):
@@ -83,9 +94,8 @@ def fetch(file: File, offset: int, hint: int, ledger_id: int, entry_id: int, rea
         data += read(file, size - len(data), offset + len(data))
     entry = read_record(data, 0, ledger_id, entry_id) if len(data) >= size else None
     if entry is None:
-        raise CorruptionError(
-            f"{file.path} is damaged at byte {offset}: it should hold entry {entry_id} of ledger {ledger_id}"
-        )
+        text = f"{file.path} is damaged at byte {offset}: it should hold entry {entry_id} of ledger {ledger_id}"
+        raise DamagedRecordError(file.path, offset, text)
     return entry
 
 
@@ -111,7 +121,8 @@ def fetch_batch(plan: list[_Stretch], ledger_id: int, size_max: int, hint: int, 
             if packed.n == 0 or packed.stop in (Stop.BUDGET, Stop.DAMAGED):
                 if count == 0:
                     where = f"{stretch.name} is damaged at byte {stretch.log_offset}"
-                    raise CorruptionError(f"{where}: it should hold entry {stretch.first} of ledger {ledger_id}")
+                    text = f"{where}: it should hold entry {stretch.first} of ledger {ledger_id}"
+                    raise DamagedRecordError(stretch.name, stretch.log_offset, text)
                 return PackedEntries(b"".join(parts), count)
     return PackedEntries(b"".join(parts), count)
 
@@ -137,6 +148,8 @@ class EntryReader:
     workers: StorageWorkers
     groups: GroupSequence
     """Groups that are not in the entry logs yet. Only read here."""
+    found_damage: Callable[[str, int | None], None] = lambda path, offset: None
+    """Called with the file in which a reader has met a damaged record, and where; None: the disk did not say."""
 
     # -- one entry ----------------------------------------------------------------------------------------
 
@@ -311,8 +324,12 @@ class EntryReader:
         """The error for a reader. An I/O error means unknown, never that the entry does not exist (K27)."""
         if isinstance(error, CorruptionError):
             self.stats.corruptions += 1
+            if isinstance(error, DamagedRecordError):
+                self.found_damage(error.path, error.offset)
             return error
         if isinstance(error, OSError):
+            if error.errno not in TRANSIENT and isinstance(error.filename, str):
+                self.found_damage(error.filename, None)
             return BookieFailedError(f"the disk could not read the entry: {in_words(error)}")
         return error if error is not None else BookieFailedError("the entry could not be read")
 

@@ -62,7 +62,7 @@ class LedgerReads:
     def entries(self, ledger_id: LedgerId) -> Sequence[AvailabilityRun]:
         """See :meth:`Engine.entries`."""
         ledger = self.found(ledger_id)
-        if self._unknowns.has(ledger_id):
+        if self._unknowns.may_lack(ledger_id):
             raise DataUnknownError(f"ledger {ledger_id}: which entries were here is not known")
         return self._reader.places.entries(ledger)
 

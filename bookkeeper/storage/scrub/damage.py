@@ -58,6 +58,11 @@ class DamagedPlace:
     ledgers: frozenset[int] | None = frozenset()
     """Of which ledgers entries may be lost by it; None: nobody can tell."""
 
+    @property
+    def place(self) -> tuple[str, int]:
+        """What makes it the same one when it is found again."""
+        return self.path, self.offset
+
     def __str__(self) -> str:
         where = f" at byte {self.offset}" if self.size else ""
         return f"{self.path}{where}: {self.what}"

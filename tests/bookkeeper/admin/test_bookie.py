@@ -34,6 +34,30 @@ def test_compaction_rests_and_goes_on(cluster: Bookies) -> None:
     assert "compaction is suspended" not in bk("bookie", "status", "--dir", home).out
 
 
+def test_a_scrub_now_reads_everything_and_says_what_it_found(cluster: Bookies) -> None:
+    assert bk("ledger", "append", "-m", cluster.uri, stdin=b"one\ntwo\n").status == 0
+    home = cluster.home / "b2"
+    shown = bk("bookie", "scrub", "--dir", home)
+    assert shown.status == 0 and "no damage was found" in shown.out
+    found = bk("bookie", "scrub", "--now", "--dir", home, "--json").document
+    assert found["damaged"] == [] and found["suspects"] == [] and found["read_bytes"] > 4096
+    assert found["seconds_since_pass"] == 0
+    shown = bk("bookie", "scrub", "--dir", home)
+    assert "everything was read" in shown.out and "the next scrub begins in" in shown.out
+
+
+def test_a_scrub_names_what_is_damaged(cluster: Bookies) -> None:
+    home = cluster.home / "b3"
+    note = home / "boot"
+    text = note.read_bytes()
+    try:
+        note.write_bytes(text.replace(b"crc32c", b"crc32d"))
+        said = bk("bookie", "scrub", "--now", "--dir", home)
+        assert said.status == 1 and f"damaged: {note}" in said.out and "1 damaged place" in said.out
+    finally:
+        note.write_bytes(text)
+
+
 def test_where_no_bookie_runs_it_says_so(tmp_path: Path) -> None:
     bk("bookie", "gc", "--dir", tmp_path).refused(f"no bookie runs in {tmp_path}")
     bk("bookie", "status").refused("--dir", status=2)

@@ -166,3 +166,52 @@ def test_nothing_is_removed_while_the_index_is_damaged(tmp_path: Path) -> None:
 
 def test_a_compaction_needs_a_bookie_that_runs(home: Path) -> None:
     bk("bookie", "gc", "--offline", "--major", "--dir", home).refused("--major needs a bookie that runs", status=2)
+
+
+# -- scrub ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("K30", "B5")
+def test_what_an_offline_scrub_finds_is_suspect_from_the_next_start_on(home: Path) -> None:
+    before = snapshot(home)
+    said = bk("bookie", "scrub", "--offline", "--dir", home, "--throttle", "100M")
+    assert said.status == 0 and "nothing is damaged" in said.out and snapshot(home) == before
+    (path,) = [path for path in names(home, ".log") if b"2/29 " in path.read_bytes()]
+    flip(path, path.read_bytes().index(b"2/29 ") + 20)
+    said = bk("bookie", "scrub", "--offline", "--dir", home)
+    assert said.status == 1 and "the next start doubts and repairs 1 ledger" in said.out
+
+    async def start() -> None:
+        engine = Engine.open(config_of(home), PosixDisk(), ThreadWorkers())
+        assert engine.suspects == {2} and engine.report.limbo_reason is None
+        engine.close_blocking()
+
+    asyncio.run(start())
+
+
+@pytest.mark.rule("K30", "K19")
+def test_an_offline_scrub_has_a_damaged_index_rebuilt(home: Path) -> None:
+    (index,) = [path for path in names(home, ".index") if path.stat().st_size > 4096 + 240]
+    flip(index, 4096 + 3)
+    said = bk("bookie", "scrub", "--offline", "--dir", home)
+    assert said.status == 1 and "the next start rebuilds the index" in said.out
+    manifest = read_manifest(PosixDisk(), str(home / "ledgers"))
+    assert manifest is not None and manifest.rebuild
+
+
+def test_without_its_map_every_ledger_of_a_damaged_log_is_suspect(home: Path) -> None:
+    path = names(home, "000001.log")[0]
+    flip(path, path.stat().st_size - 3)
+    flip(path, 4096 + 60)
+    assert "doubts and repairs 2 ledgers" in bk("bookie", "scrub", "--offline", "--dir", home).out
+
+
+@pytest.mark.rule("B11")
+def test_an_offline_scrub_leaves_a_bookie_that_runs_alone(home: Path) -> None:
+    lock = PosixDisk().lock(str(home / "ledgers" / "lock"))
+    try:
+        bk("bookie", "scrub", "--offline", "--dir", home).refused("a bookie runs on")
+    finally:
+        lock.release()
+    bk("bookie", "scrub", "--offline", "--now", "--dir", home).refused("--now asks a bookie that runs", status=2)
+    bk("bookie", "scrub", "--throttle", "1M", "--dir", home).refused("--throttle needs --offline", status=2)

@@ -61,3 +61,25 @@ def test_damaged_places_are_a_hundred_at_most_and_end_with_limbo() -> None:
     assert unknowns.quarantined == [f"place {number}" for number in range(PLACES_MAX, 2 * PLACES_MAX)]
     unknowns.end_limbo(None)
     assert unknowns.quarantined == []
+
+
+@pytest.mark.rule("K30", "B5")
+def test_which_entries_of_a_suspect_are_here_is_unknown_until_it_is_settled_and_it_is_not_in_limbo() -> None:
+    unknowns = Unknowns(None, ())
+    assert unknowns.suspect([3, 4]) and not unknowns.suspect([3]) and unknowns.suspects == {3, 4}
+    assert unknowns.may_lack(3) and not unknowns.in_limbo(3) and not unknowns.may_lack(5)
+    assert not unknowns.has(3), "the index knows what was here"
+    assert unknowns.suspect([3], unindexed=True) and unknowns.has(3) and unknowns.unindexed == {3}
+    assert not unknowns.concern_new_ledgers
+    assert unknowns.settle(3, unknowns.suspicion(3)) and unknowns.settle(99, unknowns.suspicion(99))
+    assert not unknowns.may_lack(3) and unknowns.suspects == {4} and not unknowns.unindexed
+
+
+@pytest.mark.rule("K30", "B5")
+def test_damage_that_is_found_while_a_copy_is_read_is_a_suspicion_of_its_own() -> None:
+    unknowns = Unknowns(None, ())
+    unknowns.suspect([3])
+    read_since = unknowns.suspicion(3)
+    assert not unknowns.suspect([3]), "it is none that is new"
+    assert not unknowns.settle(3, read_since) and unknowns.may_lack(3)
+    assert unknowns.settle(3, unknowns.suspicion(3)) and not unknowns.may_lack(3)

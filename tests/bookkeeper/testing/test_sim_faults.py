@@ -12,10 +12,10 @@ from bookkeeper.testing.network import Weather
 from bookkeeper.testing.sim_actors import MAKERS
 from bookkeeper.testing.sim_cluster import SwarmCluster
 from bookkeeper.testing.sim_faults import Distance, Nemesis
-from bookkeeper.testing.sim_plan import DAMAGES, FAULTS, LATER_FAULTS, plan
+from bookkeeper.testing.sim_plan import DAMAGES, DECAY, FAULTS, LATER_FAULTS, plan
 
 
-@pytest.mark.parametrize("kind", FAULTS + LATER_FAULTS + DAMAGES)
+@pytest.mark.parametrize("kind", FAULTS + LATER_FAULTS + DAMAGES + DECAY)
 def test_a_fault_happens_and_is_healed(kind: str) -> None:
     cluster = SwarmCluster(plan(3))
 
@@ -28,7 +28,7 @@ def test_a_fault_happens_and_is_healed(kind: str) -> None:
         cluster.launch(writer.node, writer.program)
         await asyncio.sleep(5)
         while getattr(nemesis, kind)() is False:  # an older copy is of an earlier life; a drawn bit may change nothing
-            assert kind in DAMAGES
+            assert kind in DAMAGES + DECAY
             await asyncio.sleep(8)
         await asyncio.sleep(0.05)
         nemesis.heal()

@@ -191,3 +191,28 @@ def test_nothing_is_judged_by_metadata_while_they_are_not_what_they_were() -> No
     monitor.resting = False
     monitor.on_ack(LEDGER, 0, OPEN)
     assert [problem.split(":")[0] for problem in monitor.problems] == ["W1"]
+
+
+@pytest.mark.rule("K30")
+def test_a_start_knows_the_suspects_that_the_life_before_has_noted() -> None:
+    class _Disk:
+        def __init__(self, suspects: set[int], noted: set[int]) -> None:
+            self.suspects, self.scrubber = frozenset(suspects), self
+            self.remembered = frozenset(noted)
+
+        def ledgers(self) -> list[int]:
+            return [1, 2, 3]
+
+    def judged(before: _Disk, after: _Disk, *, rotten: bool = True) -> list[str]:
+        monitor = Monitor()
+        if rotten:
+            monitor.rotten["b1"].add(("log", 1))
+        for disk in (before, after):
+            monitor._check_suspicion("b1", disk)  # type: ignore[arg-type]
+        return [problem.split(":")[0] for problem in monitor.problems]
+
+    assert judged(_Disk({1, 2}, {1}), _Disk({1}, set())) == [], "2 was not noted yet"
+    assert judged(_Disk({1}, {1, 2}), _Disk({1}, set())) == [], "2 is whole again"
+    assert judged(_Disk({1, 9}, {1, 9}), _Disk({1}, set())) == [], "9 is deleted"
+    assert judged(_Disk({1}, {1}), _Disk(set(), set())) == ["K30"]
+    assert judged(_Disk({1}, {1}), _Disk(set(), set()), rotten=False) == [], "its files were damaged in other ways"

@@ -6,11 +6,13 @@ import pytest
 
 from bookkeeper.testing.sim_plan import (
     DAMAGES,
+    DECAY,
     FAULTS,
     FIRST_OF_LATER,
     FIRST_WITH_DAMAGE,
     FIRST_WITH_HEALERS,
     FIRST_WITH_ROLLBACK,
+    FIRST_WITH_SCRUB,
     LATER_FAULTS,
     SHAPES,
     plan,
@@ -74,3 +76,16 @@ def test_worlds_with_healers_lose_bookies_and_keep_a_second_copy_of_everything()
         assert made.healers >= 1 and "lose_bookie" in made.faults
         assert all(shape.ack_quorum >= 2 and shape.ensemble_size <= made.bookies for shape in made.shapes)
     assert not any(plan(seed).healers for seed in range(400))
+
+
+@pytest.mark.rule("F3", "K30")
+def test_entry_logs_rot_where_bookies_scrub_and_every_entry_has_a_second_copy() -> None:
+    """One bookie's copies at most are hurt, so none is lost besides. Elsewhere nobody scrubs."""
+    for seed in range(FIRST_WITH_SCRUB, FIRST_WITH_SCRUB + 100):
+        made = plan(seed)
+        assert made.healers >= 1 and set(DECAY) <= set(made.faults)
+        assert not {"reborn", "lose_bookie", *DAMAGES} & set(made.faults)
+        assert all(shape.ack_quorum >= 2 and shape.ensemble_size <= made.bookies for shape in made.shapes)
+        assert 0 < made.storage["scrub_period_s"] < 10
+    for seed in range(0, FIRST_WITH_SCRUB, 97):
+        assert plan(seed).storage["scrub_period_s"] == 0.0 and not set(DECAY) & set(plan(seed).faults)

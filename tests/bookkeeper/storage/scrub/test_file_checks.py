@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -17,19 +18,21 @@ from bookkeeper.storage.scrub.damage import DamagedPlace, FileKind
 from bookkeeper.storage.scrub.file_checks import (
     Check,
     check_journal,
+    check_journals,
     check_log,
     check_manifest,
     check_segment,
     files_of,
+    last_group,
 )
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, add, open_engine
 
 
-def lived(*, clean: bool = True) -> RecordingDisk:
+def lived(*, clean: bool = True, entry_log_bytes: int = CONFIG.entry_log_bytes) -> RecordingDisk:
     """Ledgers 1 and 2, in several logs."""
     disk = RecordingDisk()
-    engine, workers = open_engine(disk)
+    engine, workers = open_engine(disk, replace(CONFIG, entry_log_bytes=entry_log_bytes))
     for entry_id in range(60):
         for ledger in (1, 2):
             add(engine, ledger, entry_id, size=200)
@@ -244,3 +247,157 @@ def test_what_passes_by_itself_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_settings_of_the_tests_make_several_logs() -> None:
     assert CONFIG.entry_log_bytes < 60 * 200
+
+
+@pytest.mark.rule("K30")
+def test_behind_a_block_that_the_disk_cannot_read_it_goes_on() -> None:
+    disk = lived(entry_log_bytes=1 << 20)
+    manifest = read_manifest(disk, "/ledgers")
+    assert manifest is not None
+    log_id = log_ids(disk, "/ledgers")[0]
+    entry, path = manifest.logs[log_id], f"/ledgers/{log_id:06x}.log"
+    begin, end = 3 * BLOCK - 100, 3 * BLOCK - 90
+    behind = entry.end - 40
+    flip(disk, path, behind)
+    opened = disk.open
+
+    def open_(wanted: str, **how: bool) -> object:
+        file = opened(wanted, **how)
+        pread = file.pread
+
+        def unreadable(size: int, offset: int) -> bytes:
+            if wanted == path and offset < end and offset + size > begin:
+                raise OSError(errno.EIO, "input/output error", path)
+            return pread(size, offset)
+
+        file.pread = unreadable  # type: ignore[method-assign]
+        return file
+
+    disk.open = open_  # type: ignore[method-assign, assignment]
+    _, damages = run(check_log(disk, "/ledgers", log_id, entry))
+    first = damages[0]
+    assert first.what.startswith("it cannot be read") and BLOCK < first.offset <= begin
+    assert first.offset + first.size == 3 * BLOCK, "the rest is read"
+    assert damages[-1].offset <= behind < damages[-1].offset + damages[-1].size and len(damages) in (2, 3)
+    assert all(each.ledgers and each.ledgers <= {1, 2} for each in damages)
+
+
+def test_a_disk_that_reads_nothing_is_not_asked_for_every_block() -> None:
+    disk = lived()
+    manifest = read_manifest(disk, "/ledgers")
+    assert manifest is not None
+    log_id, tries = log_ids(disk, "/ledgers")[0], [0]
+    opened = disk.open
+
+    def open_(wanted: str, **how: bool) -> object:
+        file = opened(wanted, **how)
+
+        def unreadable(size: int, offset: int) -> bytes:
+            tries[0] += 1
+            raise OSError(errno.EIO, "input/output error", wanted)
+
+        file.pread = unreadable  # type: ignore[method-assign]
+        return file
+
+    disk.open = open_  # type: ignore[method-assign, assignment]
+    entry = ManifestLog(1 << 24, usage={1: [900, 3], 2: [10, 1]})
+    monkey = disk.names[f"/ledgers/{log_id:06x}.log"].data
+    monkey.extend(bytes((1 << 24) - len(monkey)))
+    _, damages = run(check_log(disk, "/ledgers", log_id, entry))
+    assert tries[0] < 40 and damages[-1].offset + damages[-1].size == 1 << 24
+    assert damages[-1].ledgers == frozenset({1, 2})
+
+
+@pytest.mark.rule("K30")
+def test_no_step_reads_more_than_a_few_megabytes_and_all_that_is_read_is_told() -> None:
+    """Also where nothing valid is found for a long way."""
+    disk = lived()
+    manifest = read_manifest(disk, "/ledgers")
+    assert manifest is not None
+    log_id = log_ids(disk, "/ledgers")[0]
+    entry, path = manifest.logs[log_id], f"/ledgers/{log_id:06x}.log"
+    size = 24 << 20
+    disk.names[path].data[entry.end :] = bytes(size)
+    damaged = ManifestLog(entry.end + size, usage={1: [10**6, 10**6]})
+    journal_id = max(journal_ids(disk, "/journal"))
+    disk.names[f"/journal/{journal_id:016x}.journal"].data[BLOCK:] = bytes(size)
+    checks = (
+        check_log(disk, "/ledgers", log_id, damaged),
+        check_journal(disk, "/journal", journal_id, 10**9),
+    )
+    opened, count = disk.open, [0]
+
+    def open_(wanted: str, **how: bool) -> object:
+        file = opened(wanted, **how)
+        pread = file.pread
+
+        def counted(size: int, offset: int) -> bytes:
+            data = pread(size, offset)
+            count[0] += len(data)
+            return data
+
+        file.pread = counted  # type: ignore[method-assign]
+        return file
+
+    disk.open = open_  # type: ignore[method-assign, assignment]
+    for check in checks:
+        told, most, count[0] = 0, 0, 0
+        for item in check:
+            if isinstance(item, int):
+                told, most, before = told + item, max(most, count[0]), count[0]
+                count[0] -= before
+        assert told >= size and most <= 2 << 20, (told, most)
+
+
+def test_small_index_pages_are_read_many_at_once() -> None:
+    disk = RecordingDisk()
+    engine, workers = open_engine(disk)
+    for ledger in range(1, 400):
+        add(engine, ledger, 0)
+    engine.when_durable(lambda error: None)
+    workers.pump()
+    engine.checkpoint(lambda error: None)
+    workers.pump()
+    manifest = read_manifest(disk, "/ledgers")
+    assert manifest is not None
+    (segment_id,) = manifest.segments
+    opened, reads = disk.open, [0, 0]
+
+    def open_(wanted: str, **how: bool) -> object:
+        file = opened(wanted, **how)
+        pread = file.pread
+
+        def counted(size: int, offset: int) -> bytes:
+            data = pread(size, offset)
+            reads[0], reads[1] = reads[0] + 1, reads[1] + len(data)
+            return data
+
+        file.pread = counted  # type: ignore[method-assign]
+        return file
+
+    disk.open = open_  # type: ignore[method-assign, assignment]
+    told, damages = run(check_segment(disk, "/ledgers", segment_id))
+    assert damages == [] and reads[0] < 10 and told >= reads[1] - 200
+
+
+@pytest.mark.rule("K30", "K9")
+def test_where_the_next_journal_file_begins_the_last_group_of_this_one_is_known() -> None:
+    disk = RecordingDisk()
+    engine, workers = open_engine(disk)
+    for entry_id in range(8):
+        add(engine, 1, entry_id, size=5000)
+        engine.when_durable(lambda error: None)
+        workers.pump()
+    ids = journal_ids(disk, "/journal")
+    durable = engine._commit.groups.durable
+    assert len(ids) > 2 and last_group(disk, "/journal", ids[-1]) is None
+    assert run(check_journals(disk, "/journal", 0, durable))[1] == []
+    missing = run(check_journals(disk, "/journal", ids[0] + 100, durable))[1]
+    assert [each.what for each in missing] == ["it is missing"]
+    flip(disk, f"/journal/{ids[0]:016x}.journal", BLOCK + 300)
+    (found,) = run(check_journal(disk, "/journal", ids[0], last_group(disk, "/journal", ids[0])))[1]
+    assert "it had been durable" in found.what
+    assert len(run(check_journals(disk, "/journal", 0, durable))[1]) == 1
+    flip(disk, f"/journal/{ids[1]:016x}.journal", 10)
+    assert last_group(disk, "/journal", ids[0]) is None
+    assert {each.offset for each in run(check_journals(disk, "/journal", 0, durable))[1]} <= {0, BLOCK}
