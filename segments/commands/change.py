@@ -96,7 +96,7 @@ def delete(metadata: str, yes: bool, dry_run: bool, force: bool, name: str) -> N
     async def look() -> tuple[str, int, int, str]:
         async with namespace_at(metadata) as namespace:
             chain = await (await namespace.open(name)).chain()
-            return chain.owner, len(chain.segments), sum(segment.bytes for segment in chain.segments), chain.stream_id
+            return chain.owner, chain.count, chain.listed_bytes, chain.stream_id
 
     owner, segments, size, stream_id = complete(look())
     what = f"{name} with {counted(segments, 'segment')} and {counted(size, 'byte')}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from segments.chain import StreamChain, StreamSegment
-from segments.chain.stream_chain import checked
+from segments.chain.chain_rules import checked
 from segments.errors import StreamInvariantError
 
 

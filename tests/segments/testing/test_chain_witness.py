@@ -34,12 +34,12 @@ BASE = chain_of(3, 3, opened=True)
     ("after", "what"),
     [
         (replace(BASE, epoch=0), "C5"),
-        (replace(BASE, segments=(*BASE.segments[:2], replace(BASE.segments[2], start_seq_no=5))), "C7"),
-        (replace(BASE, segments=(replace(BASE.segments[0], ledger_id=99), *BASE.segments[1:])), "C7"),
-        (replace(BASE, segments=BASE.segments[1:]), "C6"),
-        (replace(BASE, epoch=2, segments=BASE.segments[:2]), "C2"),
+        (replace(BASE, recent=(*BASE.recent[:2], replace(BASE.recent[2], start_seq_no=5))), "C7"),
+        (replace(BASE, recent=(replace(BASE.recent[0], ledger_id=99), *BASE.recent[1:])), "C7"),
+        (replace(BASE, recent=BASE.recent[1:]), "C6"),
+        (replace(BASE, epoch=2, recent=BASE.recent[:2]), "C2"),
         (
-            replace(BASE, segments=(*BASE.segments[:2], replace(BASE.segments[2], number=4, epoch=0)), next_number=5),
+            replace(BASE, recent=(*BASE.recent[:2], replace(BASE.recent[2], number=4, epoch=0)), next_number=5),
             "C5",
         ),
     ],
