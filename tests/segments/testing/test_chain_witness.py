@@ -53,3 +53,13 @@ def test_a_beginning_that_goes_back_and_a_sealed_stream_that_grows_are_found() -
     assert "began" in seen(cut, BASE).problems[0]
     done = chain_of(3)
     assert "sealed" in seen(done.seal(), done.start_segment(50, 1)).problems[0]
+
+
+def test_a_ledger_that_is_deleted_too_early_and_an_answer_that_comes_too_early_are_found() -> None:
+    witness = seen(BASE, BASE.truncate(Position(2, 0, 0)).remove(1))
+    witness.see_deleted(11)
+    witness.see_acknowledged(3)
+    assert witness.problems == []
+    witness.see_deleted(12)
+    witness.see_acknowledged(4)
+    assert [problem[:2] for problem in witness.problems] == ["C6", "C1"]
