@@ -38,7 +38,7 @@ def test_a_fault_comes_by_chance_and_is_noted() -> None:
     witness = ChainWitness()
     cluster = StreamCluster(1, witness)
 
-    async def story(_: SimCluster) -> None:
+    async def story(same: SimCluster) -> None:
         world = WorldState(1, cluster, witness, gateways=False, rng=Random(4))
         faults = Faults(world, cast(Any, None))
         for each in (*HOSTS, *READERS, CLEANER):
