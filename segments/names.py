@@ -81,7 +81,7 @@ def streams_path(metadata: Metadata) -> str:
 
 
 def stream_path(metadata: Metadata, stream_id: str, *parts: str) -> str:
-    """Something of a stream: ``chain``, ``config``, ``cursors/<escaped name>``, ``holds``, ``lease``."""
+    """Something of a stream: ``chain``, ``pages/<key>``, ``config``, ``cursors/<name>``, ``holds``, ``lease``."""
     return metadata.own("segments", "streams", stream_id, *parts)
 
 

@@ -98,10 +98,11 @@ class AppendResult(NamedTuple):
     """Of the first record."""
     last: Position
     """Of the last record; the same as ``position`` for one record."""
-    seq_no: int
-    """Of the first record."""
+    seq_no: int | None
+    """The number of the first record. None for a duplicate of which only the position is remembered: the record that is
+    read there has it."""
     txid: int | None
-    """Of the last record."""
+    """Of the last record; None for a duplicate."""
     duplicate: bool = False
     """These records were in the stream already: the producer had appended them before."""
 

@@ -180,7 +180,7 @@ class Stream:
 
     async def segments(self) -> tuple[StreamSegment, ...]:
         """The segments, oldest first. What an open one holds is not known here. Raises: as chain()."""
-        return (await self.chain()).segments
+        return tuple((await self.chain()).segments)
 
     # -- what becomes of it -----------------------------------------------------------------------------
 

@@ -1,4 +1,7 @@
-"""A stream's record as bytes: little-endian, with a version and a checksum (docs/streams.md draws it)."""
+"""A stream's record as bytes: little-endian, with a version and a checksum (docs/stream-formats.md draws it).
+
+Format 2 has pages, and is written only where there are some: programs that know only format 1 read every other record.
+"""
 
 from __future__ import annotations
 
@@ -6,84 +9,63 @@ import struct
 from typing import Final
 
 from bookkeeper.codec import crc32c
-from segments.chain.stream_chain import RemovedLedger, StreamChain, checked
-from segments.chain.stream_segment import SegmentContents, StreamSegment
+from segments.chain.chain_rules import checked
+from segments.chain.segment_codec import ROW, pack_segment, read_back, stored, unpack_segment
+from segments.chain.segment_page import SegmentPage
+from segments.chain.stream_chain import RemovedLedger, StreamChain
 from segments.errors import ChainCorruptError, StreamInvariantError, UnsupportedStreamFormatError
 from segments.position import Position
 
 MAGIC: Final = b"BKSC"
-VERSION: Final = 1
+VERSION: Final = 2
+WITHOUT_PAGES: Final = 1
+"""The format of a record that names no page."""
 
 # magic, version, flags, epoch, start, start sequence number, next number, next ledger, records, last txid,
 # segments, removing
 _HEAD: Final = struct.Struct("<4sHHqqqqqqqqqII")
 _SEALED: Final = 1
 _TEXT: Final = struct.Struct("<H")
-# number, ledger, start sequence number, created, epoch, completed, records, bytes, last entry, last record's entry
-# and slot, first and last txid, first and last append time, least and greatest event time, footer's entry
-_SEGMENT: Final = struct.Struct("<IqqqIqIqiiiqqqqqqi")
+_PAGES: Final = struct.Struct("<I")
+# first and last number, epoch, stored, gone, first listed number, CRC32C, start sequence number, records, bytes,
+# last record's segment (0: there is none), entry and slot, greatest txid, append time and event time
+_PAGE: Final = struct.Struct("<IIqIIIIqqqIiiqqq")
 _REMOVED: Final = struct.Struct("<Iq")
 _CRC: Final = struct.Struct("<I")
-_NONE: Final = -(2**63)
-"""Stands for a number that is not there."""
-
-_NO_ENTRY: Final = -1
-"""Stands for an entry that is not there."""
 
 
 def encode_chain(chain: StreamChain) -> bytes:
-    """The bytes of a record: 116 for each segment."""
+    """The bytes of a record: 116 for each segment, and 92 for each page."""
     parts = [
         _HEAD.pack(
             MAGIC,
-            VERSION,
+            VERSION if chain.pages else WITHOUT_PAGES,
             _SEALED if chain.sealed else 0,
             chain.epoch,
             *chain.start,
-            _opt(chain.start_seq_no),
+            stored(chain.start_seq_no),
             chain.next_number,
-            _opt(chain.next_ledger),
+            stored(chain.next_ledger),
             chain.records,
-            _opt(chain.last_txid),
-            len(chain.segments),
+            stored(chain.last_txid),
+            len(chain.recent),
             len(chain.removing),
         )
     ]
     for text in (chain.stream_id, chain.nonce, chain.owner, chain.location):
         raw = text.encode()
         parts += (_TEXT.pack(len(raw)), raw)
-    for segment in chain.segments:
-        has = segment.contents
-        entry, slot = (_NO_ENTRY, 0) if has.last is None else has.last
-        parts.append(
-            _SEGMENT.pack(
-                segment.number,
-                segment.ledger_id,
-                segment.start_seq_no,
-                segment.created_ms,
-                segment.epoch,
-                _opt(segment.completed_ms),
-                has.records,
-                has.bytes,
-                has.last_entry,
-                entry,
-                slot,
-                _opt(has.first_txid),
-                _opt(has.last_txid),
-                _opt(has.first_append_ms),
-                _opt(has.last_append_ms),
-                _opt(has.min_event_ms),
-                _opt(has.max_event_ms),
-                _NO_ENTRY if has.footer_entry is None else has.footer_entry,
-            )
-        )
+    if chain.pages:
+        parts.append(_PAGES.pack(len(chain.pages)))
+        parts += map(_pack_page, chain.pages)
+    parts += map(pack_segment, chain.recent)
     parts += (_REMOVED.pack(*removed) for removed in chain.removing)
     body = b"".join(parts)
     return body + _CRC.pack(crc32c(body))
 
 
 def decode_chain(data: bytes) -> StreamChain:
-    """Read a record.
+    """Read a record. Its pages are named, and not read.
 
     Raises:
         UnsupportedStreamFormatError: a newer format. ChainCorruptError: no record, a damaged one, or one that breaks
@@ -105,7 +87,7 @@ def decode_chain(data: bytes) -> StreamChain:
 
 
 def _read(body: memoryview) -> StreamChain:
-    (_, _, flags, epoch, *start, start_seq, next_number, next_ledger, records, txid, count, removing) = (
+    (_, version, flags, epoch, *start, start_seq, next_number, next_ledger, records, txid, count, removing) = (
         _HEAD.unpack_from(body)
     )
     at = _HEAD.size
@@ -115,7 +97,12 @@ def _read(body: memoryview) -> StreamChain:
         at += _TEXT.size
         texts.append(str(body[at : at + size], "utf-8"))
         at += size
-    middle = at + count * _SEGMENT.size
+    pages: tuple[SegmentPage, ...] = ()
+    if version > WITHOUT_PAGES:
+        first = at + _PAGES.size
+        at = first + _PAGES.unpack_from(body, at)[0] * _PAGE.size
+        pages = tuple(map(_unpack_page, _PAGE.iter_unpack(body[first:at])))
+    middle = at + count * ROW.size
     end = middle + removing * _REMOVED.size
     if end != len(body):
         raise ValueError(f"it has {len(body)} bytes, and {end} are announced")
@@ -127,47 +114,59 @@ def _read(body: memoryview) -> StreamChain:
             nonce=nonce,
             owner=owner,
             location=location,
-            segments=tuple(map(_segment, _SEGMENT.iter_unpack(body[at:middle]))),
+            recent=tuple(map(unpack_segment, ROW.iter_unpack(body[at:middle]))),
             start=Position(*start),
-            start_seq_no=_back(start_seq),
+            start_seq_no=read_back(start_seq),
             next_number=next_number,
-            next_ledger=_back(next_ledger),
+            next_ledger=read_back(next_ledger),
             removing=tuple(RemovedLedger(*each) for each in _REMOVED.iter_unpack(body[middle:end])),
             sealed=bool(flags & _SEALED),
             records=records,
-            last_txid=_back(txid),
+            last_txid=read_back(txid),
+            pages=pages,
         )
     )
 
 
-def _segment(fields: tuple[int, ...]) -> StreamSegment:
-    number, ledger_id, start, created, epoch, completed, records, size, last_entry, entry, slot, *rest, footer = fields
-    return StreamSegment(
-        number,
-        ledger_id,
-        start,
-        created,
-        epoch,
-        _back(completed),
-        SegmentContents(
-            records,
-            size,
-            last_entry,
-            None if entry == _NO_ENTRY else (entry, slot),
-            *_six(rest),
-            None if footer == _NO_ENTRY else footer,
-        ),
+def _pack_page(page: SegmentPage) -> bytes:
+    segment, entry, slot = (0, 0, 0) if page.tail is None else page.tail
+    return _PAGE.pack(
+        page.first,
+        page.last,
+        page.epoch,
+        page.stored,
+        page.gone,
+        page.first_listed,
+        page.crc,
+        page.start_seq_no,
+        page.records,
+        page.size,
+        segment,
+        entry,
+        slot,
+        stored(page.last_txid),
+        stored(page.last_append_ms),
+        stored(page.max_event_ms),
     )
 
 
-def _opt(number: int | None) -> int:
-    return _NONE if number is None else number
-
-
-def _back(number: int) -> int | None:
-    return None if number == _NONE else number
-
-
-def _six(numbers: list[int]) -> tuple[int | None, int | None, int | None, int | None, int | None, int | None]:
-    a, b, c, d, e, f = map(_back, numbers)
-    return a, b, c, d, e, f
+def _unpack_page(fields: tuple[int, ...]) -> SegmentPage:
+    *head, segment, entry, slot, txid, append_ms, event_ms = fields
+    first, last, epoch, count, gone, first_listed, crc, start_seq_no, records, size = head
+    tail = Position(segment, entry, slot) if segment else None
+    return SegmentPage(
+        first,
+        last,
+        epoch,
+        count,
+        gone,
+        first_listed,
+        crc,
+        start_seq_no,
+        records,
+        size,
+        tail,
+        read_back(txid),
+        read_back(append_ms),
+        read_back(event_ms),
+    )

@@ -11,21 +11,37 @@ Each step of a writer is one transition and one compare-and-set, so no step is e
     remove(up_to)              completed segments wholly before the beginning --> removing (C6)
     forget(ledgers)            removing --> gone, after their ledgers were deleted
     seal()                     no segment is open; nothing can be started any more
+    fold(page)                 the oldest segments of the record move to a page beside it; the stream stays the same
+
+A record lists its recent segments, and names the pages that hold the older ones. Its owner works with the recent ones
+alone. Whoever needs all of them reads the pages first: ``StreamRecord.read`` does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, takewhile
 from typing import Final, NamedTuple
 
+from segments.chain.chain_rules import checked
+from segments.chain.segment_page import PAGE_SEGMENTS, SegmentList, SegmentPage
 from segments.chain.stream_segment import SegmentContents, StreamSegment
-from segments.errors import ChainStepError, StreamSealedError, check
+from segments.errors import ChainStepError, StreamSealedError
 from segments.position import FIRST_SEGMENT, Position
 
 SEGMENTS_MAX: Final = 8_000
-"""More would not fit into a value of the metadata store. A writer puts its roll off and says so."""
+"""More would not fit into a value of the metadata store beside no pages. A writer folds them long before."""
+
+FOLD_AT: Final = 2 * PAGE_SEGMENTS
+"""Where the record lists so many segments, the oldest ones move to a page before the next one starts."""
+
+PAGES_MAX: Final = 7_000
+"""Pages that a record can name. A writer rolls no more at ``PAGES_ROLL``; the rest is kept for those who take over."""
+
+PAGES_ROLL: Final = 6_000
+"""With so many pages, six million segments, a writer puts its roll off and says so."""
 
 REMOVING_MAX: Final = 4_000
 """As many ledgers may wait to be deleted; then no more segments are removed."""
@@ -52,8 +68,8 @@ class StreamChain:
     """The name of the owner, for people."""
     location: str = ""
     """Where the owner can be reached; empty if it cannot."""
-    segments: tuple[StreamSegment, ...] = ()
-    """In order. Only the last may be open."""
+    recent: tuple[StreamSegment, ...] = ()
+    """The segments that the record itself lists, in order. Only the last may be open."""
     start: Position = Position.EARLIEST
     """The first position that readers see."""
     start_seq_no: int | None = 0
@@ -69,42 +85,90 @@ class StreamChain:
     """User records of all completed segments, also of those removed since: the sequence number of the next."""
     last_txid: int | None = None
     """The last transaction id of all completed segments."""
+    pages: tuple[SegmentPage, ...] = ()
+    """The pages with the segments before the recent ones, in order."""
 
     # -- what the record says --------------------------------------------------------------------------
 
     @property
+    def segments(self) -> Sequence[StreamSegment]:
+        """All segments, in order. To look at those of a page raises ChainStepError if it was not read."""
+        return SegmentList(self.pages, self.recent) if self.pages else self.recent
+
+    @property
+    def count(self) -> int:
+        """How many segments there are."""
+        return sum(page.count for page in self.pages) + len(self.recent)
+
+    @property
+    def listed_records(self) -> int:
+        """User records of the completed segments that are listed."""
+        return sum(page.records for page in self.pages) + sum(segment.records for segment in self.recent)
+
+    @property
+    def listed_bytes(self) -> int:
+        """Bytes of the completed segments that are listed, as stored once."""
+        return sum(page.size for page in self.pages) + sum(segment.bytes for segment in self.recent)
+
+    @property
     def open_segment(self) -> StreamSegment | None:
         """The segment that grows, if there is one."""
-        return self.segments[-1] if self.segments and self.segments[-1].is_open else None
+        return self.recent[-1] if self.recent and self.recent[-1].is_open else None
+
+    @property
+    def first_number(self) -> int:
+        """The number of the first segment; of the one that is started next if there is none."""
+        if self.pages:
+            return self.pages[0].first_listed
+        return self.recent[0].number if self.recent else self.next_number
+
+    @property
+    def first_seq_no(self) -> int:
+        """The sequence number of the first record that is listed; of the next one if there is none."""
+        if self.pages:
+            return self.pages[0].start_seq_no
+        return self.recent[0].start_seq_no if self.recent else self.records
 
     @property
     def first_position(self) -> Position:
         """The first position that readers see: ``start``, or the beginning of the first segment if that is later."""
-        if self.segments:
-            return max(self.start, self.segments[0].first)
-        return max(self.start, Position(self.next_number, 0, 0))
+        return max(self.start, Position(self.first_number, 0, 0))
 
     @property
     def last_position(self) -> Position | None:
         """The last record of the completed segments; None if there is none."""
-        return next((segment.last for segment in reversed(self.segments) if segment.last is not None), None)
+        recent = next((segment.last for segment in reversed(self.recent) if segment.last is not None), None)
+        if recent is not None:
+            return recent
+        return next((page.tail for page in reversed(self.pages) if page.records), None)
 
     @property
     def ledgers(self) -> tuple[int, ...]:
-        """Every ledger that the record names: no orphans."""
+        """Every ledger that the record and its pages name: no orphans."""
+        return (*(s.ledger_id for page in self.pages for s in page.segments()), *self.recent_ledgers)
+
+    @property
+    def recent_ledgers(self) -> tuple[int, ...]:
+        """Every ledger that the record itself names."""
         ahead = () if self.next_ledger is None else (self.next_ledger,)
-        return (*(s.ledger_id for s in self.segments), *ahead, *(r.ledger_id for r in self.removing))
+        return (*(s.ledger_id for s in self.recent), *ahead, *(r.ledger_id for r in self.removing))
 
     def find(self, number: int) -> StreamSegment | None:
         """The segment of this number, if it is listed."""
-        for segment in reversed(self.segments):
-            if segment.number == number:
-                return segment
-        return None
+        found = self.from_number(number)
+        return found if found is not None and found.number == number else None
 
     def after(self, number: int) -> StreamSegment | None:
         """The first listed segment with a greater number."""
-        return next((segment for segment in self.segments if segment.number > number), None)
+        return self.from_number(number + 1)
+
+    def from_number(self, number: int) -> StreamSegment | None:
+        """The first listed segment with this number or a greater one."""
+        for page in self.pages:
+            if number <= page.last:
+                return page.segment(page.index_from(number))
+        at = bisect_left(self.recent, number, key=lambda segment: segment.number)
+        return self.recent[at] if at < len(self.recent) else None
 
     # -- transitions -----------------------------------------------------------------------------------
 
@@ -145,15 +209,15 @@ class StreamChain:
         self._ensure_not_sealed()
         if (opened := self.open_segment) is not None:
             raise ChainStepError(f"segment {opened} is open: complete it before a new one starts")
-        if len(self.segments) >= SEGMENTS_MAX:
-            raise ChainStepError(f"the stream has {SEGMENTS_MAX} segments, the most: truncate it, or use longer ones")
+        if len(self.recent) >= SEGMENTS_MAX:
+            raise ChainStepError(f"the record lists {SEGMENTS_MAX} segments, the most: fold it first")
         if self.next_ledger == ledger_id:
             before = replace(self, next_ledger=None)
         else:
             self._ensure_unused(ledger_id)
             before = self
         segment = StreamSegment(self.next_number, ledger_id, self.records, created_ms, self.epoch)
-        return replace(before, segments=(*self.segments, segment), next_number=self.next_number + 1)._checked()
+        return replace(before, recent=(*self.recent, segment), next_number=self.next_number + 1)._checked()
 
     def complete(self, number: int, contents: SegmentContents, completed_ms: int) -> StreamChain:
         """Fix the end of the open segment. The same end again is no change.
@@ -168,7 +232,7 @@ class StreamChain:
         txids = [txid for txid in (self.last_txid, contents.last_txid) if txid is not None]
         return replace(
             self,
-            segments=(*self.segments[:-1], done),
+            recent=(*self.recent[:-1], done),
             records=self.records + contents.records,
             last_txid=max(txids, default=None),
         )._checked()
@@ -183,7 +247,7 @@ class StreamChain:
         if opened is None or opened.number != number:
             raise ChainStepError(f"segment {number} is not open")
         gone = RemovedLedger(number, opened.ledger_id)
-        return replace(self, segments=self.segments[:-1], removing=(*self.removing, gone))._checked()
+        return replace(self, recent=self.recent[:-1], removing=(*self.removing, gone))._checked()
 
     def truncate(self, before: Position, seq_no: int | None = None) -> StreamChain:
         """Let readers begin at ``before``. A position that is not later is no change.
@@ -205,7 +269,7 @@ class StreamChain:
         There are fewer while many ledgers wait to be deleted.
         """
         gone: list[StreamSegment] = []
-        for segment in self.segments[: max(0, REMOVING_MAX - len(self.removing))]:
+        for segment in islice(self.segments, max(0, REMOVING_MAX - len(self.removing))):
             if segment.is_open or segment.number > self.start.segment:
                 break
             last = segment.last
@@ -221,12 +285,18 @@ class StreamChain:
             ChainStepError: one of them is open, or readers still see records of it.
         """
         allowed = {segment.number for segment in self.removable()}
-        gone = tuple(segment for segment in self.segments if segment.number <= up_to)
+        gone = tuple(takewhile(lambda segment: segment.number <= up_to, self.segments))
         for segment in gone:
             if segment.number not in allowed:
                 raise ChainStepError(f"segment {segment} is not wholly truncated: it stays")
         removing = tuple(RemovedLedger(segment.number, segment.ledger_id) for segment in gone)
-        return replace(self, segments=self.segments[len(gone) :], removing=(*self.removing, *removing))
+        pages, left = list(self.pages), len(gone)
+        while pages and left >= pages[0].count:
+            left -= pages.pop(0).count
+        if pages and left:
+            pages[0] = pages[0].without(left)
+        recent = self.recent if pages else self.recent[left:]
+        return replace(self, pages=tuple(pages), recent=recent, removing=(*self.removing, *removing))
 
     def forget(self, ledgers: Collection[int]) -> StreamChain:
         """Take out of ``removing`` the ledgers that were deleted."""
@@ -242,6 +312,41 @@ class StreamChain:
             raise ChainStepError(f"segment {opened} is open: complete it before the stream is sealed")
         return replace(self.discard_next(), sealed=True)
 
+    # -- pages -----------------------------------------------------------------------------------------
+
+    def next_page(self) -> SegmentPage | None:
+        """The page to write and fold next: of the oldest segments of the record. None while it lists few."""
+        if len(self.recent) < FOLD_AT:
+            return None
+        return SegmentPage.of(self.recent[:PAGE_SEGMENTS], self.epoch)
+
+    def fold(self, page: SegmentPage) -> StreamChain:
+        """Name a page that was written, and list its segments there alone.
+
+        No change if that was done before, or if the oldest segments are not those of the page by now.
+
+        Raises:
+            ChainStepError: the record names as many pages as it can.
+        """
+        folded = self.recent[: page.stored]
+        if len(folded) < page.stored or SegmentPage.of(folded, page.epoch) != page:
+            return self
+        if len(self.pages) >= PAGES_MAX:
+            raise ChainStepError(f"the stream has {self.count} segments, the most: truncate it, and use longer ones")
+        named = replace(page, value=None)
+        return replace(self, pages=(*self.pages, named), recent=self.recent[page.stored :])
+
+    def with_segments(self, segments: Sequence[StreamSegment]) -> StreamChain:
+        """The record with these segments instead. Pages before the first segment that changed stay as they are."""
+        kept: list[SegmentPage] = []
+        at = 0
+        for page in self.pages:
+            if tuple(page.segments()) != tuple(segments[at : at + page.count]):
+                break
+            kept.append(page)
+            at += page.count
+        return replace(self, pages=tuple(kept), recent=tuple(segments[at:]))
+
     # -- rules -----------------------------------------------------------------------------------------
 
     def _listed(self, number: int) -> StreamSegment:
@@ -254,36 +359,15 @@ class StreamChain:
             raise StreamSealedError("the stream is sealed: nothing can be appended to it any more")
 
     def _ensure_unused(self, ledger_id: int) -> None:
-        if ledger_id in self.ledgers:
+        if ledger_id in self.recent_ledgers:
             raise ChainStepError(f"ledger {ledger_id} is in the stream's record already")
 
     def _checked(self) -> StreamChain:
         """Check the rules of the last two segments; older ones were checked when they were the last."""
-        return checked(self, since=max(0, len(self.segments) - 2))
+        return checked(self, since=max(0, len(self.recent) - 2))
 
     def encode(self) -> bytes:
         """The record as bytes."""
         from segments.chain.chain_codec import encode_chain
 
         return encode_chain(self)
-
-
-def checked(chain: StreamChain, since: int = 0) -> StreamChain:
-    """Check that the segments from index ``since`` on keep the rules.
-
-    Raises:
-        StreamInvariantError: names the rule.
-    """
-    segments = chain.segments[since:]
-    for one, two in pairwise(segments):
-        check(not one.is_open, "C3", f"segment {one} is open, but segment {two} follows it")
-        check(one.number < two.number, "C4", f"segment {two} follows segment {one}")
-        check(one.end_seq_no == two.start_seq_no, "C7", f"segment {two} does not begin where segment {one} ends")
-    if segments:
-        last = segments[-1]
-        check(last.number < chain.next_number, "C7", f"segment {last} has a number that is to be used next")
-        end = last.start_seq_no if last.is_open else last.end_seq_no
-        check(
-            end == chain.records, "C7", f"the record counts {chain.records} records, and segment {last} ends at {end}"
-        )
-    return chain

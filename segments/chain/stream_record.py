@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bookkeeper.chains import ChainRecord
@@ -9,15 +10,16 @@ from bookkeeper.errors import NoSuchKeyError
 from bookkeeper.meta.store import Version
 from segments.chain.chain_codec import decode_chain
 from segments.chain.stream_chain import StreamChain
-from segments.errors import StreamNotFoundError
+from segments.chain.stream_pages import StreamPages
+from segments.errors import ChainCorruptError, StreamNotFoundError
 from segments.names import stream_path
 
 if TYPE_CHECKING:
     from bookkeeper.meta import Metadata
 
 
-class StreamRecord(ChainRecord[StreamChain]):
-    """The record of one stream, changed by compare-and-set."""
+class RecentRecord(ChainRecord[StreamChain]):
+    """The record of one stream without its pages, as its owner needs it: one value, however long the stream is."""
 
     def __init__(self, metadata: Metadata, stream_id: str, name: str = "") -> None:
         super().__init__(metadata.store, stream_path(metadata, stream_id, "chain"), decode_chain)
@@ -35,3 +37,30 @@ class StreamRecord(ChainRecord[StreamChain]):
             return await super().read()
         except NoSuchKeyError as error:
             raise StreamNotFoundError(f"there is no stream {self.name}", stream=self.name) from error
+
+
+class StreamRecord(RecentRecord):
+    """The record of one stream with all its pages, changed by compare-and-set."""
+
+    def __init__(self, metadata: Metadata, stream_id: str, name: str = "") -> None:
+        super().__init__(metadata, stream_id, name)
+        self.recent = RecentRecord(metadata, stream_id, name)
+        """The same record, read without its pages."""
+        self.pages = StreamPages(metadata, stream_id)
+
+    async def read(self) -> tuple[StreamChain, Version]:
+        """Read the record as it is now, and those of its pages that were not read before.
+
+        Raises: as RecentRecord.read. ChainCorruptError also where a page is missing or damaged.
+        """
+        missing = None
+        while True:
+            chain, version = await super().read()
+            if not chain.pages:
+                return chain, version
+            if chain.pages == missing:
+                raise ChainCorruptError(f"a page of the record of stream {self.name} is missing")
+            try:
+                return replace(chain, pages=await self.pages.read(chain.pages)), version
+            except NoSuchKeyError:
+                missing = chain.pages  # its segments were removed meanwhile, or it is lost

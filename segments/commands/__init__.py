@@ -1,13 +1,14 @@
 """``bk stream``: commands for streams.
 
-shared      the cluster, the argument STREAM, places, settings, errors in words
-look        list, show, explain: change nothing and fence nobody
-records     append, read, tail, count
-change      create, configure, rename, delete, truncate, purge, roll, seal
-hold        hold add, list, release
-cursor      cursor list, show, set, history, restore, delete
-transfer    export, import
-check       check
+shared        the cluster, the argument STREAM, places, settings, errors in words
+look          list, show, explain: change nothing and fence nobody
+records       append, read, tail, count
+line_records  lines as records, and how append sends them
+change        create, configure, rename, delete, truncate, purge, roll, seal
+hold          hold add, list, release
+cursor        cursor list, show, set, history, restore, delete
+transfer      export, import
+check         check
 """
 
 from __future__ import annotations

@@ -12,10 +12,12 @@ from segments.commands.shared import (
     Place,
     complete,
     dry_run_option,
+    is_gateway,
     namespace_at,
     segment_row,
     settings_option,
     stream_argument,
+    streams_at,
     told,
     yes_option,
 )
@@ -43,7 +45,7 @@ def create(metadata: str, settings: dict[str, Any], exist_ok: bool, name: str) -
 
     async def work() -> str:
         config = StreamConfig().patched(settings)
-        async with namespace_at(metadata, makes=True) as namespace:
+        async with streams_at(metadata, makes=True) as namespace:
             return (await namespace.create(name, config=config, exist_ok=exist_ok)).id
 
     click.echo(f"stream {name} is there, with id {complete(work())}")
@@ -59,7 +61,7 @@ def configure(metadata: str, settings: dict[str, Any], name: str) -> None:
         raise click.UsageError("which settings? Give --set NAME=VALUE; bk stream show lists them")
 
     async def work() -> None:
-        async with namespace_at(metadata) as namespace:
+        async with streams_at(metadata) as namespace:
             await (await namespace.open(name)).configure(settings)
 
     complete(work())
@@ -74,7 +76,7 @@ def rename(metadata: str, old: str, new: str) -> None:
     """Give a stream another name. Its writer, readers and cursors go on."""
 
     async def work() -> None:
-        async with namespace_at(metadata) as namespace:
+        async with streams_at(metadata) as namespace:
             await namespace.rename(old, new)
 
     complete(work())
@@ -94,9 +96,13 @@ def delete(metadata: str, yes: bool, dry_run: bool, force: bool, name: str) -> N
     """
 
     async def look() -> tuple[str, int, int, str]:
-        async with namespace_at(metadata) as namespace:
-            chain = await (await namespace.open(name)).chain()
-            return chain.owner, len(chain.segments), sum(segment.bytes for segment in chain.segments), chain.stream_id
+        async with streams_at(metadata) as namespace:
+            stream = await namespace.open(name)
+            if is_gateway(metadata):
+                segments = await stream.segments()
+                return "", len(segments), sum(segment.bytes for segment in segments), stream.id
+            chain = await stream.chain()
+            return chain.owner, chain.count, chain.listed_bytes, chain.stream_id
 
     owner, segments, size, stream_id = complete(look())
     what = f"{name} with {counted(segments, 'segment')} and {counted(size, 'byte')}"
@@ -108,7 +114,7 @@ def delete(metadata: str, yes: bool, dry_run: bool, force: bool, name: str) -> N
         click.confirm(f"This deletes {what} for ever.{who} Continue?", abort=True)
 
     async def work() -> None:
-        async with namespace_at(metadata) as namespace:
+        async with streams_at(metadata) as namespace:
             await namespace.delete(name, force=force)
 
     complete(work())
@@ -137,10 +143,11 @@ def truncate(
     """Remove the records before a place: readers begin there at once, and ledgers that nothing needs are deleted."""
 
     async def work(dry_run: bool) -> tuple[TruncateResult, tuple[int, ...]]:
-        async with namespace_at(metadata) as namespace:
+        async with streams_at(metadata) as namespace:
             stream = await namespace.open(name)
             result = await stream.truncate(before, up_to_holds=up_to_holds, dry_run=dry_run)
-            deleted = () if dry_run or keep_ledgers else (await stream.apply_retention()).deleted
+            hides = dry_run or keep_ledgers or is_gateway(metadata)  # behind a gateway the stream's writer frees space
+            deleted = () if hides else (await stream.apply_retention()).deleted
             return result, deleted
 
     if not dry_run and not yes:
@@ -212,10 +219,10 @@ def purge(metadata: str, as_json: bool, dry_run: bool, name: str) -> None:
 @stream_argument
 def roll(metadata: str, as_json: bool, yes: bool, name: str) -> None:
     """End the open segment. This takes the stream over: a running writer is fenced."""
-    _ask_to_take_over(name, yes)
+    _ask_to_take_over(metadata, name, yes)
 
     async def work() -> dict[str, object] | None:
-        async with namespace_at(metadata) as namespace:
+        async with streams_at(metadata) as namespace:
             ended = await (await namespace.open(name)).roll()
             return None if ended is None else segment_row(ended)
 
@@ -235,10 +242,10 @@ def roll(metadata: str, as_json: bool, yes: bool, name: str) -> None:
 @stream_argument
 def seal(metadata: str, as_json: bool, yes: bool, name: str) -> None:
     """End a stream for good: nothing can be appended any more. What it holds stays readable."""
-    _ask_to_take_over(name, yes, "This seals it for ever.")
+    _ask_to_take_over(metadata, name, yes, "This seals it for ever.")
 
     async def work() -> Position | None:
-        async with namespace_at(metadata) as namespace:
+        async with streams_at(metadata) as namespace:
             return await (await namespace.open(name)).seal()
 
     last = complete(work())
@@ -248,7 +255,9 @@ def seal(metadata: str, as_json: bool, yes: bool, name: str) -> None:
         click.echo(f"{name} is sealed; " + ("it is empty" if last is None else f"its last record is at {last}"))
 
 
-def _ask_to_take_over(name: str, yes: bool, more: str = "") -> None:
-    if not yes:
-        text = f"This takes {name} over: a program that writes to it now is fenced. {more}".strip()
+def _ask_to_take_over(metadata: str, name: str, yes: bool, more: str = "") -> None:
+    """The gateway that owns a stream does it without a take-over; nothing to ask then but for what is for ever."""
+    taken = "" if is_gateway(metadata) else f"This takes {name} over: a program that writes to it now is fenced."
+    text = f"{taken} {more}".strip()
+    if text and not yes:
         click.confirm(f"{text} Continue?", abort=True)

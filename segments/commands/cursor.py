@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
 from bookkeeper.admin.options import counted, json_option, metadata_option, print_json, print_table
-from segments.commands.shared import Place, complete, dry_run_option, namespace_at, stream_argument, told, yes_option
-from segments.cursors import CursorVersion
+from segments.commands.shared import (
+    Place,
+    complete,
+    dry_run_option,
+    is_gateway,
+    namespace_at,
+    stream_argument,
+    streams_at,
+    told,
+    yes_option,
+)
+from segments.cursors import CursorOptions
 from segments.errors import CursorNotFoundError
+from segments.position import Position
 from segments.record import from_ms
 from segments.seek import Seek
+
+if TYPE_CHECKING:
+    from segments.remote import RemoteStream
 
 OWNER: Final = "bk stream cursor"
 
@@ -29,9 +43,14 @@ def list_cursors(metadata: str, as_json: bool, name: str) -> None:
     """List the cursors of a stream, with what each has left to do."""
 
     async def work() -> list[dict[str, object]]:
-        async with namespace_at(metadata) as namespace:
+        async with streams_at(metadata) as namespace:
             stream = await namespace.open(name)
             rows: list[dict[str, object]] = []
+            if is_gateway(metadata):
+                return [
+                    {"cursor": each, "needs": told(state.position), "owner": None, "records_left": None}
+                    for each, state in (await cast("RemoteStream", stream).cursors()).items()
+                ]
             for each, state in (await stream.cursors()).items():
                 backlog = await stream.cursor(each).backlog()
                 rows.append(
@@ -103,9 +122,10 @@ def set_command(metadata: str, dry_run: bool, place: Seek, force: bool, name: st
     """Let a cursor go on at another place, also an earlier one. If there is none, it is made."""
 
     async def work() -> tuple[str, str]:
-        async with namespace_at(metadata) as namespace:
+        async with streams_at(metadata) as namespace:
             stream = await namespace.open(name)
-            found = stream.cursor(cursor_name, start=place, owner=OWNER)
+            options: CursorOptions = {} if is_gateway(metadata) else {"owner": OWNER}
+            found = stream.cursor(cursor_name, start=place, **options)
             if dry_run:
                 return "would be", str(await stream.find(place))
             try:
@@ -126,23 +146,28 @@ def set_command(metadata: str, dry_run: bool, place: Seek, force: bool, name: st
 def history(metadata: str, as_json: bool, name: str, cursor_name: str) -> None:
     """List where a cursor has been, newest first."""
 
-    async def work() -> list[CursorVersion]:
-        async with namespace_at(metadata) as namespace:
-            return await (await namespace.open(name)).cursor(cursor_name).history(1000)
+    async def work() -> list[dict[str, object]]:
+        async with streams_at(metadata) as namespace:
+            stream = await namespace.open(name)
+            if is_gateway(metadata):
+                known = await cast("RemoteStream", stream).cursor(cursor_name).history(1000)
+                return [_version_row(each.version, each.position, None, each.changed_ms or 0) for each in known]
+            return [
+                _version_row(each.number, each.mark.position, each.change.name.lower(), each.changed_ms)
+                for each in await stream.cursor(cursor_name).history(1000)
+            ]
 
-    rows = [
-        {
-            "version": each.number,
-            "needs": told(each.mark.position),
-            "change": each.change.name.lower(),
-            "at": from_ms(each.changed_ms).isoformat(timespec="seconds"),
-        }
-        for each in complete(work())
-    ]
+    rows = complete(work())
     if as_json:
         print_json(rows)
     else:
         print_table(f"cursor {cursor_name} of {name}", ("version", "needs", "change", "at"), rows)
+
+
+def _version_row(number: int, position: Position, change: str | None, at_ms: int) -> dict[str, object]:
+    """A version of a cursor as a row of a table, or as JSON."""
+    when = from_ms(at_ms).isoformat(timespec="seconds")
+    return {"version": number, "needs": told(position), "change": change, "at": when}
 
 
 @cursor.command()
@@ -172,7 +197,7 @@ def delete_cursor(metadata: str, yes: bool, dry_run: bool, name: str, cursor_nam
     """Delete a cursor, with its history. What only it kept goes with the next bk stream purge."""
 
     async def look() -> str:
-        async with namespace_at(metadata) as namespace:
+        async with streams_at(metadata) as namespace:
             return str(await (await namespace.open(name)).cursor(cursor_name).position())
 
     at = complete(look())
@@ -183,7 +208,7 @@ def delete_cursor(metadata: str, yes: bool, dry_run: bool, name: str, cursor_nam
         click.confirm(f"This deletes cursor {cursor_name} of {name}, which is at {at}. Continue?", abort=True)
 
     async def work() -> None:
-        async with namespace_at(metadata) as namespace:
+        async with streams_at(metadata) as namespace:
             await (await namespace.open(name)).cursor(cursor_name).delete(missing_ok=False)
 
     complete(work())

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from bookkeeper.admin.options import json_option, metadata_option, print_json, print_table
-from segments.commands.shared import Place, complete, hold_row, namespace_at, stream_argument
+from segments.commands.shared import Place, complete, hold_row, namespace_at, stream_argument, streams_at
 from segments.life.holds import Hold
 from segments.position import EARLIEST, LATEST
 from segments.seek import Seek
@@ -32,11 +32,10 @@ def add(
     """Put a hold on a stream, or give the one of this name another range."""
 
     async def work() -> Hold:
-        async with namespace_at(metadata) as namespace:
+        async with streams_at(metadata) as namespace:
             stream = await namespace.open(name)
             first, end = EARLIEST if start is None else start, LATEST if stop is None else stop
-            now = datetime.fromtimestamp(stream.client.services.seams.clock.wall_ms() / 1000, UTC)
-            until = None if hours is None else now + timedelta(hours=hours)
+            until = None if hours is None else datetime.now(UTC) + timedelta(hours=hours)
             return await stream.hold(hold_name, first, end, until=until, note=note)
 
     found = complete(work())
@@ -74,7 +73,7 @@ def release(metadata: str, name: str, hold_name: str) -> None:
     """Remove a hold. What only it kept goes with the next bk stream purge."""
 
     async def work() -> None:
-        async with namespace_at(metadata) as namespace:
+        async with streams_at(metadata) as namespace:
             await (await namespace.open(name)).release_hold(hold_name)
 
     complete(work())

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bookkeeper.admin.options import counted, json_option, metadata_option, print_json, print_table
-from segments.commands.shared import complete, hold_row, namespace_at, segment_row, stream_argument, told
+from segments.commands.shared import (
+    complete,
+    hold_row,
+    is_gateway,
+    namespace_at,
+    segment_row,
+    stream_argument,
+    streams_at,
+    told,
+)
 from segments.life.cursor_places import cursor_places
 from segments.life.retention import RetentionReport
+
+if TYPE_CHECKING:
+    from segments.remote import SegmentKept
 
 
 @click.command("list")
@@ -21,7 +33,20 @@ def list_command(metadata: str, as_json: bool, prefix: str) -> None:
     """List the streams whose names begin with PREFIX."""
 
     async def work() -> list[dict[str, object]]:
-        async with namespace_at(metadata) as namespace:
+        async with streams_at(metadata) as namespace:
+            if is_gateway(metadata):
+                return [
+                    {
+                        "stream": info.name,
+                        "writer": None,
+                        "sealed": info.sealed,
+                        "segments": info.segments,
+                        "records": None,
+                        "bytes": None,
+                        "start": told(info.start),
+                    }
+                    async for info in namespace.infos(prefix)
+                ]
             return [
                 {
                     "stream": info.name,
@@ -69,8 +94,8 @@ def show(metadata: str, as_json: bool, name: str) -> None:
                 "sealed": chain.sealed,
                 "start": told(chain.first_position),
                 "last": told(chain.last_position),
-                "records": sum(segment.records for segment in chain.segments),
-                "bytes": sum(segment.bytes for segment in chain.segments),
+                "records": chain.listed_records,
+                "bytes": chain.listed_bytes,
                 "next_ledger": chain.next_ledger,
                 "removing": [removed.ledger_id for removed in chain.removing],
                 "settings": asdict(stream.config),
@@ -119,11 +144,14 @@ def flat(settings: dict[str, Any]) -> dict[str, Any]:
 def explain(metadata: str, as_json: bool, name: str) -> None:
     """Say of each segment why it is kept, or that it may go."""
 
-    async def work() -> RetentionReport:
-        async with namespace_at(metadata) as namespace:
+    async def work() -> RetentionReport | list[SegmentKept]:
+        async with streams_at(metadata) as namespace:
             return await (await namespace.open(name)).explain_retention()
 
     report = complete(work())
+    if not isinstance(report, RetentionReport):
+        _print_kept(name, report, as_json)
+        return
     if as_json:
         print_json(report_document(report))
         return
@@ -140,6 +168,15 @@ def explain(metadata: str, as_json: bool, name: str) -> None:
     print_table(f"segments of {name}", ("segment", "ledger", "bytes", "", "why"), rows)
     for cursor in report.expired_cursors:
         click.echo(f"cursor {cursor} still needs records that go, or are gone")
+
+
+def _print_kept(name: str, kept: list[SegmentKept], as_json: bool) -> None:
+    """What a gateway tells of a stream's segments."""
+    rows = [{"segment": each.segment, "": "stays" if each.kept else "goes", "why": each.text} for each in kept]
+    if as_json:
+        print_json({"segments": [{"segment": e.segment, "goes": not e.kept, "why": e.text} for e in kept]})
+    else:
+        print_table(f"segments of {name}", ("segment", "", "why"), rows)
 
 
 def report_document(report: RetentionReport) -> dict[str, object]:

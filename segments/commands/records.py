@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import base64
 import sys
-from typing import BinaryIO, Final
+from typing import BinaryIO
 
 import click
 
 from bookkeeper.admin.interruption import Interruption
-from bookkeeper.admin.line_input import LineInput
 from bookkeeper.admin.options import counted, json_option, metadata_option, print_json
-from segments.commands.shared import Place, complete, namespace_at, stream_argument, told
+from segments.commands.line_records import Appended, Lines, append_lines, sender
+from segments.commands.shared import Place, complete, is_gateway, stream_argument, streams_at, told
 from segments.errors import StreamError
 from segments.namespace import StreamNamespace
 from segments.position import EARLIEST, LATEST
-from segments.record import AppendResult, Gap, Record, StoredRecord
+from segments.record import Gap, StoredRecord
 from segments.seek import Seek
 from segments.stream import Stream
-
-OWNER: Final = "bk stream append"
 
 place_option = click.option(
     "--from", "start", type=Place(), metavar="PLACE", help="The first record.  [default: the stream's first]"
@@ -71,35 +69,17 @@ def append(
     """
     if seq is not None and producer is None:
         raise click.UsageError("--seq needs --producer")
+    lines = Lines(source, key_separator, txid)
 
-    def record(line: bytes) -> Record | bytes:
-        if key_separator is None and txid is None:
-            return line
-        key = None
-        if key_separator is not None:
-            first, found, rest = line.partition(key_separator.encode())
-            if found:
-                key, line = first, rest
-        return Record(line, txid=txid, key=key)
-
-    async def work() -> _Appended:
-        done = _Appended()
+    async def work() -> Appended:
+        done = Appended()
         with Interruption() as asked:
-            async with namespace_at(metadata, makes=makes) as namespace:
+            async with streams_at(metadata, makes=makes) as namespace:
                 stream = await namespace.open(name, create=makes)
-                lines = LineInput(source, line_max=stream.config.limits.record_bytes)
-                asked.tell(lines.stop)
+                asked.tell(lines.open(stream.config.limits.record_bytes).stop)
                 try:
-                    if producer is None:
-                        async with stream.writer(owner=OWNER) as writer:
-                            async for run in lines.runs():
-                                done.note(await writer.append_batch(list(map(record, run)), atomic=False), len(run))
-                    else:
-                        async with stream.producer(producer, owner=OWNER) as sender:
-                            at = seq
-                            async for run in lines.runs():
-                                done.note(await sender.append_batch(list(map(record, run)), seq=at), len(run))
-                                at = None if at is None else at + len(run)
+                    async with sender(stream, producer, behind_gateway=is_gateway(metadata)) as to:
+                        await append_lines(lines, to, done, seq=seq)
                 except StreamError as error:
                     error.add_note(f"{counted(done.records, 'record')} before it are durable")
                     raise
@@ -123,27 +103,6 @@ def append(
         click.echo(str(done))
 
 
-class _Appended:
-    """What was appended so far."""
-
-    def __init__(self) -> None:
-        self.records = self.duplicates = 0
-        self.first: AppendResult | None = None
-        self.last: AppendResult | None = None
-
-    def note(self, result: AppendResult, records: int) -> None:
-        self.first = self.first or result
-        self.last = result
-        self.records += records
-        self.duplicates += records if result.duplicate else 0
-
-    def __str__(self) -> str:
-        if self.first is None or self.last is None:
-            return "no records"
-        again = f", {self.duplicates} of them appended before" if self.duplicates else ""
-        return f"{counted(self.records, 'record')} from {self.first.position} to {self.last.last}{again}, all durable"
-
-
 @click.command()
 @metadata_option
 @lines_option
@@ -158,7 +117,7 @@ def read(
     """Print the records of a stream, as far as they are confirmed now. This fences nobody."""
 
     async def work() -> None:
-        async with namespace_at(metadata) as namespace:
+        async with streams_at(metadata) as namespace:
             await _print(namespace, name, EARLIEST if start is None else start, stop, limit, on_gap, as_json, False)
 
     complete(work())
@@ -175,7 +134,7 @@ def tail(metadata: str, as_json: bool, start: Seek | None, limit: int | None, on
     """Print the records of a stream as they come, until Ctrl-C, or until the stream is sealed."""
 
     async def work() -> None:
-        async with namespace_at(metadata) as namespace:
+        async with streams_at(metadata) as namespace:
             await _print(namespace, name, LATEST if start is None else start, None, limit, on_gap, as_json, True)
 
     complete(work())
@@ -247,7 +206,7 @@ def count(metadata: str, as_json: bool, start: Seek | None, stop: Seek | None, n
     """Count the records between two places, from metadata as far as that goes."""
 
     async def work() -> int:
-        async with namespace_at(metadata) as namespace:
+        async with streams_at(metadata) as namespace:
             stream = await namespace.open(name)
             return await stream.count(EARLIEST if start is None else start, LATEST if stop is None else stop)
 

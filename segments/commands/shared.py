@@ -20,8 +20,8 @@ from segments.seek import Seek, parse_seek
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
-GATEWAY: Final = "grpc"
-"""How an address of a gateway begins."""
+GATEWAYS: Final = ("grpc://", "grpcs://")
+"""How an address of gateways begins."""
 
 
 def stream_argument(function: F) -> F:
@@ -104,9 +104,35 @@ def in_a_line(error: StreamError) -> str:
     return f"{error} ({'; '.join(notes)})" if notes else str(error)
 
 
+def is_gateway(metadata: str) -> bool:
+    """Whether this is the address of gateways, and not of a cluster."""
+    return metadata.startswith(GATEWAYS)
+
+
+@asynccontextmanager
+async def streams_at(metadata: str, *, makes: bool = False) -> AsyncIterator[StreamNamespace]:
+    """As ``namespace_at``, also through gateways: then the namespace can what :mod:`segments.remote` can."""
+    if not is_gateway(metadata):
+        async with namespace_at(metadata, makes=makes) as namespace:
+            yield namespace
+        return
+    try:
+        opening = connect(metadata)
+    except ImportError as error:
+        raise click.ClickException(f"{metadata} needs the library grpcio: install bookkeeper-py[grpc]") from error
+    async with opening as namespace:
+        yield namespace
+
+
 @asynccontextmanager
 async def namespace_at(metadata: str, *, makes: bool = False) -> AsyncIterator[StreamNamespace]:
     """The streams of the cluster at an address. With ``makes`` an embedded cluster is made if there is none."""
+    if is_gateway(metadata):
+        verb = click.get_current_context().command_path
+        raise click.ClickException(
+            f"{verb} does not work through a gateway, which has no call for it: give --metadata the cluster's address "
+            "(zk://HOST:PORT/ledgers, sqlite:///FILE)"
+        )
     async with connected(metadata, makes=makes) as client, connect(metadata, client=client) as namespace:
         yield namespace
 

@@ -126,14 +126,13 @@ class Cursor:
         chain = await self._reading.source.chain.current(fresh=True)
         end = await locator.end(chain)
         beginning = chain.start_seq_no
-        if chain.segments and chain.first_position > chain.start:
-            beginning = chain.segments[0].start_seq_no
+        if chain.recent and chain.first_position > chain.start:
+            beginning = chain.first_seq_no
         if beginning is None or (precise and chain.first_position > state.mark.position):
             beginning = await locator.seq_no(chain.first_position)
         parts = undone(state.mark, state.ranges, beginning, max(beginning, end.seq_no))
         records = sum(b - a for a, b in parts)
-        done = [segment for segment in chain.segments if segment.records]
-        density = sum(s.bytes for s in done) / sum(s.records for s in done) if done else 0.0
+        density = chain.listed_bytes / chain.listed_records if chain.listed_records else 0.0
         seconds: float | None = None if parts else 0.0
         if precise and parts:
             async with self._reading.read(AtSeqNo(parts[0][0]), on_gap="skip") as reader:

@@ -94,6 +94,7 @@ class CursorOwner:
         waiting = []
         for each in changes:
             future: asyncio.Future[None] = loop.create_future()
+            future.add_done_callback(_looked_at)
             self._waiting[len(self._changes)] = future
             self._changes.append(each)
             waiting.append(future)
@@ -243,6 +244,12 @@ class CursorOwner:
             "acknowledged records, and takes no more: acknowledge the records in between",
             stream=self._record.stream,
         )
+
+
+def _looked_at(future: asyncio.Future[None]) -> None:
+    """The first failure is raised; the others, and those of a caller who went away, are no news to asyncio."""
+    if not future.cancelled():
+        future.exception()
 
 
 @contextmanager

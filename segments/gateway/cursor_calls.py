@@ -86,8 +86,10 @@ class CursorCalls:
     async def reset(self, request: pb.ResetCursorRequest, call: GrpcCall) -> pb.CursorInfo:
         """Begin anew at another place. Raises: as ``Cursor.reset``."""
         stream = await self._stream(request.stream, call)
-        cursor = stream.cursor(request.name)
-        await cursor.reset(get_seek(request.seek), force=request.force)
+        state = (await stream.cursors()).get(request.name) if not request.force else None
+        ours = state is not None and state.owner == OWNER  # left by a call that failed
+        cursor = stream.cursor(request.name, owner=OWNER)
+        await cursor.reset(get_seek(request.seek), force=request.force or ours)
         return await _info(cursor)
 
     async def history(self, request: pb.CursorHistoryRequest, call: GrpcCall) -> AsyncIterator[pb.CursorVersion]:

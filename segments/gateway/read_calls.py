@@ -124,7 +124,15 @@ class ReadCalls:
         start, stop = get_seek(request.start, EARLIEST), get_seek(request.stop, LATEST)
         ranges = await served.stream.splits(start, stop, target=max(request.target, 1))
         return pb.SplitsReply(
-            ranges=[pb.Range(start=put_position(each.start), stop=put_position(each.stop)) for each in ranges]
+            ranges=[
+                pb.Range(
+                    start=put_position(each.start),
+                    stop=put_position(each.stop),
+                    records=each.records,
+                    bytes=each.bytes,
+                )
+                for each in ranges
+            ]
         )
 
 

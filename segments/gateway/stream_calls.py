@@ -129,6 +129,6 @@ class StreamCalls:
             stream_id=stream.id,
             settings=put_settings(stream.config),
             sealed=chain.sealed,
-            segments=len(chain.segments),
+            segments=chain.count,
             start=put_position(chain.start),
         )

@@ -25,7 +25,7 @@ from bookkeeper.meta.store import settled_delete
 from segments.chain import StreamChain, StreamRecord, StreamSegment, decode_chain
 from segments.error_translation import worded
 from segments.errors import ChainCorruptError, StreamNotFoundError, UnsupportedStreamFormatError
-from segments.life.deletion import LeakedLedgers, finish_deletions, stream_of, unfinished_deletions
+from segments.life.deletion import LeakedLedgers, finish_deletions, remove_remains, stream_of, unfinished_deletions
 from segments.life.directory import stream_names
 from segments.life.findings import (
     Finding,
@@ -38,7 +38,7 @@ from segments.life.findings import (
 )
 from segments.life.removal import finish_removals
 from segments.life.scan import SegmentScanner
-from segments.names import name_path, streams_path
+from segments.names import name_path, stream_path, streams_path
 from segments.position import Position
 
 if TYPE_CHECKING:
@@ -170,7 +170,8 @@ class StreamChecker:
             owned = await OwnedRecord.claim(record, CHECKER, nonce)
             try:
                 account = await self._account(record)
-                await owned.step(lambda chain: _repaired(replace(account, chain=chain)))
+                repaired = await record.pages.write_folded(_repaired(account))
+                await owned.step(lambda chain: repaired if chain == account.chain else chain)
             finally:
                 await owned.step(StreamChain.release)
         await finish_removals(self._client, record)
@@ -224,12 +225,19 @@ class StreamChecker:
                 return []
             buried = {tombstone.stream_id for tombstone in await unfinished_deletions(self._client)}
             again = set((await stream_names(metadata)).values())
-            text = "no name leads to the stream with this id"
-            return [
-                Finding(Problem.STREAM_WITHOUT_NAME, stream_id, text)
-                for stream_id in stream_ids
-                if stream_id not in named | buried | again
-            ]
+            nameless = [stream_id for stream_id in stream_ids if stream_id not in named | buried | again]
+            found = [await self._nameless(stream_id) for stream_id in nameless]
+        return [finding for finding in found if finding is not None]
+
+    async def _nameless(self, stream_id: str) -> Finding | None:
+        """A stream without a name, or what an import has left; None while the import runs."""
+        metadata, store = self._client.metadata_store, self._client.metadata_store.store
+        if await store.exists(stream_path(metadata, stream_id, "chain")) is not None:
+            return Finding(Problem.STREAM_WITHOUT_NAME, stream_id, "no name leads to the stream with this id")
+        if await store.exists(metadata.own("segments", "importing", stream_id)) is not None:
+            return None
+        repaired = self._options.repair and await remove_remains(metadata, stream_id)
+        return Finding(Problem.IMPORT_LEFT, stream_id, "an import to this id came to no stream", repaired=repaired)
 
     async def _orphans(self) -> list[Finding]:
         leaks = LeakedLedgers(self._client)
@@ -248,10 +256,12 @@ class StreamChecker:
 
 def _repaired(account: StreamAccount) -> StreamChain:
     """The record after a repair; as it was if the entries contradict each other, so that no record could be read."""
+    repaired = repair_chain(account)
     try:
-        return decode_chain(repair_chain(account).encode())
+        decode_chain(repaired.encode())
     except ChainCorruptError:
         return account.chain
+    return repaired
 
 
 def _key(finding: Finding) -> tuple[Problem, int | None, int | None]:

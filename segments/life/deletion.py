@@ -167,6 +167,18 @@ async def _remove_tree(store: MetadataStore, path: str, last: str = "") -> None:
         pass
 
 
+async def remove_remains(metadata: Metadata, stream_id: str) -> bool:
+    """Remove what an import left that came to no stream: pages without a record. False: there is a record, or an import
+    is running. Raises BookKeeper's metadata errors."""
+    arriving, home = metadata.own("segments", "importing", stream_id), stream_path(metadata, stream_id)
+    await metadata.store.sync(home)
+    for needed in (arriving, f"{home}/chain"):
+        if await metadata.store.exists(needed) is not None:
+            return False
+    await _remove_tree(metadata.store, home)
+    return True
+
+
 async def unfinished_deletions(client: BookKeeper) -> tuple[Tombstone, ...]:
     """The streams whose deletion has begun and has not ended. Raises StreamMetadataError, StreamCorruptError."""
     metadata = client.metadata_store

@@ -10,12 +10,13 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from bookkeeper.errors import KeyExistsError, MetadataConflictError, MetadataUnavailableError, NoSuchKeyError
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.store import Create, Delete
-from segments.chain import StreamChain, StreamRecord
+from segments.chain import RecentRecord, StreamChain, StreamRecord, StreamSegment
 from segments.error_translation import worded
 from segments.errors import StreamExistsError, StreamNotFoundError
 from segments.names import check_stream_name, name_path, names_path, unescape_name
@@ -52,9 +53,9 @@ def info_of(name: str, chain: StreamChain) -> StreamInfo:
         chain.sealed,
         chain.owner,
         chain.epoch,
-        len(chain.segments),
-        sum(segment.records for segment in chain.segments),
-        sum(segment.bytes for segment in chain.segments),
+        chain.count,
+        chain.listed_records,
+        chain.listed_bytes,
         chain.first_position,
     )
 
@@ -87,7 +88,7 @@ async def list_streams(client: BookKeeper, prefix: str = "") -> AsyncIterator[St
     for name, stream_id in (await stream_names(client.metadata_store, prefix)).items():
         with worded(f"reading stream {name}", name):
             try:
-                chain, _ = await StreamRecord(client.metadata_store, stream_id, name).read()
+                chain, _ = await RecentRecord(client.metadata_store, stream_id, name).read()
             except StreamNotFoundError:
                 continue
         yield info_of(name, chain)
@@ -218,19 +219,32 @@ def diff_chains(before: StreamChain, after: StreamChain) -> tuple[StreamEvent, .
     found: list[StreamEvent] = []
     if after.epoch != before.epoch:
         found.append(StreamEvent(ChainChange.CLAIMED, owner=after.owner))
-    was_open = {segment.number: segment.is_open for segment in before.segments}
-    for segment in after.segments:
+    was_open = {segment.number: segment.is_open for segment in before.recent}
+    for segment in _since(after, before.recent[0].number if before.recent else 0):
         if segment.number not in was_open:
             found.append(StreamEvent(ChainChange.SEGMENT_STARTED, segment.number))
         if was_open.get(segment.number, True) and not segment.is_open:
             found.append(StreamEvent(ChainChange.SEGMENT_COMPLETED, segment.number))
     if after.first_position > before.first_position:
         found.append(StreamEvent(ChainChange.TRUNCATED, position=after.first_position))
-    listed = {segment.number for segment in after.segments}
-    found += [StreamEvent(ChainChange.SEGMENT_REMOVED, number) for number in was_open if number not in listed]
+    listed = {segment.number for segment in _since(after, before.recent[0].number if before.recent else 0)}
+    removed = [segment.number for segment in takewhile(lambda s: s.number < after.first_number, before.segments)]
+    removed += [number for number in was_open if number >= after.first_number and number not in listed]
+    found += [StreamEvent(ChainChange.SEGMENT_REMOVED, number) for number in removed]
     if after.sealed and not before.sealed:
         found.append(StreamEvent(ChainChange.SEALED))
     return tuple(found)
+
+
+def _since(chain: StreamChain, number: int) -> list[StreamSegment]:
+    """The segments from this number on: a few at the end of a long stream."""
+    return [
+        segment
+        for page in chain.pages
+        if page.last >= number
+        for segment in page.segments()
+        if segment.number >= number
+    ] + [segment for segment in chain.recent if segment.number >= number]
 
 
 async def watch_stream(record: StreamRecord) -> AsyncIterator[StreamEvent]:

@@ -40,6 +40,7 @@ class Problem(Enum):
     CURSOR_BEYOND = "cursor beyond the end"
     NAME_WITHOUT_STREAM = "name without stream"
     STREAM_WITHOUT_NAME = "stream without name"
+    IMPORT_LEFT = "import unfinished"
     DELETION_LEFT = "deletion unfinished"
     ORPHAN = "orphan ledger"
 
@@ -57,6 +58,7 @@ REPAIRS: Final[Mapping[Problem, str]] = {
     Problem.STATISTICS: "write down what the entries say",
     Problem.NAME_WITHOUT_STREAM: "remove the name",
     Problem.DELETION_LEFT: "finish the deletion",
+    Problem.IMPORT_LEFT: "remove what is there of it",
     Problem.ORPHAN: "delete the ledger",
 }
 """What a repair does. A problem without one is for people to decide: nothing can bring the data back."""
@@ -126,20 +128,22 @@ class StreamAccount:
 def find_problems(account: StreamAccount) -> tuple[Finding, ...]:
     """Everything that the four accounts disagree on, in the order of the segments."""
     found: list[Finding] = []
+    seen: set[int] = set()
     for segment in account.chain.segments:
-        found += _of_segment(account, segment)
+        found += _of_segment(account, segment, segment.ledger_id in seen)
+        seen.add(segment.ledger_id)
     found += _of_the_rest(account)
     found += _of_cursors(account)
     return tuple(found)
 
 
-def _of_segment(account: StreamAccount, segment: StreamSegment) -> Iterator[Finding]:
+def _of_segment(account: StreamAccount, segment: StreamSegment, twice: bool) -> Iterator[Finding]:
     number, ledger = segment.number, segment.ledger_id
 
     def say(problem: Problem, text: str) -> Finding:
         return Finding(problem, account.stream, f"segment {number}: {text}", number, ledger)
 
-    if any(other.ledger_id == ledger for other in account.chain.segments if other.number < number):
+    if twice:
         yield say(Problem.LEDGER_TWICE, f"ledger {ledger} is an earlier segment's, too")
     facts = account.ledgers.get(ledger)
     if facts is None:
@@ -265,8 +269,7 @@ def repair_chain(account: StreamAccount) -> StreamChain:
         records = last.start_seq_no if last.is_open else last.start_seq_no + last.records
     txids = [s.contents.last_txid for s in segments if s.contents.last_txid is not None]
     return replace(
-        chain,
-        segments=tuple(segments),
+        chain.with_segments(segments),
         next_ledger=ahead,
         removing=tuple(each for each in removing if each.ledger_id not in in_use),
         records=records,

@@ -26,6 +26,7 @@ AT_ONCE: Final = 16
 
 async def finish_removals(client: BookKeeper, record: StreamRecord) -> tuple[int, ...]:
     """Delete the ledgers that the record lists for removal, and take them off the list; returns those that are gone.
+    Pages that the record does not name any more are deleted, too.
 
     A ledger that cannot be deleted now stays on the list. For the client's grace time a deleted ledger can be brought
     back.
@@ -34,10 +35,11 @@ async def finish_removals(client: BookKeeper, record: StreamRecord) -> tuple[int
         StreamNotFoundError, StreamMetadataError.
     """
     with worded(f"removing ledgers of stream {record.name}", record.name):
-        chain, _ = await record.read()
+        chain, _ = await record.recent.read()
         gone = await delete_ledgers(client, [each.ledger_id for each in chain.removing], record.name)
         if gone:
-            await change_chain(record, lambda chain: chain.forget(gone))
+            await change_chain(record.recent, lambda chain: chain.forget(gone))
+        await record.pages.delete_unnamed(chain)
     return gone
 
 

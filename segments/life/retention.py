@@ -22,7 +22,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Final
 
-from segments.chain import StreamSegment
+from segments.chain import StreamChain, StreamSegment
 from segments.config import StreamRetention
 from segments.life.holds import Hold
 from segments.position import LATEST, Position
@@ -109,32 +109,38 @@ class RetentionReport:
 
 def decide_retention(
     policy: StreamRetention,
-    segments: Sequence[StreamSegment],
-    start: Position,
+    chain: StreamChain,
     holds: Sequence[Hold],
     cursors: Sequence[CursorPlace],
     now_ms: int,
+    *,
+    all_reasons: bool = True,
 ) -> RetentionReport:
-    """Decide about every segment. ``segments`` are in order; ``start`` is the chain's first readable position.
+    """Decide about every segment. ``segments`` are in order; ``start`` is the first readable position of ``chain``.
 
-    The same inputs give the same answer; nothing is looked up. ``now_ms`` is milliseconds since 1970.
+    The same inputs give the same answer; nothing is looked up. ``now_ms`` is milliseconds since 1970. Without
+    ``all_reasons`` the report ends with the first segment that stays: those behind it stay in any case.
     """
     found: list[SegmentReason] = []
-    newer_bytes = _sums([segment.bytes for segment in segments])
-    newer_records = _sums([segment.records for segment in segments])
+    start, count = chain.start, chain.count
+    newer_bytes, newer_records = chain.listed_bytes, chain.listed_records
     stopped = False
-    for at, segment in enumerate(segments):
-        keeps = _pinned(segment, at == len(segments) - 1, holds, now_ms)
+    for at, segment in enumerate(chain.segments):
+        newer_bytes -= segment.bytes
+        newer_records -= segment.records
+        keeps = _pinned(segment, at == count - 1, holds, now_ms)
         goes: list[Reason] = []
         if end_of(segment) <= start:
             goes = [Reason(Why.TRUNCATED, "it is truncated")]
         elif not segment.is_open:
-            goes, more = _by_policy(policy, segment, newer_bytes[at], newer_records[at], cursors, now_ms)
+            goes, more = _by_policy(policy, segment, newer_bytes, newer_records, cursors, now_ms)
             keeps += more
         if not keeps and stopped:
             keeps = [Reason(Why.OLDER_STAYS, "a segment before it stays")]
         stopped = stopped or bool(keeps)
         found.append(SegmentReason(segment, not keeps, tuple(keeps or goes)))
+        if stopped and not all_reasons:
+            break
     kept = next((each.segment for each in found if not each.goes), None)
     if kept is not None and any(each.goes for each in found):
         start = max(start, kept.first)
@@ -147,15 +153,6 @@ def end_of(segment: StreamSegment) -> Position:
     if segment.is_open:
         return LATEST
     return segment.first if segment.last is None else segment.last.next
-
-
-def _sums(amounts: Sequence[int]) -> list[int]:
-    """For each place, the sum of what is behind it."""
-    total, sums = 0, []
-    for amount in reversed(amounts):
-        sums.append(total)
-        total += amount
-    return sums[::-1]
 
 
 def _pinned(segment: StreamSegment, newest: bool, holds: Sequence[Hold], now_ms: int) -> list[Reason]:

@@ -70,13 +70,17 @@ class RetentionPass:
         with worded(f"looking at stream {self._record.name}", self._record.name):
             return (await self._decide((await self._record.read())[0]))[0]
 
-    async def run(self) -> PassResult:
-        """Remove what may go. Raises: as ``explain``; a ledger that cannot be deleted now is left to the next pass."""
+    async def run(self, *, all_reasons: bool = True) -> PassResult:
+        """Remove what may go. Without ``all_reasons`` the report ends with the first segment that stays, which is
+        faster where a stream has many.
+
+        Raises: as ``explain``; a ledger that cannot be deleted now is left to the next pass.
+        """
         report: RetentionReport | None = None
 
         async def decide(chain: StreamChain) -> tuple[StreamChain, Check]:
             nonlocal report
-            report, unchanged = await self._decide(chain)
+            report, unchanged = await self._decide(chain, all_reasons=all_reasons)
             going = report.going[:SEGMENTS_AT_ONCE]
             if not going:
                 return chain, unchanged
@@ -106,17 +110,18 @@ class RetentionPass:
         while True:
             await asyncio.sleep(every_s * (0.75 + self._client.services.seams.rng.random() / 2))
             try:
-                await self.run()
+                await self.run(all_reasons=False)
             except StreamNotFoundError:
                 return
             except StreamError as error:
                 _log.warning("the retention of stream %s is put off: %s", self._record.name, error)
 
-    async def _decide(self, chain: StreamChain) -> tuple[RetentionReport, Check]:
+    async def _decide(self, chain: StreamChain, *, all_reasons: bool = True) -> tuple[RetentionReport, Check]:
         """The holds are read last, so that what is decided is written only if they are still the same."""
         settings = await self._settings()
         cursors = await self._cursors()
         holds, unchanged = await self._holds.read()
         now_ms = self._client.services.seams.clock.wall_ms()
         active = holds.active(now_ms)
-        return decide_retention(settings.retention, chain.segments, chain.start, active, cursors, now_ms), unchanged
+        report = decide_retention(settings.retention, chain, active, cursors, now_ms, all_reasons=all_reasons)
+        return report, unchanged

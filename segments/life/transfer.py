@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any, Final
 from bookkeeper.errors import BookKeeperError, KeyExistsError, MetadataUnavailableError, NoSuchKeyError, in_words
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.store import Create, Delete, Operation
-from segments.chain import StreamChain, StreamRecord, StreamSegment, decode_chain, ledger_tags
+from segments.chain import StreamChain, StreamPages, StreamRecord, StreamSegment, decode_chain, ledger_tags
 from segments.config import StreamConfig, from_table
 from segments.entries import decode_entry
 from segments.error_translation import worded
 from segments.errors import Applied, StreamCorruptError, StreamExistsError, StreamUnavailableError
 from segments.life.bundle import END, ENTRY, HEADER, SEGMENT, BundleWriter, Frame, Totals, read_bundle
+from segments.life.deletion import remove_remains
 from segments.life.hold_record import HoldRecord
 from segments.life.holds import Hold
 from segments.life.removal import delete_ledgers
@@ -285,9 +286,7 @@ class StreamImport:
         completed_ms = about["completed_ms"]
         if completed_ms is None:
             completed_ms = self._client.services.seams.clock.wall_ms()
-        self._chain = replace(
-            self._chain, segments=(*self._chain.segments, segment.complete(scan.contents, completed_ms))
-        )
+        self._chain = replace(self._chain, recent=(*self._chain.recent, segment.complete(scan.contents, completed_ms)))
 
     async def publish(self) -> Imported:
         """Give the stream its name. Raises StreamExistsError, StreamCorruptError."""
@@ -296,8 +295,8 @@ class StreamImport:
             self.name,
             self._stream_id,
             chain.first_position,
-            len(chain.segments),
-            sum(segment.records for segment in chain.segments),
+            chain.count,
+            chain.listed_records,
             self._totals,
         )
         if self._dry_run:
@@ -328,8 +327,9 @@ class StreamImport:
         name, home = name_path(metadata, self.name), stream_path(metadata, self._stream_id)
         for parent in (names_path(metadata), streams_path(metadata)):
             await _create(metadata, parent)
+        chain = await StreamPages(metadata, self._stream_id).write_folded(chain)
         steps: list[Operation] = [
-            Create(home),
+            *(() if chain.pages else (Create(home),)),
             Create(f"{home}/config", self._config.encode()),
             Create(f"{home}/chain", chain.encode()),
             Create(name, self._stream_id.encode()),
@@ -363,6 +363,7 @@ class StreamImport:
         await delete_ledgers(self._client, self._made, self.name)
         try:
             await self._metadata.store.delete(_arriving(self._metadata, self._stream_id), None)
+            await remove_remains(self._metadata, self._stream_id)
         except BookKeeperError as error:
             _log.debug("the mark of an import ends with the session: %s", in_words(error))
 

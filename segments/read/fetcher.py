@@ -205,7 +205,7 @@ class StreamFetcher:
         if self._stop is not None and here >= self._stop:
             self.ended = True
             return True
-        segment = next((each for each in chain.segments if each.number >= here.segment), None)
+        segment = chain.from_number(here.segment)
         if segment is None:
             return await self._wait_for_chain(chain, until)
         if segment.number > here.segment:

@@ -18,7 +18,7 @@ from segments.entries.footer import SegmentFooter
 from segments.errors import EntryCorruptError, PositionTruncatedError
 from segments.position import EARLIEST, LATEST, Position
 from segments.read.entry_search import EntrySearch
-from segments.read.placement import PlacedAt, PlacedAtEnd, SearchKey, place, visible_segments
+from segments.read.placement import PlacedAt, PlacedAtEnd, SearchKey, is_visible, place
 from segments.read.segment_entries import SegmentEntries
 from segments.read.stream_source import StreamSource
 from segments.record import StoredRecord, to_ms
@@ -107,7 +107,7 @@ class Locator:
             position = chain.first_position
         if position == chain.start and chain.start_seq_no is not None:
             return chain.start_seq_no
-        segment = next((each for each in chain.segments if each.number >= position.segment), None)
+        segment = chain.from_number(position.segment)
         if segment is None:
             return chain.records
         if position <= segment.first:
@@ -140,7 +140,11 @@ class Locator:
         """The last confirmed record that readers see. Raises: StreamUnavailableError."""
         chain = await self._source.chain.current(fresh=True)
         first = chain.first_position
-        for segment in reversed(visible_segments(chain)):
+        for segment in reversed(chain.segments):
+            if segment.number < first.segment:
+                return None
+            if not is_visible(segment, first):
+                continue
             if segment.contents.last is not None:
                 low = segment.contents.last[0]
             else:

@@ -7,11 +7,12 @@ searched if no segment before it has what is wanted.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from segments.chain import StreamChain, StreamSegment
+from segments.chain import SegmentPage, StreamChain, StreamSegment
 from segments.position import Position
 
 
@@ -50,11 +51,7 @@ Placement: TypeAlias = PlacedAt | SearchSegment | PlacedAtEnd
 def visible_segments(chain: StreamChain) -> tuple[StreamSegment, ...]:
     """The segments of which readers see records or may see them, in order."""
     first = chain.first_position
-    return tuple(
-        segment
-        for segment in chain.segments
-        if segment.number >= first.segment and (segment.is_open or _reaches(segment, first))
-    )
+    return tuple(segment for segment in chain.segments if is_visible(segment, first))
 
 
 def place(chain: StreamChain, key: SearchKey, target: int, *, behind: int = 0) -> Placement:
@@ -62,15 +59,45 @@ def place(chain: StreamChain, key: SearchKey, target: int, *, behind: int = 0) -
     beginning = chain.first_position
     if key is SearchKey.SEQ_NO and not behind and chain.start_seq_no is not None and target <= chain.start_seq_no:
         return PlacedAt(beginning)
-    for segment in visible_segments(chain):
-        if segment.number <= behind:
-            continue
+    for segment in _candidates(chain, key, target, behind):
         if not segment.is_open and not _may_hold(segment, key, target):
             continue
         if _begins_at(segment, key, target):
             return PlacedAt(max(segment.first, beginning))
         return SearchSegment(segment)
     return PlacedAtEnd()
+
+
+def _candidates(chain: StreamChain, key: SearchKey, target: int, behind: int) -> Iterator[StreamSegment]:
+    """The visible segments behind the one with number ``behind``, without those of pages that end below ``target``."""
+    first = chain.first_position
+    for page in chain.pages:
+        greatest = _greatest_of(page, key)
+        if page.last <= behind or page.last < first.segment or greatest is None or greatest < target:
+            continue
+        for segment in page.segments():
+            if segment.number > behind and is_visible(segment, first):
+                yield segment
+    for segment in chain.recent:
+        if segment.number > behind and is_visible(segment, first):
+            yield segment
+
+
+def _greatest_of(page: SegmentPage, key: SearchKey) -> int | None:
+    match key:
+        case SearchKey.SEQ_NO:
+            return page.end_seq_no - 1
+        case SearchKey.TXID:
+            return page.last_txid
+        case SearchKey.APPEND_TIME:
+            return page.last_append_ms
+        case SearchKey.EVENT_TIME:
+            return page.max_event_ms
+
+
+def is_visible(segment: StreamSegment, first: Position) -> bool:
+    """Whether readers see records of a segment, or may see them, if the stream begins at ``first``."""
+    return segment.number >= first.segment and (segment.is_open or _reaches(segment, first))
 
 
 def _reaches(segment: StreamSegment, first: Position) -> bool:

@@ -73,8 +73,7 @@ class Reader:
         end = await self._locator.end(chain)
         here = await self._locator.seq_no(max(self.position, chain.first_position))
         records = max(0, end.seq_no - here)
-        done = [segment for segment in chain.segments if not segment.is_open and segment.records]
-        density = sum(s.bytes for s in done) / sum(s.records for s in done) if done else 0.0
+        density = chain.listed_bytes / chain.listed_records if chain.listed_records else 0.0
         behind_ms = None
         if records and self._last_append_ms is not None:
             behind_ms = max(0, self._source.now_ms() - self._last_append_ms)

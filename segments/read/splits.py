@@ -90,8 +90,8 @@ def _spans(chain: StreamChain, start: Position, stop: Position, end_seq_no: int,
 
 def _density(chain: StreamChain) -> int:
     """Bytes of a record, by the completed segments."""
-    records = sum(segment.records for segment in chain.segments)
-    return max(1, sum(segment.bytes for segment in chain.segments) // records) if records else 100
+    records = chain.listed_records
+    return max(1, chain.listed_bytes // records) if records else 100
 
 
 def _range(spans: list[_Span], start: Position, stop: Position) -> StreamRange:

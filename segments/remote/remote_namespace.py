@@ -7,17 +7,18 @@ from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from bookkeeper.real import read_private
 from segments.config import StreamConfig
 from segments.errors import StreamNotFoundError
 from segments.names import check_stream_name
+from segments.position import Position
 from segments.remote.gateway_address import GatewayAddresses, GatewayCredentials
 from segments.remote.gateway_channels import GatewayChannels
 from segments.remote.remote_stream import RemoteStream
 from segments.rpc import segments_pb2 as pb
-from segments.rpc.messages import put_settings
+from segments.rpc.messages import get_position, put_settings
 from segments.write.opening import Opening
 
 
@@ -51,6 +52,17 @@ def _read(path: str) -> bytes:
     if "key" in path or "token" in path:
         return read_private(path)
     return Path(path).read_bytes()
+
+
+class RemoteStreamInfo(NamedTuple):
+    """A stream in one line."""
+
+    name: str
+    stream_id: str
+    sealed: bool
+    segments: int
+    start: Position
+    """The first position that readers see."""
 
 
 class RemoteNamespace:
@@ -95,6 +107,11 @@ class RemoteNamespace:
         """The names of the streams that begin with ``prefix``, sorted. Raises: StreamUnavailableError."""
         async for info in self.channels.stream("Streams.List", pb.ListStreamsRequest(prefix=prefix)):
             yield info.stream
+
+    async def infos(self, prefix: str = "") -> AsyncIterator[RemoteStreamInfo]:
+        """The same with what gateways tell of each stream. Raises: as list."""
+        async for info in self.channels.stream("Streams.List", pb.ListStreamsRequest(prefix=prefix)):
+            yield RemoteStreamInfo(info.stream, info.stream_id, info.sealed, info.segments, get_position(info.start))
 
     async def rename(self, old: str, new: str) -> None:
         """Give a stream another name. Raises: StreamNotFoundError, StreamExistsError, StreamUnavailableError."""

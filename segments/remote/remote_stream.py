@@ -5,22 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from segments.chain import SegmentContents, StreamSegment
 from segments.config import StreamConfig
 from segments.life.holds import Hold
 from segments.life.truncation import TruncateResult
 from segments.position import EARLIEST, LATEST, Position
+from segments.read import StreamRange
 from segments.record import to_ms
 from segments.remote.append_pipe import AppendPipe
 from segments.remote.gateway_channels import GatewayChannels
+from segments.remote.remote_cursor import RemoteCursor, RemoteCursorState, get_cursor
 from segments.remote.remote_reader import OnGap, RemoteReader
 from segments.remote.remote_writer import RemoteProducer, RemoteWriter, open_producer
 from segments.rpc import segments_pb2 as pb
 from segments.rpc.messages import get_position, get_settings, put_patch, put_position, put_seek
 from segments.seek import Seek
 from segments.write.opening import Opening
+
+
+class SegmentKept(NamedTuple):
+    """What becomes of a segment."""
+
+    segment: int
+    """Its number."""
+    kept: bool
+    text: str
+    """All reasons for it, in words."""
 
 
 class RemoteStream:
@@ -84,6 +96,29 @@ class RemoteStream:
         request = pb.CountRequest(stream=self.name, start=put_seek(start), stop=put_seek(stop))
         return int((await self._call("Read.Count", request)).records)
 
+    async def splits(self, start: Seek = EARLIEST, stop: Seek = LATEST, *, target: int) -> list[StreamRange]:
+        """Cut what is between ``start`` and ``stop`` into about ``target`` ranges of about equal size, for scans side
+        by side. Raises: as find."""
+        if target < 1:
+            raise ValueError(f"a stream is cut into at least one range, not into {target}")
+        request = pb.SplitsRequest(stream=self.name, start=put_seek(start), stop=put_seek(stop), target=target)
+        return [
+            StreamRange(get_position(each.start), get_position(each.stop), each.records, each.bytes)
+            for each in (await self._call("Read.GetSplits", request)).ranges
+        ]
+
+    # -- cursors -----------------------------------------------------------------------------------------
+
+    def cursor(self, name: str, *, start: Seek = EARLIEST, create: bool = True) -> RemoteCursor:
+        """A place in the stream that outlives its readers: ``async with stream.cursor("billing") as cursor``. A new one
+        begins at ``start``. Entering raises what :meth:`RemoteCursor.open` says."""
+        return RemoteCursor(self._channels, self.name, name, start=start, create=create)
+
+    async def cursors(self) -> dict[str, RemoteCursorState]:
+        """The cursors, by name. Raises: as find."""
+        request = pb.ListCursorsRequest(stream=self.name)
+        return {each.name: get_cursor(each) async for each in self._channels.stream("Cursors.List", request)}
+
     async def tail_position(self) -> Position:
         """The position directly behind the last confirmed record. Raises: as find."""
         return await self.find(LATEST)
@@ -139,6 +174,12 @@ class RemoteStream:
             Hold(reply.held_by) if reply.held_by else None,
             tuple(segments[number] for number in reply.segments if number in segments),
         )
+
+    async def explain_retention(self) -> list[SegmentKept]:
+        """Why each segment is kept, or that it may go, oldest first. Raises: as read_config."""
+        request = pb.ExplainRequest(stream=self.name)
+        replies = self._channels.stream("Segments.ExplainRetention", request)
+        return [SegmentKept(each.segment, each.kept, each.reason) async for each in replies]
 
     async def hold(
         self,

@@ -32,6 +32,9 @@ _GAP_KINDS: Final = {
     GapKind.LOST: pb.GAP_KIND_LOST,
     GapKind.FILTERED: pb.GAP_KIND_FILTERED,
 }
+NO_SEQ_NO: Final = -1
+"""In an append's result: the number is not remembered."""
+
 _KINDS_OF_GAPS: Final = {number: kind for kind, number in _GAP_KINDS.items()}
 
 
@@ -223,7 +226,7 @@ def put_result(result: AppendResult) -> pb.AppendResult:
     return pb.AppendResult(
         position=put_position(result.position),
         last=put_position(result.last),
-        seq_no=result.seq_no,
+        seq_no=NO_SEQ_NO if result.seq_no is None else result.seq_no,
         txid=result.txid,
         duplicate=result.duplicate,
     )
@@ -234,7 +237,7 @@ def get_result(message: pb.AppendResult) -> AppendResult:
     return AppendResult(
         get_position(message.position),
         get_position(message.last),
-        message.seq_no,
+        None if message.seq_no == NO_SEQ_NO else message.seq_no,
         message.txid if message.HasField("txid") else None,
         message.duplicate,
     )

@@ -506,12 +506,16 @@ class SplitsRequest(_message.Message):
     def __init__(self, stream: _Optional[str] = ..., start: _Optional[_Union[Seek, _Mapping]] = ..., stop: _Optional[_Union[Seek, _Mapping]] = ..., target: _Optional[int] = ...) -> None: ...
 
 class Range(_message.Message):
-    __slots__ = ("start", "stop")
+    __slots__ = ("start", "stop", "records", "bytes")
     START_FIELD_NUMBER: _ClassVar[int]
     STOP_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
     start: Position
     stop: Position
-    def __init__(self, start: _Optional[_Union[Position, _Mapping]] = ..., stop: _Optional[_Union[Position, _Mapping]] = ...) -> None: ...
+    records: int
+    bytes: int
+    def __init__(self, start: _Optional[_Union[Position, _Mapping]] = ..., stop: _Optional[_Union[Position, _Mapping]] = ..., records: _Optional[int] = ..., bytes: _Optional[int] = ...) -> None: ...
 
 class SplitsReply(_message.Message):
     __slots__ = ("ranges",)

@@ -9,14 +9,27 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Final
 
 from segments.position import Position
 from segments.record import AppendOutcome, StoredRecord
 
+LARGE: Final = 1_200_000
+"""Bytes of a record that is stored in pieces."""
+
+EVERY: Final = 100
+"""One of so many records of a producer is large."""
+
 
 def producer_value(producer: str, sequence: int) -> bytes:
-    """The value of a producer's record: whoever sends it again sends the same."""
-    return f"{producer}:{sequence}".encode()
+    """The value of a producer's record: whoever sends it again sends the same. A few do not fit into an entry."""
+    value = f"{producer}:{sequence}".encode()
+    return value + bytes(LARGE) if sequence % EVERY == EVERY // 2 else value
+
+
+def shown(value: bytes | None) -> str:
+    """A value in a message."""
+    return repr(value if value is None or len(value) < 100 else value[:20].rstrip(bytes(1)))
 
 
 @dataclass(slots=True)
@@ -41,7 +54,7 @@ class StreamJudge:
         self.sent[value] = AppendOutcome.APPENDED
         before = self.acked.setdefault(value, position)
         if before != position:
-            self.find(f"{value!r} was said to be at {before}, and then at {position}")
+            self.find(f"{shown(value)} was said to be at {before}, and then at {position}")
 
     def on_rejected(self, value: bytes) -> None:
         """The sender was told that the record is not in the stream, and never will be."""
@@ -65,15 +78,15 @@ class StreamJudge:
         times = Counter(record.value for record in found)
         for value, number in times.items():
             if number > 1:
-                self.find(f"{value!r} is in the stream {number} times")
+                self.find(f"{shown(value)} is in the stream {number} times")
             if value not in self.sent:
-                self.find(f"{value!r} is in the stream, and nobody sent it")
+                self.find(f"{shown(value)} is in the stream, and nobody sent it")
             elif self.sent[value] is AppendOutcome.REJECTED:
-                self.find(f"{value!r} is in the stream, and its sender was told that it never will be")
+                self.find(f"{shown(value)} is in the stream, and its sender was told that it never will be")
         where = {record.value: record.position for record in found}
         for value, position in self.acked.items():
             if position >= start and where.get(value) != position:
-                self.find(f"{value!r} was acknowledged at {position}, and is at {where.get(value)}")
+                self.find(f"{shown(value)} was acknowledged at {position}, and is at {where.get(value)}")
         self._order(found)
         for producer in producers:
             self._numbers(found, producer)
@@ -99,7 +112,7 @@ class StreamJudge:
         for record in found:
             at = record.producer
             if at is not None and record.value != producer_value(at.name, at.sequence):
-                self.find(f"record {at.sequence} of {at.name} has the value {record.value!r}")
+                self.find(f"record {at.sequence} of {at.name} has the value {shown(record.value)}")
 
 
 def _jumps(numbers: Sequence[int]) -> str:

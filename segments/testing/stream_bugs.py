@@ -11,14 +11,22 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from bookkeeper.chains import OwnedRecord
+from bookkeeper.gateways.lease import StoreLease
 from bookkeeper.testing.patches import Replacements, replaced
-from segments.chain import SegmentContents
+from segments.chain import SegmentContents, StreamChain, StreamRecord, stream_pages
+from segments.cursors.cursor_owner import CursorOwner
+from segments.cursors.cursor_state import CursorState
 from segments.errors import Applied, StreamError
+from segments.life.deletion import LeakedLedgers
+from segments.life.removal import delete_ledgers
+from segments.life.retention_pass import RetentionPass
 from segments.position import Position
 from segments.producers import ProducerState, ProducerTable
+from segments.testing.world_state import STREAM
 from segments.write import entry_output, take_over
 from segments.write.contents_tally import ContentsTally
 from segments.write.entry_output import EntryOutput
+from segments.write.open_segment import OpenSegment
 from segments.write.stream_owner import StreamOwner
 from segments.write.write_state import WriteState
 
@@ -145,6 +153,105 @@ def _duplicates_told_wrongly() -> Replacements:
     return {(ProducerState, "find"): wrong}
 
 
+def _pieces_forgotten() -> Replacements:
+    apply = take_over._apply
+
+    async def without(reader: Any, end: Any, entry: Any, pieces: Any) -> Any:
+        if entry.piece is None:
+            return await apply(reader, end, entry, pieces)
+        end.contents.add_entry(entry.entry, entry.size)
+        return []
+
+    return {(take_over, "_apply"): without}
+
+
+def _written_before_named() -> Replacements:
+    begin = EntryOutput._begin
+
+    async def early(self: Any, handle: Any, before: Any, again: Any = (), **options: Any) -> None:
+        number = self._owner.chain.next_number
+        self._take(OpenSegment(handle, number, self._on_durable, self._on_failed))
+        for log in again:
+            self._write(log)
+        while self._backlog and self._open:
+            self._place(self._backlog.popleft())
+        self._take = lambda segment: None
+        try:
+            await begin(self, handle, before, **options)
+        finally:
+            del self._take
+
+    return {(EntryOutput, "_begin"): early}
+
+
+def _ledgers_deleted_first() -> Replacements:
+    run = RetentionPass.run
+
+    async def early(self: RetentionPass, **options: Any) -> Any:
+        report = await self.explain()
+        await delete_ledgers(self._client, [segment.ledger_id for segment in report.going], STREAM)
+        return await run(self, **options)
+
+    return {(RetentionPass, "run"): early}
+
+
+def _owners_ledger_leaked() -> Replacements:
+    async def needed(self: LeakedLedgers, stream_id: str, own: Any) -> set[int]:
+        chain, _ = await StreamRecord(self._client.metadata_store, stream_id).read()
+        return set(chain.ledgers)
+
+    return {(LeakedLedgers, "_needed_of"): needed}
+
+
+def _leaks_are_kept() -> Replacements:
+    async def needed(self: LeakedLedgers, stream_id: str, own: Any) -> set[int]:
+        return {orphan.ledger for orphan in own}
+
+    return {(LeakedLedgers, "_needed_of"): needed}
+
+
+def _removal_forgotten() -> Replacements:
+    remove = StreamChain.remove
+
+    def forgetful(self: StreamChain, up_to: int) -> StreamChain:
+        return replace(remove(self, up_to), removing=self.removing)
+
+    return {(StreamChain, "remove"): forgetful}
+
+
+def _page_named_first() -> Replacements:
+    async def early(self: StreamOwner) -> None:
+        while (page := self.chain.next_page()) is not None:
+            await self.step(lambda chain, page=page: chain.fold(page))  # type: ignore[misc]
+            await self.record.pages.write(page)
+
+    return {(StreamOwner, "make_room"): early}
+
+
+def _owners_page_swept() -> Replacements:
+    return {(stream_pages, "_is_over"): lambda key, chain: True}
+
+
+def _done_before_stored() -> Replacements:
+    async def later(self: CursorOwner, changes: Any) -> None:
+        self.acknowledge_later(changes)
+
+    return {(CursorOwner, "acknowledge"): later}
+
+
+def _all_before_is_done() -> Replacements:
+    acknowledge = CursorState.acknowledge
+
+    def cumulative(self: CursorState, changes: Any, *arguments: Any, **options: Any) -> Any:
+        return acknowledge(self, [replace(each, first=None) for each in changes], *arguments, **options)
+
+    return {(CursorState, "acknowledge"): cumulative}
+
+
+def _lease_without_end() -> Replacements:
+    return {(StoreLease, "is_held"): property(lambda self: self._value is not None)}  # type: ignore[dict-item]
+
+
 BUGS: Final = {
     "former-owner-not-fenced": StreamBug(
         "A new owner reads the former owner's last ledger without fencing it.", "C2", 30, _former_owner_not_fenced
@@ -180,6 +287,38 @@ BUGS: Final = {
         "C4",
         30,
         _duplicates_told_wrongly,
+    ),
+    "pieces-forgotten": StreamBug(
+        "A new owner does not count a record in pieces that the former one wrote last.", "C4", 40, _pieces_forgotten
+    ),
+    "written-before-named": StreamBug(
+        "A writer appends to a ledger before the record names it.", "C1", 20, _written_before_named
+    ),
+    "ledgers-deleted-first": StreamBug(
+        "Retention deletes ledgers, and takes them out of the record afterwards.", "C6", 10, _ledgers_deleted_first
+    ),
+    "removal-forgotten": StreamBug(
+        "Segments are taken out of the record, and their ledgers are not listed for deletion.",
+        "C6",
+        10,
+        _removal_forgotten,
+    ),
+    "owners-ledger-leaked": StreamBug(
+        "A search for leaked ledgers deletes one that the owner is about to name.", "C9", 40, _owners_ledger_leaked
+    ),
+    "leaks-are-kept": StreamBug("A search for leaked ledgers finds none.", "C9", 20, _leaks_are_kept),
+    "page-named-first": StreamBug("A page is written after the record names it.", "C4", 10, _page_named_first),
+    "owners-page-swept": StreamBug(
+        "Retention deletes a page that the owner is about to name.", "C4", 60, _owners_page_swept
+    ),
+    "done-before-stored": StreamBug(
+        "Whoever acknowledges a record by a cursor is told so before it is stored.", "C4", 20, _done_before_stored
+    ),
+    "all-before-is-done": StreamBug(
+        "To acknowledge a record moves the cursor over those before it.", "C4", 5, _all_before_is_done
+    ),
+    "lease-without-end": StreamBug(
+        "A gateway holds its lease for ever, by its own account.", "S11", 30, _lease_without_end
     ),
 }
 """Name -> bug."""

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookKeeperError, ClientClosedError, MetadataUnavailableError
-from segments.chain import SEGMENTS_MAX, StreamSegment
+from segments.chain import PAGES_ROLL, StreamSegment
 from segments.config import StreamConfig
 from segments.entries import (
     Compression,
@@ -126,6 +126,8 @@ class EntryOutput(EntrySender):
         *,
         patient: bool = True,
     ) -> None:
+        room = self._owner.make_room
+        await (until_reached(room, f"room in the record of stream {self._name}") if patient else room())
         change = partial(
             begun,
             segment=before,
@@ -136,7 +138,7 @@ class EntryOutput(EntrySender):
         step = partial(self._owner.step, change)
         chain = await (until_reached(step, f"the next segment of stream {self._name}") if patient else step())
         self._allocator.taken()
-        number = chain.segments[-1].number
+        number = chain.recent[-1].number
         self._rolling.begin(self._loop.time(), self._rng.random())
         self._take(OpenSegment(handle, number, self._on_durable, self._on_failed))
         for log in again:
@@ -193,9 +195,11 @@ class EntryOutput(EntrySender):
             return
         try:
             await self._owner.ensure_current()
-            if len(self._owner.chain.segments) >= SEGMENTS_MAX:
+            await self._owner.make_room()
+            if len(self._owner.chain.pages) >= PAGES_ROLL:
                 raise StreamNotReadyError(
-                    f"stream {self._name} has {SEGMENTS_MAX} segments, the most: truncate it, or use longer ones"
+                    f"stream {self._name} has {self._owner.chain.count} segments, and more only for those who take it "
+                    "over: truncate it, and use longer ones"
                 )
         except OwnershipLostError:
             self._allocator.returned()

@@ -79,7 +79,7 @@ class LedgerAllocator:
 
     async def _named(self) -> tuple[int, ...]:
         try:
-            return (await self._owner.record.read())[0].ledgers
+            return (await self._owner.record.recent.read())[0].recent_ledgers
         except (BookKeeperError, StreamError):
             return ()
 
@@ -132,7 +132,7 @@ class LedgerAllocator:
             if handle.id not in await self._named():
                 await delete_quietly(self._client, handle.id)
             raise
-        if handle.id not in self._owner.chain.ledgers:
+        if handle.id not in self._owner.chain.recent_ledgers:
             await delete_quietly(self._client, handle.id)
         else:
             await self.sweep()
@@ -163,7 +163,7 @@ class LedgerAllocator:
 
 def _allocated(chain: StreamChain, ledger: int) -> StreamChain:
     """The record with this ledger made in advance. If an earlier attempt has done it, that is no change."""
-    return chain if ledger in chain.ledgers else chain.discard_next().allocate(ledger)
+    return chain if ledger in chain.recent_ledgers else chain.discard_next().allocate(ledger)
 
 
 def _discarded(chain: StreamChain, ledger: int) -> StreamChain:

@@ -29,9 +29,6 @@ from segments.write.writer import Writer
 
 GapRule = Literal["strict", "monotonic"]
 
-NO_SEQ_NO = -1
-"""The ``seq_no`` of a duplicate: it is not remembered."""
-
 
 class Producer:
     """An idempotent producer on an open writer: ``async with stream.producer(name) as producer``."""
@@ -266,7 +263,9 @@ class Producer:
                 segment, entry, slot = done.result().position
                 begin = Position(segment, entry, slot + first - at)
                 last = Position(segment, entry, begin.slot + records - 1)
-                answer.set_result(AppendResult(begin, last, done.result().seq_no + first - at, None, True))
+                number = done.result().seq_no
+                seq_no = None if number is None else number + first - at
+                answer.set_result(AppendResult(begin, last, seq_no, None, True))
 
         sent.add_done_callback(settled)
         return answer
@@ -294,7 +293,7 @@ class Producer:
 
 def _duplicate(judgement: Judgement) -> AppendResult:
     assert judgement.position is not None and judgement.last is not None
-    return AppendResult(judgement.position, judgement.last, NO_SEQ_NO, None, True)
+    return AppendResult(judgement.position, judgement.last, None, None, True)
 
 
 def _copied(error: BaseException) -> BaseException:

@@ -51,7 +51,7 @@ def begun(
     chain: StreamChain, segment: EndedSegment | None, ledger_id: int, now_ms: int, location: str = ""
 ) -> StreamChain:
     """The record with this segment ended and the next one open, on ``ledger_id``. Done before: no change."""
-    if chain.segments and chain.segments[-1].ledger_id == ledger_id:
+    if chain.recent and chain.recent[-1].ledger_id == ledger_id:
         return chain
     chain = ended(chain, segment, now_ms)
     if chain.next_ledger is not None and chain.next_ledger != ledger_id:

@@ -53,7 +53,7 @@ class StreamOwner:
                 )
 
         try:
-            return cls(record, await OwnedRecord.claim(record, owner, nonce, check))
+            return cls(record, await OwnedRecord.claim(record.recent, owner, nonce, check))
         except BookKeeperError as error:
             raise stream_error(error, f"claiming stream {record.name}", record.name) from error
 
@@ -79,6 +79,16 @@ class StreamOwner:
                     except MetadataConflictError:
                         continue  # not overtaken: someone truncated, or removed
 
+    async def make_room(self) -> None:
+        """Move the oldest segments to pages while the record lists many, so that it stays small.
+
+        Raises: as step. ChainStepError: the record names as many pages as it can.
+        """
+        while (page := self.chain.next_page()) is not None:
+            with self._worded("writing a page of"):
+                await self.record.pages.write(page)
+            await self.step(lambda chain, page=page: chain.fold(page))  # type: ignore[misc]
+
     async def ensure_current(self) -> None:
         """Check that this writer still owns the stream. Raises OwnershipLostError, StreamMetadataError."""
         with self._worded("reading"):
@@ -89,6 +99,11 @@ class StreamOwner:
         if not isinstance(error, OvertakenStreamError):
             return None
         chain = error.found
+        if chain.pages and number <= chain.pages[-1].last:  # long ago: only a page can tell
+            try:
+                chain, _ = await self.record.read()
+            except (BookKeeperError, StreamError):
+                return None
         for _ in range(FATE_LOOKS):
             listed = chain.find(number)
             if listed is None:

@@ -67,7 +67,7 @@ async def find_end(client: BookKeeper, owner: StreamOwner, policy: ProducerPolic
             tail = Position(opened.number, *end.contents.last)
     producers = end.producers
     if producers is None:
-        completed = [segment for segment in chain.segments if not segment.is_open]
+        completed = [segment for segment in chain.recent if not segment.is_open]
         if completed:
             producers = (await _segment_end(client, owner, completed[-1], policy)).producers
     if producers is None:

@@ -74,7 +74,7 @@ def test_the_largest_chain_fits_into_a_value_of_the_store() -> None:
     segments = tuple(StreamSegment(n + 1, n, n, 1, 1, 1, done) for n in range(SEGMENTS_MAX))
     removing = tuple(RemovedLedger(0, 9_000 + n) for n in range(REMOVING_MAX))
     chain = StreamChain(
-        "x" * 32, segments=segments, removing=removing, next_number=9_000, records=SEGMENTS_MAX, owner="x" * 500
+        "x" * 32, recent=segments, removing=removing, next_number=9_000, records=SEGMENTS_MAX, owner="x" * 500
     )
     assert len(chain.encode()) < 1_000_000
     assert decode_chain(chain.encode()) == chain

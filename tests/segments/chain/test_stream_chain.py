@@ -1,17 +1,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from segments.chain import SegmentContents, StreamChain, decode_chain
+from segments.chain import FOLD_AT, PAGE_SEGMENTS, SegmentContents, SegmentPage, StreamChain, decode_chain
 from segments.chain import stream_chain as module
-from segments.chain.stream_chain import checked
+from segments.chain.chain_rules import checked
 from segments.errors import ChainStepError, StreamInvariantError, StreamSealedError
 from segments.position import EARLIEST, Position
+from tests.segments.chain.pages import folded, long_chain, many
 
 
 def contents(records: int = 3, last_txid: int | None = None) -> SegmentContents:
@@ -151,10 +153,98 @@ def test_only_so_many_ledgers_wait_to_be_deleted(monkeypatch: pytest.MonkeyPatch
     assert len(first.forget([11]).removable()) == 1
 
 
-def test_a_full_chain_takes_no_segment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_that_lists_too_many_takes_no_segment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SEGMENTS_MAX", 2)
-    with pytest.raises(ChainStepError, match="longer ones"):
+    with pytest.raises(ChainStepError, match="fold it first"):
         chain_of(1, 1).start_segment(50, 1)
+
+
+def test_a_record_that_names_too_many_pages_takes_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PAGES_MAX", 2)
+    with pytest.raises(ChainStepError, match="longer ones"):
+        folded(long_chain(10), 2, 3)
+
+
+def test_old_segments_move_to_a_page_when_the_record_lists_many() -> None:
+    assert long_chain(FOLD_AT - 1).next_page() is None
+    page = long_chain(FOLD_AT).next_page()
+    assert page is not None and (page.first, page.last, page.epoch) == (1, PAGE_SEGMENTS, 1)
+    chain = long_chain(FOLD_AT).fold(page)
+    assert len(chain.recent) == FOLD_AT - PAGE_SEGMENTS and chain.next_page() is None
+    assert checked(chain).pages[0].value is None  # an owner keeps no page
+
+
+@pytest.mark.rule("C7")
+def test_a_stream_with_pages_is_the_same_stream() -> None:
+    plain = long_chain(10).start_segment(50, 1)
+    chain = checked(folded(plain, 3, 2))
+    assert tuple(chain.segments) == plain.segments and len(chain.recent) == 5
+    for told in ("count", "listed_records", "listed_bytes", "first_number", "first_seq_no", "first_position",
+                 "last_position", "ledgers", "open_segment"):  # fmt: skip
+        assert getattr(chain, told) == getattr(plain, told)
+    for number in range(13):
+        assert chain.find(number) == plain.find(number) and chain.after(number) == plain.after(number)
+    assert chain.with_segments(tuple(chain.segments)) == chain
+    other = list(chain.segments)
+    other[4] = replace(other[4], ledger_id=7)
+    opened = chain.with_segments(other)
+    assert opened.pages == chain.pages[:1] and tuple(opened.segments) == tuple(other)
+
+
+def test_a_page_is_named_once_and_only_if_it_holds_the_oldest_segments() -> None:
+    chain = long_chain(10)
+    page = SegmentPage.of(chain.recent[:3], 1)
+    once = chain.fold(page)
+    assert once.fold(page) == once  # a step of unknown outcome is made again
+    shorter = chain.truncate(Position(3, 0, 0)).remove(1)
+    assert shorter.fold(page) == shorter  # somebody removed a segment meanwhile
+    assert chain.fold(SegmentPage.of(many(3, 2), 1)) == chain
+    assert long_chain(2).fold(page) == long_chain(2)
+
+
+@pytest.mark.rule("C6")
+def test_segments_of_pages_are_removed_one_by_one() -> None:
+    plain = long_chain(10).truncate(Position(9, 0, 0))
+    for last in range(1, 9):
+        kept, expected = folded(long_chain(10), 3, 2).truncate(Position(9, 0, 0)).remove(last), plain.remove(last)
+        assert tuple(checked(kept).segments) == tuple(expected.segments) and kept.removing == expected.removing
+        assert (kept.listed_records, kept.listed_bytes) == (expected.listed_records, expected.listed_bytes)
+        assert (kept.first_seq_no, kept.first_position) == (expected.first_seq_no, expected.first_position)
+        with pytest.raises(ChainStepError):
+            kept.remove(9)
+
+
+def test_what_is_in_a_page_that_was_not_read_is_never_taken_for_nothing() -> None:
+    chain = decode_chain(folded(long_chain(10), 3).encode())
+    assert chain.last_position == long_chain(10).last_position and chain.find(7) is not None
+    for look in (lambda: list(chain.segments), lambda: chain.ledgers, lambda: chain.find(2), chain.removable):
+        with pytest.raises(ChainStepError, match="not read"):
+            look()
+    assert chain.start_segment(7, 1).count == 11  # an owner needs none
+
+
+@pytest.mark.rule("C4", "C7")
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda c: replace(c, pages=c.pages[1:2] + c.pages[:1]),
+        lambda c: replace(c, pages=c.pages[1:]),
+        lambda c: replace(c, pages=c.pages[:1]),
+        lambda c: replace(c, recent=()),
+        lambda c: replace(c, recent=c.recent[1:]),
+        lambda c: replace(c, pages=(replace(c.pages[0], gone=3), *c.pages[1:])),
+        lambda c: replace(c, pages=(replace(c.pages[0], first_listed=4), *c.pages[1:])),
+        lambda c: replace(c, pages=(replace(c.pages[0], records=8), *c.pages[1:])),
+    ],
+)
+def test_pages_that_break_a_rule_are_noticed(damage: Callable[[StreamChain], StreamChain]) -> None:
+    chain = folded(long_chain(10), 3, 2)
+    broken = damage(chain)
+    if broken.pages == chain.pages[1:]:
+        assert checked(broken) == broken  # as if the first page's segments had been removed
+        return
+    with pytest.raises(StreamInvariantError):
+        checked(broken)
 
 
 def test_a_sealed_stream_takes_nothing() -> None:
@@ -189,11 +279,9 @@ def test_segments_are_found_by_number() -> None:
     ],
 )
 def test_a_chain_that_breaks_a_rule_is_noticed(damage: Callable[..., tuple[object, ...]]) -> None:
-    from dataclasses import replace
-
     chain = chain_of(3, 3, 3, opened=True)
     with pytest.raises(StreamInvariantError):
-        checked(replace(chain, segments=damage(chain.segments)))  # type: ignore[arg-type]
+        checked(replace(chain, recent=damage(chain.segments)))  # type: ignore[arg-type]
 
 
 class Lives(RuleBasedStateMachine):
@@ -247,6 +335,11 @@ class Lives(RuleBasedStateMachine):
     def remove(self) -> None:
         if gone := self.chain.removable():
             self.chain = self.chain.remove(gone[-1].number)
+
+    @precondition(lambda self: len(self.chain.recent) > 2)
+    @rule(data=st.data())
+    def fold(self, data: st.DataObject) -> None:
+        self.chain = folded(self.chain, data.draw(st.integers(1, len(self.chain.recent) - 2)))
 
     @precondition(lambda self: self.chain.removing)
     @rule()

@@ -16,7 +16,7 @@ from tests.segments.commands.helpers import Streams
 def wrong_count(chain: StreamChain) -> StreamChain:
     last = chain.segments[-1]
     last = replace(last, contents=replace(last.contents, records=2))
-    return replace(chain, segments=(*chain.segments[:-1], last), records=chain.records - 1)
+    return replace(chain, recent=(*chain.segments[:-1], last), records=chain.records - 1)
 
 
 def spoil(streams: Streams) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 import pytest
 
@@ -9,6 +11,8 @@ from segments.commands.shared import Place, in_a_line, told
 from segments.errors import StreamNotReadyError, StreamSealedError, StreamUnavailableError
 from segments.position import EARLIEST, LATEST, Position
 from segments.seek import AtSeqNo
+from tests.segments.commands.gateways import behind_a_gateway
+from tests.segments.commands.helpers import ONE_BOOKIE, Streams
 
 
 def test_places() -> None:
@@ -32,3 +36,42 @@ def test_errors_say_whether_to_try_again_and_whether_it_was_done() -> None:
     assert in_a_line(error) == (
         "no answer (3 records before it are durable; it may have been done; trying again may help)"
     )
+
+
+def test_verbs_through_a_gateway(tmp_path: Path) -> None:
+    """What a gateway has calls for works with its address."""
+    with behind_a_gateway(tmp_path) as streams:
+        settings = [word for each in ONE_BOOKIE for word in ("--set", each)]
+        assert "is there, with id" in streams.run("create", "orders", *settings)
+        lines = "".join(f"line {n}\n" for n in range(2_500))
+        assert streams.run("append", "orders", data=lines).startswith("2500 records from")
+        words = ("append", "--producer", "loader", "--seq", "0", "orders")
+        assert streams.run(*words, data="one\ntwo\n").startswith("2 records from")
+        assert "2 of them appended before" in streams.run(*words, data="one\ntwo\n")
+        assert "is completed, with 2502 records" in streams.run("roll", "orders")
+        assert "audit" in streams.run("hold", "add", "orders", "audit")
+        assert "hold audit covers" in streams.run("truncate", "--yes", "--before", "seq:5", "orders", status=1)
+        assert "at 1:" in streams.run("cursor", "set", "--to", "seq:20", "orders", "billing")
+        assert streams.run("read", "orders", "--from", "cursor:billing", "--count", "1") == "line 20\n"
+        assert streams.json("explain", "orders")["segments"][0]["segment"] == 1
+        assert "is sealed" in streams.run("seal", "--yes", "orders")
+        assert "orders" in streams.run("list")
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("show", "orders"),
+        ("purge", "orders"),
+        ("hold", "list", "orders"),
+        ("check",),
+        ("cursor", "show", "orders", "a"),
+        ("cursor", "restore", "orders", "a", "1"),
+        ("export", "orders", "file"),
+    ],
+)
+def test_verbs_that_need_the_cluster_say_so_in_a_line(verb: tuple[str, ...], tmp_path: Path) -> None:
+    streams = Streams(tmp_path)
+    streams.uri = "grpc://127.0.0.1:1"
+    said = streams.run(*verb, status=1)
+    assert "does not work through a gateway" in said and len(said.splitlines()) == 1

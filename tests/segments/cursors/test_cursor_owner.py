@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
 
@@ -82,5 +83,25 @@ def test_who_waits_when_the_owner_is_abandoned_is_told() -> None:
         await owner.abandon()
         with pytest.raises(StreamClosedError):
             await waiting
+
+    simulated(story)
+
+
+def test_a_failure_of_many_acknowledgements_is_told_once() -> None:
+    async def story(stream: BuiltStream) -> None:
+        loop = asyncio.get_running_loop()
+        complaints: list[object] = []
+        loop.set_exception_handler(lambda _, context: complaints.append(context))
+        first, second = await owner_of(stream), await owner_of(stream)
+        with pytest.raises(CursorConflictError):
+            await first.acknowledge([up_to(1), up_to(2), up_to(3)])
+        left = asyncio.create_task(second.acknowledge([up_to(4)]))
+        await asyncio.sleep(0)
+        left.cancel()  # whoever waited went away
+        await second.abandon()
+        await first.abandon()
+        gc.collect()
+        await asyncio.sleep(0)
+        assert complaints == []
 
     simulated(story)

@@ -6,13 +6,17 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
+import pytest
+
 from bookkeeper import BookKeeper
-from segments.chain import SegmentContents, StreamChain, StreamRecord, ledger_tags
+from segments.chain import SegmentContents, SegmentPage, StreamChain, StreamPages, StreamRecord, ledger_tags
 from segments.life.chain_steps import change_chain
 from segments.life.checker import CheckOptions, StreamChecker
+from segments.life.deletion import remove_remains
 from segments.life.findings import Finding, Problem
 from segments.names import name_path
 from segments.position import Position
+from tests.segments.chain.pages import fold, make_pages_small, many
 from tests.segments.life.chains import at
 from tests.segments.life.streams import ledgers_of, make_stream, run
 
@@ -35,7 +39,7 @@ def wrong(chain: StreamChain) -> StreamChain:
     first, *rest = chain.segments
     first = replace(first, contents=replace(first.contents, records=5, last=(2, 0)))
     shifted = [replace(segment, start_seq_no=segment.start_seq_no - 1) for segment in rest]
-    return replace(chain, segments=(first, *shifted), records=chain.records - 1)
+    return replace(chain, recent=(first, *shifted), records=chain.records - 1)
 
 
 def test_sound_streams_have_no_findings() -> None:
@@ -174,5 +178,44 @@ def test_cursors_outside_of_the_stream_are_told() -> None:
 
         found = await StreamChecker(client, cursors).check("orders", record.stream_id)
         assert [finding.problem for finding in found] == [Problem.CURSOR_BEYOND]
+
+    run(story)
+
+
+def test_a_stream_with_pages_is_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_pages_small(monkeypatch)
+
+    async def story(client: BookKeeper) -> None:
+        record = await make_stream(client, segments=8)
+        sound = await fold(record)
+        assert len(sound.pages) == 3 and await check(client) == []
+        damaged = list(sound.segments)
+        damaged[2] = replace(damaged[2], contents=replace(damaged[2].contents, last_txid=5))
+        first = sound.pages[0]
+        broken = replace(sound, pages=(first,), recent=tuple(damaged[2:]))
+        await record.write(await record.pages.write_folded(broken), (await record.read())[1])
+        assert kinds(await check(client)) == [Problem.STATISTICS]
+        assert [finding.repaired for finding in await check(client, repair=True)] == [True]
+        after, _ = await record.read()
+        assert tuple(after.segments) == tuple(sound.segments) and after.pages[0] == first and len(after.pages) == 3
+        assert await check(client) == []
+        there = await record.store.children(record.path.replace("/chain", "/pages"))
+        assert sorted(there) == [page.key for page in after.pages]
+
+    run(story)
+
+
+def test_what_an_import_left_is_removed_once_it_is_over() -> None:
+    async def story(client: BookKeeper) -> None:
+        metadata, store = client.metadata_store, client.metadata_store.store
+        await make_stream(client)
+        await StreamPages(metadata, "arrived").write(SegmentPage.of(many(3), 0))
+        running = metadata.own("segments", "importing", "arrived")
+        await store.create(running, parents=True)
+        assert await check(client) == [] and not await remove_remains(metadata, "arrived")
+        await store.delete(running, None)
+        assert kinds(await check(client)) == [Problem.IMPORT_LEFT]
+        assert [finding.repaired for finding in await check(client, repair=True)] == [True]
+        assert await check(client) == []
 
     run(story)

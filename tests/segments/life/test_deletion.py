@@ -16,6 +16,7 @@ from segments.life.directory import stream_names
 from segments.life.hold_record import HoldRecord
 from segments.life.holds import Hold
 from segments.names import streams_path
+from tests.segments.chain.pages import fold, make_pages_small
 from tests.segments.life.chains import at
 from tests.segments.life.streams import ledgers_of, make_stream, run
 
@@ -161,5 +162,20 @@ def test_ledgers_of_a_stream_whose_record_is_damaged_are_left_alone() -> None:
         await record.store.set(record.path, b"rubbish", None)
         await asyncio.sleep(100)
         assert await LeakedLedgers(client).find(older_than_s=60) == ()
+
+    run(story)
+
+
+def test_a_stream_with_pages_goes_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_pages_small(monkeypatch)
+
+    async def story(client: BookKeeper) -> None:
+        record = await make_stream(client, segments=7, opened=True)
+        chain = await fold(record)
+        assert len(chain.pages) == 3 and set(chain.ledgers) == await ledgers_of(client)
+        await asyncio.sleep(100)
+        assert await LeakedLedgers(client).find(60) == ()
+        await delete_stream(client, "orders")
+        await nothing_is_left(client)
 
     run(story)

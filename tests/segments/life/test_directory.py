@@ -21,6 +21,7 @@ from segments.life.directory import (
     StreamEvent,
     diff_chains,
     diff_names,
+    info_of,
     list_streams,
     rename_stream,
     stream_names,
@@ -28,6 +29,7 @@ from segments.life.directory import (
     watch_streams,
 )
 from segments.life.truncation import truncate
+from tests.segments.chain.pages import folded, long_chain, many
 from tests.segments.life.chains import at, chain_of
 from tests.segments.life.streams import make_stream, run
 
@@ -142,7 +144,7 @@ def test_changes_of_a_stream() -> None:
         StreamEvent(ChainChange.SEGMENT_REMOVED, 1),
         StreamEvent(ChainChange.SEALED),
     )
-    two = replace(before, segments=before.segments[:1])
+    two = replace(before, recent=before.recent[:1])
     assert [event.change for event in diff_chains(two, before)] == [
         ChainChange.SEGMENT_STARTED,
         ChainChange.SEGMENT_COMPLETED,
@@ -168,3 +170,21 @@ def test_a_stream_is_watched_until_it_is_deleted() -> None:
         assert [event.change async for event in events][-1] is ChainChange.DELETED
 
     run(story)
+
+
+def test_changes_of_a_stream_with_pages_are_the_same() -> None:
+    plain = long_chain(6).start_segment(50, 1)
+    steps = [
+        plain,
+        plain.complete(7, many(1, 7)[0].contents, 9).start_segment(51, 10),
+        plain.truncate(at(4)).remove(3),
+        plain.drop_empty(7),
+        plain.claim("b", "n2"),
+    ]
+    for after in steps:
+        expected = diff_chains(plain, after)
+        for size in (1, 2):
+            paged = folded(plain, size, 2)
+            assert diff_chains(paged, after) == diff_chains(plain, folded(after, size, 1)) == expected
+            assert diff_chains(paged, folded(after, size, 1)) == expected
+        assert info_of("a", after) == info_of("a", folded(after, 1, 2))

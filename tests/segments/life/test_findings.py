@@ -72,7 +72,7 @@ def test_a_completed_segment_with_an_open_or_longer_ledger() -> None:
 
 def test_a_foreign_ledger_and_one_that_is_listed_twice() -> None:
     chain = chain_of(3)
-    twice = replace(chain, segments=(*chain.segments[:2], replace(chain.segments[2], ledger_id=101)))
+    twice = replace(chain, recent=(*chain.segments[:2], replace(chain.segments[2], ledger_id=101)))
     facts = {101: LedgerFacts(101, True, 2, "id"), 102: LedgerFacts(102, True, 2, "another")}
     found = account(twice, ledgers=facts)
     assert problems(found) == [(Problem.LEDGER_FOREIGN, 2), (Problem.LEDGER_TWICE, 3)]
@@ -87,7 +87,7 @@ def test_wrong_counts_and_sequence_numbers_are_found_and_repaired() -> None:
     first, second, third = chain.segments
     wrong = replace(
         chain,
-        segments=(
+        recent=(
             replace(first, contents=contents(8)),
             replace(second, start_seq_no=8, contents=replace(contents(), last=(1, 9), last_txid=4)),
             replace(third, start_seq_no=18),
@@ -170,7 +170,7 @@ def test_a_gap_in_the_numbers_is_told_from_a_number_that_was_left_out() -> None:
     had no record is left out, and that is no gap."""
     chain = chain_of(4)
     with pytest.raises(ChainCorruptError, match="does not begin where segment"):
-        decode_chain(replace(chain, segments=(*chain.segments[:1], *chain.segments[2:])).encode())
+        decode_chain(replace(chain, recent=(*chain.segments[:1], *chain.segments[2:])).encode())
     left_out = chain_of(2, opened=True).drop_empty(3).start_segment(200, 0)
     assert [segment.number for segment in decode_chain(left_out.encode()).segments] == [1, 2, 4]
     assert find_problems(account(replace(left_out, removing=()))) == ()

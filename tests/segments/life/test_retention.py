@@ -25,7 +25,7 @@ def decide(
     now_h: float = 10.0,
 ) -> RetentionReport:
     places = [CursorPlace(name, needs) for name, needs in (cursors or {}).items()]
-    return decide_retention(policy, chain.segments, chain.start, holds, places, int(now_h * HOUR_MS))
+    return decide_retention(policy, chain, holds, places, int(now_h * HOUR_MS))
 
 
 def gone(report: RetentionReport) -> list[int]:

@@ -20,8 +20,10 @@ from segments.life.retention_pass import RetentionPass
 from segments.life.settings import StreamSettings
 from segments.life.transfer import StreamExport, import_stream
 from segments.life.truncation import truncate
+from segments.names import streams_path
 from segments.position import Position
 from segments.record import StoredRecord
+from tests.segments.chain.pages import fold, make_pages_small
 from tests.segments.life.chains import at
 from tests.segments.life.streams import ledgers_of, make_stream, run
 
@@ -208,5 +210,26 @@ def test_ledgers_of_a_running_import_are_no_leaks() -> None:
         with pytest.raises(StreamNotFoundError):
             await delete_stream(client, "copy")
         assert await LeakedLedgers(client).find(older_than_s=60) == ()
+
+    run(story)
+
+
+def test_a_stream_with_pages_is_copied_with_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_pages_small(monkeypatch)
+
+    async def story(client: BookKeeper) -> None:
+        record = await make_stream(client, segments=7)
+        sound = await fold(record)
+        data = await exported(client, record)
+        copy = await copy_of(client, data)
+        chain, _ = await copy.read()
+        assert len(chain.pages) == len(sound.pages) == 2 and chain.count == 7
+        assert await records_of(client, copy) == await records_of(client, record)
+        before = await ledgers_of(client)
+        with pytest.raises(StreamExistsError):
+            await copy_of(client, data)
+        assert await ledgers_of(client) == before
+        streams = streams_path(client.metadata_store)
+        assert len(await client.metadata_store.store.children(streams)) == 2
 
     run(story)

@@ -9,6 +9,7 @@ import pytest
 from segments.chain import SegmentContents, StreamChain
 from segments.position import Position
 from segments.read.placement import PlacedAt, PlacedAtEnd, Placement, SearchKey, SearchSegment, place, visible_segments
+from tests.segments.chain.pages import folded, long_chain
 
 
 def chain(*spans: tuple[int, int, int] | None, open_end: bool = False) -> StreamChain:
@@ -54,7 +55,7 @@ def test_segments_without_records_or_without_txids_are_passed() -> None:
     made = chain((5, 1, 2), None, (5, 3, 4))
     assert number(place(made, SearchKey.TXID, 3)) == 3
     bare = replace(made.segments[2].contents, first_txid=None, last_txid=None)
-    made = replace(made, segments=(*made.segments[:2], replace(made.segments[2], contents=bare)))
+    made = replace(made, recent=(*made.segments[:2], replace(made.segments[2], contents=bare)))
     assert place(made, SearchKey.TXID, 3) == PlacedAtEnd()
 
 
@@ -84,7 +85,7 @@ def test_an_event_time_may_be_in_any_segment_that_reaches_it() -> None:
         replace(s, contents=replace(s.contents, min_event_ms=a, max_event_ms=b))
         for s, (a, b) in zip(made.segments, events, strict=True)
     )
-    made = replace(made, segments=segments)
+    made = replace(made, recent=segments)
     assert number(place(made, SearchKey.EVENT_TIME, 150)) == 1
     assert number(place(made, SearchKey.EVENT_TIME, 150, behind=1)) == 2
     assert place(made, SearchKey.EVENT_TIME, 901) == PlacedAtEnd()
@@ -100,3 +101,16 @@ def test_truncated_segments_are_not_seen() -> None:
     assert [each.number for each in visible_segments(made)] == [2]
     assert number(place(made, SearchKey.TXID, 1)) == 2
     assert place(made, SearchKey.SEQ_NO, 3) == PlacedAt(Position(2, 0, 0))
+
+
+@pytest.mark.parametrize("key", list(SearchKey))
+def test_pages_change_no_placement_and_those_that_end_before_are_not_looked_at(key: SearchKey) -> None:
+    plain = long_chain(9).truncate(Position(2, 2, 0)).start_segment(50, 1)
+    paged = folded(plain, 2, 3)
+    for target in range(60):
+        for behind in (0, 3, 6):
+            assert place(paged, key, target, behind=behind) == place(plain, key, target, behind=behind)
+    assert visible_segments(paged) == visible_segments(plain)
+    late = replace(paged, pages=(*(replace(page, value=None) for page in paged.pages[:2]), *paged.pages[2:]))
+    if key is not SearchKey.EVENT_TIME:
+        assert place(late, key, 16 if key is SearchKey.SEQ_NO else 13 if key is SearchKey.TXID else 7) is not None

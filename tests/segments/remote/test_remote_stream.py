@@ -37,3 +37,24 @@ async def test_a_tail_gets_records_as_they_come_and_ends_when_the_stream_is_seal
                 while await reader.next() is not None:
                     pass
             assert reader.ended
+
+
+async def test_splits_reasons_and_a_listing_are_those_of_the_library(tmp_path: Path) -> None:
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG)
+        async with stream.writer() as writer:
+            for _ in range(3):
+                await writer.append_batch([bytes(100)] * 50)
+                await stream.roll()
+        ranges = await stream.splits(target=3)
+        assert len(ranges) == 3 and (ranges[0].start, ranges[-1].stop) == (
+            await stream.find(EARLIEST),
+            await stream.tail_position(),
+        )
+        assert sum(each.records for each in ranges) == 150 and all(each.bytes > 5_000 for each in ranges)
+        with pytest.raises(ValueError, match="at least one range"):
+            await stream.splits(target=0)
+        kept = await stream.explain_retention()
+        assert [each.segment for each in kept][:3] == [1, 2, 3] and all(each.kept and each.text for each in kept)
+        (info,) = [info async for info in namespace.infos()]
+        assert (info.name, info.stream_id, info.sealed) == ("s", stream.id, False) and info.segments >= 3

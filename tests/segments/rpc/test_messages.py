@@ -82,7 +82,11 @@ def test_a_gap_comes_back(kind: GapKind) -> None:
 
 
 def test_a_result_comes_back() -> None:
-    for result in (AppendResult(HERE, HERE, 0, None), AppendResult(HERE, HERE.next, 4, 9, True)):
+    for result in (
+        AppendResult(HERE, HERE, 0, None),
+        AppendResult(HERE, HERE.next, 4, 9, True),
+        AppendResult(HERE, HERE, None, None, True),
+    ):
         assert get_result(put_result(result)) == result
 
 

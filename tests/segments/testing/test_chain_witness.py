@@ -34,12 +34,12 @@ BASE = chain_of(3, 3, opened=True)
     ("after", "what"),
     [
         (replace(BASE, epoch=0), "C5"),
-        (replace(BASE, segments=(*BASE.segments[:2], replace(BASE.segments[2], start_seq_no=5))), "C7"),
-        (replace(BASE, segments=(replace(BASE.segments[0], ledger_id=99), *BASE.segments[1:])), "C7"),
-        (replace(BASE, segments=BASE.segments[1:]), "C6"),
-        (replace(BASE, epoch=2, segments=BASE.segments[:2]), "C2"),
+        (replace(BASE, recent=(*BASE.recent[:2], replace(BASE.recent[2], start_seq_no=5))), "C7"),
+        (replace(BASE, recent=(replace(BASE.recent[0], ledger_id=99), *BASE.recent[1:])), "C7"),
+        (replace(BASE, recent=BASE.recent[1:]), "C6"),
+        (replace(BASE, epoch=2, recent=BASE.recent[:2]), "C2"),
         (
-            replace(BASE, segments=(*BASE.segments[:2], replace(BASE.segments[2], number=4, epoch=0)), next_number=5),
+            replace(BASE, recent=(*BASE.recent[:2], replace(BASE.recent[2], number=4, epoch=0)), next_number=5),
             "C5",
         ),
     ],
@@ -53,3 +53,13 @@ def test_a_beginning_that_goes_back_and_a_sealed_stream_that_grows_are_found() -
     assert "began" in seen(cut, BASE).problems[0]
     done = chain_of(3)
     assert "sealed" in seen(done.seal(), done.start_segment(50, 1)).problems[0]
+
+
+def test_a_ledger_that_is_deleted_too_early_and_an_answer_that_comes_too_early_are_found() -> None:
+    witness = seen(BASE, BASE.truncate(Position(2, 0, 0)).remove(1))
+    witness.see_deleted(11)
+    witness.see_acknowledged(3)
+    assert witness.problems == []
+    witness.see_deleted(12)
+    witness.see_acknowledged(4)
+    assert [problem[:2] for problem in witness.problems] == ["C6", "C1"]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from segments.position import EARLIEST, Position
 from segments.record import NO_HEADERS, ProducerRef, StoredRecord
-from segments.testing.judge import StreamJudge, producer_value
+from segments.testing.judge import EVERY, LARGE, StreamJudge, producer_value, shown
 
 
 def stored(at: int, value: bytes, seq_no: int | None = None, producer: ProducerRef | None = None) -> StoredRecord:
@@ -67,3 +67,9 @@ def test_two_places_for_one_record_are_found() -> None:
     judge = told(b"a")
     judge.on_acked(b"a", Position(9, 9, 9), duplicate=True)
     assert judge.duplicates == 1 and "and then at" in judge.problems[0]
+
+
+def test_a_large_value_is_short_in_a_message() -> None:
+    value = producer_value("p", EVERY // 2)
+    assert len(value) > LARGE and shown(value) == f"b'p:{EVERY // 2}'"
+    assert shown(b"plain") == "b'plain'" and shown(None) == "None"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from segments.chain import RemovedLedger, SegmentContents, StreamChain, StreamSegment, encode_chain
+from segments.chain import RemovedLedger, SegmentContents, SegmentPage, StreamChain, StreamSegment, encode_chain
 from segments.config import StreamConfig, StreamRetention
 from segments.entries import (
     Compression,
@@ -53,6 +54,22 @@ CHAIN: Final = StreamChain(
 )
 
 
+PAGED: Final = SegmentPage.of(
+    (
+        StreamSegment(1, 99, 0, 500, 2, 900, SegmentContents(4, 400, 3, (2, 1), 1, 2, 501, 890, None, None, 3)),
+        StreamSegment(2, 100, 4, 900, 3, 1_000, SegmentContents(6, 600, 7, (6, 0), 3, 4, 901, 999, 5, 6)),
+    ),
+    3,
+)
+WITH_PAGES: Final = replace(
+    CHAIN,
+    recent=(replace(CHAIN.recent[0], number=3), replace(CHAIN.recent[1], number=4)),
+    start=Position(2, 3, 1),
+    next_number=5,
+    pages=(replace(PAGED.without(1), value=None),),
+)
+
+
 def producers() -> ProducerTable:
     """Two producers, of which one has nothing in the stream yet."""
     table = ProducerTable()
@@ -84,6 +101,8 @@ def vectors() -> dict[str, str]:
     raw = {
         "position": CHAIN.start.to_dlsn(),
         "chain": encode_chain(CHAIN),
+        "chain-with-pages": encode_chain(WITH_PAGES),
+        "page": PAGED.value or b"",
         "config": StreamConfig(compression="lz4", retention=StreamRetention(max_age_s=60.0)).encode(),
         "entry-values": plain,
         **entries,

@@ -35,6 +35,7 @@ async def test_a_record_that_is_sent_again_is_answered_with_where_it_stands() ->
         assert producer.last_seq == 1
         again = await producer.append(b"0", seq=0)
         assert (again.position, again.duplicate, first.duplicate) == (first.position, True, False)
+        assert (first.seq_no, second.seq_no, again.seq_no) == (0, 1, None)
         assert (await producer.append(b"1", seq=1)).position == second.position
         batch = await producer.append_batch([b"2", b"3", b"4"])
         repeated = await producer.append_batch([b"2", b"3", b"4"], seq=2)
@@ -53,6 +54,7 @@ async def test_a_record_that_is_under_way_is_waited_for_and_not_sent_again() -> 
         first, *others = await asyncio.gather(*futures)
         assert {result.position for result in others} == {first.position}
         assert [result.duplicate for result in others] == [True] * 3
+        assert [result.seq_no for result in others] == [0] * 3
         batch = producer.append_batch_nowait([b"1", b"2", b"3"])
         inner = await producer.append(b"2", seq=2)
         assert inner.position.slot == (await batch).position.slot + 1

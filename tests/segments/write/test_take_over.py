@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from bookkeeper.errors import BookieUnavailableError
+from segments.chain import SEGMENTS_MAX
 from segments.config import ProducerPolicy, StreamConfig
 from segments.errors import EntryCorruptError, StreamCorruptError, StreamUnavailableError
 from segments.position import Position
 from segments.record import Record
+from segments.stream import Stream
 from segments.write.producer import Producer
+from tests.segments.chain.pages import RECORDS, make_pages_small, many
 from tests.segments.fake import AT_ONCE, Cluster, chain_of, check_stream, stream_on, values_of
 from tests.spark_wal.webhdfs.virtual import in_virtual_time
 
@@ -156,3 +162,130 @@ async def test_what_is_no_entry_of_a_stream_is_refused_with_its_place() -> None:
     del cluster.ledgers[ledger]
     with pytest.raises(StreamCorruptError, match="does not exist any more"):
         await (await stream_on(cluster.sibling())).writer()
+
+
+# -- streams of very many segments -----------------------------------------------------------------------
+
+
+async def with_so_many_before(cluster: Cluster, stream: Stream, count: int, *, by_itself: bool = False) -> int:
+    """Put ``count`` segments before the one that the stream has, as if it had been written for years. Their ledgers do
+    not exist. With ``by_itself`` the record lists all of them, as an earlier version left it. Returns the number of the
+    stream's own segment."""
+    chain, version = await stream.record.read()
+    (own,) = chain.recent
+    before = many(count)
+    own = replace(own, number=count + 1, start_seq_no=RECORDS * count)
+    total = RECORDS * count + own.records
+    chain = replace(chain, recent=(*before, own), next_number=count + 2, records=total, start=Position(count + 1, 0, 0))
+    if not by_itself:
+        chain = await stream.record.pages.write_folded(chain)
+    await stream.record.write(chain, version)
+    return count + 1
+
+
+@pytest.mark.parametrize("count", [20, 100_000])
+@in_virtual_time
+async def test_a_take_over_reads_one_small_value_however_many_segments_there_are(count: int) -> None:
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    async with stream.writer() as writer:
+        await writer.append(b"first")
+    number = await with_so_many_before(cluster, stream, count)
+    other = await stream_on(cluster.sibling())
+    store = other.record.recent.store
+    read: list[tuple[str, int]] = []
+    get = store.get
+
+    async def seen(path: str) -> Any:
+        found = await get(path)
+        read.append((path, len(found.value)))
+        return found
+
+    store.get = seen  # type: ignore[method-assign]
+    writer = await other.writer()
+    store.get = get  # type: ignore[method-assign]
+    assert len(read) < 12 and not [path for path, _ in read if "/pages/" in path]
+    assert max(size for _, size in read) < 250_000
+    assert (await writer.append(b"second")).position == Position(number + 1, 0, 0)
+    assert (await writer.roll()).number == number + 1
+    await other.truncate(Position(number + 1, 0, 0))
+    await writer.append(b"third")
+    await writer.close()
+    assert await other.seal() == Position(number + 2, 0, 0)
+    assert len(await other.segments()) == count + 3 and (await other.chain()).sealed
+
+
+@in_virtual_time
+async def test_a_record_that_an_earlier_version_filled_is_taken_over_and_gets_pages() -> None:
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    async with stream.writer() as writer:
+        await writer.append(b"first")
+    number = await with_so_many_before(cluster, stream, SEGMENTS_MAX - 1, by_itself=True)
+    before, _ = await stream.record.read()
+    assert before.pages == () and len(before.recent) == SEGMENTS_MAX
+    async with (await stream_on(cluster.sibling())).writer() as writer:
+        assert (await writer.append(b"second")).position == Position(number + 1, 0, 0)
+    after, _ = await stream.record.read()
+    assert tuple(after.segments)[:-1] == before.segments and len(after.pages) == 7
+    assert len(after.encode()) < 250_000
+
+
+@pytest.fixture
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_pages_small(monkeypatch)
+
+
+@in_virtual_time
+async def test_a_writer_moves_old_segments_to_pages_while_it_rolls(small_pages: None) -> None:
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    values = []
+    for life in range(4):
+        async with stream.writer() as writer:
+            for number in range(5):
+                values.append(b"%d" % (5 * life + number))
+                await writer.append(values[-1])
+                await writer.roll()
+    chain, _ = await stream.record.read()
+    assert len(chain.recent) <= 4 and [segment.number for segment in chain.segments] == sorted(
+        {segment.number for segment in chain.segments}
+    )
+    assert chain.count == 20 and chain.listed_records == 20
+    assert await values_of(cluster, stream) == values
+    await stream.truncate(Position(chain.segments[15].number, 0, 0))
+    await stream.apply_retention()
+    after, _ = await stream.record.read()
+    assert tuple(after.segments) == tuple(chain.segments)[15:]
+    there = await stream.record.store.children(stream.record.path.replace("/chain", "/pages"))
+    assert sorted(there) == [page.key for page in after.pages]
+    await check_stream(cluster, stream)
+
+
+@in_virtual_time
+async def test_death_while_segments_move_to_a_page_leaves_a_stream_that_opens(small_pages: None) -> None:
+    deaths = 0
+    for at in range(0, 400, 3):
+        cluster = Cluster(at)
+        told: list[int] = []
+
+        async def life(cluster: Cluster, upto: int, told: list[int] = told) -> None:
+            async with (await stream_on(cluster)).producer("p") as producer:
+                for number in range(len(told), upto):
+                    await producer.append(b"%d" % number, seq=number)
+                    told.append(number)
+                    await producer.writer.roll()
+
+        cluster.die_after(at)
+        if not await cluster.live(lambda: life(cluster, 9)):  # noqa: B023
+            break
+        deaths += 1
+        after = cluster.sibling()
+        assert not await after.live(lambda: life(after, 11))  # noqa: B023
+        stream = await stream_on(after)
+        assert await values_of(after, stream) == [b"%d" % number for number in range(11)]
+        assert len((await chain_of(stream)).pages) > 2
+        await check_stream(after, stream)
+    else:
+        pytest.fail("the story never came to its end")
+    assert deaths > 20

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import pytest
+
+from segments.commands.line_records import BATCH_BYTES, BATCH_RECORDS, Appended, Lines, Sender, append_lines
+from segments.position import Position
+from segments.record import AppendResult, Record
+
+
+class Sent:
+    def __init__(self) -> None:
+        self.calls: list[tuple[list[Record | bytes], int | None]] = []
+
+    async def append(self, records: Sequence[Record | bytes], seq: int | None) -> AppendResult:
+        self.calls.append((list(records), seq))
+        at = Position(1, len(self.calls) - 1, 0)
+        return AppendResult(at, at._replace(slot=len(records) - 1), 0, None, bool(seq) and len(self.calls) == 1)
+
+
+async def sent_of(
+    data: bytes, *, in_messages: bool, seq: int | None = None, **options: object
+) -> tuple[Sent, Appended]:
+    sent, done = Sent(), Appended()
+    lines = Lines(io.BytesIO(data), **{"key_separator": None, "txid": None} | options)  # type: ignore[arg-type]
+    lines.open(10_000_000)
+    try:
+        await append_lines(lines, Sender(sent.append, in_messages), done, seq=seq)
+    finally:
+        lines.close()
+    return sent, done
+
+
+async def test_lines_become_records_with_keys_and_transaction_ids() -> None:
+    sent, done = await sent_of(b"anna=1\nbert\n", in_messages=False, key_separator="=", txid=7)
+    assert [record for records, _ in sent.calls for record in records] == [
+        Record(b"1", txid=7, key=b"anna"),
+        Record(b"bert", txid=7),
+    ]
+    assert done.records == 2 and str(done).startswith("2 records from 1:0:0 to 1:0:")
+    assert str((await sent_of(b"", in_messages=True))[1]) == "no records"
+
+
+@pytest.mark.parametrize("size", [1, 10_000])
+async def test_what_goes_to_a_gateway_fits_into_messages(size: int) -> None:
+    count = 2 * BATCH_RECORDS + 5 if size == 1 else 3 * BATCH_BYTES // size
+    data = b"".join(b"%0*d\n" % (size, number % 10) for number in range(count))
+    sent, done = await sent_of(data, in_messages=True, seq=100)
+    assert sum(len(records) for records, _ in sent.calls) == done.records == count
+    at = 100
+    for records, seq in sent.calls:
+        assert seq == at and len(records) <= BATCH_RECORDS
+        assert sum(map(len, records)) <= BATCH_BYTES + size  # type: ignore[arg-type]
+        at += len(records)
+    assert done.duplicates == len(sent.calls[0][0])
