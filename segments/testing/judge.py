@@ -61,8 +61,9 @@ class StreamJudge:
         if self.sent.get(value) is AppendOutcome.UNKNOWN:
             self.sent[value] = AppendOutcome.REJECTED
 
-    def find(self, problem: str) -> None:
-        """Note a problem, once."""
+    def find(self, problem: str, rule: str = "") -> None:
+        """Note a problem, once, with the rule that it breaks."""
+        problem = f"{rule}: {problem}" if rule else problem
         if problem not in self.problems:
             self.problems.append(problem)
 

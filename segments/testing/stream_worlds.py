@@ -154,7 +154,9 @@ class StreamWorld:
                 if ownership.is_certain and world.cluster.world.node(name).alive
             ]
             if len(certain) > 1:
-                self._judge.find(f"S11: {' and '.join(certain)} are certain at the same time that they own the stream")
+                self._judge.find(
+                    f"{' and '.join(certain)} are certain at the same time that they own the stream", "S11"
+                )
 
     # -- what came of it ----------------------------------------------------------------------------------
 
@@ -245,16 +247,16 @@ class StreamWorld:
         there = {int(ledger_id) async for ledger_id in client.list_ledgers()}
         named = set(chain.ledgers)
         for left in there - named:
-            self._judge.find(f"C9: ledger {left} is in no stream, and was not deleted")
+            self._judge.find(f"ledger {left} is in no stream, and was not deleted", "C9")
         for gone in named - there:
-            self._judge.find(f"C6: ledger {gone} is in the record, and does not exist")
+            self._judge.find(f"ledger {gone} is in the record, and does not exist", "C6")
         pages = stream.record.path.removesuffix("chain") + "pages"
         try:
             stored = set(await client.metadata_store.store.children(pages))
         except NoSuchKeyError:
             stored = set()
         for key in stored - {page.key for page in chain.pages}:
-            self._judge.find(f"C9: page {key} is in no record, and was not deleted")
+            self._judge.find(f"page {key} is in no record, and was not deleted", "C9")
 
 
 @contextmanager
