@@ -179,7 +179,7 @@ def test_what_an_offline_scrub_finds_is_suspect_from_the_next_start_on(home: Pat
     (path,) = [path for path in names(home, ".log") if b"2/29 " in path.read_bytes()]
     flip(path, path.read_bytes().index(b"2/29 ") + 20)
     said = bk("bookie", "scrub", "--offline", "--dir", home)
-    assert said.status == 1 and "the next start doubts and repairs 1 ledger" in said.out
+    assert said.status == 1 and "the next start suspects and repairs 1 ledger" in said.out
 
     async def start() -> None:
         engine = Engine.open(config_of(home), PosixDisk(), ThreadWorkers())
@@ -203,7 +203,7 @@ def test_without_its_map_every_ledger_of_a_damaged_log_is_suspect(home: Path) ->
     path = names(home, "000001.log")[0]
     flip(path, path.stat().st_size - 3)
     flip(path, 4096 + 60)
-    assert "doubts and repairs 2 ledgers" in bk("bookie", "scrub", "--offline", "--dir", home).out
+    assert "suspects and repairs 2 ledgers" in bk("bookie", "scrub", "--offline", "--dir", home).out
 
 
 @pytest.mark.rule("B11")
