@@ -17,7 +17,7 @@ BEGAN := $(shell date +%s.%N)
 INSTALL := $(if $(shell command -v uv 2>/dev/null),uv pip install --python $(BIN)/python,$(BIN)/python -m pip install --progress-bar off --no-color)
 
 .DEFAULT_GOAL := help
-.PHONY: help install check test demo demo-heal demo-namenode demo-stream bench bench-apache interop clients kills sim model corruption fault-table crash-images mutants rules proto clean
+.PHONY: help install check test demo demo-heal demo-namenode demo-stream bench bench-apache bench-streams interop clients kills sim model corruption fault-table crash-images power-cuts mutants rules proto clean
 help: ## list these commands
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
@@ -64,6 +64,9 @@ bench: $(STAMP) ## the figures of docs/benchmarks.md, as ratios
 bench-apache: $(STAMP) ## ours and Apache BookKeeper side by side, into docs/benchmarks.md (half an hour) [ARGS=--quick]
 	$(BIN)/python -m benchmarks apache --write $(ARGS)
 
+bench-streams: $(STAMP) ## our streams beside Kafka, NATS JetStream and DistributedLog, into docs/benchmarks.md (ten minutes) [ARGS="--rounds 1"]
+	$(BIN)/python -m benchmarks rivals --write $(ARGS)
+
 interop: $(STAMP) ## our client and Java's, our bookies and Java's, every operation; needs mvn the first time [ARGS="--only tls"]
 	@$(BIN)/python -m tests.interop $(ARGS)
 
@@ -87,6 +90,9 @@ fault-table: $(STAMP) ## every call of a bookie's disk fails in every way, simul
 
 crash-images: $(STAMP) ## what crashes may leave, N times, and whether a start finds everything, into docs/faultlog.md [N=10000]
 	$(BIN)/python -m tests.crash_images $(if $(filter command% environment%,$(origin N)),$(N),10000) --write docs/faultlog.md
+
+power-cuts: $(STAMP) ## cut the power of a bookie on loop-mounted ext4 and XFS, N times, into docs/faultlog.md; needs root [N=100 SABOTAGE=1]
+	$(BIN)/python -m tests.power_cuts $(N) $(if $(SABOTAGE),--sabotage no-journal-syncs,--write docs/faultlog.md)
 
 mutants: $(STAMP) ## plant bugs, one at a time: each must be noticed; writes docs/mutants.md [ARGS="--only bookkeeper.ledger"]
 	$(BIN)/python -m tests.mutants $(if $(ARGS),$(ARGS),--write)

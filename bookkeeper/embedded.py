@@ -18,7 +18,7 @@ import asyncio
 import logging
 import os
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from bookkeeper.autorecovery.inside import InsideAutorecovery
@@ -48,7 +48,7 @@ HEAL_AFTER_S: Final = 2.0
 FIRST_PORT: Final = 3181
 """The port of b1; b2 has the next. Inside this process ports are only names."""
 
-STORAGE: Final = {"journal_file_bytes": 16 * MIB, "journal_spares": 1, "reserve_bytes": 16 * MIB}
+STORAGE: Final[dict[str, Any]] = {"journal_file_bytes": 16 * MIB, "journal_spares": 1, "reserve_bytes": 16 * MIB}
 """A bookie's storage on a small machine. Files are small, because journal files are filled with zeros at the first
 start."""
 

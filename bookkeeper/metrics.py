@@ -72,6 +72,11 @@ class Metrics:
     prefix: str = ""
     _metrics: dict[tuple[str, tuple[tuple[str, str], ...]], Metric] = field(default_factory=dict)
     _help: dict[str, str] = field(default_factory=dict)
+    _included: list[Metrics] = field(default_factory=list)
+
+    def include(self, others: Metrics) -> None:
+        """Show these, too, with the names that they have."""
+        self._included.append(others)
 
     def counter(self, name: str, text: str = "", **labels: str) -> Counter:
         return self._get(Counter, name, text, labels)
@@ -86,6 +91,8 @@ class Metrics:
         """(name, help text, labels, metric), sorted by name and labels."""
         for (name, labels), metric in sorted(self._metrics.items(), key=lambda item: item[0]):
             yield self.prefix + name, self._help.get(name, ""), dict(labels), metric
+        for others in self._included:
+            yield from others
 
     def _get(self, kind: type[M], name: str, text: str, labels: dict[str, str]) -> M:
         key = (name, tuple(sorted(labels.items())))

@@ -163,6 +163,9 @@ class File(Protocol):
     def pread_cached_into(self, buffer: Buffer, offset: int) -> int | None:
         """Like pread_into if it need not wait for the disk; None if it would."""
 
+    def expect(self, offset: int, size: int) -> None:
+        """These bytes will be read soon: the system may begin to read them now. Advice only; never fails."""
+
     def forget(self, offset: int, size: int) -> None:
         """These bytes will hardly be read again: memory that holds them, if they are synced, may serve others. Advice
         only; never fails."""

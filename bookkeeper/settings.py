@@ -110,7 +110,7 @@ def _problems(error: BaseException, place: str = "") -> list[str]:
         return [line for each in inner for line in _problems(each, _place(each, place))]
     if isinstance(error, KeyError):
         return [f"missing option: {place}"]
-    return [str(error) if isinstance(error, ConfigError) else f"{place} {error}"]
+    return [str(error) if isinstance(error, ConfigError) else f"{place} {error}".strip()]
 
 
 def _place(error: BaseException, around: str) -> str:

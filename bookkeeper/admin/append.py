@@ -190,7 +190,7 @@ async def _append_in_order(bk: BookKeeper, job: _Job, asked: Interruption) -> tu
         deferred_sync=job.deferred,
     )
     _announce(writer, asked)
-    in_flight = _RunsInFlight(writer)
+    in_flight = RunsInFlight(writer, bk.services.config.entry_size_max)
     lines = LineInput(job.source, line_max=bk.services.config.entry_size_max)
     try:
         async with writer:
@@ -220,17 +220,19 @@ async def _append_in_order(bk: BookKeeper, job: _Job, asked: Interruption) -> tu
     return int(writer.id), int(writer.last_add_confirmed)
 
 
-class _RunsInFlight:
+class RunsInFlight:
     """A few runs in flight, in order. The next lines are read while earlier ones become durable."""
 
-    def __init__(self, writer: WriteHandle) -> None:
-        self._writer = writer
+    def __init__(self, writer: WriteHandle, entry_size_max: int) -> None:
+        self._writer, self._entry_size_max = writer, entry_size_max
         self._open: deque[asyncio.Task[range]] = deque()
         self.acknowledged = 0
 
     async def append(self, run: list[bytes]) -> None:
         """Hand a run over. Waits if too many are in flight. Raises the error of this run, or of an earlier one."""
         self._open.append(asyncio.ensure_future(self._writer.append_many(run)))
+        if any(len(line) > self._entry_size_max for line in run):
+            await self.flush()  # it is refused: what follows in the input, the rest of that line, must not be written
         while self._open and (len(self._open) >= _IN_FLIGHT or self._open[0].done()):
             await self._oldest()
 

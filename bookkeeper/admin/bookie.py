@@ -16,7 +16,7 @@ import click
 
 from bookkeeper.admin.default_command import DefaultCommandGroup
 from bookkeeper.admin.operations import byte_count, size_in_words
-from bookkeeper.admin.options import counted, json_option, print_json, print_table
+from bookkeeper.admin.options import counted, in_cell, json_option, print_json, print_table
 from bookkeeper.bookie.command import bookie as run_bookie
 from bookkeeper.bookie.control import SOCKET
 from bookkeeper.real import run
@@ -26,18 +26,22 @@ _SHOWN: Final = 40
 """Entry logs that a table for people has at most."""
 
 
-_STOPPED: Final = {
+_OTHERS: Final = {
+    "add-directory": "bookkeeper.admin.bookie_directories:add_directory",
     "check": "bookkeeper.admin.bookie_checks:check",
     "cookie": "bookkeeper.admin.cookies:cookie",
+    "directories": "bookkeeper.admin.bookie_directories:directories",
+    "drain-directory": "bookkeeper.admin.bookie_directories:drain_directory",
     "index": "bookkeeper.admin.bookie_checks:index",
     "journal": "bookkeeper.admin.dumps:journal",
     "last-mark": "bookkeeper.admin.dumps:last_mark",
     "log": "bookkeeper.admin.dumps:log",
+    "lose-directory": "bookkeeper.admin.bookie_directories:lose_directory",
 }
 """What a bookie that is started need not import."""
 
 
-@click.group(cls=DefaultCommandGroup, default="run", others=_STOPPED)
+@click.group(cls=DefaultCommandGroup, default="run", others=_OTHERS)
 def bookie() -> None:
     """Run a bookie in the foreground (the default), command one that runs on this machine, or look at the files of one
     that does not."""
@@ -45,7 +49,7 @@ def bookie() -> None:
 
 bookie.add_command(run_bookie, "run")
 
-_directory = click.option(
+directory_option = click.option(
     "--dir",
     "--directory",
     "directory",
@@ -55,7 +59,7 @@ _directory = click.option(
 )
 
 
-def _ask(directory: Path, command: str, **options: Any) -> dict[str, Any]:
+def ask_bookie(directory: Path, command: str, **options: Any) -> dict[str, Any]:
     """Give a command; show what the bookie says meanwhile, if a person looks on. Its result."""
     path = directory.resolve() / SOCKET
 
@@ -80,30 +84,37 @@ def _ask(directory: Path, command: str, **options: Any) -> dict[str, Any]:
     return dict(answer["result"])
 
 
+_ONLY_IF_ANY: Final = ("ledgers_lost_before", "kept_though_unknown")
+"""Numbers that are 0 unless something has happened to this bookie or its cluster."""
+
+
 @bookie.command()
-@_directory
+@directory_option
 @json_option
 def status(directory: Path, as_json: bool) -> None:
     """Show what a running bookie knows of itself, and what it is doing."""
-    found = _ask(directory, "status")
+    found = ask_bookie(directory, "status")
     if as_json:
         print_json(found)
         return
     for name, value in found.items():
-        if name != "sentences" and value is not None:
-            click.echo(f"{name.replace('_', ' ')}: {value}")
+        if name != "sentences" and value is not None and (value or name not in _ONLY_IF_ANY):
+            click.echo(f"{name.replace('_', ' ')}: {in_cell(value)}")
     for sentence in found.get("sentences", ()):
         click.echo(sentence)
 
 
 @bookie.command()
-@_directory
+@directory_option
 @json_option
 @click.option("--major", is_flag=True, help="Compact also logs of which much is alive (by default below 80 %).")
 @click.option("--dry-run", is_flag=True, help="Only show what lives in each log, and what a run would win.")
 @click.option("--offline", is_flag=True, help="On a bookie that does not run: remove logs in which nothing lives.")
 @click.option("--config", "path", metavar="FILE", help="With --offline: its TOML file, which may name the directories.")
-def gc(directory: Path, as_json: bool, major: bool, dry_run: bool, offline: bool, path: str | None) -> None:
+@click.option("--ledger-dir", metavar="DIR", help="With --offline, of several ledger directories: which one.")
+def gc(
+    directory: Path, as_json: bool, major: bool, dry_run: bool, offline: bool, path: str | None, ledger_dir: str | None
+) -> None:
     """Look for deleted ledgers now, and compact entry logs; or show what that would win.
 
     A ledger's data are dropped when two passes have found it deleted, a while apart: the second `gc` may free what the
@@ -116,14 +127,17 @@ def gc(directory: Path, as_json: bool, major: bool, dry_run: bool, offline: bool
         from bookkeeper.admin.bookie_checks import collect_offline
         from bookkeeper.admin.stopped_bookie import find_stopped
 
-        collect_offline(find_stopped(str(directory), path), as_json, dry_run)
+        collect_offline(find_stopped(str(directory), path, ledger_dir=ledger_dir), as_json, dry_run)
         return
-    found = _ask(directory, "gc", major=major, dry_run=dry_run)
+    if ledger_dir is not None:
+        raise click.UsageError("--ledger-dir needs --offline: a bookie that runs collects in all of them")
+    found = ask_bookie(directory, "gc", major=major, dry_run=dry_run)
     if as_json:
         print_json(found)
         return
     rows = [
         {
+            "directory": row.get("directory"),
             "log": row["log"],
             "size": size_in_words(row["bytes"]),
             "alive": f"{100 * row['live_bytes'] // row['bytes']} %" if row["bytes"] else "",
@@ -133,7 +147,9 @@ def gc(directory: Path, as_json: bool, major: bool, dry_run: bool, offline: bool
         }
         for row in found["logs"]
     ]
-    print_table(counted(len(rows), "entry log"), ["log", "size", "alive", "taken by", "wins", "remark"], rows[:_SHOWN])
+    several = ["directory"] if any(row["directory"] for row in rows) else []
+    columns = [*several, "log", "size", "alive", "taken by", "wins", "remark"]
+    print_table(counted(len(rows), "entry log"), columns, rows[:_SHOWN])
     if len(rows) > _SHOWN:
         click.echo(f"and {len(rows) - _SHOWN} more; --json shows all")
     if not dry_run:
@@ -142,7 +158,7 @@ def gc(directory: Path, as_json: bool, major: bool, dry_run: bool, offline: bool
 
 
 @bookie.command()
-@_directory
+@directory_option
 @json_option
 @click.option("--now", is_flag=True, help="Read everything now, as fast as the bookie's limit allows, and wait for it.")
 @click.option("--offline", is_flag=True, help="On a bookie that does not run: read its files here and now.")
@@ -150,7 +166,16 @@ def gc(directory: Path, as_json: bool, major: bool, dry_run: bool, offline: bool
     "--throttle", callback=byte_count, metavar="BYTES", help="With --offline: bytes a second, for example 20M."
 )
 @click.option("--config", "path", metavar="FILE", help="With --offline: its TOML file, which may name the directories.")
-def scrub(directory: Path, as_json: bool, now: bool, offline: bool, throttle: int | None, path: str | None) -> None:
+@click.option("--ledger-dir", metavar="DIR", help="With --offline, of several ledger directories: which one.")
+def scrub(
+    directory: Path,
+    as_json: bool,
+    now: bool,
+    offline: bool,
+    throttle: int | None,
+    path: str | None,
+    ledger_dir: str | None,
+) -> None:
     """Show what the scrub of a running bookie does and has found; or have it read everything now.
 
     A bookie reads every stored byte within a period and checks it. What is damaged is quarantined, and the ledgers of
@@ -163,11 +188,13 @@ def scrub(directory: Path, as_json: bool, now: bool, offline: bool, throttle: in
         from bookkeeper.admin.bookie_checks import scrub_offline
         from bookkeeper.admin.stopped_bookie import find_stopped
 
-        scrub_offline(find_stopped(str(directory), path), as_json, throttle)
+        scrub_offline(find_stopped(str(directory), path, ledger_dir=ledger_dir), as_json, throttle)
         return
     if throttle is not None:
         raise click.UsageError("--throttle needs --offline: a bookie that runs has scrub_bytes_per_s")
-    found = _ask(directory, "scrub", now=now)
+    if ledger_dir is not None:
+        raise click.UsageError("--ledger-dir needs --offline: a bookie that runs scrubs all of them")
+    found = ask_bookie(directory, "scrub", now=now)
     if as_json:
         print_json(found)
     else:
@@ -182,11 +209,12 @@ def _tell_scrub(found: dict[str, Any]) -> None:
         left = f"{counted(found['files_left'], 'file')}, {size_in_words(found['bytes_left'])}"
         click.echo(f"a scrub goes on; to be read: {left}")
     elif found["next_pass_in_s"] is not None:
-        click.echo(f"the next scrub begins in {timedelta(seconds=found['next_pass_in_s'])}")
+        wait = found["next_pass_in_s"]
+        click.echo(f"the next scrub begins {f'in {timedelta(seconds=wait)}' if wait >= 1 else 'at once'}")
     else:
         click.echo("no scrub goes on; none begins by itself")
     if ended is not None:
-        click.echo(f"everything was read {timedelta(seconds=ended)} ago")
+        click.echo(f"everything was read {f'{timedelta(seconds=ended)} ago' if ended >= 1 else 'just now'}")
     click.echo(f"{size_in_words(found['read_bytes'])} read since the start")
     for sentence in found["sentences"]:
         click.echo(sentence)
@@ -196,16 +224,16 @@ def _tell_scrub(found: dict[str, Any]) -> None:
 
 
 @bookie.command()
-@_directory
+@directory_option
 def suspend(directory: Path) -> None:
     """Let compaction rest until `resume`, or until the bookie is started again. Nothing is lost."""
-    _ask(directory, "suspend")
+    ask_bookie(directory, "suspend")
     click.echo("compaction rests; `bk bookie resume` lets it go on")
 
 
 @bookie.command()
-@_directory
+@directory_option
 def resume(directory: Path) -> None:
     """Let compaction go on."""
-    _ask(directory, "resume")
+    ask_bookie(directory, "resume")
     click.echo("compaction goes on")

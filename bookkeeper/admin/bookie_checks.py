@@ -201,7 +201,7 @@ def dropped_of(bookie: StoppedBookie, manifest: Manifest | None) -> IdRanges:
         except OSError:
             continue
         try:
-            dropped.update(row for row in read_segment(file, segment_id).states if isinstance(row, tuple))
+            dropped.update(read_segment(file, segment_id).dropped)
         except (CorruptionError, UnsupportedFormatError, OSError):  # the check of the segment says so
             continue
         finally:
@@ -268,7 +268,7 @@ def _everyone(bookie: StoppedBookie) -> set[int]:
     for segment_id in segment_ids(disk, directory):
         file = disk.open(f"{directory}/{segment_name(segment_id)}", write=False)
         try:
-            found.update(row.ledger_id for row in read_segment(file, segment_id).states if not isinstance(row, tuple))
+            found.update(row.ledger_id for row in read_segment(file, segment_id).all_states())
         except (CorruptionError, UnsupportedFormatError, OSError):
             continue
         finally:

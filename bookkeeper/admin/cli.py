@@ -140,7 +140,11 @@ def bk() -> None:
 
 
 def main() -> None:
-    """The console script. Our errors end it with one sentence and status 1, without a traceback."""
+    """The console script. Our errors end it with one sentence and status 1, without a traceback.
+
+    gRPC's own lines, which say the same in other words before our sentence, are off unless GRPC_VERBOSITY is set.
+    """
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         # Its name is always `bk`. Click returns the status of an `Exit` instead of raising it.
         if status := bk(prog_name="bk", standalone_mode=False):

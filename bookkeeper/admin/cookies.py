@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from bookkeeper.admin.options import connected, finish, json_option, metadata_option, print_json, print_table
-from bookkeeper.admin.stopped_bookie import StoppedBookie, stopped_bookie
+from bookkeeper.admin.stopped_bookie import StoppedBookie, whole_bookie
 from bookkeeper.bookie.identity.bookie_identity import COOKIE, read_identity
 from bookkeeper.errors import KeyExistsError, MetadataFormatError, NoSuchKeyError
 from bookkeeper.ids import BookieId, bookie_id
@@ -44,7 +44,7 @@ def _row(where: str, found: Cookie | None, problem: str | None = None) -> dict[s
 @cookie.command()
 @metadata_option
 @json_option
-@stopped_bookie
+@whole_bookie
 def show(bookie: StoppedBookie, metadata: str, as_json: bool) -> None:
     """Show the cookies of a bookie: in its directories, and in the metadata.
 
@@ -52,7 +52,7 @@ def show(bookie: StoppedBookie, metadata: str, as_json: bool) -> None:
     """
     identity = read_identity(bookie.disk, bookie.directory)
     found: list[tuple[str, Cookie | None, str | None]] = []
-    for directory in bookie.data_directories:
+    for directory in dict.fromkeys(place for pair in bookie.pairs for place in reversed(pair)):
         path = os.path.join(directory, COOKIE)
         try:
             there = cookie_format.decode(bookie.disk.read_file(path)) if bookie.disk.exists(path) else None
@@ -89,7 +89,7 @@ def show(bookie: StoppedBookie, metadata: str, as_json: bool) -> None:
 
 @cookie.command()
 @metadata_option
-@stopped_bookie
+@whole_bookie
 @click.option("--bookie-id", "name", metavar="ID", help="Whose it is.  [default: the bookie of --dir]")
 @click.option("--output", metavar="FILE", help="A new file for it.  [default: print it]")
 def generate(bookie: StoppedBookie, metadata: str, name: str | None, output: str | None) -> None:
@@ -110,8 +110,8 @@ def generate(bookie: StoppedBookie, metadata: str, name: str | None, output: str
     try:
         made = Cookie(
             bookie_id=bookie_id(chosen),
-            journal_dirs=(bookie.storage.journal_dir,),
-            ledger_dirs=(bookie.storage.ledger_dir,),
+            journal_dirs=tuple(dict.fromkeys(journal_dir for _, journal_dir in bookie.pairs)),
+            ledger_dirs=tuple(ledger_dir for ledger_dir, _ in bookie.pairs),
             instance_id=finish(work()),
         )
     except ValueError as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bookkeeper.admin.options import connected, counted, finish, print_json
-from bookkeeper.errors import BookKeeperError, in_words
+from bookkeeper.errors import BookieUnavailableError, BookKeeperError, in_words
 
 if TYPE_CHECKING:
     from bookkeeper.ledger import LedgerMetadata
@@ -26,7 +26,8 @@ def read_copies(
 ) -> None:
     """Read the entries that a bookie must have, by the metadata, from it alone; ``show`` gets each good one.
 
-    What it lacks, or cannot read, is told in its place on standard error. Exit status 1: something is.
+    What it lacks, or cannot read, is told in its place on standard error. If it cannot be reached, the reading ends.
+    Exit status 1: something was not read.
     """
 
     async def work() -> int:
@@ -40,6 +41,13 @@ def read_copies(
             for entry_id in held_by(found, bookie, first, end):
                 try:
                     entry = await operator.copy_on(bookie, ledger_id, entry_id)
+                except BookieUnavailableError as error:
+                    _missing(entry_id, in_words(error), as_json)
+                    more = f"; {counted(bad, 'entry')} before it could not be read either" if bad else ""
+                    raise click.ClickException(
+                        f"{bookie} cannot be reached: from entry {entry_id} of ledger {ledger_id} on nothing was read"
+                        + more
+                    ) from error
                 except BookKeeperError as error:
                     bad += 1
                     _missing(entry_id, in_words(error), as_json)

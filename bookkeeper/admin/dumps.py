@@ -13,7 +13,7 @@ from typing import Final
 
 import click
 
-from bookkeeper.admin.options import json_option, print_json
+from bookkeeper.admin.options import counted, json_option, print_json
 from bookkeeper.admin.stopped_bookie import StoppedBookie, stopped_bookie
 from bookkeeper.admin.streamed_table import StreamedTable
 from bookkeeper.codec.shapes import Scan
@@ -283,13 +283,13 @@ class _LogDump:
         if not self.records and usage is not None:
             self._ledgers(log_id, usage)
             return
-        counted: Usage = {}
-        self._records(file, log_id, min(end, size), torn=False, usage=counted)
+        used: Usage = {}
+        self._records(file, log_id, min(end, size), torn=False, usage=used)
         if end < size and usage is None:  # no checkpoint has covered this
             self.table.remark(f"{name}: from byte {end} on, what no checkpoint has covered", log=f"{log_id:06x}")
-            self._records(file, log_id, size, begin=end, torn=True, usage=counted)
+            self._records(file, log_id, size, begin=end, torn=True, usage=used)
         if not self.records:
-            self._ledgers(log_id, counted)
+            self._ledgers(log_id, used)
 
     def _records(self, file: File, log_id: int, end: int, *, begin: int = BLOCK, torn: bool, usage: Usage) -> None:
         for piece in scan_pieces(file, end, begin=begin, tail_may_be_torn=torn):
@@ -367,11 +367,14 @@ def index_dump(bookie: StoppedBookie, as_json: bool, ledger: int | None, places:
 def _segment(table: StreamedTable, file: File, segment_id: int, ledger: int | None, places: bool) -> bool:
     """Show one segment. Returns whether a page of it is damaged."""
     found, name, damaged = read_segment(file, segment_id), f"{segment_id:016x}", False
-    for state in found.states:
-        first, last = (state.ledger_id, state.ledger_id) if isinstance(state, LedgerDescriptor) else state
-        if ledger is None or first <= ledger <= last:
+    for state in found.all_states():
+        if ledger is None or ledger == state.ledger_id:
             _state(table, name, state)
-    for extent in found.extents:
+    for first, last in found.dropped:
+        if ledger is None or first <= ledger <= last:
+            what = "deleted" if last == first else f"deleted, up to {last}"
+            table.row(segment=name, ledger=first, what=what, last=last)
+    for extent in found.all_extents():
         if ledger is not None and extent.ledger_id != ledger:
             continue
         if not places:
@@ -403,11 +406,7 @@ def _segment(table: StreamedTable, file: File, segment_id: int, ledger: int | No
     return damaged
 
 
-def _state(table: StreamedTable, name: str, state: LedgerDescriptor | tuple[int, int]) -> None:
-    if not isinstance(state, LedgerDescriptor):
-        first, last = state
-        table.row(segment=name, ledger=first, what="deleted" if last == first else f"deleted, up to {last}", last=last)
-        return
+def _state(table: StreamedTable, name: str, state: LedgerDescriptor) -> None:
     said = [f"entries {state.first_entry}..{state.last_entry}" if state.last_entry >= 0 else "no entries"]
     said += ["fenced"] * state.fenced + [f"last add confirmed {state.lac}"]
     said += [f"explicitly {state.explicit_lac}"] * (state.explicit_blob is not None)
@@ -456,7 +455,8 @@ def last_mark(bookie: StoppedBookie, as_json: bool) -> None:
     click.echo(f"stopped cleanly: {clean}")
     for name in _names(bookie, behind):
         click.echo(f"a start reads {name}")
-    click.echo(f"{len(manifest.logs)} entry logs, {len(manifest.segments)} index segments, start {manifest.boot}")
+    files = f"{counted(len(manifest.logs), 'entry log')}, {counted(len(manifest.segments), 'index segment')}"
+    click.echo(f"{files}; written by start {manifest.boot} of the bookie")
     if manifest.rebuild:
         click.echo("the next start rebuilds the index from the entry logs")
     if manifest.limbo:

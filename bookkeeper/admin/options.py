@@ -180,22 +180,71 @@ def print_json(document: object) -> None:
     sys.stdout.flush()
 
 
+WORD_MAX: Final = 12
+"""Words of tables up to this length, numbers above all, are never broken; longer ones, paths, may be."""
+
+
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> None:
-    """A table for people; the columns are keys of the rows. A list is shown as its items, side by side."""
+    """A table for people; the columns are keys of the rows. See :func:`in_cell` for the values.
+
+    Where the terminal is so narrow that words would be broken, each row is printed as lines of their own.
+    """
     from rich.console import Console
     from rich.table import Table
 
+    heads = [column.replace("_", " ") for column in columns]
+    cells = [[in_cell(row.get(column)) for column in columns] for row in rows]
+    console = Console(markup=False, emoji=False)  # what others have written is shown as it is
+    by_column = list(zip(heads, *cells, strict=True))
+    least = [min(max(map(_longest_word, column)), WORD_MAX) for column in by_column]
+    room = console.width - (3 * len(columns) + 1) - sum(least)
+    if room < 0:
+        _print_rows(title, heads, cells)
+        return
     table = Table(title=title, title_justify="left", header_style="bold")
-    for column in columns:
-        table.add_column(column.replace("_", " "), overflow="fold")
-    for row in rows:
-        table.add_row(*(_cell(row.get(column)) for column in columns))
-    Console().print(table)
+    for head, width in zip(heads, _shared_out(room, least, [_width(column) for column in by_column]), strict=True):
+        table.add_column(head, overflow="fold", width=width)
+    for row in cells:
+        table.add_row(*row)
+    console.print(table)
 
 
-def _cell(value: object) -> str:
+def _print_rows(title: str, heads: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    click.echo(title)
+    for row in cells:
+        click.echo()
+        for head, cell in zip(heads, row, strict=True):
+            if cell:
+                text = cell.replace("\n", "\n  ")
+                click.echo(f"{head}: {text}" if head else text)
+
+
+def _longest_word(text: str) -> int:
+    return max(map(len, text.split()), default=0)
+
+
+def _width(column: Sequence[str]) -> int:
+    return max((len(line) for cell in column for line in cell.splitlines()), default=0)
+
+
+def _shared_out(room: int, least: Sequence[int], wanted: Sequence[int]) -> list[int]:
+    """The widths of columns, of which each gets at least what it needs: the rest goes to those that want little more
+    before those that want much."""
+    widths = list(least)
+    order = sorted(range(len(widths)), key=lambda at: wanted[at] - least[at])
+    for left, at in zip(range(len(order), 0, -1), order, strict=True):
+        more = min(max(wanted[at] - least[at], 0), room // left)
+        widths[at] += more
+        room -= more
+    return widths
+
+
+def in_cell(value: object) -> str:
+    """A value for people: a list is its items, side by side; nothing is empty; a truth is yes or no."""
     if value is None:
         return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 

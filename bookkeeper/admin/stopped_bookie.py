@@ -19,6 +19,7 @@ from bookkeeper.seams import Disk, Lock
 from bookkeeper.storage.checkpoint.manifest import NAME, Manifest, read_manifest
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.start.start import LOCK
+from bookkeeper.volumes.volume_list import VolumeEntry, VolumeList, read_volumes
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +29,18 @@ class StoppedBookie:
     directory: str
     storage: StorageConfig
     disk: Disk
+    volumes: tuple[VolumeEntry, ...] = ()
+    """With several ledger directories: those in use; ``storage`` is one of them."""
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Each ledger directory in use, with that of its journal."""
+        found = [(each.ledger_dir, each.journal_dir) for each in self.volumes]
+        return found or [(self.storage.ledger_dir, self.storage.journal_dir)]
 
     @property
     def data_directories(self) -> list[str]:
-        """Those with journal and ledgers."""
+        """Those with journal and ledgers, of the ledger directory that was chosen."""
         return list(dict.fromkeys((self.storage.journal_dir, self.storage.ledger_dir)))
 
     def manifest(self) -> Manifest:
@@ -76,19 +85,26 @@ class StoppedBookie:
                 lock.release()
 
 
-def find_stopped(directory: str, path: str | None, **places: str | None) -> StoppedBookie:
+def find_stopped(directory: str, path: str | None, *, choose: bool = True, **places: str | None) -> StoppedBookie:
     """The bookie in a directory.
 
     Args:
         path: its TOML file, if it has one.
+        choose: with several ledger directories ``ledger_dir`` must name one; else any will do.
         places: ``journal_dir`` and ``ledger_dir``, if they lie elsewhere.
 
     Raises:
         ClickException: the directories do not hold a bookie's files.
         ConfigError: the TOML file cannot be used.
     """
+    listed = read_volumes(system_seams().disk, os.path.abspath(directory))
+    if listed is not None:
+        places = _one_volume(os.path.abspath(directory), listed, places, choose)
     found = StoppedBookie(
-        os.path.abspath(directory), load_storage_config(path, directory, **places), system_seams().disk
+        os.path.abspath(directory),
+        load_storage_config(path, directory, **places),
+        system_seams().disk,
+        listed.serving if listed is not None else (),
     )
     for each in found.data_directories:
         if not found.disk.exists(each):
@@ -96,11 +112,43 @@ def find_stopped(directory: str, path: str | None, **places: str | None) -> Stop
     return found
 
 
+def _one_volume(
+    directory: str, listed: VolumeList, places: dict[str, str | None], choose: bool
+) -> dict[str, str | None]:
+    """With several ledger directories: the one that was named, with its journal. One that is lost or drained is not
+    offered, but may be named: perhaps its files can still be looked at.
+
+    Raises:
+        ClickException: none was named, or another one.
+    """
+    in_use = sorted(each.ledger_dir for each in listed.serving)
+    chosen = places.get("ledger_dir")
+    entry = listed.at(os.path.abspath(chosen)) if chosen is not None else None
+    if chosen is None and not choose:
+        entry = next(iter(listed.serving), None)
+    if entry is None:
+        several = "has several ledger directories" if chosen is None else f"has no ledger directory {chosen}"
+        raise click.ClickException(
+            f"the bookie in {directory} {several}; choose one with --ledger-dir: {', '.join(in_use)}"
+        )
+    return {**places, "ledger_dir": entry.ledger_dir, "journal_dir": entry.journal_dir}
+
+
+def whole_bookie(function: F) -> F:
+    """``--dir``, ``--journal-dir``, ``--ledger-dir``, ``--config``; as :func:`stopped_bookie`, but with several ledger
+    directories none need be chosen."""
+    return _found(function, choose=False)
+
+
 def stopped_bookie(function: F) -> F:
     """``--dir``, ``--journal-dir``, ``--ledger-dir``, ``--config``; the command gets a :class:`StoppedBookie` first.
 
     The command ends with a sentence if the directories do not hold a bookie's files.
     """
+    return _found(function, choose=True)
+
+
+def _found(function: F, choose: bool) -> F:
 
     @click.option("--dir", "--directory", "directory", required=True, metavar="DIR", help="The bookie's directory.")
     @click.option("--journal-dir", metavar="DIR", help="Directory of its journal.  [default: DIR/journal]")
@@ -110,6 +158,7 @@ def stopped_bookie(function: F) -> F:
     def command(
         directory: str, journal_dir: str | None, ledger_dir: str | None, path: str | None, **options: Any
     ) -> Any:
-        return function(find_stopped(directory, path, journal_dir=journal_dir, ledger_dir=ledger_dir), **options)
+        bookie = find_stopped(directory, path, choose=choose, journal_dir=journal_dir, ledger_dir=ledger_dir)
+        return function(bookie, **options)
 
     return command  # type: ignore[return-value]

@@ -83,5 +83,6 @@ async def _tell_changes(service: AutorecoveryService, tell: Callable[[str], None
             tell(auditing)
         if report.repaired != repaired and not report.waiting and not report.working:
             repaired = report.repaired
-            tell(f"{repaired} ledgers were repaired since the start, {report.copied_bytes} bytes copied")
+            ledgers = "1 ledger was" if repaired == 1 else f"{repaired} ledgers were"
+            tell(f"{ledgers} repaired since the start, {report.copied_bytes} bytes copied")
         await asyncio.sleep(EVERY_S)

@@ -28,7 +28,9 @@ from bookkeeper.errors import (
     NoSuchLedgerError,
 )
 from bookkeeper.ids import NO_ENTRY, EntryId, IdRanges, LedgerId
-from bookkeeper.storage.engine import Engine, PackedEntries
+from bookkeeper.storage.engine import PackedEntries
+from bookkeeper.volumes import BookieStorage
+from bookkeeper.volumes.joined import concerns
 from bookkeeper.wire import Status
 from bookkeeper.wire.availability import GROUP, HEADER, encode_availability
 
@@ -55,7 +57,7 @@ class Bookie:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: BookieStorage,
         *,
         call_later: Callable[[float, Callable[[], None]], Timer],
         wall_ms: Callable[[], int],
@@ -316,6 +318,8 @@ class Bookie:
     # -- about the bookie ---------------------------------------------------------------------------------
 
     def _info(self, request: wire.GetBookieInfo, reply: Reply) -> None:
+        if request.closed_ledger is not None:
+            self.engine.ledger_closed(request.closed_ledger)
         space = self.engine.space() if request.requested & 3 else None
         total = space.total if space is not None and request.requested & 1 else None
         free = space.free if space is not None and request.requested & 2 else None
@@ -332,7 +336,7 @@ class Bookie:
         def durable(error: BaseException | None) -> None:
             reply(found if error is None else wire.failure(request, self._status_of(error)))
 
-        self.engine.force(request.ledger_id, durable)
+        self.engine.force(LedgerId(-1), durable)
 
     def _listed(self, ledger_id: LedgerId) -> Iterable[tuple[int, int]]:
         """(first, last) of each run of entries of a ledger. A negative id asks for ranges of ledgers instead."""
@@ -353,6 +357,8 @@ class Bookie:
 
     def _ended(self, request: wire.Request, error: BaseException | None) -> wire.Reply:
         """The success reply to a request that is answered with a status alone."""
+        if isinstance(request, wire.AddEntry):
+            error = concerns(error, request.ledger_id)
         if error is not None:
             return wire.failure(request, self._status_of(error))
         match request:

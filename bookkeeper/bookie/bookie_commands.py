@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from bookkeeper.bookie.control import Command, Says
+from bookkeeper.bookie.ledger_directories import LedgerDirectories
 from bookkeeper.errors import IllegalOperationError
 from bookkeeper.ids import LedgerId
-from bookkeeper.storage.engine import Engine
-from bookkeeper.storage.results import Done
+from bookkeeper.volumes import BookieStorage
+from bookkeeper.volumes.joined import until_done
 
 
 class CommandedBookie(Protocol):
     """What commands need of a bookie."""
 
     @property
-    def engine(self) -> Engine: ...
+    def engine(self) -> BookieStorage: ...
+    @property
+    def ledger_directories(self) -> LedgerDirectories | None: ...
     def health(self) -> Mapping[str, Any]: ...
     async def collect_garbage(self) -> set[LedgerId]: ...
     def repairs(self) -> tuple[str, ...]: ...
@@ -38,7 +40,7 @@ def commands_of(bookie: CommandedBookie) -> dict[str, Command]:
         await says("looks for ledgers that were deleted")
         dropped = await bookie.collect_garbage()
         await says(f"{len(dropped)} deleted ledgers were dropped; compacts entry logs")
-        await _until(lambda done: bookie.engine.compact(done, major=major))
+        await until_done(lambda done: bookie.engine.compact(done, major=major))
         after = await bookie.logs()
         return {"dropped": sorted(dropped), "logs": after, "bytes_before": _bytes(before), "bytes_after": _bytes(after)}
 
@@ -55,10 +57,51 @@ def commands_of(bookie: CommandedBookie) -> dict[str, Command]:
         if _flag(request, "now"):
             files, size = len(scrubber.files()), sum(file.size for file in scrubber.files())
             await says(f"reads and checks {files} files, about {size} bytes")
-            await _until(scrubber.run_now)
+            await until_done(scrubber.run_now)
         return {**scrubber.report(), "sentences": [*scrubber.sentences(), *bookie.repairs()]}
 
-    return {"status": status, "gc": gc, "suspend": suspend, "resume": resume, "scrub": scrub}
+    async def directories(request: Mapping[str, Any], says: Says) -> Mapping[str, Any]:
+        return {"directories": _several(bookie).rows()}
+
+    async def add_directory(request: Mapping[str, Any], says: Says) -> Mapping[str, Any]:
+        ledger_dir = _text(request, "ledger_dir")
+        number = await _several(bookie).add(ledger_dir, _text(request, "journal_dir", ledger_dir))
+        return {"number": number}
+
+    async def drain_directory(request: Mapping[str, Any], says: Says) -> Mapping[str, Any]:
+        moved = await _several(bookie).drain(_text(request, "ledger_dir"), says)
+        return {"moved": moved}
+
+    async def lose_directory(request: Mapping[str, Any], says: Says) -> Mapping[str, Any]:
+        return {"lost": await _several(bookie).lose(_text(request, "ledger_dir"))}
+
+    return {
+        "status": status,
+        "gc": gc,
+        "suspend": suspend,
+        "resume": resume,
+        "scrub": scrub,
+        "directories": directories,
+        "add-directory": add_directory,
+        "drain-directory": drain_directory,
+        "lose-directory": lose_directory,
+    }
+
+
+def _several(bookie: CommandedBookie) -> LedgerDirectories:
+    if bookie.ledger_directories is None:
+        raise IllegalOperationError(
+            "this bookie has one ledger directory; to add others, stop it, and start it with ledger_dirs "
+            "(bk bookie --ledger-dir, once for each), the present one among them"
+        )
+    return bookie.ledger_directories
+
+
+def _text(request: Mapping[str, Any], name: str, default: str | None = None) -> str:
+    value = request.get(name, default)
+    if not isinstance(value, str) or not value:
+        raise IllegalOperationError(f"{name} is {value!r}: it must be a directory")
+    return value
 
 
 def _flag(request: Mapping[str, Any], name: str) -> bool:
@@ -70,15 +113,3 @@ def _flag(request: Mapping[str, Any], name: str) -> bool:
 
 def _bytes(logs: list[dict[str, object]]) -> int:
     return sum(int(str(row["bytes"])) for row in logs)
-
-
-async def _until(begin: Callable[[Done], None]) -> None:
-    """Begin something and wait until it calls back. Raises: what it ended with."""
-    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def done(error: BaseException | None) -> None:
-        if not ended.done():
-            ended.set_result(None) if error is None else ended.set_exception(error)
-
-    begin(done)
-    await ended

@@ -23,6 +23,7 @@ from bookkeeper.bookie.identity.bookie_identity import (
     refuse_strangers,
     remove_files,
     settle_cookie,
+    settle_grown_cookie,
     undo_first_start,
     write_identity,
 )
@@ -43,6 +44,7 @@ from bookkeeper.errors import (
     KeyExistsError,
     MetadataFormatError,
     NoSuchKeyError,
+    StorageError,
     in_words,
 )
 from bookkeeper.ids import Address, BookieId, LedgerId, bookie_id
@@ -51,9 +53,23 @@ from bookkeeper.meta.records.cookies import Cookie
 from bookkeeper.meta.records.disks import DiskRecord
 from bookkeeper.meta.store import settled_create, update
 from bookkeeper.seams import Seams
+from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.directory_id import ForeignDirectoryError, is_unused
 from bookkeeper.storage.durable_file import replace_file
 from bookkeeper.storage.engine import Engine, EngineState
+from bookkeeper.storage.results import PublishedProgress
+from bookkeeper.volumes import BookieStorage, Volume
+from bookkeeper.volumes.placement_log import NAME as PLACEMENTS
+from bookkeeper.volumes.volume_list import NAME, VolumeEntry, VolumeList, VolumeState, share_of, write_volumes
+from bookkeeper.volumes.volume_start import (
+    is_disk_failure,
+    list_volumes,
+    lost,
+    open_door,
+    refuse_emptied,
+    refuse_filled,
+    without_failed,
+)
 
 log = logging.getLogger(__name__)
 
@@ -70,8 +86,10 @@ class BookieStart:
         self.known: DiskRecord | None = None
         """What is published about this bookie's disk."""
         self.disk_identity: DiskIdentity | None = None
-        self.engine: Engine | None = None
-        """The open disk; whoever fails from then on closes it."""
+        self.engine: BookieStorage | None = None
+        """The open disk, or disks; whoever fails from then on closes it."""
+        self.volumes: VolumeList | None = None
+        """With several ledger directories: what has become of each."""
         self._seams = seams
         self._metadata = metadata
         self._identity: BookieIdentity | None = None
@@ -95,8 +113,37 @@ class BookieStart:
         self._identity = identity
 
     def refuse_strangers(self) -> None:
-        """Raises: CookieError: a directory belongs to another bookie."""
-        refuse_strangers(self._seams.disk, self._cookie, self._directories)
+        """Find out which ledger directories there are, and refuse those of others. Writes nothing.
+
+        Raises:
+            CookieError: a directory belongs to another bookie, or is missing.
+            StorageError: no disk works.
+        """
+        config, disk = self.config, self._seams.disk
+        if wanted := config.volume_directories:
+            file_id = self._seams.rng.getrandbits(63) | 1
+            listed = list_volumes(disk, config.directory, wanted, config.storage, file_id)
+            if self._has_joined() and all(each.state is VolumeState.NEW for each in listed.serving):
+                raise CookieError(
+                    f"the ledger directories of {self.bookie_id} are empty, but it has served before: mount their "
+                    "disks; if they are lost, join with empty directories under another --bookie-id"
+                )
+            self.volumes = without_failed(disk, listed)
+            for place, _ in wanted:
+                entry = self.volumes.at(place)
+                if entry is not None and not entry.state.serves:
+                    log.warning(
+                        "ledger directory %s is %s, and is not used: take it out of ledger_dirs; or empty it, and add "
+                        "it again with `bk bookie add-directory`",
+                        place,
+                        entry.state.value,
+                    )
+        elif disk.exists(os.path.join(config.directory, NAME)):
+            raise CookieError(
+                f"the bookie in {config.directory} has several ledger directories: name them (ledger_dirs; bk bookie "
+                "--ledger-dir, once for each)"
+            )
+        refuse_strangers(disk, self._cookie, self._directories, growing=self.volumes is not None)
 
     async def settle_cookie(self) -> None:
         """Make or check the cookie. Writes the identity before the cookie, and only if nothing forbids the start."""
@@ -105,6 +152,13 @@ class BookieStart:
             disk.make_directories(directory)
         assert self._identity is not None, "identified"
         identity = self._identity
+        if self.volumes is not None and self._has_joined():
+            refuse_emptied(disk, self.volumes, self.config.storage, self.config.directory)
+            write_volumes(disk, self.config.directory, self.volumes)  # first: it says which directories may be empty
+            new = [each for each in self.volumes.serving if each.state is VolumeState.NEW]
+            places = [place for each in new for place in (each.ledger_dir, each.journal_dir)]
+            await settle_grown_cookie(disk, self._metadata.cookies, self._cookie, self._directories, places)
+            return
         self.first_start = await settle_cookie(
             disk,
             self._metadata.cookies,
@@ -114,6 +168,10 @@ class BookieStart:
             before=lambda: self._keep_identity(identity),
         )
         self._keep_identity(identity)
+
+    def _has_joined(self) -> bool:
+        """Whether the bookie has served before, here."""
+        return self._seams.disk.exists(os.path.join(self.config.directory, OPENED))
 
     def _keep_identity(self, identity: BookieIdentity) -> None:
         if read_identity(self._seams.disk, self.config.directory) is None:
@@ -132,7 +190,8 @@ class BookieStart:
                 await undo_first_start(disk, self._metadata.cookies, self._cookie, self._directories)
             elif any(disk.exists(os.path.join(place, PENDING)) for place in self._directories):
                 return  # whether the cookie was made is not known: the next start goes on from here
-            remove_files(disk, [os.path.join(directory, name) for name in (OPENED, BIRTH, IDENTITY)])
+            ours = (OPENED, BIRTH, IDENTITY, NAME, PLACEMENTS)
+            remove_files(disk, [os.path.join(directory, name) for name in ours])
         except (BookKeeperError, OSError) as error:
             log.warning(
                 "bookie %s did not start, and its cookie could not be removed (%s): it stays a known bookie of the "
@@ -143,15 +202,22 @@ class BookieStart:
 
     @property
     def _directories(self) -> list[str]:
-        """The directories of the bookie's data."""
-        return list(dict.fromkeys([self.config.storage.journal_dir, self.config.storage.ledger_dir]))
+        """The directories of the bookie's data, as far as their disks work."""
+        return list(dict.fromkeys(place for pair in self._pairs for place in reversed(pair)))
+
+    @property
+    def _pairs(self) -> list[tuple[str, str]]:
+        """Each ledger directory with that of its journal."""
+        if self.volumes is not None:
+            return [(each.ledger_dir, each.journal_dir) for each in self.volumes.serving]
+        return [(self.config.storage.ledger_dir, self.config.storage.journal_dir)]
 
     @property
     def _cookie(self) -> Cookie:
         return Cookie(
             bookie_id=self.bookie_id,
-            journal_dirs=(self.config.storage.journal_dir,),
-            ledger_dirs=(self.config.storage.ledger_dir,),
+            journal_dirs=tuple(dict.fromkeys(journal_dir for _, journal_dir in self._pairs)),
+            ledger_dirs=tuple(ledger_dir for ledger_dir, _ in self._pairs),
             instance_id=self._metadata.instance_id,
         )
 
@@ -230,6 +296,8 @@ class BookieStart:
 
     def _refuse_emptied(self) -> None:
         """Refuse an empty ledger directory of a bookie that has served. Called before anything is written there."""
+        if self.volumes is not None:
+            return  # :meth:`settle_cookie` has looked at each
         if is_unused(self._seams.disk, self.config.storage):
             raise CookieError(
                 f"{self.config.storage.ledger_dir} is empty, but {self.bookie_id} has served before: mount its disk; "
@@ -252,17 +320,40 @@ class BookieStart:
             return disk_identity, f"{os.path.join(directory, BIRTH)} is missing or was put back from an older copy"
         return disk_identity, None
 
-    async def open_engine(self, publisher: ProgressPublisher) -> Engine:
-        """Open the engine in a worker: replay may take long, and the loop must keep its session alive."""
+    async def open_engine(self, publisher: ProgressPublisher) -> BookieStorage:
+        """Open the disk, or disks, in workers: replay may take long, and the loop must keep its session alive."""
+        if self.volumes is None:
+            known = await publisher.claim(self.boot, self._seams.disk, self.config.storage)
+            opened: BookieStorage = await self._open_one(publisher, self.config.storage, known, "open")
+        else:
+            opened = await self._open_volumes(publisher, self.volumes)
+        self.engine, report = opened, opened.report  # from here on whoever fails closes it
+        if report.rebuilt or report.last_boot > self._opened():
+            await self._doubt_rebuilt(opened)
+        replace_file(self._seams.disk, os.path.join(self.config.directory, OPENED), checked_note.encode(str(self.boot)))
+        if report.limbo_reason:
+            log.error(
+                "bookie %s may have lost acknowledged data: %s. For every ledger that names it, it refuses adds and "
+                "answers 'unknown' for missing entries, until the ledger is closed and whole here again. "
+                "`bk ledger recover` closes a ledger, `bk bookies drain` moves its data to other bookies",
+                self.bookie_id,
+                report.limbo_reason,
+            )
+        for place in report.quarantined:
+            log.error("bookie %s found damage and set it aside: %s", self.bookie_id, place)
+        return opened
+
+    async def _open_one(
+        self, publisher: ProgressPublisher, config: StorageConfig, known: PublishedProgress, name: str
+    ) -> Engine:
         loop = asyncio.get_running_loop()
-        known = await publisher.claim(self.boot, self._seams.disk, self.config.storage)
         if known.boot:
             known = replace(known, boot=max(known.boot, self._opened()))
-        worker = self._seams.workers.worker(f"{self.bookie_id} open")
+        worker = self._seams.workers.worker(f"{self.bookie_id} {name}")
         try:
-            engine = await worker.call(
+            return await worker.call(
                 lambda: Engine.open(
-                    self.config.storage,
+                    config,
                     self._seams.disk,
                     self._seams.workers,
                     boot=self.boot,
@@ -275,23 +366,66 @@ class BookieStart:
             raise await publisher.named(error) from error
         finally:
             worker.close()
-        self.engine, report = engine, engine.report  # from here on whoever fails closes it
-        if report.rebuilt or report.last_boot > self._opened():
-            await self._doubt_rebuilt(engine)
-        replace_file(self._seams.disk, os.path.join(self.config.directory, OPENED), checked_note.encode(str(self.boot)))
-        if report.limbo_reason:
-            log.error(
-                "bookie %s may have lost acknowledged data: %s. For every ledger that names it, it refuses adds and "
-                "answers 'unknown' for missing entries, until the ledger is closed and whole here again. "
-                "`bk ledger recover` closes a ledger, `bk bookies drain` moves its data to other bookies",
-                self.bookie_id,
-                report.limbo_reason,
-            )
-        for place in report.quarantined:
-            log.error("bookie %s found damage and set it aside: %s", self.bookie_id, place)
-        return engine
 
-    async def _doubt_rebuilt(self, engine: Engine) -> None:
+    # -- several ledger directories -----------------------------------------------------------------------
+
+    async def _open_volumes(self, publisher: ProgressPublisher, listed: VolumeList) -> BookieStorage:
+        """Open every volume, all at the same time, and put one door before them. One whose disk does not work is
+        lost."""
+        configs = {each.number: self._config_of(each, len(listed.serving)) for each in listed.serving}
+        published = {each.number for each in publisher.record.volumes} if publisher.record is not None else set()
+        for each in listed.serving:
+            if each.state is VolumeState.NEW and each.number not in published:
+                refuse_filled(self._seams.disk, configs[each.number])
+        known = await publisher.claim_volumes(self.boot, self._seams.disk, configs)
+        begun = [self._open_one(publisher, configs[key], known[key], f"open {key}") for key in configs]
+        volumes: list[Volume] = []
+        problems: list[BaseException] = []
+        for entry, found in zip(listed.serving, await asyncio.gather(*begun, return_exceptions=True), strict=True):
+            if isinstance(found, Engine):
+                volumes.append(Volume(entry.number, configs[entry.number], found))
+            elif is_disk_failure(found) and not problems:
+                try:
+                    listed = lost(listed, entry, found)
+                except StorageError as error:
+                    problems.append(error)
+            else:
+                problems.append(found)
+        try:
+            if problems:
+                raise problems[0]
+            loop, workers = asyncio.get_running_loop(), self._seams.workers
+            worker = workers.worker(f"{self.bookie_id} open")
+            try:
+                directory, disk = self.config.directory, self._seams.disk
+                door = await worker.call(
+                    lambda: open_door(disk, directory, listed, volumes, workers.worker, loop.call_later)
+                )
+            finally:
+                worker.close()
+        except BaseException:
+            for volume in volumes:
+                await _closed(volume.engine)
+            raise
+        self.volumes = door.volume_list
+        door.share_dropped(_shared)
+        return door
+
+    def _config_of(self, entry: VolumeEntry, count: int) -> StorageConfig:
+        return share_of(self.config.storage, entry, count)
+
+    async def open_added(self, publisher: ProgressPublisher, entry: VolumeEntry, known: PublishedProgress) -> Volume:
+        """Open a volume that is added while the bookie runs; its directories are there, and empty."""
+        assert self.volumes is not None, "there are several directories"
+        config = self._config_of(entry, max(len(self.config.ledger_dirs), 1))
+        return Volume(entry.number, config, await self._open_one(publisher, config, known, f"open {entry.number}"))
+
+    async def grow_cookie(self, listed: VolumeList, new: list[str]) -> None:
+        """Let the cookie name the directories of this list. Raises: as :func:`settle_grown_cookie`."""
+        self.volumes = listed
+        await settle_grown_cookie(self._seams.disk, self._metadata.cookies, self._cookie, self._directories, new)
+
+    async def _doubt_rebuilt(self, engine: BookieStorage) -> None:
         """Treat all present ledgers as older than the disk, because the index was built anew from the entry logs.
 
         A new index may have forgotten that a ledger is deleted: once its logs are gone, nothing else here says so. So
@@ -301,3 +435,23 @@ class BookieStart:
         highest = await newest(self._metadata, max(engine.ledgers(), default=NO_LEDGER))
         self.disk_identity = (self.disk_identity or DiskIdentity()).with_highest(highest)
         write_disk_identity(self._seams.disk, self.config.directory, self.disk_identity, self.bookie_id)
+
+
+def _shared(error: BaseException | None) -> None:
+    if error is not None:
+        log.warning(
+            "which ledgers were deleted is not on every ledger directory yet (%s); the next start tries it again",
+            in_words(error),
+        )
+
+
+async def _closed(engine: Engine) -> None:
+    """Close a disk that is not going to serve."""
+    closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def done(_error: BaseException | None) -> None:
+        if not closed.done():
+            closed.set_result(None)
+
+    engine.close(done)
+    await closed

@@ -6,6 +6,7 @@ the directory is not right; 1 anything else.
 
 from __future__ import annotations
 
+import errno
 import logging
 import sys
 
@@ -39,9 +40,20 @@ from bookkeeper.real.unix_socket import listen_unix
 )
 @click.option("--dir", "--directory", "directory", metavar="DIR", help="Directory of the bookie's identity and data.")
 @click.option(
-    "--journal-dir",
+    "--ledger-dir",
+    "ledger_dirs",
+    multiple=True,
     metavar="DIR",
-    help="Directory of its journal, for instance on another disk.  [default: DIR/journal]",
+    help="A directory for ledgers; give it once for each disk, and the bookie outlives a disk that fails.  "
+    "[default: one, DIR/ledgers]",
+)
+@click.option(
+    "--journal-dir",
+    "journal_dirs",
+    multiple=True,
+    metavar="DIR",
+    help="Directory of its journal, for instance on another disk; with --ledger-dir once for each of them.  [default: "
+    "DIR/journal; the ledger directory]",
 )
 @click.option(
     "--listen", metavar="HOST:PORT", help="With port 0 the first start chooses a port.  [default: 127.0.0.1:0]"
@@ -93,7 +105,12 @@ from bookkeeper.real.unix_socket import listen_unix
 @click.option("--read-only", is_flag=True, default=None, help="Take no new entries, for instance before a drain.")
 @click.option("--verbose", is_flag=True, help="Log ordinary events, too, not only warnings.")
 def bookie(
-    path: str | None, verbose: bool, port: int | None, journal_dir: str | None, **options: str | bool | float | None
+    path: str | None,
+    verbose: bool,
+    port: int | None,
+    ledger_dirs: tuple[str, ...],
+    journal_dirs: tuple[str, ...],
+    **options: str | bool | float | None,
 ) -> None:
     """Run a bookie in the foreground. It prints its id and address, and stops on Ctrl-C or SIGTERM."""
     logging.basicConfig(
@@ -106,8 +123,7 @@ def bookie(
             if "listen" in given:
                 raise ConfigError("give --listen or --port, not both")
             given["listen"] = f"127.0.0.1:{port}"
-        if journal_dir is not None:
-            given["storage"] = {"journal_dir": journal_dir}
+        given.update(_places(ledger_dirs, journal_dirs))
         if any(tls.values()):
             given["tls"] = {name: value for name, value in tls.items() if value is not None}
         config = load_config(path, **given) if path else config_from(given)
@@ -123,6 +139,24 @@ def bookie(
         click.echo(f"bk: the metadata store does not answer: {error}; start the bookie again later", err=True)
         code = EXIT_METADATA
     except (MetadataError, StorageError, OSError) as error:
-        click.echo(f"bk: {in_words(error)}", err=True)
+        click.echo(f"bk: {in_words(error)}{_remedy(error)}", err=True)
         code = EXIT_DISK if isinstance(error, StorageError) else 1
     sys.exit(code)
+
+
+def _remedy(error: BaseException) -> str:
+    """What helps when a disk takes no bytes."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return ". Nothing is lost: make room on this disk, and start the bookie again"
+    if isinstance(error, OSError) and error.errno == errno.EROFS:
+        return ". A bookie writes to its directories: mount this file system writable, and start the bookie again"
+    return ""
+
+
+def _places(ledger_dirs: tuple[str, ...], journal_dirs: tuple[str, ...]) -> dict[str, object]:
+    """The options of a configuration for these directories."""
+    if ledger_dirs:
+        return {"ledger_dirs": ledger_dirs, **({"journal_dirs": journal_dirs} if journal_dirs else {})}
+    if len(journal_dirs) > 1:
+        raise ConfigError("several --journal-dir need as many --ledger-dir")
+    return {"storage": {"journal_dir": journal_dirs[0]}} if journal_dirs else {}

@@ -6,6 +6,8 @@
     directory = "/var/lib/bookie"
     listen = "127.0.0.1:3181"
 
+    ledger_dirs = ["/disk1", "/disk2"]  # several disks; default: one, below `directory`
+
     [storage]                        # see bookkeeper.storage.config
     journal_dir = "/fast/journal"    # default: below `directory`
 
@@ -51,7 +53,15 @@ class BookieConfig:
     """Where the bookie keeps its identity and, unless ``[storage]`` says otherwise, its data."""
 
     storage: StorageConfig
-    """Settings of the storage; by default the data lie in ``journal`` and ``ledgers`` below ``directory``."""
+    """Settings of the storage; by default the data lie in ``journal`` and ``ledgers`` below ``directory``. With
+    ``ledger_dirs`` each of them has these settings, and its share of the memory."""
+
+    ledger_dirs: tuple[str, ...] = ()
+    """Several directories for ledgers, each best on a disk of its own: each ledger lies on one of them, and when a disk
+    fails the others serve on. Such a directory has its own journal. Instead of ``storage.ledger_dir``."""
+
+    journal_dirs: tuple[str, ...] = ()
+    """For each of ``ledger_dirs``, in their order, the directory of its journal. Default: the ledger directory."""
 
     listen: str = "127.0.0.1:0"
     """HOST:PORT. With port 0 the first start chooses a free port and keeps it in ``directory``.
@@ -158,6 +168,7 @@ class BookieConfig:
                 bookie_id(self.bookie_id)
             except ValueError as error:
                 raise ConfigError(f"bookie_id is no bookie id: {error}") from error
+        self._require_distinct_directories()
         require_range(self, "frame_max", least=1024, most=RECORD_MAX)  # a disk reads back no larger entry
         for name in ("in_progress_bytes", "reserved_bytes", "receive_bytes"):
             require_below(self, "frame_max", name, or_equal=True)
@@ -178,11 +189,39 @@ class BookieConfig:
         self._require_authenticable()
 
     @property
+    def volume_directories(self) -> tuple[tuple[str, str], ...]:
+        """With several ledger directories: each with that of its journal; else nothing."""
+        return tuple(zip(self.ledger_dirs, self.journal_dirs or self.ledger_dirs, strict=True))
+
+    @property
+    def data_directories(self) -> list[str]:
+        """Every directory with journal or ledgers."""
+        pairs = self.volume_directories or ((self.storage.ledger_dir, self.storage.journal_dir),)
+        return list(dict.fromkeys(place for ledger_dir, journal_dir in pairs for place in (journal_dir, ledger_dir)))
+
+    @property
     def auth_provider(self) -> str:
         """The provider of authentication that is used."""
         if self.auth.provider is None:
             return TLS if self.tls.mode != "off" and self.tls.client_ca else NONE
         return self.auth.provider
+
+    def _require_distinct_directories(self) -> None:
+        """Refuse ledger directories that are given twice, or do not fit to those of the journals."""
+        require(
+            not self.journal_dirs or len(self.journal_dirs) == len(self.ledger_dirs),
+            f"journal_dirs must name a directory for each of ledger_dirs: {len(self.journal_dirs)} for "
+            f"{len(self.ledger_dirs)}",
+        )
+        for name in ("ledger_dirs", "journal_dirs"):
+            places = getattr(self, name)
+            twice = next((each for at, each in enumerate(places) if each in places[:at]), None)
+            require(twice is None, f"{name} names {twice} twice; each ledger directory needs its own")
+            require(all(places), f"{name} has an empty name; each must be a directory")
+            require(self.directory not in places, f"{name} names the bookie's own directory, {self.directory}")
+        for place in self.ledger_dirs:
+            other = next((each for each in self.ledger_dirs if each.startswith(f"{place}/")), None)
+            require(other is None, f"ledger_dirs has {other}, which lies in {place}; take another directory")
 
     def _require_secure(self, name: str, value: str) -> None:
         """Refuse to serve beyond loopback without encryption and authentication, or with metadata open to everyone."""
@@ -230,6 +269,7 @@ def is_loopback(host: str) -> bool:
 
 
 _PLACES: Final = ("journal_dir", "ledger_dir")
+_MANY_PLACES: Final = ("journal_dirs", "ledger_dirs")
 
 
 def config_from(options: Mapping[str, Any]) -> BookieConfig:
@@ -242,7 +282,19 @@ def config_from(options: Mapping[str, Any]) -> BookieConfig:
     options = dict(options)
     if directory := str(options.get("directory", "")):
         options["directory"] = directory = os.path.abspath(directory)
-    options["storage"] = _storage_options(directory, options.get("storage", {}))
+    storage = options.get("storage", {})
+    for name in _MANY_PLACES:
+        if isinstance(places := options.get(name), list | tuple) and all(isinstance(each, str) for each in places):
+            options[name] = [os.path.abspath(each) if each else each for each in places]
+    if ledger_dirs := options.get("ledger_dirs"):
+        if isinstance(storage, Mapping) and (named := [name for name in _PLACES if storage.get(name)]):
+            raise ConfigError(f"give ledger_dirs or storage.{named[0]}, not both")
+        if isinstance(storage, Mapping) and isinstance(ledger_dirs, list):
+            first = (options.get("journal_dirs") or ledger_dirs)[0]
+            storage = {**storage, "ledger_dir": ledger_dirs[0], "journal_dir": first}
+    elif options.get("journal_dirs"):
+        raise ConfigError("journal_dirs needs ledger_dirs; the journal of one ledger directory is storage.journal_dir")
+    options["storage"] = _storage_options(directory, storage)
     return structure(BookieConfig, options)
 
 

@@ -42,6 +42,7 @@ from bookkeeper.bookie.identity.seen_metadata import SeenMetadata
 from bookkeeper.bookie.identity.stale_adds import StaleAdds
 from bookkeeper.bookie.identity.state_files import check_state_files
 from bookkeeper.bookie.identity.suspect_ledgers import SuspectLedgers
+from bookkeeper.bookie.ledger_directories import LedgerDirectories
 from bookkeeper.bookie.read_only_order import ReadOnlyOrder
 from bookkeeper.errors import DirectoryLockedError, MetadataError, in_words
 from bookkeeper.ids import Address, BookieId, LedgerId
@@ -52,7 +53,8 @@ from bookkeeper.meta.records.rollback import RollbackWatch
 from bookkeeper.meta.store import SessionState, Watch
 from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Lock, Seams
-from bookkeeper.storage.engine import Engine, EngineState
+from bookkeeper.storage.engine import EngineState
+from bookkeeper.volumes import BookieStorage, Volumes
 
 if TYPE_CHECKING:
     from bookkeeper.bookie.connections.connection_security import ConnectionSecurity
@@ -69,6 +71,8 @@ class BookieServer:
         self.metrics = Metrics("bookie_")
         self.give_back_memory: Callable[[], object] = lambda: None
         """Returns freed memory to the system, where the process is this bookie's own."""
+        self.ledger_directories: LedgerDirectories | None = None
+        """What is done with several ledger directories; None: there is one."""
         self._begun = BookieStart(config, seams, metadata)
         self._seams = seams
         self._metadata = metadata
@@ -113,10 +117,17 @@ class BookieServer:
         return self._begun.first_start
 
     @property
-    def engine(self) -> Engine:
-        """The storage engine."""
+    def engine(self) -> BookieStorage:
+        """The storage engine, or the door to several."""
         assert self._begun.engine is not None, "not started"
         return self._begun.engine
+
+    @property
+    def data_directories(self) -> list[str]:
+        """Every directory with journal or ledgers that is in use."""
+        if self.ledger_directories is None:
+            return self.config.data_directories
+        return self.ledger_directories.in_use
 
     @property
     def is_open(self) -> bool:
@@ -132,6 +143,10 @@ class BookieServer:
         """For each entry log what lives in it; see :meth:`GarbageCollector.log_report`."""
         assert self._garbage is not None, "not started"
         return await self._garbage.log_report()
+
+    def directory_sentences(self) -> tuple[str, ...]:
+        """What people should know of several ledger directories."""
+        return self.ledger_directories.sentences() if self.ledger_directories is not None else ()
 
     def repairs(self) -> tuple[str, ...]:
         """What is copied back and what has become whole, for people."""
@@ -174,7 +189,7 @@ class BookieServer:
 
     async def _start(self) -> None:
         config, disk = self.config, self._seams.disk
-        refuse_java(disk, [config.directory, config.storage.journal_dir, config.storage.ledger_dir])
+        refuse_java(disk, [config.directory, *config.data_directories])
         disk.make_directories(config.directory)
         try:
             self._lock = disk.lock(os.path.join(config.directory, "bookie.lock"))
@@ -228,6 +243,9 @@ class BookieServer:
         works = (self._follow_state(), self._watch_space(), self._garbage.run(), limbo.run(), stale_adds.run())
         for work in (*works, damaged.run(), self._order.run(), tell, present.run(), seen.counter.run(seen.remember)):
             self._tasks.append(asyncio.create_task(work))
+        if self.ledger_directories is not None:
+            self.ledger_directories.publishes(lambda: stale_adds.highest)
+            self._tasks.append(asyncio.create_task(self.ledger_directories.run()))
         if self._security is not None:
             self._tasks.append(asyncio.create_task(self._security.run(self._seams.clock.wall_ms)))
         self.engine.scrubber.begin()
@@ -256,13 +274,14 @@ class BookieServer:
         self._address = early_listener.listener.address
         return self._address.port
 
-    async def _open_engine(self, publisher: ProgressPublisher) -> Engine:
+    async def _open_engine(self, publisher: ProgressPublisher) -> BookieStorage:
         engine = await self._begun.open_engine(publisher)
         engine.on_state(self._on_state)
         engine.scrubber.report_problem = self._on_problem
-        config, disk = self.config, self._seams.disk
-        data = list(dict.fromkeys((config.storage.journal_dir, config.storage.ledger_dir)))
-        engine.scrubber.state_files = lambda: check_state_files(disk, config.directory, data, self.bookie_id)
+        directory, disk = self.config.directory, self._seams.disk
+        engine.scrubber.state_files = lambda: check_state_files(disk, directory, self.data_directories, self.bookie_id)
+        if isinstance(engine, Volumes):
+            self.ledger_directories = LedgerDirectories(engine, self._begun, publisher, self.config, self._seams.disk)
         engine.on_pressure(self._pressed, lambda: self._admission.set_pressure(False))
         return engine
 
@@ -357,7 +376,12 @@ class BookieServer:
             limbo=engine.report.limbo_reason if engine.in_limbo else None,
             ledgers_lost_before=self._stale_adds.suspects if self._stale_adds is not None else 0,
             garbage_age_s=self._garbage.age_s if self._garbage is not None else None,
-            doing=(*self.repairs(), *engine.compactor.sentences(), *engine.scrubber.sentences()),
+            doing=(
+                *self.directory_sentences(),
+                *self.repairs(),
+                *engine.compactor.sentences(),
+                *engine.scrubber.sentences(),
+            ),
             nothing_is_collected=self._garbage.refused if self._garbage is not None else None,
             kept_though_unknown=self._garbage.kept if self._garbage is not None else 0,
         )
@@ -444,6 +468,7 @@ class BookieServer:
             await asyncio.sleep(self.config.space_check_s)
             try:
                 self.engine.check_space()
+                self.engine.finish_logs()
             except OSError:
                 log.exception(
                     "bookie %s cannot read how much disk space is free: it tries again in %g s",

@@ -45,6 +45,10 @@ class ClientConfig:
     open_timeout_ms: int = 120_000
     """How long open_ledger may take in all, with every attempt of a recovery."""
 
+    close_advice: bool = True
+    """Tell the bookies of a ledger when it is closed, so that those that keep a file open for each ledger close
+    it. Bookies of other programs skip it."""
+
     bookie_stall_ms: int = default_of(WriterConfig, "stall_ms")
     """A bookie that makes no progress for this long, while others do, counts as failed for this ledger."""
 

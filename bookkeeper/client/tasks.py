@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 _log = logging.getLogger(__name__)
@@ -19,16 +20,17 @@ class Tasks:
         self._running: dict[asyncio.Task[Any], None] = {}
         self.closed = False
 
-    def start(self, work: Coroutine[Any, Any, Any], what: str) -> asyncio.Task[Any]:
-        """Run ``work`` until it ends or this object closes. What it raises goes to ``on_error``."""
+    def start(self, work: Coroutine[Any, Any, Any], what: str, *, awaited: bool = False) -> asyncio.Task[Any]:
+        """Run ``work`` until it ends or this object closes. What it raises goes to ``on_error``; with ``awaited`` only
+        to the caller, who awaits the task in any case."""
         task = asyncio.get_running_loop().create_task(work, name=f"{self._name}: {what}")
         self._running[task] = None
-        task.add_done_callback(self._on_done)
+        task.add_done_callback(partial(self._on_done, awaited))
         return task
 
-    def _on_done(self, task: asyncio.Task[Any]) -> None:
+    def _on_done(self, awaited: bool, task: asyncio.Task[Any]) -> None:
         self._running.pop(task, None)
-        if task.cancelled() or (error := task.exception()) is None:
+        if task.cancelled() or (error := task.exception()) is None or awaited:
             return
         if self._on_error is not None:
             self._on_error(error)

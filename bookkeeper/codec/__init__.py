@@ -24,6 +24,7 @@ from bookkeeper.codec.shapes import (
     Dialect,
     Digest,
     Entries,
+    LedgerRuns,
     Packed,
     ReadReplies,
     Reads,
@@ -31,6 +32,7 @@ from bookkeeper.codec.shapes import (
     ReplyRun,
     Run,
     Scan,
+    ScannedRun,
     Stop,
 )
 
@@ -66,6 +68,9 @@ find_record = _codec.find_record
 chain_crcs = _codec.chain_crcs
 record_places = _codec.record_places
 scatter = _codec.scatter
+ledger_runs = _codec.ledger_runs
+ascending = _codec.ascending
+unbroken = _codec.unbroken
 encode_reads = _codec.encode_reads
 split_reads = _codec.split_reads
 answer_reads = _codec.answer_reads
@@ -87,6 +92,7 @@ __all__ = [
     "Dialect",
     "Digest",
     "Entries",
+    "LedgerRuns",
     "Packed",
     "ReadReplies",
     "Reads",
@@ -94,8 +100,10 @@ __all__ = [
     "ReplyRun",
     "Run",
     "Scan",
+    "ScannedRun",
     "Stop",
     "answer_reads",
+    "ascending",
     "chain_crcs",
     "crc32c",
     "encode_adds",
@@ -104,6 +112,7 @@ __all__ = [
     "fail_acks",
     "find_record",
     "gather",
+    "ledger_runs",
     "pack_entries",
     "read_record",
     "record",
@@ -115,5 +124,6 @@ __all__ = [
     "split_entries",
     "split_read_replies",
     "split_reads",
+    "unbroken",
     "unseal_replies",
 ]

@@ -240,5 +240,29 @@ class Scan(NamedTuple):
     stop: Stop
 
 
+class ScannedRun(NamedTuple):
+    """Records ``i0 .. i1 - 1`` of the arrays: entries of one ledger with strictly ascending ids, or a state record."""
+
+    ledger_id: int
+    i0: int
+    i1: int
+    contiguous: bool
+    """No holes: the ids are ``entry_ids[i0] .. entry_ids[i0] + i1 - i0 - 1``."""
+    lac: int
+    """The greatest LAC in the run's entries; -1 for a state record."""
+    size: int
+    """Bytes of the records."""
+
+
+class LedgerRuns(NamedTuple):
+    """What ``ledger_runs`` made of a scan. The arrays are array('q') and parallel."""
+
+    places: array[int]
+    """Where each record begins, as a place of the index."""
+    entry_ids: array[int]
+    runs: list[ScannedRun]
+    """By ledger id; the records of one ledger are in the order of the scan."""
+
+
 Payloads = Sequence[Buffer]
 """What ``encode_adds`` takes: one buffer for each entry."""

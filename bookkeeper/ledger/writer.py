@@ -484,6 +484,10 @@ class LedgerWriter:
         news = self.last_add_confirmed > self._lac_told
         return self.last_add_confirmed if news and not self._pending and self.state is WriterState.OPEN else None
 
+    def is_last_word(self, lac: EntryId) -> bool:
+        """Whether no entry has been added or confirmed since the explicit last add confirmed ``lac`` was sent."""
+        return lac == self.last_add_confirmed and not self._pending and self.state is WriterState.OPEN
+
     def on_lac_published(self, lac: EntryId) -> None:
         """The explicit last add confirmed ``lac`` was sent."""
         self._lac_told = max(self._lac_told, lac)
@@ -633,9 +637,10 @@ class LedgerWriter:
             effects.append(WakeAt(time))
 
     def _timeout_error(self) -> AddTimeoutError:
+        quorum = "1 bookie" if self.spec.ack_quorum == 1 else f"{self.spec.ack_quorum} bookies"
         error = AddTimeoutError(
-            f"entry {self.last_acknowledged + 1} was not acknowledged by an ack quorum ({self.spec.ack_quorum} "
-            f"bookies) within {self.config.add_timeout_ms} ms; failed bookies: {self._ensemble.failures}"
+            f"entry {self.last_acknowledged + 1} was not acknowledged by an ack quorum ({quorum}) within "
+            f"{self.config.add_timeout_ms} ms; failed bookies: {self._ensemble.failures}"
             + ("; an ensemble change was in flight" if self.is_changing else "")
         )
         error.__cause__ = self._ensemble.last_failure

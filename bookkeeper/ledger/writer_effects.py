@@ -113,8 +113,10 @@ class WatchIncarnation:
 
 @dataclass(frozen=True, slots=True)
 class PublishLac:
-    """On the next turn of the loop call ``lac_to_publish()``. If the result is not None, send it to ``bookies`` as an
-    explicit last add confirmed (W16), and call ``on_lac_published``. Failures do not matter."""
+    """On the next turn of the loop call ``lac_to_publish()``. If the result is not None, send it as an explicit last
+    add confirmed (W16) to an ack quorum, the first of ``bookies``, and call ``on_lac_published``: whoever asks a
+    covering set of bookies hears of it, and those who wait ask the first one first. Send it to the others a little
+    later, if it ``is_last_word`` then. Failures do not matter."""
 
     lac: EntryId
     bookies: tuple[BookieId, ...]

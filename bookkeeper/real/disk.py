@@ -125,6 +125,11 @@ class PosixFile:
             raise _named(error, self.path) from error
         return n if n == len(buffer) or offset + n >= self.size() else None
 
+    def expect(self, offset: int, size: int) -> None:
+        if not self.direct:  # those are read past the page cache
+            with contextlib.suppress(OSError):
+                os.posix_fadvise(self._fd, offset, size, os.POSIX_FADV_WILLNEED)
+
     def forget(self, offset: int, size: int) -> None:
         with contextlib.suppress(OSError):
             os.posix_fadvise(self._fd, offset, size, os.POSIX_FADV_DONTNEED)

@@ -199,8 +199,8 @@ async def _check_request(client: BookKeeper, names: Sequence[BookieId], config: 
             raise IllegalOperationError(f"there is no bookie {name}; known are {', '.join(known) or 'none'}")
         if name in writable and not config.while_writable:
             raise IllegalOperationError(
-                f"{name} is writable: writers would go on putting entries there. Stop it, or start it again with "
-                "--read-only; or drain it while it is writable, and once more afterwards"
+                f"{name} is writable: writers would go on putting entries there. Make it read-only with `bk bookies "
+                f"read-only {name}`, or stop it; or drain it with --while-writable, and once more afterwards"
             )
     for target in config.targets:
         if target in names or target not in writable:

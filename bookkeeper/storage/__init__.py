@@ -23,6 +23,7 @@
     +-- reads/ledger_reads          what can be asked of a ledger; honest negatives
     |     +-- reads/cached_reads          runs of reads that need not wait for the disk
     |     +-- reads/entry_reader          all other reads
+    |     |-- reads/unwritten             what of it is still in memory
     |     `-- reads/entry_places          where an entry lives; index pages, open index segments
     |
     +-- journal/group_commit        hands groups to the workers, calls those who waited
@@ -33,12 +34,18 @@
     |     |     `-- journal/pending_group       one group: its records, and who waits for it
     |     +-- journal/group_writer        the open journal file
     |     +-- journal/spare_files         journal files that are ready to be used next
-    |     `-- journal/group_copier        the way of durable groups into the entry log
-    |           `-- entry_log/entry_log_file      the open entry log
+    |     `-- entry_log_layout            which logs records go to
+    |           |-- journal/group_copier        the shared layout: the way of durable groups into the one entry log
+    |           |     `-- entry_log/entry_log_file      the open entry log
+    |           `-- ledger_logs/ledger_log_layout     a log per ledger: durable groups are taken in, written late
+    |                 |-- ledger_logs/ledger_logs          the machine: what goes where, and is written when
+    |                 `-- ledger_logs/log_writes           writes, makes, syncs and closes files
     |
     +-- entry_log/entry_logs        every entry log: its end, its ledgers, its descriptor
     +-- ledger_table                every ledger here, the deleted ones, what no checkpoint has written yet
-    |     `-- index/entry_index           where the entries of a ledger are
+    |     `-- known_ledgers               those that were asked for, and behind them what segments know
+    |           |-- index/segment_table         what one index segment knows, as it is in the file
+    |           `-- index/entry_index           where the entries of a ledger are
     `-- unknowns                    limbo, index damage, doubt: what this disk cannot answer for
 
 Each line owns what it names: nothing else changes it, others ask or tell it. The parts share ``workers`` (the five

@@ -53,6 +53,23 @@ class StorageConfig:
     entry_log_bytes: int = 512 * MIB
     """At this size an entry log is closed and the next one begun."""
 
+    entry_log_per_ledger: bool = False
+    """Whether each ledger has entry logs of its own. Then a ledger is read in long pieces, and goes without compaction
+    when it is deleted; but each log with new bytes is a file that a checkpoint syncs, so it is for hundreds of ledgers
+    at a time, not for tens of thousands. It may be changed at any start."""
+
+    ledger_buffer_bytes: int = 64 * MIB
+    """With a log per ledger: bytes in memory that are durable in the journal and wait for their logs. When half of it
+    is full it is written, a piece for each ledger."""
+
+    open_logs_max: int = 1000
+    """Entry logs whose descriptors stay open for writing, with a log per ledger; the one that was written longest ago
+    is synced and closed for another one. Ten times as many stay open for reading."""
+
+    log_idle_s: float = 300.0
+    """With a log per ledger: seconds without an add after which a ledger's log is finished and closed. An add that
+    comes later begins another one. 0: never."""
+
     checkpoint_bytes: int = 128 * MIB
     """After so many journalled bytes a checkpoint starts by itself. This bounds what a restart replays."""
 
@@ -117,6 +134,9 @@ class StorageConfig:
         require_range(self, "entry_log_bytes", least=8192, below=2**38)
         require_range(self, "split_bytes", "log_sync_bytes", "cached_bytes", "reserve_bytes", least=0)
         require_range(self, "checkpoint_bytes", "batch_read_bytes", least=4096)
+        require_range(self, "ledger_buffer_bytes", least=4096)
+        require_range(self, "log_idle_s", least=0)
+        require_range(self, "open_logs_max", least=1)
         require_range(self, "index_segments", least=2)
         require_range(self, "page_cache_pages", least=1)
         require_range(self, "minor_compaction_ratio", "major_compaction_ratio", most=1)

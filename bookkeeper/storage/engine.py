@@ -10,9 +10,9 @@ durable when a callback given to :meth:`Engine.when_durable` *after* it is calle
 only when the group that holds it is durable, and every add accepted before it is in that group or an earlier one,
 so a negative answer given after a fence is final. A fence never goes away.
 
-**Groups.** ``append`` only collects. ``when_durable``, ``fence``, ``force`` and ``set_explicit_lac`` start the journal
-if it is idle; while one group is being made durable the next one collects (the journal clocks itself). So: append
-all runs of a chunk, then call ``when_durable`` once (or ``start_writing``, for runs that nobody waits for).
+**Groups.** ``append`` only collects. ``when_durable``, ``fence`` and ``force`` start the journal if it is idle; while
+one group is being made durable the next one collects (the journal clocks itself). So: append all runs of a chunk, then
+call ``when_durable`` once (or ``start_writing``, for runs that nobody waits for).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bookkeeper.codec import Answers, Reads
 from bookkeeper.errors import BookieFailedError, check, in_words
 from bookkeeper.ids import EntryId, IdRanges, LedgerId
 from bookkeeper.seams import Buffer, Disk, Space, Workers
-from bookkeeper.storage.checkpoint.disk_space import give_up_reserve
+from bookkeeper.storage.checkpoint.disk_space import give_up_space
 from bookkeeper.storage.compaction.compactor import Compactor
 from bookkeeper.storage.compaction.schedule import CompactionKind
 from bookkeeper.storage.config import StorageConfig
@@ -57,7 +57,7 @@ class Engine:
         self._state, self._workers, self._locks, self._reports = parts.state, parts.workers, parts.locks, parts.reports
         self._ledgers, self._unknowns, self._lac_waiters = parts.ledgers, parts.unknowns, parts.lac_waiters
         self._updates, self._reads, self._reader = parts.updates, parts.reads, parts.reader
-        self._commit, self._entry_logs = parts.commit, parts.entry_logs
+        self._commit, self._entry_logs, self._layout = parts.commit, parts.entry_logs, parts.layout
         self._checkpointer, self._space = parts.checkpointer, parts.space
         self.compactor: Compactor = parts.compactor
         """Copies what lives in entry logs of which little lives, and removes them."""
@@ -93,12 +93,13 @@ class Engine:
             UnsupportedFormatError: a file of another version.
             StorageError, OSError: the directory cannot be used.
         """
-        try:
-            began = start(config, disk, boot, known)
-        except OSError as error:
-            if error.errno not in NO_SPACE or not give_up_reserve(config, disk):
-                raise
-            began = start(config, disk, boot, known)  # a full disk starts read-only
+        while True:
+            try:
+                began = start(config, disk, boot, known)
+                break
+            except OSError as error:  # a full disk starts read-only
+                if error.errno not in NO_SPACE or not give_up_space(config, disk):
+                    raise
         parts = put_together(config, disk, workers, began, boot, monotonic, call_later)
         parts.space.begin()
         parts.scrubber.recall(rebuilt=began.report.rebuilt)
@@ -166,11 +167,13 @@ class Engine:
     def set_explicit_lac(self, ledger_id: LedgerId, master_key: bytes, lac: int, blob: Buffer, callback: Done) -> None:
         """Journal an explicit LAC with its opaque body; only ever raises the ledger's LAC.
 
+        Visible at once. It is in no hurry to be durable: it costs no write of its own if an add follows soon.
+
         Raises:
             UnauthorizedError, LedgerFencedError (deleted ledger), DiskFullError, BookieFailedError
         """
         self._updates.set_explicit_lac(ledger_id, master_key, lac, blob)
-        self._commit.when_durable(callback)
+        self._commit.when_carried(callback)
 
     def force(self, ledger_id: LedgerId, callback: Done) -> None:
         """``callback(None)`` when every add accepted so far for the ledger is durable; at once for a ledger that
@@ -266,9 +269,21 @@ class Engine:
         """
         return self._lac_waiters.add(ledger_id, callback)
 
+    def has(self, ledger_id: LedgerId) -> bool:
+        """Whether there is anything of a ledger here."""
+        return ledger_id in self._ledgers.ledgers
+
+    def master_key(self, ledger_id: LedgerId) -> bytes | None:
+        """The master key of a ledger; None if none was learnt. Raises as :meth:`lac`."""
+        return self._reads.found(ledger_id).key
+
+    def may_lack(self, ledger_id: LedgerId) -> bool:
+        """Whether entries of a ledger may be missing here."""
+        return self._unknowns.may_lack(ledger_id)
+
     def ledgers(self) -> Iterable[LedgerId]:
         """Every ledger with anything here, a snapshot."""
-        return [state.ledger_id for state in self._ledgers.ledgers.values()]
+        return [LedgerId(key) for key in self._ledgers.ledgers]
 
     # -- keeping house ------------------------------------------------------------------------------------
 
@@ -360,6 +375,17 @@ class Engine:
         else:
             self._space.judge()
 
+    def ledger_closed(self, ledger_id: LedgerId) -> None:
+        """Advice that no more adds to a ledger are expected: where it has a log of its own, that log is finished soon,
+        and its descriptor closed. Nothing depends on it: an add that comes all the same is taken."""
+        self._layout.end_of(ledger_id)
+
+    def finish_logs(self) -> None:
+        """Look for logs of ledgers that have ended, or had no add for long, and have them finished. Cheap; call it
+        every few seconds."""
+        if self._commit.failure is None and not self._state.closing and self._layout.look():
+            self._checkpointer.checkpoint(_nothing)
+
     def close(self, callback: Done) -> None:
         """Clean stop: everything durable and covered by the mark, marked clean, unlocked. Adds are refused from now."""
         if self._state.now is EngineState.CLOSED:
@@ -389,13 +415,18 @@ class Engine:
     def _let_go(self, error: BaseException | None) -> None:
         """End the workers, close files, unlock. A file that cannot even be closed keeps nobody waiting: what is in it
         was synced, or was said not to be."""
+        self._layout.stop()
         self._workers.close()
         with suppress(OSError):
             self.compactor.close()
-        files = [*self._entry_logs.open_files(), *self._reader.places.open_files()]
+        files = [*self._entry_logs.open_files(), *self._layout.open_files(), *self._reader.places.open_files()]
         for close in (self._commit.close, *(file.close for file in files)):
             with suppress(OSError):
                 close()
         for lock in self._locks:
             lock.release()
         self._state.set(EngineState.CLOSED, str(error) if error is not None else "clean stop")
+
+
+def _nothing(_error: BaseException | None) -> None:
+    pass

@@ -15,9 +15,11 @@ groups like entries, and so into the entry logs: an index rebuilt from the logs 
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass, field
 from enum import IntEnum
 from hmac import compare_digest
+from itertools import chain
 from struct import Struct
 
 from bookkeeper.codec import ENTRY_HEADER, record
@@ -28,8 +30,13 @@ from bookkeeper.storage.index.entry_index import LedgerIndex
 
 _HEADER = Struct(">qqqq")
 _ROW = Struct(">qBBqqqqqI")
+_ROW_ENDS = Struct(">qBB24xq8xI")
+"""Of a row what is needed to find the next one."""
+_FEW, _MANY = 8, 64
+"""After fewer rows of one length than the first number so many are taken one by one."""
 _DIGEST_MAX = ENTRY_HEADER + 20
 _FENCED, _EXPLICIT, _LIMBO, _DROPPED, _KEYED = 1, 2, 4, 8, 16
+_NOT_DROPPED = bytes(flags for flags in range(256) if not flags & _DROPPED)
 
 
 class StateRecordKind(IntEnum):
@@ -114,33 +121,87 @@ def dropped_row(first: int, last: int | None = None) -> bytes:
     return _ROW.pack(first, _DROPPED, 0, -1, -1, -1, behind, 0, 0)
 
 
-def decode_rows(data: Buffer) -> list[LedgerDescriptor | tuple[int, int]]:
-    """The rows of an index segment's states; of deleted ledgers the first and last id.
+@dataclass(slots=True)
+class StateRows:
+    """Where the rows are in an index segment's states. Nothing is decoded."""
+
+    ledger_ids: array[int]
+    """Of the rows of ledgers, as they follow each other."""
+    offsets: array[int]
+    """Where each of those rows begins."""
+    dropped: list[tuple[int, int]]
+    """The rows of deleted ledgers: first and last id of each."""
+
+
+def find_rows(data: bytes) -> StateRows:
+    """The rows of an index segment's states.
 
     Raises:
         CorruptionError: cut short.
     """
-    rows: list[LedgerDescriptor | tuple[int, int]] = []
-    view, at = memoryview(data), 0
-    while at < len(view):
-        if at + _ROW.size > len(view):
+    found = StateRows(array("q"), array("Q"), [])
+    at = one_by_one = 0
+    while at < len(data):
+        if at + _ROW.size > len(data):
             raise CorruptionError("ledger states: cut short")
-        ledger_id, flags, key_size, lac, explicit, first, last, size, blob_size = _ROW.unpack_from(view, at)
-        at += _ROW.size
-        key, blob = bytes(view[at : at + key_size]), bytes(view[at + key_size : at + key_size + blob_size])
-        at += key_size + blob_size
+        ledger_id, flags, key_size, last, blob_size = _ROW_ENDS.unpack_from(data, at)
+        size, count = _ROW.size + key_size + blob_size, 1
         if flags & _DROPPED:
-            rows.append((ledger_id, max(ledger_id, last)))
-            continue
-        state = LedgerDescriptor(LedgerId(ledger_id), key if flags & _KEYED else None, bool(flags & _FENCED))
-        state.limbo = bool(flags & _LIMBO)
-        state.lac, state.first_entry, state.last_entry, state.size = lac, first, last, size
-        if flags & _EXPLICIT:
-            state.explicit_lac, state.explicit_blob = explicit, blob
-        rows.append(state)
-    if at != len(view):
+            found.dropped.append((ledger_id, max(ledger_id, last)))
+        elif one_by_one or (count := _alike(data, at, size)) < _FEW:
+            one_by_one = one_by_one - 1 if one_by_one else _MANY
+            found.ledger_ids.append(ledger_id)
+            found.offsets.append(at)
+            count = 1
+        else:
+            column = Struct(f">q{size - 8}x").iter_unpack(data[at : at + size * count])
+            found.ledger_ids.extend(chain.from_iterable(column))
+            found.offsets.extend(range(at, at + size * count, size))
+        at += size * count
+    if at != len(data):
         raise CorruptionError("ledger states: cut short")
-    return rows
+    return found
+
+
+def _alike(data: bytes, at: int, size: int) -> int:
+    """How many rows of ledgers follow each other from ``at`` on that are all as long as the first, by the same sizes of
+    key and body: nearly all are."""
+    sizes = [(column, data[at + column : at + column + 1]) for column in (9, 50, 51, 52, 53)]
+    count, some = 0, 2 * _FEW
+    while True:
+        rows = data[at + size * count : at + size * (count + some)]
+        same = min(
+            len(rows) // size,
+            *(_begin(rows[column::size], value) for column, value in sizes),
+            _begin(rows[8::size], _NOT_DROPPED),
+        )
+        count += same
+        if same < some:
+            return count
+        some *= 4
+
+
+def _begin(data: bytes, values: bytes) -> int:
+    """With how many of these values the data begin."""
+    return len(data) - len(data.lstrip(values))
+
+
+def row_at(data: bytes, at: int) -> bytes:
+    """The row that begins at ``at``, as :func:`find_rows` has found it."""
+    _, _, key_size, _, blob_size = _ROW_ENDS.unpack_from(data, at)
+    return data[at : at + _ROW.size + int(key_size) + int(blob_size)]
+
+
+def decode_row(row: bytes) -> LedgerDescriptor:
+    """The ledger of one row, without its index."""
+    ledger_id, flags, key_size, lac, explicit, first, last, size, _ = _ROW.unpack_from(row)
+    key_end = _ROW.size + key_size
+    state = LedgerDescriptor(LedgerId(ledger_id), row[_ROW.size : key_end] if flags & _KEYED else None)
+    state.fenced, state.limbo = bool(flags & _FENCED), bool(flags & _LIMBO)
+    state.lac, state.first_entry, state.last_entry, state.size = lac, first, last, size
+    if flags & _EXPLICIT:
+        state.explicit_lac, state.explicit_blob = explicit, row[key_end:]
+    return state
 
 
 def apply_state(state: LedgerDescriptor, kind: int, entry: Buffer) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from bookkeeper.ids import IdRanges, LedgerId
+from bookkeeper.ids import LedgerId
+from bookkeeper.storage.known_ledgers import KnownLedgers
 from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
 
 
@@ -22,17 +23,17 @@ class LedgerChanges:
 class LedgerTable:
     """Owned by the loop's thread. Descriptors are changed by the engine, which says so with :meth:`changed`."""
 
-    def __init__(self, ledgers: dict[int, LedgerDescriptor], dropped: IdRanges) -> None:
-        self._ledgers = ledgers
-        self.ledgers: Mapping[int, LedgerDescriptor] = ledgers
-        """By id; changed here alone."""
-        self.dropped = dropped
+    def __init__(self, ledgers: KnownLedgers) -> None:
+        self.ledgers = ledgers
+        """By id; changed here and by checkpoints alone."""
+        self.dropped = ledgers.dropped
         """Ledgers that were deleted here, and ids that are not given out again; changed here alone."""
         self._changes = LedgerChanges()
 
     def add(self, ledger: LedgerDescriptor) -> None:
         """A ledger that is met for the first time."""
-        self._ledgers[ledger.ledger_id] = self._changes.ledgers[ledger.ledger_id] = ledger
+        self.ledgers.add(ledger)
+        self._changes.ledgers[ledger.ledger_id] = ledger
 
     def changed(self, ledger: LedgerDescriptor) -> None:
         """Something about the ledger is new: the next checkpoint writes it."""
@@ -40,9 +41,8 @@ class LedgerTable:
 
     def drop(self, ledger_id: LedgerId) -> None:
         """A ledger is deleted: it is forgotten, and remembered as dropped."""
-        del self._ledgers[ledger_id]
+        self.ledgers.drop(ledger_id)
         self._changes.ledgers.pop(ledger_id, None)
-        self.dropped.add(ledger_id)
         self._changes.dropped.append((ledger_id, ledger_id))
 
     def drop_unseen(self, ranges: Iterable[tuple[int, int]]) -> None:
@@ -54,7 +54,7 @@ class LedgerTable:
 
     def _not_here(self, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         """The parts of these ranges in which there is nothing of any ledger."""
-        here = sorted(self._ledgers)
+        here = list(self.ledgers)
         for first, last in ranges:
             for ledger_id in here[bisect_left(here, first) : bisect_right(here, last)]:
                 if first < ledger_id:
@@ -75,6 +75,6 @@ class LedgerTable:
         are thawed."""
         self._changes.dropped[:0] = taken.dropped
         for ledger_id, ledger in taken.ledgers.items():
-            if self._ledgers.get(ledger_id) is ledger:
+            if self.ledgers.resident.get(ledger_id) is ledger:
                 ledger.index.thaw()
                 self._changes.ledgers.setdefault(ledger_id, ledger)

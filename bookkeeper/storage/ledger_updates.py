@@ -171,7 +171,7 @@ class LedgerUpdates:
         count = 0
         for ledger_id in ledger_ids:
             self._disk_state.refuse_if_stopped()
-            self._commit.add_record(ledger_id, state_record(ledger_id, StateRecordKind.DROPPED))
+            self._commit.add_record(ledger_id, state_record(ledger_id, StateRecordKind.DROPPED), outlives=True)
             self._ledgers.drop(ledger_id)
             count += 1
         return count

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bookkeeper.errors import in_words
 from bookkeeper.seams import Disk, Lock, Workers
 from bookkeeper.storage.checkpoint.checkpointer import Checkpointer
 from bookkeeper.storage.checkpoint.disk_space import DiskSpace
@@ -21,16 +22,21 @@ from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.disk_state import DiskState
 from bookkeeper.storage.entry_log.entry_log_file import EntryLogWriter
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
+from bookkeeper.storage.entry_log_layout import EntryLogLayout, SharedLayout
 from bookkeeper.storage.index.entry_index import PageCache
 from bookkeeper.storage.journal.group_commit import GroupCommit
 from bookkeeper.storage.journal.group_sequence import GroupSequence
 from bookkeeper.storage.journal.pending_group import PendingGroup
 from bookkeeper.storage.lac_waiters import LacWaiters
+from bookkeeper.storage.ledger_logs.ledger_log_layout import LedgerLogLayout
+from bookkeeper.storage.ledger_logs.ledger_logs import LedgerLogs
+from bookkeeper.storage.ledger_logs.log_writes import LogWrites
 from bookkeeper.storage.ledger_table import LedgerTable
 from bookkeeper.storage.ledger_updates import LedgerUpdates
 from bookkeeper.storage.reads.entry_places import EntryPlaces
 from bookkeeper.storage.reads.entry_reader import EntryReader
 from bookkeeper.storage.reads.ledger_reads import LedgerReads
+from bookkeeper.storage.reads.unwritten import LogMemory
 from bookkeeper.storage.results import EngineState, EngineStats
 from bookkeeper.storage.scrub.scrubber import Scrubber
 from bookkeeper.storage.start.start import ReplayedDisk
@@ -63,7 +69,7 @@ class CommitReports:
 
     def journal_failed(self, error: BaseException) -> None:
         """Nothing is acknowledged any more."""
-        self._state.set(EngineState.FAILED, str(error))
+        self._state.set(EngineState.FAILED, in_words(error))
 
     def pressure_changed(self, too_much: bool) -> None:
         """Too many bytes wait for the journal, or few enough again."""
@@ -85,6 +91,7 @@ class EngineParts:
     ledgers: LedgerTable
     unknowns: Unknowns
     entry_logs: EntryLogs
+    layout: EntryLogLayout
     commit: GroupCommit
     space: DiskSpace
     reader: EntryReader
@@ -108,21 +115,45 @@ def put_together(
     """The parts of a disk that a start has made ready. See :meth:`Engine.open` for the arguments."""
     manifest, entry_logs = began.manifest, began.entry_logs
     state, stats, workers, lac_waiters = DiskState(), EngineStats(), StorageWorkers(worker_threads), LacWaiters()
-    ledgers = LedgerTable(began.states, began.dropped)
+    ledgers = LedgerTable(began.ledgers)
     unknowns = Unknowns(manifest.limbo, manifest.quarantined)
     reports = CommitReports(state)
+    layout: EntryLogLayout
+    memory: LogMemory | None = None
+    if config.entry_log_per_ledger:
+        logs = LedgerLogs(
+            entry_logs.begin,
+            entry_logs.end_filling,
+            log_bytes=config.entry_log_bytes,
+            buffer_bytes=config.ledger_buffer_bytes,
+            open_max=config.open_logs_max,
+            idle_s=config.log_idle_s,
+        )
+        layout = LedgerLogLayout(
+            logs,
+            LogWrites(disk, config.ledger_dir, manifest.directory_id, boot),
+            entry_logs,
+            workers,
+            monotonic if monotonic is not None else _no_clock,
+            no_space=reports.no_space,
+            fail=lambda error: commit.fail(error),
+        )
+        memory = LogMemory(logs, entry_logs)
+    else:
+        writer = EntryLogWriter(disk, config.ledger_dir, manifest.directory_id, boot)
+        layout = SharedLayout(entry_logs, writer, workers, monotonic)
     groups = GroupSequence(
         durable=manifest.sequence,
         file_id=manifest.file_id,
         file_bytes=config.journal_file_bytes,
         inflight_bytes=config.inflight_bytes,
+        new_group=layout.new_group,
     )
     commit = GroupCommit(
         config,
         groups,
         began.journal,
-        EntryLogWriter(disk, config.ledger_dir, manifest.directory_id, boot),
-        entry_logs,
+        layout,
         workers,
         stats,
         reports,
@@ -143,8 +174,10 @@ def put_together(
         places=places,
         stats=stats,
         workers=workers,
-        groups=groups,
+        unwritten=memory if memory is not None else groups,
+        source_of=memory.source_of if memory is not None else entry_logs.file,
     )
+    entry_logs.close_by(layout.close)
     checkpointer = reports.checkpointer = Checkpointer(
         config=config,
         disk=disk,
@@ -152,6 +185,7 @@ def put_together(
         commit=commit,
         places=places,
         entry_logs=entry_logs,
+        layout=layout,
         ledgers=ledgers,
         unknowns=unknowns,
         space=space,
@@ -207,6 +241,7 @@ def put_together(
         ledgers=ledgers,
         unknowns=unknowns,
         entry_logs=entry_logs,
+        layout=layout,
         commit=commit,
         space=space,
         reader=reader,

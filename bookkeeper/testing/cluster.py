@@ -42,6 +42,7 @@ from bookkeeper.meta.stores.memory import MemoryCluster, MemoryStore
 from bookkeeper.meta.stores.tree import Transaction
 from bookkeeper.seams import Net, Seams
 from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.engine import Engine
 from bookkeeper.testing.disk import SimDisk
 from bookkeeper.testing.world import Node, World
 
@@ -52,7 +53,7 @@ PORT: Final = 3181
 SESSION_TIMEOUT_S: Final = 2.0
 """How long the store keeps the session of a bookie that is gone."""
 
-STORAGE: Final = {
+STORAGE: Final[dict[str, Any]] = {
     "journal_file_bytes": 256 * KIB,
     "journal_spares": 1,
     "entry_log_bytes": 1024 * KIB,
@@ -116,6 +117,12 @@ class SimCluster:
         self._acked: dict[tuple[int, int], bytes] = {}
         self._passwords: dict[int, bytes] = {}
 
+    def engine_of(self, name: str) -> Engine:
+        """The storage engine of a bookie with one ledger directory."""
+        engine = self.servers[name].engine
+        assert isinstance(engine, Engine), "it has several ledger directories"
+        return engine
+
     # -- bookies ------------------------------------------------------------------------------------------
 
     def node(self, bookie: str) -> Node:
@@ -128,6 +135,10 @@ class SimCluster:
             self.names.append(name)
         self.node(name).start(lambda seams: self._serve(name, seams))
         await self.until_up(name)
+
+    def options_of(self, name: str) -> dict[str, Any]:
+        """The options of a bookie's configuration that are not the usual ones."""
+        return self._options
 
     async def until_up(self, *names: str) -> None:
         """Wait until these bookies (default: all) serve in their present life."""
@@ -158,7 +169,7 @@ class SimCluster:
         store = self.store.connect()
         self.node(name).on_crash[:] = [lambda: self._session_ends(store)]
         metadata = await Metadata.over(store, seams)
-        server = BookieServer(replace(bookie_config(name), **self._options), seams, metadata)
+        server = BookieServer(replace(bookie_config(name), **self.options_of(name)), seams, metadata)
         await server.start()
         self.servers[name] = server
         return await server.run_until_failure()

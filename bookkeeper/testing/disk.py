@@ -90,7 +90,7 @@ class SimFile:
             raise OSError(errno.EINVAL, "unaligned direct write", self.path)
         inode = self._check("pwrite", write=True, data=content, offset=offset)
         grows = offset + len(content) - len(inode.volatile)
-        if grows > 0 and self._disk.used() + grows > self._disk.capacity:
+        if grows > 0 and not self._disk.has_room(self.path, grows):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
         _apply(inode.volatile, offset, content)
         if self.direct:
@@ -115,6 +115,9 @@ class SimFile:
 
     def pread_cached_into(self, buffer: Buffer, offset: int) -> int | None:
         return None if self._disk.rng.random() < self._disk.cold_share else self.pread_into(buffer, offset)
+
+    def expect(self, offset: int, size: int) -> None:
+        pass
 
     def forget(self, offset: int, size: int) -> None:
         pass
@@ -226,19 +229,19 @@ class SimDisk:
 
     def crash(self, *, keep: float | None = None) -> None:
         """Power is lost: each pending change survives by chance (``keep``: with this probability)."""
-        share = self.rng.choice([0.0, 0.5, 0.9, 1.0]) if keep is None else keep
+        share_of = self._survival(keep)
         for path in sorted(self._directories):
-            directory = self._directories[path]
+            directory, share = self._directories[path], share_of(path)
             for kind, name, inode in directory.pending:
                 if self.rng.random() < share:
                     self._link(directory.durable, kind, name, inode)
             directory.pending.clear()
-        inodes: dict[int, _Inode] = {}
+        inodes: dict[int, tuple[_Inode, float]] = {}
         for path in sorted(self._directories):
             for name in sorted(self._directories[path].durable):
                 inode = self._directories[path].durable[name]
-                inodes.setdefault(id(inode), inode)
-        for inode in inodes.values():
+                inodes.setdefault(id(inode), (inode, share_of(path)))
+        for inode, share in inodes.values():
             for offset, data in inode.pending:
                 if self.rng.random() >= share:
                     continue
@@ -249,11 +252,18 @@ class SimDisk:
             inode.volatile = bytearray(inode.durable)
         for directory in self._directories.values():
             directory.names = dict(directory.durable)
-        self._directories = {path: d for path, d in self._directories.items() if d.synced or self.rng.random() < share}
+        self._directories = {
+            path: d for path, d in self._directories.items() if d.synced or self.rng.random() < share_of(path)
+        }
         for path in list(self._directories):  # a directory whose parent is gone is gone
             if any(parent not in self._directories for parent in _parents(path)):
                 del self._directories[path]
         self._new_life()
+
+    def _survival(self, keep: float | None) -> Callable[[str], float]:
+        """With which probability a pending change survives, by the directory it is in."""
+        share = self.rng.choice([0.0, 0.5, 0.9, 1.0]) if keep is None else keep
+        return lambda path: share
 
     def process_died(self) -> None:
         """Only the process ended (kill -9): the system goes on and nothing that was written is lost."""
@@ -345,6 +355,10 @@ class SimDisk:
             self._link(directory.durable, kind, name, inode)
         directory.pending.clear()
 
+    def has_room(self, path: str, grows: int) -> bool:
+        """Whether a file may become so many bytes longer."""
+        return self.used() + grows <= self.capacity
+
     def space(self, path: str) -> Space:
         self.operation("space", path)
         return Space(total=self.capacity, free=max(0, self.capacity - self.used()))
@@ -377,6 +391,12 @@ class SimDisk:
             for path, directory in sorted(self._directories.items())
             for name, inode in sorted(directory.names.items())
         }
+
+    def surviving(self, path: str) -> bytes | None:
+        """What a power cut leaves of a file for certain; None: nothing."""
+        directory, name = self._place(path)
+        inode = directory.durable.get(name)
+        return None if inode is None else bytes(inode.durable)
 
     def replace(self, changes: Mapping[str, bytes | None]) -> None:
         """Put other files in the place of these, durably; None: none. Only while nobody runs here: who has one of them

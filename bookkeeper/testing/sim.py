@@ -41,6 +41,7 @@ from bookkeeper.testing.sim_history import check_history
 from bookkeeper.testing.sim_plan import WorldPlan
 from bookkeeper.testing.sim_quiet import quiet_phase
 from bookkeeper.testing.sim_rollback import PutBack
+from bookkeeper.testing.sim_undeleter import Undeleter
 
 WITHIN_S = 1200.0
 """Virtual seconds after which a world is taken to be stuck (V6)."""
@@ -117,7 +118,9 @@ async def _simulate(cluster: SwarmCluster) -> None:
     names += [f"r{i}" for i in range(size.recoverers)] + [f"t{i}" for i in range(size.tailers)]
     names += [f"d{i}" for i in range(size.repairers)]
     names += [f"h{i}" for i in range(size.healers)]
-    actors: list[Actor] = [MAKERS[name[0]](cluster, name) for name in names]
+    names += [f"u{i}" for i in range(size.undeleters)]
+    makers = {**MAKERS, "u": Undeleter}
+    actors: list[Actor] = [makers[name[0]](cluster, name) for name in names]
     for actor in actors:
         cluster.launch(actor.node, actor.program)
     nemesis = Nemesis(cluster)

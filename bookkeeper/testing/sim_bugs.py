@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import bookkeeper.bookie.identity.completion as completion
@@ -29,6 +29,7 @@ import bookkeeper.testing.sim_plan as sim_plan
 from bookkeeper.autorecovery.repair_queue import RepairQueue
 from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.bookie.garbage.garbage_collector import GarbageCollector
+from bookkeeper.bookie.garbage.garbage_proof import GarbageProof
 from bookkeeper.bookie.identity.seen_metadata import SeenMetadata
 from bookkeeper.bookie.identity.stale_adds import StaleAdds
 from bookkeeper.client.read.read_handle import ReadHandle
@@ -65,6 +66,7 @@ from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.index.entry_index import LOG_SHIFT, OFFSET_MASK
 from bookkeeper.storage.ledger_descriptor import LedgerDescriptor as StoredLedger
 from bookkeeper.storage.ledger_descriptor import StateRecordKind, apply_state, state_record
+from bookkeeper.storage.ledger_logs import log_writes
 from bookkeeper.storage.ledger_updates import LedgerUpdates
 from bookkeeper.storage.reads.entry_places import EntryPlaces
 from bookkeeper.storage.reads.entry_reader import EntryReader
@@ -73,29 +75,18 @@ from bookkeeper.storage.start.group_continuity import GroupContinuity
 from bookkeeper.storage.unknowns import Unknowns
 from bookkeeper.testing.disk import SimDisk
 from bookkeeper.testing.patches import Patch, patches
+from bookkeeper.testing.sim_bug import Bug, Plant, bug_into
+from bookkeeper.testing.sim_deletion_bugs import DELETION_BUGS
 from bookkeeper.testing.sim_plan import (
+    FIRST_WITH_COLLECTION,
     FIRST_WITH_COMPACTION,
     FIRST_WITH_DAMAGE,
     FIRST_WITH_HEALERS,
+    FIRST_WITH_LEDGER_LOGS,
     FIRST_WITH_ROLLBACK,
     FIRST_WITH_SCRUB,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Bug:
-    """A planted bug."""
-
-    name: str
-    breaks: str
-    """The rules."""
-    within: int
-    """It must be found within so many seeds."""
-    what: str
-    plant: Callable[[Patch], None]
-    first: int = 0
-    """The seeds are tried from this one on: in earlier worlds nothing happens that would show it."""
-
+from bookkeeper.testing.sim_volume_bugs import VOLUME_BUGS
 
 BUGS: Final[dict[str, Bug]] = {}
 """By name, in the order of this file."""
@@ -110,14 +101,8 @@ def planted(name: str | None) -> Iterator[None]:
         yield
 
 
-def _bug(
-    name: str, breaks: str, within: int, first: int = 0
-) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
-    def register(plant: Callable[[Patch], None]) -> Callable[[Patch], None]:
-        BUGS[name] = Bug(name, breaks, within, " ".join((plant.__doc__ or "").split()), plant, first)
-        return plant
-
-    return register
+def _bug(name: str, breaks: str, within: int, first: int = 0) -> Callable[[Plant], Plant]:
+    return bug_into(BUGS, name, breaks, within, first)
 
 
 # -- recovery ---------------------------------------------------------------------------------------------
@@ -139,7 +124,7 @@ def _negative_before_durable(patch: Patch) -> None:
     fenced = Bookie._fenced
 
     def early(self: Bookie, request: Any, key: Any, reply: Any, go_on: Callable[[], None]) -> None:
-        if key is None or request.ledger_id in self.engine._ledgers.ledgers:
+        if key is None or self.engine.has(request.ledger_id):
             fenced(self, request, key, reply, go_on)
         else:
             self.engine.fence(request.ledger_id, key, lambda error: None)
@@ -380,7 +365,8 @@ def _fence_in_memory(patch: Patch) -> None:
     def fence(self: LedgerUpdates, ledger_id: LedgerId, master_key: bytes) -> None:
         state = self._known(ledger_id, master_key)
         if state is None:
-            state = self._ledgers._ledgers[ledger_id] = StoredLedger(ledger_id, master_key)
+            state = StoredLedger(ledger_id, master_key)
+            self._ledgers.ledgers.add(state)
         state.fenced = True
 
     patch(LedgerUpdates, "fence", fence)
@@ -395,7 +381,8 @@ def _fence_without_key(patch: Patch) -> None:
         if ledger_id in self._ledgers.ledgers or ledger_id in self._ledgers.dropped:
             fence(self, ledger_id, master_key)
             return
-        state = self._ledgers._ledgers[ledger_id] = StoredLedger(ledger_id, master_key)
+        state = StoredLedger(ledger_id, master_key)
+        self._ledgers.ledgers.add(state)
         state.fenced = True
         self._commit.add_record(ledger_id, state_record(ledger_id, StateRecordKind.FENCED, b"?"))
 
@@ -693,6 +680,7 @@ def _compaction_brings_back(patch: Patch) -> None:
 
     def moved(self: LedgerUpdates, moved: MovedEntries, held: Any) -> int:
         if moved.ledger_id not in self._ledgers.ledgers:
+            self._ledgers.dropped.discard(moved.ledger_id)
             self._ledgers.add(StoredLedger(LedgerId(moved.ledger_id)))
         return move(self, moved, held)
 
@@ -732,6 +720,15 @@ def _damage_is_not_repaired(patch: Patch) -> None:
     patch(completion, "gaps_of", none)
 
 
+# -- a log per ledger ---------------------------------------------------------------------------------------
+
+
+@_bug("ledger-log-closed-unsynced", "K5 K13", 60, FIRST_WITH_LEDGER_LOGS)
+def _ledger_log_closed_unsynced(patch: Patch) -> None:
+    """A ledger's log that gives way to another one is closed without a sync."""
+    patch(log_writes, "sync", lambda file: None)
+
+
 # -- metadata that were put back --------------------------------------------------------------------------
 
 
@@ -759,6 +756,26 @@ def _rollback_ignored_by_collector(patch: Patch) -> None:
     patch(DeletedIds, "add", believed)
 
 
+@_bug("listing-is-proof", "G1 Z6", 40, FIRST_WITH_COLLECTION)
+def _listing_is_proof(patch: Patch) -> None:
+    """A garbage pass drops what one listing lacks, which may be a follower's that is behind."""
+
+    async def gone(self: GarbageCollector, ledger: LedgerId) -> bool:
+        return True
+
+    async def unasked(self: RollbackCheck) -> None:
+        return
+
+    async def listed(self: Any) -> AsyncIterator[LedgerId]:
+        async for ledger in self._layout.walk(self._store, self._root):
+            yield ledger
+
+    patch(RollbackCheck, "check_fresh", unasked)
+    patch(ledgers.Ledgers, "list", listed)
+    patch(GarbageCollector, "_is_gone", gone)
+    patch(GarbageProof, "confirmed", lambda self, absent, now: set(absent))
+
+
 @_bug("rollback-ignored-at-start", "M10", 40, FIRST_WITH_ROLLBACK)
 def _rollback_ignored_at_start(patch: Patch) -> None:
     """A bookie starts with metadata that are older than it has seen."""
@@ -778,3 +795,7 @@ def _rollback_accepted_and_collected(patch: Patch) -> None:
         return absent
 
     patch(GarbageCollector, "_not_kept", at_once)
+
+
+BUGS.update(VOLUME_BUGS)
+BUGS.update(DELETION_BUGS)

@@ -22,20 +22,25 @@ from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.write.write_handle import WriteHandle
-from bookkeeper.errors import BookKeeperError, InvariantError
+from bookkeeper.errors import BookKeeperError, CookieError, InvariantError
+from bookkeeper.ids import LedgerId
 from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.records import ledger_format
+from bookkeeper.meta.records.deleted_ledgers import decode
 from bookkeeper.meta.stores.memory import MemorySnapshot, MemoryStore
+from bookkeeper.meta.stores.tree import Tree, TreeNode
 from bookkeeper.seams import Seams
 from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.engine import Engine
 from bookkeeper.testing.cluster import CLIENT, SESSION_TIMEOUT_S, SimCluster, WitnessedStore, _Session, bookie_config
+from bookkeeper.testing.sim_deletions import deleted_ledger
 from bookkeeper.testing.sim_history import History
 from bookkeeper.testing.sim_litter import Litter
 from bookkeeper.testing.sim_monitor import Monitor
 from bookkeeper.testing.sim_plan import WorldPlan
+from bookkeeper.testing.sim_volume_operator import PLACES, DiskOperator
 from bookkeeper.testing.world import Node
+from bookkeeper.volumes import BookieStorage, Volumes
 
 RESTART_S: Final = 1.0
 """How soon a process whose program ended is started again."""
@@ -46,7 +51,7 @@ class _WatchedStore(WitnessedStore):
 
     def __init__(self, wall_ms: Callable[[], int], monitor: Monitor) -> None:
         super().__init__(wall_ms)
-        self._monitor = monitor
+        self._monitor, self._now_ms = monitor, wall_ms
         self.paths: dict[int, str] = {}
         """Ledger -> where its metadata is."""
         self.resting = False
@@ -64,6 +69,9 @@ class _WatchedStore(WitnessedStore):
     def _witness(self, path: str) -> None:
         if self.resting:
             return
+        if (deleted := deleted_ledger(path)) is not None:
+            self._on_record(deleted, path)
+            return
         old = self.seen.get(path)
         try:
             super()._witness(path)
@@ -79,18 +87,32 @@ class _WatchedStore(WitnessedStore):
         elif new is not old:
             self._monitor.on_metadata(ledger, old, new)
 
+    def _on_record(self, ledger: int, path: str) -> None:
+        def look(tree: Tree) -> tuple[TreeNode | None, bool]:
+            return tree.find(path), tree.find(self.paths[ledger]) is not None
+
+        found, is_there = self.read(look)
+        record = decode(LedgerId(ledger), found.value, found.created_ms) if found is not None else None
+        self._monitor.deletions.on_record(ledger, record, is_there, self._now_ms())
+
 
 class _WatchedServer(BookieServer):
     """A production bookie that cannot do anything unseen."""
 
-    def __init__(self, name: str, monitor: Monitor, config: BookieConfig, seams: Seams, metadata: Metadata) -> None:
+    def __init__(
+        self, name: str, monitor: Monitor, config: BookieConfig, seams: Seams, metadata: Metadata, *, deletes: bool
+    ) -> None:
         super().__init__(config, seams, metadata)
-        self._name = name
-        self._monitor = monitor
+        self._name, self._monitor, self._deletes = name, monitor, deletes
 
-    async def _open_engine(self, publisher: ProgressPublisher) -> Engine:
+    async def _open_engine(self, publisher: ProgressPublisher) -> BookieStorage:
         engine = await super()._open_engine(publisher)
-        self._monitor.watch_engine(self._name, engine)
+        if isinstance(engine, Volumes):
+            self._monitor.volumes.watch(self._name, engine, self._seams.disk)
+        else:
+            self._monitor.watch_engine(self._name, engine)
+        if self._deletes:
+            self._monitor.deletions.watch(self._name, engine)
         return engine
 
     def _serve(self) -> None:
@@ -122,6 +144,8 @@ class SwarmCluster(SimCluster):
         self.hunt: asyncio.Event = asyncio.Event()
         self.hunted = -1
         """The ledger that somebody has just begun to recover: others may join (R15)."""
+        self.operators: dict[str, DiskOperator] = {}
+        """Bookie with several ledger directories -> who looks after them."""
         self._life_of: dict[str, int] = {}
         self._litter: dict[str, asyncio.Task[None]] = {}
 
@@ -171,6 +195,9 @@ class SwarmCluster(SimCluster):
         """A new bookie process; does not wait for it."""
         if name not in self.names:
             self.names.append(name)
+        if self.plan.directories:
+            node = self.world.node(name, PLACES)
+            self.operators.setdefault(name, DiskOperator(node, PLACES[: self.plan.directories], self.monitor))
         node = self.node(name)
         node.disk.direct = self.plan.direct
         self.launch(node, lambda seams: self._serve(name, seams))
@@ -182,14 +209,21 @@ class SwarmCluster(SimCluster):
             storage=StorageConfig(journal_dir="/data/journal", ledger_dir="/data/ledgers", **self.plan.storage),
             space_check_s=1.0,
             long_poll_max_s=2.0,
+            ledger_dirs=tuple(self.operators[name].configured) if name in self.operators else (),
             **self.plan.bookie,
         )
-        server = _WatchedServer(name, self.monitor, config, seams, metadata)
+        deletes = self.plan.undeleters > 0
+        server = _WatchedServer(name, self.monitor, config, seams, metadata, deletes=deletes)
         self.servers[name], self._life_of[name] = server, self.node(name).life
-        await server.start()
+        try:
+            await server.start()
+        except CookieError:
+            if name in self.operators:
+                self.operators[name].on_refused()
+            raise
         if self.plan.litter:
             rng = Random(f"{self.plan.seed}/{name}/{server.boot}")
-            litter = Litter(server.engine, rng, self.monitor.problem, self.monitor.count)
+            litter = Litter(self.engine_of(name), rng, self.monitor.problem, self.monitor.count)
             self._litter[name] = asyncio.create_task(litter.run())
         return await server.run_until_failure()
 
@@ -199,6 +233,10 @@ class SwarmCluster(SimCluster):
         if not node.alive or server is None or self._life_of[name] != node.life or not server.is_open:
             return False
         return bool(server.health()["status"] == "ok")
+
+    def ledgers_there(self) -> list[int]:
+        """The ledgers that were made, without those that are gone for good."""
+        return [ledger for ledger in self.ledgers if ledger not in self.monitor.deletions.gone]
 
     def committed(self, ledger: int) -> LedgerMetadata | None:
         """A ledger's metadata as the store has it now."""

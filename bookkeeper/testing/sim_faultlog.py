@@ -29,8 +29,9 @@ How the simulator works: [bookkeeper/testing/sim.py](../bookkeeper/testing/sim.p
 Each is a switch that exists only in the simulator (`bookkeeper/testing/sim_bugs.py`). *Within* says in how many
 seeds it must be found. Seeds are tried from 0 on: younger kinds of faults begin at 100, repairers at 200, damaged files
 and metadata at 300, metadata that are put back to an older state at 2000 (every second world is one of these),
-autorecovery at 4000, compaction at 6000, rot that a scrub finds at 8000. Replay one with
-`python -m bookkeeper.testing.sim --seed SEED --bug NAME`.
+autorecovery at 4000, compaction at 6000, rot that a scrub finds at 8000, a log per ledger at 10000, garbage passes
+at short intervals at 12000, several ledger directories at 14000, ledgers that are brought back at 15000. Replay one
+with `python -m bookkeeper.testing.sim --seed SEED --bug NAME`.
 
 | Bug | What it does | Breaks | Within | Found at seed | Seen as |
 |---|---|---|---|---|---|

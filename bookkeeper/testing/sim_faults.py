@@ -21,6 +21,8 @@ from bookkeeper.testing.disk import Fault
 from bookkeeper.testing.network import Weather
 from bookkeeper.testing.sim_cluster import SwarmCluster
 from bookkeeper.testing.sim_damage import LEDGERS, Damage, DamageReport, DirectoryBackup, exchange, files_of
+from bookkeeper.testing.sim_plan import VOLUME_FAULTS
+from bookkeeper.testing.sim_volume_faults import VolumeFaults
 from bookkeeper.testing.world import Node
 
 DAY_MS: Final = 86_400_000
@@ -42,6 +44,7 @@ class Nemesis:
         self._copy: DirectoryBackup | None = None
         """Its files, some time ago."""
         cluster.store.interference = Distance(Random(0))
+        self._directories = VolumeFaults(cluster, self.rng, self._for_a_while, self._bookie, self._recovered)
 
     async def run(self) -> None:
         """Fault after fault for ``chaos_s`` seconds."""
@@ -50,7 +53,8 @@ class Nemesis:
         while loop.time() < end:
             await asyncio.sleep(self.rng.expovariate(1 / self.plan.fault_pause_s))
             kind = self.rng.choice(self.plan.faults)
-            if getattr(self, kind)() is not False:
+            who = self._directories if kind in VOLUME_FAULTS else self
+            if getattr(who, kind)() is not False:
                 self.cluster.world.trace.add(loop.time(), "fault", kind)
                 self.cluster.monitor.count(f"fault {kind}")
 
@@ -96,7 +100,7 @@ class Nemesis:
         self._in_trouble.pop(node.name, None)
 
     def _people(self) -> list[Node]:
-        return [node for name, node in self.cluster.world.nodes.items() if name[0] in "wrtd"]
+        return [node for name, node in self.cluster.world.nodes.items() if name[0] in "wrtdu"]
 
     def _everyone(self) -> list[Node]:
         return [self.cluster.node(name) for name in self.cluster.names] + self._people()
@@ -339,7 +343,7 @@ class Nemesis:
         cluster, name = self.cluster, self._hurt
         if not cluster.is_up(name):
             return False
-        disk, manifest = cluster.node(name).disk, cluster.servers[name].engine._checkpointer.manifest
+        disk, manifest = cluster.node(name).disk, cluster.engine_of(name)._checkpointer.manifest
         paths = [f"{LEDGERS}{log_name(log_id)}" for log_id, log in sorted(manifest.logs.items()) if log.finished]
         if not paths:
             return False

@@ -13,6 +13,9 @@ under test handles exceptions, and must not handle this one.
     Q3, R2  a ledger leaves IN_RECOVERY only when durable fences cover its last fragment
     L1      a bookie that comes back has everything it made durable, and no doubt of it (K7, K9); one whose files were
             damaged has it, or doubts (B9)
+    B12     what was on a disk that failed takes no regular add (:mod:`bookkeeper.testing.sim_volume_monitor`)
+    K35     where a ledger lies is durable when something about it is answered
+    G8      what can be brought back is dropped by nobody (:mod:`bookkeeper.testing.sim_deletions`)
     K30     a bookie that comes back still suspects the ledgers of which it has noted that damage concerns them
 """
 
@@ -32,7 +35,10 @@ from bookkeeper.storage.engine import AvailabilityRun, Engine
 from bookkeeper.storage.ledger_descriptor import StateRecordKind
 from bookkeeper.storage.record_runs import EntryRecords, RecordRun
 from bookkeeper.testing.sim_damage import LastGroup
+from bookkeeper.testing.sim_deletions import DeletionMonitor
 from bookkeeper.testing.sim_litter import LITTER
+from bookkeeper.testing.sim_volume_monitor import VolumeMonitor, engine_with, is_lost
+from bookkeeper.volumes import BookieStorage
 from bookkeeper.wire import Status
 
 _NEGATIVE = (Status.NO_ENTRY, Status.NO_LEDGER)
@@ -71,6 +77,10 @@ class Monitor:
         """Bookie -> the last group that it has made durable."""
         self.deferred: dict[str, set[tuple[int, int]]] = defaultdict(set)
         """Bookie -> entries it has acknowledged in this life without a promise (W11)."""
+        self.volumes = VolumeMonitor(self)
+        """For bookies with several ledger directories."""
+        self.deletions = DeletionMonitor(self.problem, self.count)
+        """Of ledgers that are deleted, and brought back."""
         self.recovering: dict[int, int] = defaultdict(int)
         """Ledger -> recoveries of it that run now."""
 
@@ -84,7 +94,7 @@ class Monitor:
         """A bookie's disk is emptied now, and its cookie deleted."""
         self.wiped[name] = set(self.durable[name]), set(self.fences[name])
 
-    def gone(self, name: str, engine: Engine) -> set[tuple[int, int]]:
+    def gone(self, name: str, engine: BookieStorage) -> set[tuple[int, int]]:
         """What went with the bookie's disk and did not come back."""
         had, _ = self.wiped.get(name, (set(), set()))
         here: dict[int, set[int]] = {}
@@ -160,22 +170,25 @@ class Monitor:
         if forgotten := [ledger for ledger in sorted(noted - engine.suspects) if ledger in set(engine.ledgers())]:
             self.problem("K30", f"{name} has forgotten that entries of ledgers {forgotten} may be lost")
 
-    def check_memory(self, name: str, engine: Engine) -> None:
+    def check_memory(self, name: str, engine: BookieStorage) -> None:
         """Everything it ever made durable is there, and it has no doubt of it."""
         report = engine.report
         had, fenced = self.wiped.get(name, (set(), set()))
         hurt = name in self.hurt
         if (report.limbo_reason or report.quarantined) and not hurt:
             self.problem("K9", f"{name} starts in doubt: {report.limbo_reason} {report.quarantined}")
-        for ledger in sorted(self.fences[name] - fenced):
+        for ledger in sorted(self.fences[name] - fenced - self.deletions.gone):
             if not engine.is_fenced(LedgerId(ledger)) and not (hurt and self._is_past(name, ledger)):
                 self.problem("B3", f"{name} has forgotten its fence of ledger {ledger}")
         kept: dict[int, set[int]] = {ledger: set() for ledger in engine.ledgers() if ledger < LITTER}
         for ledger, entry in sorted(self.durable[name] - had):
             kept.setdefault(ledger, set()).add(entry)
         for ledger, entries in kept.items():
+            if ledger in self.deletions.gone:
+                continue
             try:
-                runs = _entries(engine, LedgerId(ledger), in_doubt=hurt or name in self.wiped or name in self.late)
+                doubt = hurt or name in self.wiped or name in self.late or is_lost(engine, ledger)
+                runs = _entries(engine, LedgerId(ledger), in_doubt=doubt)
                 here = {entry for run in runs for entry in range(run.first, run.first + run.count)}
             except BookKeeperError as error:
                 if hurt and isinstance(error, CorruptionError):
@@ -184,6 +197,7 @@ class Monitor:
                 continue
             missing = sorted(entries - here)
             if hurt and missing:
+                assert isinstance(engine, Engine), "files of bookies with one ledger directory are damaged"
                 missing = [] if engine._unknowns.has(ledger) else [e for e in missing if self.belongs(name, ledger, e)]
             if missing:
                 self.problem("L1", f"{name} has lost entries {missing[:5]} of ledger {ledger}")
@@ -212,11 +226,17 @@ class Monitor:
 
     def _judge(self, name: str, request: wire.Request, answer: wire.Reply) -> None:
         match request:
+            case wire.ReadEntry() | wire.AddEntry() if request.ledger_id in self.deletions.gone:
+                pass
             case wire.ReadEntry() if answer.status is Status.OK or answer.status in _NEGATIVE:
                 ledger, fenced = request.ledger_id, request.ledger_id in self.fences[name]
                 if request.fence and not fenced:
                     self.problem("R3", f"{name} answers a fencing read of {ledger} before the fence is durable")
                 if answer.status in _NEGATIVE:
+                    if self._is_forsaken(name, ledger, request.entry_id):
+                        self.problem(
+                            "B12", f"{name} denies entry {request.entry_id} of {ledger}, which was on a lost disk"
+                        )
                     if request.priority and not fenced and self._decides(ledger, request.entry_id):
                         self.problem(
                             "R3", f"{name} denies entry {request.entry_id} of {ledger} to a recovery, unfenced"
@@ -237,6 +257,14 @@ class Monitor:
                 self.count("recovery_adds", request.recovery)
             case _:
                 pass
+
+    def _is_forsaken(self, name: str, ledger: int, entry: int) -> bool:
+        """What this bookie had of the ledger was on a disk that failed: whether it had this entry it cannot know, or it
+        has not copied the entry back."""
+        metadata = self._metadata_of(ledger)
+        if metadata is None or ledger not in self.volumes.forsaken[name] or (ledger, entry) in self.durable[name]:
+            return False
+        return not metadata.is_closed or self.belongs(name, ledger, entry)
 
     def _out_of_doubt(self, name: str, request: wire.ReadEntry) -> bool:
         """What a hurt bookie has lost it may deny when its ledger is closed, and does not say that it is there."""
@@ -274,8 +302,12 @@ class Monitor:
             self.count("repair_swaps")
             for position, (gone, came) in enumerate(zip(before.ensemble, after.ensemble, strict=True)):
                 share = old.spec.stripe(position, before.first_entry, end - before.first_entry + 1)
-                if gone != came and (missing := [e for e in share if (ledger, e) not in self.durable[came]]):
+                if gone != came and (missing := [e for e in share if not self._once_had(came, ledger, e)]):
                     self.problem("A1", f"{came} takes the place of {gone} in {ledger} without entries {missing[:5]}")
+
+    def _once_had(self, bookie: str, ledger: int, entry: int) -> bool:
+        """It was durable there when it was answered; its disk may have failed since."""
+        return (ledger, entry) in self.durable[bookie] or (ledger, entry) in self.volumes.gone[bookie]
 
     def _fenced(self, ledger: int, ensemble: Sequence[BookieId]) -> set[BookieId]:
         return {bookie for bookie in ensemble if ledger in self.fences[bookie]}
@@ -295,13 +327,13 @@ class Monitor:
         """A writer's caller was told that ``entry`` is written; ``metadata`` is what is committed now (W1)."""
         self.count("acks")
         write_set = metadata.write_set(entry)
-        having = [bookie for bookie in write_set if (ledger, entry) in self.durable[bookie]]
+        having = [bookie for bookie in write_set if self._once_had(bookie, ledger, entry)]
         if len(having) < metadata.spec.ack_quorum:
             self.problem("W1", f"entry {entry} of {ledger} is acked and durable on {having} of {write_set}")
 
     def on_forced(self, ledger: int, entry: int, metadata: LedgerMetadata) -> None:
         """A writer with deferred sync was told that ``entry`` is durable (W11): on all of its bookies."""
-        missing = [bookie for bookie in metadata.write_set(entry) if (ledger, entry) not in self.durable[bookie]]
+        missing = [bookie for bookie in metadata.write_set(entry) if not self._once_had(bookie, ledger, entry)]
         if missing:
             self.problem("W11", f"entry {entry} of {ledger} is forced and not durable on {missing}")
 
@@ -322,12 +354,13 @@ class Monitor:
                 self.problem("R2", f"ledger {ledger} is closed with only {sorted(fenced)} of {ensemble} fenced")
 
 
-def _entries(engine: Engine, ledger: LedgerId, *, in_doubt: bool) -> Sequence[AvailabilityRun]:
+def _entries(engine: BookieStorage, ledger: LedgerId, *, in_doubt: bool) -> Sequence[AvailabilityRun]:
     """Which entries are there; ``in_doubt``: also if the bookie would not say, because others were before."""
     try:
         return engine.entries(ledger)
     except (DataUnknownError, NoSuchLedgerError):
         if not in_doubt:
             raise
-        state = engine._ledgers.ledgers.get(ledger)
-        return () if state is None else engine._reader.places.entries(state)
+        home = engine_with(engine, ledger)
+        state = home._ledgers.ledgers.get(ledger) if home is not None else None
+        return () if home is None or state is None else home._reader.places.entries(state)

@@ -46,6 +46,11 @@ DECAY: Final = ("decay",)
 """What happens to entry logs while their bookie serves: from :data:`FIRST_WITH_SCRUB` on."""
 
 
+VOLUME_FAULTS: Final = ("disk_error", "disk_emptied", "directory_full", "drain", "grow")
+"""What happens to one of several ledger directories: from :data:`FIRST_WITH_VOLUMES` on. One method of
+:mod:`bookkeeper.testing.sim_volume_faults` for each."""
+
+
 DAMAGES: Final = ("rot", "thin", "older_copy", "exchanged", "lag")
 """What happens to files and to metadata stores: from :data:`FIRST_WITH_DAMAGE` on."""
 
@@ -86,6 +91,10 @@ class WorldPlan:
     """Some ledgers are written with deferred sync, and forced now and then."""
     rollback_after_s: float = 0.0
     """If not 0: to the state of that moment of the chaos the metadata are put back when it is over."""
+    undeleters: int = 0
+    """Processes that delete ledgers and bring them back."""
+    directories: int = 0
+    """Ledger directories of every bookie, each on a disk of its own; 0: one, on the disk with everything else."""
     bookie: dict[str, Any] = field(default_factory=dict)
     """Other options of every bookie."""
 
@@ -94,9 +103,11 @@ class WorldPlan:
         people = f"{self.writers} writers, {self.recoverers} recoverers, {self.tailers} tailers"
         people += f", {self.repairers} repairers" if self.repairers else ""
         people += f", {self.healers} healers" if self.healers else ""
+        people += f", {self.undeleters} undeleters" if self.undeleters else ""
+        disks = f", {self.directories} ledger directories" if self.directories else ""
         back = f"; metadata put back to {self.rollback_after_s:.1f} s" if self.rollback_after_s else ""
         return (
-            f"{self.bookies} bookies, {people}, {shapes}, {self.client.protocol}, {self.chaos_s:.0f} s of "
+            f"{self.bookies} bookies{disks}, {people}, {shapes}, {self.client.protocol}, {self.chaos_s:.0f} s of "
             f"{' '.join(self.faults)}; at most {self.down_max} down{back}"
         )
 
@@ -132,6 +143,14 @@ def plan(seed: int) -> WorldPlan:
         repairers=Random(f"plan/{seed}/repairers").choice([0, 0, 1, 2]) if seed >= FIRST_WITH_REPAIRERS else 0,
         deferred=client.protocol == "v3" and seed >= FIRST_OF_LATER and Random(f"plan/{seed}/deferred").random() < 0.4,
     )
+    if seed >= FIRST_WITH_UNDELETION:
+        return _with_undeletion(made)
+    if seed >= FIRST_WITH_VOLUMES:
+        return _with_volumes(made)
+    if seed >= FIRST_WITH_COLLECTION:
+        return _with_collection(made)
+    if seed >= FIRST_WITH_LEDGER_LOGS:
+        return _with_ledger_logs(made)
     if seed >= FIRST_WITH_SCRUB:
         return _with_scrub(made)
     if seed >= FIRST_WITH_COMPACTION:
@@ -165,6 +184,10 @@ FIRST_WITH_ROLLBACK: Final = 2000
 FIRST_WITH_HEALERS: Final = 4000
 FIRST_WITH_COMPACTION: Final = 6000
 FIRST_WITH_SCRUB: Final = 8000
+FIRST_WITH_LEDGER_LOGS: Final = 10000
+FIRST_WITH_COLLECTION: Final = 12000
+FIRST_WITH_VOLUMES: Final = 14000
+FIRST_WITH_UNDELETION: Final = 15000
 """Worlds of lower seeds, and what was found in them, stay as they are."""
 
 
@@ -284,10 +307,79 @@ def _with_scrub(made: WorldPlan) -> WorldPlan:
     )
 
 
+def _with_ledger_logs(made: WorldPlan) -> WorldPlan:
+    """The same world, shorter, where each ledger has a log of its own on every bookie; of every two worlds one has work
+    for collections and compaction as well."""
+    rng = Random(f"plan/{made.seed}/ledger logs")
+    if made.seed % 2:
+        made = _with_compaction(made)
+    storage = {
+        **made.storage,
+        "entry_log_per_ledger": True,
+        "ledger_buffer_bytes": rng.choice([4, 16, 64]) * KIB,
+        "open_logs_max": rng.choice([1, 2, 100]),
+        "log_idle_s": rng.choice([0.0, 1.0, 4.0]),
+    }
+    client = replace(made.client, close_advice=True)
+    return replace(made, storage=storage, client=client, tailers=1)
+
+
+def _with_collection(made: WorldPlan) -> WorldPlan:
+    """The same world, shorter, where bookies look for deleted ledgers again and again, and sessions see the past: what
+    they miss there is not deleted. No bookie is lost."""
+    rng = Random(f"plan/{made.seed}/collection")
+    others = tuple(fault for fault in made.faults if fault not in ("lose_bookie", "reborn", "fsync_error"))
+    return replace(
+        made,
+        writers=min(made.writers, 2),
+        tailers=1,
+        faults=(*rng.sample(others, min(len(others), 3)), "crash", "lag", "lag", "lag"),
+        chaos_s=rng.uniform(6, 14),
+        fault_pause_s=rng.choice([0.3, 0.7]),
+        ledger_bursts=rng.choice([5, 20]),
+        bookie={"garbage_interval_s": rng.choice([0.2, 0.5]), "garbage_grace_s": rng.choice([0.5, 1.5])},
+    )
+
+
+def _with_volumes(made: WorldPlan) -> WorldPlan:
+    """The same world, shorter, where autorecovery runs and every bookie has several ledger directories. Those of one
+    bookie fail, fill up, are emptied and come back (F3: no copies are lost besides); those of all fill up, are drained
+    and added."""
+    rng = Random(f"plan/{made.seed}/volumes")
+    made = _with_healers(made)
+    others = tuple(fault for fault in made.faults if fault not in ("lose_bookie", "crash", "fsync_error", "disk_full"))
+    kinds = tuple(kind for kind in VOLUME_FAULTS if rng.random() < 0.7) or VOLUME_FAULTS
+    return replace(
+        made,
+        directories=rng.choice([2, 2, 3]),
+        faults=(*rng.sample(others, min(len(others), 1)), "crash", "crash", *kinds, *kinds),
+        ledger_bursts=rng.choice([3, 10, 30]),
+        fault_pause_s=rng.choice([0.3, 0.7]),
+    )
+
+
+def _with_undeletion(made: WorldPlan) -> WorldPlan:
+    """The same world, shorter, where ledgers are deleted and brought back, while bookies look for deleted ledgers again
+    and again. In every second one entry logs are compacted; in every fourth bookies have several ledger directories,
+    which are drained and added."""
+    rng = Random(f"plan/{made.seed}/undeletion")
+    storage = made.storage
+    if made.seed % 2:
+        storage = _with_compaction(made).storage
+    made = _with_collection(made)
+    bookie = {**made.bookie, "garbage_shrink_max": 1.0}
+    made = replace(made, storage=storage, bookie=bookie, undeleters=1, chaos_s=rng.uniform(8, 14))
+    if made.seed % 4 != 2:
+        return made
+    others = tuple(fault for fault in made.faults if fault != "disk_full")
+    return replace(made, directories=rng.choice([2, 3]), faults=(*others, "drain", "grow"))
+
+
 def _client(rng: Random) -> ClientConfig:
     """Less patient than one in production: what takes long is waited for in virtual time only, but often."""
     return ClientConfig(
         delete_grace_s=0,
+        close_advice=False,
         protocol=rng.choice(["v3", "v3", "v2"]),
         connect_timeout_ms=500,
         request_timeout_ms=1_500,

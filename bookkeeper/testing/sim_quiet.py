@@ -3,8 +3,9 @@
 V1  every append ends within its deadline
 V2  every ledger can be recovered within a few attempts
 V3  where autorecovery runs, every ledger has all its copies again
-V5  bookies are registered again, without anybody's help
+V5  bookies are registered again, without anybody's help: as writable, unless each of their directories is being emptied
 V7  tail readers reach the ends of their ledgers
+B12 what was on a ledger directory that failed is whole on the others
 K30 where entry logs rot, a scrub finds it within two periods, and what it has cost is copied back
 """
 
@@ -27,6 +28,8 @@ from bookkeeper.testing.sim_actors import Actor, Healer, Recoverer, Tailer
 from bookkeeper.testing.sim_cluster import SwarmCluster
 from bookkeeper.testing.sim_damage import LEDGERS
 from bookkeeper.testing.sim_history import EventKind
+from bookkeeper.volumes import BookieStorage, Volumes
+from bookkeeper.volumes.volume_list import VolumeState
 
 BOOKIES_S: Final = 40.0
 """Longest time for all bookies to serve and be registered: restarts, and other sessions' leftovers."""
@@ -50,7 +53,7 @@ async def quiet_phase(cluster: SwarmCluster, actors: Sequence[Actor]) -> None:
         monitor.problem("V1", f"{late} have not come to an end {PEOPLE_S:.0f} s after the last fault")
     client = await cluster.new_client(cluster.plan.client)
     auditor = Recoverer(cluster, "client")
-    for ledger in list(cluster.ledgers):
+    for ledger in cluster.ledgers_there():
         await recover_whole(cluster, client, auditor, ledger)
     unknown = any(map(monitor.may_be_unknown, cluster.ledgers))
     if late := await _within(PEOPLE_S, lambda: [] if unknown else [actor.name for actor in actors if not actor.done]):
@@ -58,6 +61,8 @@ async def quiet_phase(cluster: SwarmCluster, actors: Sequence[Actor]) -> None:
     for name, rotten in cluster.monitor.rotten.items():
         if rotten:
             await _until_scrubbed(cluster, name, rotten)
+    if cluster.plan.directories:
+        await _until_mended(cluster)
     if cluster.plan.healers and not unknown:
         await _until_whole(cluster, client, actors)
     _check_creations(cluster)
@@ -74,7 +79,7 @@ async def _until_scrubbed(cluster: SwarmCluster, name: str, rotten: set[tuple[st
     """K30: every place that rots was found, and every ledger that it concerns is whole again."""
 
     def unknown() -> list[tuple[str, int]]:
-        engine = cluster.servers[name].engine
+        engine = cluster.engine_of(name)
         named = {f"{LEDGERS}{log_name(log_id)}" for log_id in engine._checkpointer.manifest.logs}
         damages = engine.scrubber.damages
         return [
@@ -94,6 +99,21 @@ async def _until_scrubbed(cluster: SwarmCluster, name: str, rotten: set[tuple[st
     cluster.monitor.count("ledgers repaired after a scrub", getattr(cluster.servers[name]._damaged, "whole", 0))
 
 
+async def _until_mended(cluster: SwarmCluster) -> None:
+    """B12: what was on disks that failed is whole on the others."""
+
+    def suspected() -> dict[str, list[int]]:
+        found = {name: sorted(cluster.servers[name].engine.suspects) for name in cluster.names}
+        return {name: ledgers for name, ledgers in found.items() if ledgers}
+
+    if late := await _within(REPAIRED_S, lambda: list(suspected().items())):
+        cluster.monitor.problem(
+            "B12", f"ledgers that were on lost disks are not whole after {REPAIRED_S:.0f} s: {late}"
+        )
+    whole = (getattr(cluster.servers[name]._damaged, "whole", 0) for name in cluster.names)
+    cluster.monitor.count("ledgers repaired after the loss of a disk", sum(whole))
+
+
 def _holds(damage: DamagedPlace, place: int) -> bool:
     """Whether a place that rots lies in what was found: a stretch of records, or the map and the footer behind them."""
     return damage.offset <= place < damage.offset + damage.size or (not damage.size and damage.offset <= place)
@@ -104,7 +124,7 @@ async def _until_whole(cluster: SwarmCluster, client: BookKeeper, actors: Sequen
     reasons: dict[int, str] = {}
     for _ in range(int(WHOLE_S)):
         reasons = {}
-        for ledger in list(cluster.ledgers):
+        for ledger in cluster.ledgers_there():
             if why := await _why_not_whole(client, LedgerId(ledger)):
                 reasons[ledger] = why
         marks = [ledger async for ledger in client.metadata_store.under_replication.ledgers()]
@@ -145,8 +165,24 @@ async def _within(limit_s: float, remaining: Callable[[], list[Any]]) -> list[An
 
 
 def _serves(cluster: SwarmCluster, name: str) -> bool:
-    available = cluster.store.read(lambda tree: tree.find(f"/ledgers/available/{name}"))
-    return available is not None and cluster.is_up(name)
+    """Registered as writable; or as read-only, where no directory is left for new ledgers."""
+
+    def registered(path: str) -> bool:
+        return cluster.store.read(lambda tree: tree.find(path)) is not None
+
+    if not cluster.is_up(name):
+        return False
+    return registered(f"/ledgers/available/{name}") or (
+        _gets_no_new_ledgers(cluster.servers[name].engine) and registered(f"/ledgers/available/readonly/{name}")
+    )
+
+
+def _gets_no_new_ledgers(storage: BookieStorage) -> bool:
+    """Whether every directory that serves is being emptied: its operator wants it so, and the others are lost. One that
+    is full, or whose disk is slow, is another thing: it must come back."""
+    return isinstance(storage, Volumes) and not any(
+        each.state in (VolumeState.NEW, VolumeState.USED) for each in storage.volume_list
+    )
 
 
 async def recover_whole(cluster: SwarmCluster, client: BookKeeper, auditor: Recoverer, ledger: int) -> None:
@@ -180,8 +216,8 @@ async def _check_bookie(cluster: SwarmCluster, name: str) -> None:
     gone = monitor.gone(name, engine)
     for ledger, entry in sorted(monitor.durable[name] - gone):
         expected = written.get((ledger, entry))
-        if expected is None or ledger not in cluster.handles:
-            continue  # behind the ledger's end
+        if expected is None or ledger not in cluster.handles or ledger in monitor.deletions.gone:
+            continue  # behind the ledger's end, or nobody's any more
         got: asyncio.Future[bytes | BaseException] = asyncio.get_running_loop().create_future()
         engine.read(LedgerId(ledger), EntryId(entry), got.set_result)
         found = await got

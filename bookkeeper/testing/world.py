@@ -16,13 +16,14 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, TypeVar
 
 from bookkeeper.seams import Seams, Worker
 from bookkeeper.testing.disk import NodeCrashed, SimDisk
+from bookkeeper.testing.disks import SimDisks
 from bookkeeper.testing.loop import OWNER, SimLoop, drop_task
 from bookkeeper.testing.network import SimNetwork
 from bookkeeper.testing.trace import Trace
@@ -283,11 +284,16 @@ class World:
         self.nodes: dict[str, Node] = {}
         self.network = SimNetwork(self, Random(self.rng.getrandbits(64)))
 
-    def node(self, name: str) -> Node:
-        """The node of this name, made with the first call. Names are host names."""
+    def node(self, name: str, mounts: Sequence[str] = ()) -> Node:
+        """The node of this name, made with the first call. Names are host names.
+
+        Args:
+            mounts: directories with a disk of their own.
+        """
         if name not in self.nodes:
             rng = Random(f"{self.seed}/{name}")
-            disk = SimDisk(Random(f"{self.seed}/{name}/disk"), self._disk_note(name))
+            disk_rng, note = Random(f"{self.seed}/{name}/disk"), self._disk_note(name)
+            disk = SimDisks(disk_rng, mounts, note) if mounts else SimDisk(disk_rng, note)
             self.nodes[name] = Node(self, name, rng, disk)
         return self.nodes[name]
 

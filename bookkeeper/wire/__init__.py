@@ -8,7 +8,7 @@ Plain adds, plain reads, and their replies go through :mod:`bookkeeper.codec` in
 from __future__ import annotations
 
 from bookkeeper.codec.shapes import FRAME_MAX, Dialect
-from bookkeeper.wire.dialect import DialectDetector, decode_reply, encode_reply, encode_request
+from bookkeeper.wire.dialect import DialectDetector, decode_reply, encode_reply, encode_request, reply_pieces
 from bookkeeper.wire.framing import Framer, frame
 from bookkeeper.wire.requests import (
     HIGH_PRIORITY,
@@ -89,5 +89,6 @@ __all__ = [
     "frame",
     "ledgers_dropped",
     "ledgers_held",
+    "reply_pieces",
     "status_of",
 ]

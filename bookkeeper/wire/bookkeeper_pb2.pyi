@@ -181,10 +181,12 @@ class ForceLedgerRequest(_message.Message):
     def __init__(self, ledgerId: _Optional[int] = ...) -> None: ...
 
 class GetBookieInfoRequest(_message.Message):
-    __slots__ = ("requested",)
+    __slots__ = ("requested", "closedLedgerId")
     REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    CLOSEDLEDGERID_FIELD_NUMBER: _ClassVar[int]
     requested: int
-    def __init__(self, requested: _Optional[int] = ...) -> None: ...
+    closedLedgerId: int
+    def __init__(self, requested: _Optional[int] = ..., closedLedgerId: _Optional[int] = ...) -> None: ...
 
 class GetListOfEntriesOfLedgerRequest(_message.Message):
     __slots__ = ("ledgerId",)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bookkeeper.codec.shapes import Dialect
 from bookkeeper.seams import Buffer
 from bookkeeper.wire import v2, v3
-from bookkeeper.wire.requests import RefusedFrame, Reply, Request, RequestHeader, StartTls
+from bookkeeper.wire.requests import BatchReply, RefusedFrame, Reply, Request, RequestHeader, StartTls
 
 
 class DialectDetector:
@@ -57,6 +57,17 @@ def encode_reply(header: RequestHeader, reply: Reply) -> bytes:
     if header.dialect is Dialect.V3:
         return v3.encode_reply(header, reply)
     return v2.encode_reply(header, reply)
+
+
+def reply_pieces(header: RequestHeader, reply: Reply) -> list[Buffer]:
+    """The frame as :func:`encode_reply` gives it, in pieces: the entries of a batch read are not copied.
+
+    Raises:
+        ValueError: the dialect has no such reply.
+    """
+    if header.dialect is Dialect.V2 and isinstance(reply, BatchReply) and reply.body:
+        return [v2.batch_reply_head(header, reply), reply.body]
+    return [encode_reply(header, reply)]
 
 
 def decode_reply(body: Buffer, dialect: Dialect) -> tuple[RequestHeader, Reply]:

@@ -146,6 +146,8 @@ class GetBookieInfo:
     """Ask for disk space. In ``requested`` bit 0 asks for the total and bit 1 for what is free; 0 gets just OK."""
 
     requested: int = 3
+    closed_ledger: LedgerId | None = None
+    """Advice: this ledger is closed, no more adds to it are expected. Other bookies skip it."""
 
 
 def ledgers_held(start: int = 0) -> LedgerId:

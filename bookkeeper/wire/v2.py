@@ -198,13 +198,17 @@ def encode_reply(header: RequestHeader, reply: Reply) -> bytes:
             fields = _REPLY.pack(TO_V2[reply.status], reply.ledger_id, reply.entry_id)
             return _reply_frame(header.version, Operation.READ, fields, reply.entry or b"")
         case BatchReply():
-            fields = _REPLY.pack(TO_V2[reply.status], reply.ledger_id, reply.entry_id)
-            return _reply_frame(
-                header.version, Operation.BATCH_READ, fields, _REQUEST_ID.pack(reply.request_id), reply.body
-            )
+            return b"".join((batch_reply_head(header, reply), reply.body))
         case AuthReply() if reply.status is Status.OK:
             return _reply_frame(VERSION, Operation.AUTH, _auth_message(reply))
     raise ValueError(f"v2 has no {type(reply).__name__} with status {reply.status.name}")
+
+
+def batch_reply_head(header: RequestHeader, reply: BatchReply) -> bytes:
+    """What stands before the entries in the frame of a reply."""
+    fields = _REPLY.pack(TO_V2[reply.status], reply.ledger_id, reply.entry_id)
+    request_id = _REQUEST_ID.pack(reply.request_id)
+    return _reply_frame(header.version, Operation.BATCH_READ, fields, request_id, follows=len(reply.body))
 
 
 def decode_reply(body: Buffer) -> tuple[RequestHeader, Reply]:
@@ -271,6 +275,7 @@ def _frame(op: Operation, flags: int, *parts: bytes) -> bytes:
     return b"".join((_LENGTH.pack(size), _WORD.pack(VERSION, _OPCODES[op], flags), *parts))
 
 
-def _reply_frame(version: int, op: Operation, *parts: Buffer) -> bytes:
+def _reply_frame(version: int, op: Operation, *parts: Buffer, follows: int = 0) -> bytes:
+    """The frame, except for so many bytes at its end that follow."""
     word = _WORD.pack(version, _OPCODES[op], 0) if version else _LENGTH.pack(_OPCODES[op])
-    return b"".join((_LENGTH.pack(len(word) + sum(map(len, parts))), word, *parts))
+    return b"".join((_LENGTH.pack(len(word) + sum(map(len, parts)) + follows), word, *parts))

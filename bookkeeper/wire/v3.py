@@ -99,6 +99,8 @@ def encode_request(request: Request, txn_id: int) -> bytes:
         case GetBookieInfo():
             message = _request(Operation.BOOKIE_INFO, txn_id)
             message.getBookieInfoRequest.requested = request.requested
+            if request.closed_ledger is not None:
+                message.getBookieInfoRequest.closedLedgerId = request.closed_ledger
         case ListEntries():
             message = _request(Operation.LIST_ENTRIES, txn_id)
             message.getListOfEntriesOfLedgerRequest.ledgerId = request.ledger_id
@@ -240,7 +242,9 @@ def _decode_force(message: pb.Request) -> _Decoded:
 
 
 def _decode_info(message: pb.Request) -> _Decoded:
-    return GetBookieInfo(message.getBookieInfoRequest.requested), None
+    asked = message.getBookieInfoRequest
+    closed = LedgerId(asked.closedLedgerId) if asked.HasField("closedLedgerId") else None
+    return GetBookieInfo(asked.requested, closed), None
 
 
 def _decode_list(message: pb.Request) -> _Decoded:

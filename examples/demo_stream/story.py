@@ -27,6 +27,7 @@ from typing import Any, Final
 from bookkeeper import BookKeeper, ClientConfig
 from bookkeeper.launchers.zookeeper import free_port
 from examples.demo_heal.cluster import ROOT, HealingCluster
+from examples.demo_kit.pause import pause
 from examples.demo_kit.story import DemoPlan, strike
 from examples.demo_stream.flights import GATEWAY, LIBRARY, PRODUCERS, STREAMS, read_flights
 from examples.demo_stream.gateway_writers import GatewayWriter
@@ -281,7 +282,7 @@ class StreamStory:
 
     async def _wake_zombie(self) -> None:
         zombie = self._owner
-        zombie.signal(signal.SIGSTOP)
+        await pause(lambda: zombie.signal(signal.SIGSTOP), lambda: zombie.signal(signal.SIGCONT), self._cluster.uri)
         self._picture.processes[zombie.name] = "paused"
         self._view.happened(f"{zombie.name} was paused, in the middle of its appends")
         await self._next_owner("owner paused")

@@ -21,6 +21,10 @@ OWNERS: dict[str, tuple[str, set[str]]] = {
         "journal/group_sequence.py",
         {"durable", "in_flight", "blocked", "failure", "paused", "closed", "unlogged"},
     ),
+    "the log of a ledger": (
+        "ledger_logs/ledger_logs.py",
+        {"writing", "journalled", "synced", "made", "ended", "buffered", "writable"},
+    ),
     "when the journal writes": ("journal/write_schedule.py", {"busy", "began_at", "gap_left_s"}),
     "whether the disk takes adds": ("disk_state.py", {"now", "closing"}),
     "limbo": ("unknowns.py", {"limbo", "index_damaged"}),

@@ -21,6 +21,14 @@ def test_a_name_with_its_labels_is_one_number() -> None:
         metrics.counter("level")
 
 
+def test_numbers_of_others_are_shown_behind_our_own_with_their_names() -> None:
+    metrics, others = Metrics("x_"), Metrics("y_")
+    metrics.include(others)
+    others.counter("adds_total", "Adds.").add()
+    metrics.gauge("level", "Level.")
+    assert [name for name, _, _, _ in metrics] == ["x_level", "y_adds_total"]
+
+
 def test_a_histogram_counts_values_at_or_below_each_bound() -> None:
     histogram = Histogram(bounds=(1, 2))
     histogram.observe(1)

@@ -194,7 +194,7 @@ def _index_of_living(stopped: Stopped, manifest: Manifest, path: str) -> set[int
     for number in manifest.segments:
         name = f"{LEDGERS}{number:016x}.index"
         file = RecordingDisk({name: stopped.files[name]}).open(name, write=False)
-        segments.append((name, read_segment(file, number).extents))
+        segments.append((name, list(read_segment(file, number).all_extents())))
     pages_end = max((extent.offset + 8 * extent.count for extent in dict(segments)[path]), default=BLOCK)
     needed = {*range(STAMP_SIZE + 16), *range(pages_end, len(stopped.files[path]))}
     for ledger_id, entry_id, _ in _covered(stopped):

@@ -6,21 +6,30 @@ import argparse
 import logging
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count, islice
 from pathlib import Path
 from random import Random
 
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
 from tests.bookkeeper.storage.test_crashes import enumerate_crashes
-from tests.bookkeeper.storage.workload import Truth, compacting_life, random_life, random_loop_life, standard_life
+from tests.bookkeeper.storage.workload import (
+    Truth,
+    compacting_life,
+    ledger_logs_life,
+    random_life,
+    random_loop_life,
+    standard_life,
+)
+from tests.bookkeeper.volumes.test_crashes import enumerate_crashes as crashes_of_volumes
 from tests.crash_images.repair import repaired_life
 from tests.crash_images.traced import wrong_images
 from tests.crash_images.undelete import undeleting_life
 from tests.faultlog import put_section
 
 TITLE = "Crash images"
-LIVES = {
+LIVES: dict[str, tuple[Callable[[RecordingDisk, Random], Truth], int]] = {
+    "a log per ledger": (ledger_logs_life, 4),
     "adds, fences, checkpoints, a collection": (random_life, 4),
     "the same with groups on the loop, and passing faults": (random_loop_life, 4),
     "compactions": (compacting_life, 4),
@@ -35,11 +44,13 @@ def images(seed: int) -> Iterator[tuple[str, str, list[str]]]:
         yield "one of everything", where, bad
     for name, (life, per_point) in LIVES.items():
 
-        def lived(disk: RecordingDisk, life: object = life) -> Truth:
-            return life(disk, Random(seed))  # type: ignore[operator,no-any-return]
+        def lived(disk: RecordingDisk, life: Callable[[RecordingDisk, Random], Truth] = life) -> Truth:
+            return life(disk, Random(seed))
 
         for where, bad in islice(enumerate_crashes(seed, per_point, bool(seed % 2), lived), SHARE):
             yield name, where, bad
+    for where, bad in islice(crashes_of_volumes(seed, 4, bool(seed % 2)), SHARE):
+        yield "several ledger directories: one is emptied, one is lost", where, bad
     for where, bad in wrong_images(undeleting_life(seed), seed, 4, every=4):
         yield "deletions, undeletions, compactions of a bookie", where, bad
     repaired, begin = repaired_life(seed)

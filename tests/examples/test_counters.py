@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from bookkeeper import BookKeeper
+from examples.demo_kit.pause import pause
 from journal_manager import EditLog, JournalFencedError, replicated
 from tests.integration.processes import Bookies, bookies, end_with_parent, free_port, until_async
 
@@ -71,8 +72,8 @@ class Program:
 class Group:
     """Two processes of the program, and clients that ask until they get a number."""
 
-    def __init__(self, journal: str) -> None:
-        self.journal = journal
+    def __init__(self, journal: str, metadata: str = "") -> None:
+        self.journal, self.metadata = journal, metadata
         self.programs = [Program(journal) for _ in range(2)]
         self.answered = 0
         self._calls = itertools.count(1)
@@ -141,7 +142,7 @@ def group(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Group]:
         found = Group(f"file://{tmp_path}/counters")
     else:
         uri = request.getfixturevalue("cluster").uri
-        found = Group(f"bk:counters/{next(_journals)}?metadata={uri}")
+        found = Group(f"bk:counters/{next(_journals)}?metadata={uri}", uri)
     yield found
     found.end()
 
@@ -167,7 +168,7 @@ async def test_a_paused_process_that_wakes_up_answers_nothing_any_more(group: Gr
         for _ in range(2):
             zombie = await group.active()
             before = group.answered
-            zombie.pause()
+            await pause(zombie.pause, zombie.resume, group.metadata)
             await until_async(lambda before=before: group.answered >= before + 10)  # type: ignore[misc]
             waiting = asyncio.create_task(zombie.ask("get hits", deadline_s=30))
             late = asyncio.create_task(zombie.ask(f"add zombie {before} hits 1", deadline_s=30))

@@ -32,6 +32,9 @@ from tests.fault_table.table import Cell, Result, When
 SETTINGS: Final = replace(
     CONFIG, reserve_bytes=8192, journal_spares=1, major_compaction_ratio=1.0, log_sync_bytes=4096, split_bytes=3000
 )
+PER_LEDGER: Final = replace(SETTINGS, entry_log_per_ledger=True, ledger_buffer_bytes=4096, open_logs_max=1)
+"""A log per ledger, few of them open."""
+
 PATHS: Final = {
     "journal": ".journal",
     "spare": ".spare",
@@ -93,6 +96,7 @@ class FaultyLife:
     def pump(self) -> None:
         self.workers.pump()
         self.engine.check_space()
+        self.engine.finish_logs()
         self.workers.pump()
         if self.ends():
             raise _EnoughError
@@ -213,7 +217,7 @@ def fault_of(cell: Cell) -> Fault:
     )
 
 
-def try_cell(cell: Cell, seed: int = 1) -> Trial:
+def try_cell(cell: Cell, seed: int = 1, settings: StorageConfig = SETTINGS) -> Trial:
     """Live, meet the fault, end in both ways, and look."""
     trial = Trial(cell)
     ends = [(True, False), (False, False), *([(True, True)] if cell.place in ("journal", "spare") else [])]
@@ -222,7 +226,7 @@ def try_cell(cell: Cell, seed: int = 1) -> Trial:
         disk.direct = direct
         for path in ("/journal", "/ledgers"):
             disk.make_directories(path)
-        life = FaultyLife(disk)
+        life = FaultyLife(disk, settings)
         life.open()
         (_starting if cell.starting else _serving)(life, disk, fault, trial, soon)
         trial.met |= fault.times < cell.when.failing

@@ -12,7 +12,7 @@ from bookkeeper.storage import durable_file
 from bookkeeper.storage.journal import group_commit
 from bookkeeper.testing.disk import SimFile
 from bookkeeper.testing.sim_bugs import BUGS
-from tests.fault_table.simulated import Trial, try_cell
+from tests.fault_table.simulated import PER_LEDGER, Trial, try_cell
 from tests.fault_table.table import CALLS, PLACES, Cell, Result, When, cells
 
 
@@ -30,6 +30,13 @@ def test_each_call_may_fail() -> None:
     assert [str(trial) for trial in trials if not trial.is_good] == []
     assert sum(trial.met for trial in trials) > 50, "the faults are met"
     assert {trial.result for trial in trials} == set(Result)
+
+
+@pytest.mark.rule("K5", "K7", "K23", "K26", "K28", "K33", "K34")
+def test_each_call_may_fail_with_a_log_per_ledger() -> None:
+    trials = [try_cell(cell, settings=PER_LEDGER) for cell in some_cells() if cell.place in ("log", "ledger directory")]
+    assert [str(trial) for trial in trials if not trial.is_good] == []
+    assert sum(trial.met for trial in trials) > 10, "the faults are met"
 
 
 def test_the_table_has_every_call_of_every_kind_of_file() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from examples.demo_kit.pause import pause
 from tests.integration.processes import Bookies, Process, bookies, free_port, until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
@@ -70,7 +72,7 @@ def test_a_gateway_that_slept_through_its_lease_shows_and_changes_nothing_old(cl
     first = Gateway(cluster, "first")
     try:
         until(lambda: first.make("/a"), 30, lambda: first.process.said)
-        first.process.pause()
+        asyncio.run(pause(first.process.pause, first.process.resume, cluster.uri))
         second = Gateway(cluster, "second")
         try:
             until(lambda: second.make("/b"), 60, lambda: second.process.said)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from examples.demo_kit.pause import pause
 from segments.namespace import connect
 from segments.position import Position
 from tests.integration.processes import Bookies, Process, bookies, end_with_parent, until, until_async
@@ -99,7 +100,7 @@ async def test_a_paused_owner_that_wakes_up_can_do_nothing_more(cluster: Bookies
     zombie = OwnerProcess("zombie", tmp_path, cluster.uri, "paused", str(ENDLESS)).start()
     try:
         zombie.until_acked(200)
-        zombie.pause()
+        await pause(zombie.pause, zombie.resume, cluster.uri)
         async with connect(cluster.uri) as namespace:
             stream = await namespace.open("paused")
             async with stream.producer("numbers") as producer:

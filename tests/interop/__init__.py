@@ -12,5 +12,6 @@
     document     the matrix as a part of docs/compatibility.md
     __main__     ``make interop``: run them all and print a table
 
-The same cells run under pytest, in ``test_matrix``.
+The same cells run under pytest, in ``test_matrix``. Beside them, ``stream_stub`` is a user of the gateway of streams in
+Java, on a stub generated from its protocol, which ``test_stream_stub`` runs.
 """

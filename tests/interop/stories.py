@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -24,6 +24,14 @@ PLAIN: Final = Shape()
 STRIPED: Final = Shape(ensemble=4, write_quorum=2, ack_quorum=2)
 LARGE: Final = 5 * 1024 * 1024 - 4096
 """A bookie of either kind takes frames of 5 MiB, headers included."""
+
+SILENT_AT_MOST: Final = 2
+"""How often in one story Java's writer may keep its last add confirmed to itself. It needs a delay at one place of its
+timer; a bookie that loses explicit last add confirmeds shows it every time."""
+
+ANY_STATUS: Final = None
+"""Of Apache's ``readledger -bookie``: after the last entry it stops its threads before its connections, whose close may
+then fail with "Executor is shutting down", and with it the whole command. What it has printed is there."""
 
 _GIVEN_IDS = itertools.count(5_000_000_000, 7)
 """Above 2**31: the path of such a ledger is another one."""
@@ -157,27 +165,38 @@ def open_without_recovery(stage: Stage) -> None:
 
 
 def tail(stage: Stage) -> None:
-    """The other waits for every entry by long poll, and has each soon after it was written."""
+    """The other waits for every entry by long poll, and has each soon after it was written.
+
+    Java's writer may keep its newest last add confirmed to itself until it appends again (docs/compatibility.md). Then
+    it appends one entry more, and the reader waits on.
+    """
     writer = stage.client.create(Shape())
-    begun = 0
+    written, begun = 0, 0
     if stage.other_language == "java":
         # A Java bookie answers "no such ledger" until it has an entry, and Java's client passes that on.
         writer.append(payload(0))
-        begun = 1
+        written, begun = 1, 1
     reader = stage.other.open(writer.id, recovery=False)
     with ThreadPoolExecutor(1) as waiting:
-        for entry_id, each in list(enumerate(_some(10)))[begun:]:
+        for entry_id in range(begun, 10):
             arrives = waiting.submit(_arrives, reader, entry_id)
-            writer.append(each)
-            expect(arrives.result(30), each, f"entry {entry_id}, waited for")
+            while written <= entry_id or (stage.language == "java" and not _done_within(arrives, 5)):
+                writer.append(payload(written))
+                written += 1
+            expect(arrives.result(30), payload(entry_id), f"entry {entry_id}, waited for")
+    assert written <= 10 + SILENT_AT_MOST, f"Java's writer was silent {written - 10} times"
     reader.close()
     writer.close()
-    read_by_both(stage, writer.id, _some(10))
+    read_by_both(stage, writer.id, _some(written))
 
 
 def _arrives(reader: Reader, entry_id: int) -> bytes:
     """A poll may end with news of the last add confirmed alone (L9): then the next one is due."""
     return until(lambda: reader.wait_for(entry_id, 2000) or b"", 20, f"entry {entry_id}")
+
+
+def _done_within(arrives: Future[bytes], seconds: float) -> bool:
+    return bool(wait([arrives], seconds).done)
 
 
 def tail_by_asking(stage: Stage) -> None:
@@ -253,7 +272,7 @@ def fencing(stage: Stage) -> None:
         pass
     else:
         raise AssertionError("the fenced writer has had an append acknowledged")
-    read_by_both(stage, writer.id, _some(30))
+    read_by_both(stage, writer.id, _some(30), length=stage.other_language == "ours")
 
 
 def recovery(stage: Stage) -> None:
@@ -329,12 +348,22 @@ def delete_and_list(stage: Stage) -> None:
 def explicit_lac(stage: Stage) -> None:
     """A silent writer makes its last add confirmed known without another entry.
 
-    Asked over v3: a Java client over v2 hears only of what entries carry.
+    Asked over v3: a Java client over v2 hears only of what entries carry. Java's writer may miss it (see ``tail``);
+    then another ledger is tried.
     """
-    writer = stage.client.create(Shape())
-    _write(writer, _some(3))
-    reader = stage.site.client(stage.other_language, stage.bookies, "v3").open(writer.id, recovery=False)
-    until(lambda: reader.ask_confirmed() == 2, 10, "the last add confirmed without another entry")
+    for attempts_left in range(SILENT_AT_MOST if stage.language == "java" else 0, -1, -1):
+        writer = stage.client.create(Shape())
+        _write(writer, _some(3))
+        reader = stage.site.client(stage.other_language, stage.bookies, "v3").open(writer.id, recovery=False)
+        try:
+            until(lambda: reader.ask_confirmed() == 2, 10, "the last add confirmed without another entry")  # noqa: B023
+        except AssertionError:
+            if not attempts_left:
+                raise
+            reader.close()
+            writer.close()
+            continue
+        break
     expect(reader.read(0, 2), _some(3), "entries")
     reader.close()
     writer.close()
@@ -375,7 +404,7 @@ def tls(stage: Stage) -> None:
         pass
     else:
         raise AssertionError("the fenced writer has had an append acknowledged")
-    read_by_both(stage, writer.id, _some(50), (client, other))
+    read_by_both(stage, writer.id, _some(50), (client, other), length=stage.other_language == "ours")
 
 
 def _nothing_from_strangers(stage: Stage, ledger_id: int) -> None:

@@ -435,6 +435,28 @@ async def test_a_program_that_raises_on_replay_takes_no_more_part_and_the_others
 
 
 @in_virtual_time
+async def test_a_program_that_cannot_be_restored_after_a_failure_takes_no_more_part() -> None:
+    """It may hold edits that are not in the journal: nothing tries again for ever, and it is not asked any more."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        gate = Gate(monkeypatch)
+        async with Pair() as pair:
+            await pair.submit(b"x")
+
+            async def restore(machine: Ledger, chunks: object) -> None:
+                raise RuntimeError("the program has no way back")
+
+            monkeypatch.setattr(Ledger, "restore", restore)
+            gate.error = JournalUnavailableError("no ack quorum")
+            with pytest.raises(JournalFailedError):
+                await pair.a.submit(b"y")
+            await asyncio.sleep(5)
+            assert role(pair.a) is ReplicaRole.FAILED
+            assert "no way back" in (pair.a.status().problem or "")
+            with pytest.raises(ReplicaFailedError):
+                await pair.a.submit(b"z")
+
+
+@in_virtual_time
 async def test_a_program_that_fails_while_it_catches_up_leaves_the_election_to_the_others() -> None:
     hub, ballot = MemoryHub(), Ballot("a")
     async with replica_of(hub, Candidate(ballot, "a")) as first:

@@ -21,7 +21,7 @@ from tests.mutants.record import Record
 from tests.mutants.sample import PLACES, ROOT, sample
 from tests.mutants.session import LEFT_OUT, Outcome, Planting
 
-SUITES: Final = ("bookkeeper", "contracts", "journal_manager", "scenarios", "simulation", "spark_wal")
+SUITES: Final = ("bookkeeper", "contracts", "journal_manager", "scenarios", "segments", "simulation", "spark_wal")
 KILLED_AT_LEAST: Final = 0.95
 
 

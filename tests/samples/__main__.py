@@ -13,7 +13,7 @@ from bookkeeper import BookKeeper
 from bookkeeper.real import run
 from tests.samples.journal_story import JOURNALS, write_journal
 from tests.samples.story import HOME, gateway, small_disks, write_files, write_ledgers
-from tests.samples.stream_story import write_stream
+from tests.samples.stream_story import small_pages, write_long_stream, write_stream
 
 HERE = Path(__file__).parent
 
@@ -44,6 +44,15 @@ async def _streams(version: Path) -> None:
         _pack(version, "streams-killed", HOME / "streams")
         await alive.aclose()
     _pack(version, "streams-stopped", HOME / "streams")
+
+
+async def _pages(version: Path) -> None:
+    """A cluster in one directory with a stream whose old segments are in pages, while its writer is open."""
+    async with BookKeeper.connect(f"embedded://{HOME}/pages") as bk:
+        with small_pages():
+            alive = await write_long_stream(bk)
+            _pack(version, "pages-killed", HOME / "pages")
+            await alive.aclose()
 
 
 async def _journal(version: Path, name: str) -> None:
@@ -85,6 +94,8 @@ def main(name: str) -> None:
                 run(_directory(version))
             if _lacks(version, "streams-killed", "streams-stopped"):
                 run(_streams(version))
+            if _lacks(version, "pages-killed"):
+                run(_pages(version))
             for journal in JOURNALS:
                 if _lacks(version, journal):
                     run(_journal(version, journal))

@@ -21,7 +21,14 @@ HOME: Final = Path("/tmp/bookkeeper-py-samples")
 """Where the samples were written. A cookie holds the absolute names of its bookie's directories, so that is where they
 are unpacked."""
 
-SAMPLES: Final = ("embedded-stopped", "embedded-killed", "gateway-directory", "streams-killed", "streams-stopped")
+SAMPLES: Final = (
+    "embedded-stopped",
+    "embedded-killed",
+    "gateway-directory",
+    "streams-killed",
+    "streams-stopped",
+    "pages-killed",
+)
 
 PASSWORD: Final = b"secret"
 DIGESTS: Final = ("crc32c", "crc32", "hmac", "dummy")

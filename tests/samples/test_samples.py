@@ -1,5 +1,5 @@
 """Every version opens what earlier ones have written: bookies, the SQLite store, an embedded directory, a gateway,
-journals, a stream."""
+journals, streams."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from bookkeeper import BookKeeper
+from bookkeeper import BookKeeper, embedded
 from bookkeeper.real import run
 from tests.samples.journal_story import JOURNALS, read_journal
 from tests.samples.story import HOME, SAMPLES, gateway, read_files, read_ledgers
-from tests.samples.stream_story import read_stream
+from tests.samples.stream_story import read_long_stream, read_stream
 
 HERE = Path(__file__).parent
 VERSIONS = sorted(path.name for path in HERE.iterdir() if path.is_dir() and not path.name.startswith("_"))
@@ -40,8 +40,11 @@ def unpack(version: str, sample: str, home: Path) -> None:
 
 
 @pytest.mark.parametrize(("version", "sample"), ALL)
-def test_what_an_earlier_version_wrote_is_read_and_written_on(version: str, sample: str, home: Path) -> None:
-    """Twice: what this version makes of it at its first start, it must read at the next one."""
+def test_what_an_earlier_version_wrote_is_read_and_written_on(
+    version: str, sample: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice: what this version makes of it at its first start, it must read at the next one; and then in the other
+    layout of entry logs, and back."""
     unpack(version, sample, home)
 
     async def cluster() -> None:
@@ -59,9 +62,17 @@ def test_what_an_earlier_version_wrote_is_read_and_written_on(version: str, samp
         async with BookKeeper.connect(f"embedded://{home}/streams") as bk:
             await read_stream(bk)
 
-    work = {"gateway": directory, "embedded": cluster, "streams": streams}[sample.partition("-")[0]]
+    async def pages() -> None:
+        async with BookKeeper.connect(f"embedded://{home}/pages") as bk:
+            await read_long_stream(bk)
+
+    work = {"gateway": directory, "embedded": cluster, "streams": streams, "pages": pages}[sample.partition("-")[0]]
     for _ in range(2):
         run(work())
+    monkeypatch.setitem(embedded.STORAGE, "entry_log_per_ledger", True)
+    run(work())
+    monkeypatch.setitem(embedded.STORAGE, "entry_log_per_ledger", False)
+    run(work())
 
 
 @pytest.mark.parametrize(("version", "sample"), [(version, sample) for version in VERSIONS for sample in JOURNALS])

@@ -12,11 +12,15 @@ import pytest
 from bookkeeper.testing.sim import run_seed
 from bookkeeper.testing.sim_plan import (
     FIRST_OF_LATER,
+    FIRST_WITH_COLLECTION,
     FIRST_WITH_DAMAGE,
     FIRST_WITH_HEALERS,
+    FIRST_WITH_LEDGER_LOGS,
     FIRST_WITH_REPAIRERS,
     FIRST_WITH_ROLLBACK,
     FIRST_WITH_SCRUB,
+    FIRST_WITH_UNDELETION,
+    FIRST_WITH_VOLUMES,
 )
 
 CHUNK = 4
@@ -55,6 +59,20 @@ def test_nothing_is_found_where_metadata_are_put_back(first: int) -> None:
         assert not result.problems, result.report()
 
 
+@pytest.mark.rule("B1", "K5", "K9", "K33", "K34")
+@pytest.mark.parametrize("seed", range(FIRST_WITH_LEDGER_LOGS, FIRST_WITH_LEDGER_LOGS + 6))
+def test_nothing_is_found_with_a_log_per_ledger(seed: int) -> None:
+    result = run_seed(seed)
+    assert not result.problems, result.report()
+
+
+@pytest.mark.rule("G1", "Z6", "B5")
+@pytest.mark.parametrize("seed", range(FIRST_WITH_COLLECTION, FIRST_WITH_COLLECTION + 6))
+def test_what_a_follower_does_not_show_is_not_collected(seed: int) -> None:
+    result = run_seed(seed)
+    assert not result.problems, result.report()
+
+
 @pytest.mark.rule("A5", "A7", "A8", "A9", "V3")
 @pytest.mark.parametrize("seed", range(FIRST_WITH_HEALERS, FIRST_WITH_HEALERS + 8))
 def test_where_autorecovery_runs_every_ledger_becomes_whole(seed: int) -> None:
@@ -67,6 +85,20 @@ def test_where_autorecovery_runs_every_ledger_becomes_whole(seed: int) -> None:
 def test_what_rots_is_found_and_repaired(seed: int) -> None:
     result = run_seed(seed)
     assert not result.problems, result.report()
+
+
+@pytest.mark.rule("B12", "K35", "B3", "B5", "V3")
+@pytest.mark.parametrize("seed", range(FIRST_WITH_VOLUMES, FIRST_WITH_VOLUMES + 2))
+def test_ledger_directories_fail_are_drained_and_come_back(seed: int) -> None:
+    result = run_seed(seed)
+    assert not result.problems, result.report()
+
+
+@pytest.mark.rule("G8", "M2", "L1")
+@pytest.mark.parametrize("seed", range(FIRST_WITH_UNDELETION, FIRST_WITH_UNDELETION + 4))
+def test_ledgers_that_are_brought_back_are_whole(seed: int) -> None:
+    result = run_seed(seed)
+    assert result.counts["ledgers brought back"] and not result.problems, result.report()
 
 
 @pytest.mark.parametrize("seed", [seed for seed in KEPT if seed >= SEEDS] or [KEPT[-1]])

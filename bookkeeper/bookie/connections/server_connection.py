@@ -26,6 +26,7 @@ from bookkeeper.bookie.identity.stale_adds import StaleAdds
 from bookkeeper.codec import Adds, Reads, Run
 from bookkeeper.ids import LedgerId
 from bookkeeper.net.frame_protocol import FrameProtocol
+from bookkeeper.volumes.joined import PartlyFailedError, concerns
 from bookkeeper.wire import Dialect, Status
 
 
@@ -247,10 +248,25 @@ class ServerConnection(FrameProtocol):
                     self.server.requests.run(self.host, chosen[0], adds.entry_ids[chosen[0].i0], Status.OK, took)
                 return
             self.server.requests.run(self.host, chosen[0], adds.entry_ids[chosen[0].i0], Status.IO_ERROR, took)
-            for first, last in taken:  # whether they are stored is unknown
+            for first, last in self._write_durable(adds, chosen, taken, error):  # whether they are stored is unknown
                 self.write(codec.fail_acks(adds.acks, adds.ack_ends, first, last, Status.IO_ERROR))
 
         self.bookie.engine.when_durable(durable)
+
+    def _write_durable(
+        self, adds: Adds, chosen: list[Run], taken: list[tuple[int, int]], error: BaseException
+    ) -> list[tuple[int, int]]:
+        """Where only some disks have failed, answer adds that the others made durable. Returns those that failed."""
+        if not isinstance(error, PartlyFailedError):
+            return taken
+        kept: list[tuple[int, int]] = []
+        failed: list[tuple[int, int]] = []
+        for run in chosen:
+            if any(first <= run.i0 < last for first, last in taken):
+                extend(kept if concerns(error, run.ledger_id) is None else failed, run)
+        if kept:
+            self.write(replies_of(adds, kept))
+        return failed
 
     def _take_reads(self, buffer: bytearray, start: int, end: int) -> int:
         """Answer the plain reads at the beginning of the bytes. Returns where the rest begins.
@@ -340,8 +356,9 @@ class ServerConnection(FrameProtocol):
             return 0
         if reply.status is Status.UNKNOWN_STATE and header.dialect is Dialect.V2:
             reply = replace(reply, status=Status.IO_ERROR)  # also means unknown; v2 has no 107
-        frame = wire.encode_reply(header, reply)
-        if len(frame) > self.frame_max:  # the entry just fitted into an add, and its reply is larger
-            frame = wire.encode_reply(header, too_large(reply))
-        self.write(frame)
-        return len(frame)
+        pieces = wire.reply_pieces(header, reply)
+        if sum(map(len, pieces)) > self.frame_max:  # the entry just fitted into an add, and its reply is larger
+            pieces = wire.reply_pieces(header, too_large(reply))
+        for piece in pieces:
+            self.write(piece)
+        return sum(map(len, pieces))

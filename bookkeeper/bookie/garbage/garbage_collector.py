@@ -13,14 +13,14 @@ from bookkeeper.bookie.garbage.garbage_proof import GarbageProof
 from bookkeeper.bookie.identity import checked_note
 from bookkeeper.bookie.identity.seen_metadata import SeenMetadata
 from bookkeeper.bookie.identity.state_files import KEPT
-from bookkeeper.errors import MetadataFormatError, NoSuchKeyError, NoSuchLedgerError, in_words
+from bookkeeper.errors import BookKeeperError, MetadataFormatError, NoSuchKeyError, NoSuchLedgerError, in_words
 from bookkeeper.ids import LedgerId
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.records.deleted_ledgers import READS
 from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Seams
 from bookkeeper.storage.durable_file import replace_file
-from bookkeeper.storage.engine import Engine
+from bookkeeper.volumes import BookieStorage
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class GarbageCollector:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: BookieStorage,
         metadata: Metadata,
         config: BookieConfig,
         seams: Seams,
@@ -69,6 +69,13 @@ class GarbageCollector:
             await asyncio.sleep(self._config.garbage_interval_s)
             try:
                 await self.one_pass()
+            except BookKeeperError as error:  # metadata or the disk: foreseen, and said in words
+                self._failed.add()
+                log.error(
+                    "a garbage pass failed and dropped nothing (%s); the next one comes in %g s",
+                    in_words(error),
+                    self._config.garbage_interval_s,
+                )
             except Exception:
                 self._failed.add()
                 log.exception(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from bookkeeper.bookie.connections.admission import Admission
 from bookkeeper.bookie.health.health import BookieHealth
 from bookkeeper.metrics import Metrics
-from bookkeeper.storage.engine import Engine
+from bookkeeper.volumes import BookieStorage
 
 
 def refresh_metrics(
     metrics: Metrics,
-    engine: Engine,
+    engine: BookieStorage,
     admission: Admission,
     condition: BookieHealth,
     *,
@@ -19,9 +19,10 @@ def refresh_metrics(
 ) -> None:
     """Bring the gauges up to date. ``suspects``: ledgers that may have lost entries; None while nobody can tell."""
     gauge = metrics.gauge
-    for name in engine.stats.__slots__ if hasattr(engine.stats, "__slots__") else vars(engine.stats):
+    stats = engine.stats
+    for name in stats.__slots__ if hasattr(stats, "__slots__") else vars(stats):
         text = f"Counter {name} of the storage engine since this start."
-        gauge(f"storage_{name}", text).value = getattr(engine.stats, name)
+        gauge(f"storage_{name}", text).value = getattr(stats, name)
     text = "Bytes of entries that are accepted and not yet durable."
     gauge("journal_bytes_in_flight", text).value = engine.journal_bytes_in_flight
     gauge("writable", "1 while the bookie takes new entries, else 0.").value = 0 if condition.read_only else 1
@@ -44,8 +45,8 @@ def refresh_metrics(
     gauge("damaged_ledgers", text).value = len(engine.suspects)
     compactor = engine.compactor
     text = "1 while entry logs are being compacted, else 0."
-    gauge("compacting", text).value = 0 if compactor.schedule.running is None else 1
+    gauge("compacting", text).value = 1 if compactor.is_running else 0
     text = "Entry logs that are not compacted, because something is wrong with them."
-    gauge("logs_not_compacted", text).value = len(compactor.schedule.left)
+    gauge("logs_not_compacted", text).value = compactor.logs_left
     if (age := compactor.age_s) is not None:
         gauge("compaction_age_seconds", "Seconds since a compaction of entry logs last ended well.").value = age

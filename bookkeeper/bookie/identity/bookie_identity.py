@@ -82,7 +82,7 @@ def refuse_java(disk: Disk, directories: Sequence[str]) -> None:
         current = os.path.join(directory, "current")
         try:
             names = disk.list(current)
-        except (FileNotFoundError, NotADirectoryError):
+        except OSError:  # it is not there; or its disk does not work, which others find and say
             continue
         found = [name for name in sorted(names) if name in _JAVA or name.endswith(_JAVA_ENDINGS)]
         if found:
@@ -105,17 +105,22 @@ def _whose(disk: Disk, current: str) -> str:
         return ""
 
 
-def refuse_strangers(disk: Disk, cookie: Cookie, directories: Sequence[str]) -> None:
+def refuse_strangers(disk: Disk, cookie: Cookie, directories: Sequence[str], *, growing: bool = False) -> None:
     """Refuse directories of another bookie or cluster.
 
     This looks at the disk alone and comes before the check of the metadata's age. Otherwise the metadata of another
     cluster could be taken for an older state of this one's.
+
+    Args:
+        growing: the bookie may have had other directories when it made the cookie.
 
     Raises:
         CookieError: a directory belongs to another bookie or cluster.
     """
     for directory in directories:
         found = _read(disk, directory, COOKIE)
+        if growing and found is not None:
+            found = replace(found, journal_dirs=cookie.journal_dirs, ledger_dirs=cookie.ledger_dirs)
         if found is not None and found != cookie:
             raise CookieError(
                 f"{directory} does not belong to this bookie: {_difference(found, cookie)}; "
@@ -186,6 +191,52 @@ async def settle_cookie(
     return False
 
 
+async def settle_grown_cookie(
+    disk: Disk, cookies: Cookies, cookie: Cookie, directories: Sequence[str], new: Sequence[str]
+) -> None:
+    """Make the cookie name the directories that a bookie has now, in all of them and in the metadata. A crash in the
+    middle leaves some that name the former ones; the next call goes on.
+
+    Args:
+        directories: those that the bookie uses.
+        new: those of them that it has not used before.
+
+    Raises:
+        CookieError: a directory belongs to another bookie or cluster, is empty although it was used, or is not empty
+            although it was not; or the bookie was forgotten meanwhile.
+        MetadataError: the store does not answer.
+    """
+    refuse_strangers(disk, cookie, directories, growing=True)
+    try:
+        found = await cookies.read(cookie.bookie_id)
+    except NoSuchKeyError:
+        raise CookieError(
+            f"the cluster has forgotten {cookie.bookie_id}, whose data are in {directories[0]}; empty the directories "
+            "to join as a new bookie"
+        ) from None
+    stored = _absolute(found.value)
+    if replace(stored, journal_dirs=cookie.journal_dirs, ledger_dirs=cookie.ledger_dirs) != cookie:
+        raise CookieError(f"the cookie of {cookie.bookie_id} in the metadata is another: {_difference(stored, cookie)}")
+    for directory in directories:
+        if _read(disk, directory, COOKIE) is not None:
+            continue
+        if directory not in new:
+            raise CookieError(
+                f"{directory} has no cookie, but {cookie.bookie_id} has used it before: mount its disk; or, if that "
+                "is lost, give it up with `bk bookie lose-directory`"
+            )
+        if strangers := [name for name in disk.list(directory) if name not in _OURS]:
+            raise CookieError(
+                f"{directory} is not empty and has no cookie: it holds {strangers[0]}; give the bookie an empty "
+                "directory"
+            )
+    for directory in directories:
+        if _read(disk, directory, COOKIE) != cookie:
+            replace_file(disk, os.path.join(directory, COOKIE), cookie_format.encode(cookie))
+    if stored != cookie:
+        await cookies.write(cookie, found.version)
+
+
 async def _make(
     disk: Disk, cookies: Cookies, cookie: Cookie, directories: Sequence[str], before: Callable[[], None]
 ) -> None:
@@ -208,7 +259,10 @@ async def _make(
         _finish(disk, directory)
 
 
-_OURS = {PENDING, PENDING + ".tmp", IDENTITY, IDENTITY + ".tmp", "bookie.lock", "journal", "ledgers", "lost+found"}
+_OURS = {
+    *(PENDING, PENDING + ".tmp", COOKIE + ".tmp", IDENTITY, IDENTITY + ".tmp"),
+    *("bookie.lock", "journal", "ledgers", "lost+found"),
+}
 
 
 async def undo_first_start(disk: Disk, cookies: Cookies, cookie: Cookie, directories: Sequence[str]) -> None:

@@ -30,7 +30,8 @@ from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.meta import Metadata
 from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Seams
-from bookkeeper.storage.engine import Engine, PackedEntries
+from bookkeeper.storage.engine import PackedEntries
+from bookkeeper.volumes import BookieStorage
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +90,7 @@ class Completion:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: BookieStorage,
         metadata: Metadata,
         bookie: BookieId,
         config: BookieConfig,
@@ -182,7 +183,7 @@ class Completion:
             if await self._metadata.ledgers.restorable.has(ledger_id):
                 self._reasons[ledger_id] = "it is deleted, and can still be brought back (bk ledger undelete)"
                 return False
-            return ledger_id not in self._engine.ledgers()
+            return not self._engine.has(ledger_id)
         except MetadataFormatError as error:
             self._reasons[ledger_id] = f"its metadata cannot be read: {error}"
             return False
@@ -253,7 +254,7 @@ class Completion:
 
 
 async def gaps_of(
-    engine: Engine, bookie: BookieId, ledger_id: LedgerId, metadata: LedgerMetadata, read_bytes_per_s: int = 0
+    engine: BookieStorage, bookie: BookieId, ledger_id: LedgerId, metadata: LedgerMetadata, read_bytes_per_s: int = 0
 ) -> list[MissingEntries]:
     """The entries of a closed ledger that its metadata say are here and that cannot be read. Reads all of it, at most
     ``read_bytes_per_s`` (0: no limit)."""
@@ -283,7 +284,7 @@ async def gaps_of(
     return gaps
 
 
-async def _count_from(engine: Engine, ledger: LedgerId, first: EntryId, count: int) -> tuple[int, int]:
+async def _count_from(engine: BookieStorage, ledger: LedgerId, first: EntryId, count: int) -> tuple[int, int]:
     """How many consecutive entries from ``first`` on can be read, at most ``count``; and their bytes."""
     done: asyncio.Future[tuple[int, int]] = asyncio.get_running_loop().create_future()
 

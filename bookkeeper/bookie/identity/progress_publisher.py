@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -29,12 +29,12 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import BookieId
 from bookkeeper.meta import Metadata, Versioned
-from bookkeeper.meta.records.disks import DiskRecord
+from bookkeeper.meta.records.disks import DiskRecord, VolumeProgress
 from bookkeeper.seams import Disk, Rng
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.directory_id import ForeignDirectoryError, directory_id_of, is_unused
-from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.results import PublishedProgress
+from bookkeeper.volumes import BookieStorage, Volumes
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +62,8 @@ class ProgressPublisher:
         self._rng = rng
         self._found: Versioned[DiskRecord] | None = None
         self._boot = self._directory_id = 0
+        self._volume_ids: dict[int, int] = {}
+        """With several ledger directories: each volume's number and its directory's id."""
         self._silent = False
         """The last publication failed, and the log says so already."""
 
@@ -115,12 +117,57 @@ class ProgressPublisher:
                 directory_id=wanted.directory_id, boot=wanted.boot, sequence=wanted.sequence, file_id=wanted.file_id
             )
 
+    async def claim_volumes(
+        self, boot: int, disk: Disk, configs: Mapping[int, StorageConfig]
+    ) -> dict[int, PublishedProgress]:
+        """The same for a bookie with several ledger directories, by the volumes' numbers.
+
+        A bookie that had one directory before has it as one of the volumes, with the progress of that time.
+
+        Raises: as :meth:`claim`.
+        """
+        self._boot = boot
+        here = {
+            number: 0 if is_unused(disk, config) else directory_id_of(disk, config)
+            for number, config in configs.items()
+        }
+        fresh = {number: self._rng.getrandbits(63) | 1 for number in configs}
+        while True:
+            before = self.record
+            if before is not None and before.starting >= boot:
+                raise SupersededError(
+                    f"another process has started as bookie {self._bookie} (start {before.starting}, this is start "
+                    f"{boot}): run one process per bookie"
+                )
+            volumes = tuple(_claimed(before, number, here[number], fresh[number]) for number in sorted(configs))
+            if before is None:
+                wanted = DiskRecord(directory_id=volumes[0].directory_id, starting=boot, volumes=volumes)
+            else:
+                wanted = replace(before, starting=boot, sequence=0, file_id=0, volumes=volumes)
+            try:
+                self._found = await self._disks.write(self._bookie, wanted, self._found)
+            except (KeyExistsError, MetadataConflictError, NoSuchKeyError):
+                await self.look()
+                continue
+            self._directory_id = wanted.directory_id
+            self._volume_ids = {each.number: each.directory_id for each in volumes}
+            return {each.number: _progress(each) for each in volumes}
+
+    async def add_volume(self, number: int, highest: int, storage: BookieStorage) -> PublishedProgress:
+        """Publish the id of a volume that is added while the bookie runs. Returns what its directory must know.
+
+        Raises: as :meth:`opened`.
+        """
+        self._volume_ids[number] = self._rng.getrandbits(63) | 1
+        await self._tell(storage, highest)
+        return PublishedProgress(directory_id=self._volume_ids[number])
+
     async def named(self, error: ForeignDirectoryError) -> CookieError:
         """The error, with the bookie to which the file belongs, if the metadata name one."""
         whose = await self._disks.holder_of(error.directory_id)
         return CookieError(f"{error}. The file belongs to bookie {whose}" if whose is not None else str(error))
 
-    async def opened(self, engine: Engine, highest: int) -> None:
+    async def opened(self, engine: BookieStorage, highest: int) -> None:
         """Publish that the directory knows this start, durably.
 
         Raises:
@@ -131,7 +178,7 @@ class ProgressPublisher:
 
     # -- running ------------------------------------------------------------------------------------------
 
-    async def run(self, engine: Engine, highest: Callable[[], int], superseded: Callable[[str], None]) -> None:
+    async def run(self, engine: BookieStorage, highest: Callable[[], int], superseded: Callable[[str], None]) -> None:
         """Publish until cancelled. Errors of the store are logged, and the next round tries again."""
         due = asyncio.Event()
         engine.on_new_journal_file(due.set)
@@ -151,7 +198,7 @@ class ProgressPublisher:
             except Exception as error:  # level-triggered: the next look tells what this one could not
                 self._complain(error)
 
-    async def stopped(self, engine: Engine, highest: int) -> None:
+    async def stopped(self, engine: BookieStorage, highest: int) -> None:
         """Publish for the last time. Gives up after ``LAST_WORD_S``."""
         try:
             async with asyncio.timeout(LAST_WORD_S):
@@ -174,12 +221,13 @@ class ProgressPublisher:
             )
         self._silent = True
 
-    async def _tell(self, engine: Engine, highest: int) -> bool:
+    async def _tell(self, engine: BookieStorage, highest: int) -> bool:
         """Publish the progress if it has changed. Returns whether it had."""
         while True:
             before = self.record
             assert before is not None, "it was claimed"
-            file_id, sequence = engine.durable_position
+            volumes = self._volumes_of(engine) if isinstance(engine, Volumes) else ()
+            file_id, sequence = (0, 0) if isinstance(engine, Volumes) else engine.durable_position
             wanted = DiskRecord(
                 directory_id=self._directory_id,
                 starting=self._boot,
@@ -187,6 +235,7 @@ class ProgressPublisher:
                 sequence=sequence,
                 file_id=file_id,
                 highest=max(highest, before.highest),
+                volumes=volumes,
             )
             if wanted == before:
                 return False
@@ -199,6 +248,17 @@ class ProgressPublisher:
                 log.info("bookie %s publishes again how far its disk is", self._bookie)
             self._silent = False
             return True
+
+    def _volumes_of(self, volumes: Volumes) -> tuple[VolumeProgress, ...]:
+        """The progress of each volume that serves, or is about to."""
+        positions, listed = volumes.positions, {each.number for each in volumes.volume_list if not each.state.serves}
+        return tuple(
+            VolumeProgress(number=number, directory_id=ours, boot=self._boot, sequence=position[1], file_id=position[0])
+            if (position := positions.get(number)) is not None
+            else VolumeProgress(number=number, directory_id=ours)
+            for number, ours in sorted(self._volume_ids.items())
+            if number not in listed
+        )
 
     async def _settle(self) -> None:
         """Read the record again after a conflict: another start wrote it, or an own call that was cancelled did.
@@ -220,3 +280,21 @@ class ProgressPublisher:
             )
         else:
             self._found = found
+
+
+def _claimed(before: DiskRecord | None, number: int, here: int, fresh: int) -> VolumeProgress:
+    """What a start claims for one volume. ``here``: the id in the files of its directory; 0: there is none."""
+    known = {each.number: each for each in before.volumes} if before is not None else {}
+    if number in known:
+        return known[number]
+    if before is not None and not before.volumes and here == before.directory_id:
+        return VolumeProgress(
+            number=number, directory_id=here, boot=before.boot, sequence=before.sequence, file_id=before.file_id
+        )
+    return VolumeProgress(number=number, directory_id=here if before is None and here else fresh)
+
+
+def _progress(volume: VolumeProgress) -> PublishedProgress:
+    return PublishedProgress(
+        directory_id=volume.directory_id, boot=volume.boot, sequence=volume.sequence, file_id=volume.file_id
+    )

@@ -29,7 +29,7 @@ from bookkeeper.ledger import LedgerState
 from bookkeeper.meta import Metadata
 from bookkeeper.rate_limited_log import RateLimitedLogger
 from bookkeeper.seams import Disk
-from bookkeeper.storage.engine import Engine
+from bookkeeper.volumes import BookieStorage
 from bookkeeper.wire import Status
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class StaleAdds:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: BookieStorage,
         metadata: Metadata,
         bookie: BookieId,
         disk: Disk,

@@ -20,6 +20,10 @@ from bookkeeper.seams import Disk
 from bookkeeper.storage.durable_file import TRANSIENT
 from bookkeeper.storage.scrub.damage import DamagedPlace, FileKind
 from bookkeeper.storage.scrub.file_checks import let_go
+from bookkeeper.volumes.placement_log import NAME as PLACEMENTS
+from bookkeeper.volumes.placement_log import refuse_damage
+from bookkeeper.volumes.volume_list import NAME as VOLUMES
+from bookkeeper.volumes.volume_list import VolumeList
 
 OPENED: Final = "boot"
 """File with the number of the last start that had the disk open. If it exists, an empty disk is a lost disk."""
@@ -68,5 +72,7 @@ def _files(disk: Disk, directory: str, data_directories: list[str]) -> Iterator[
         yield os.path.join(each, COOKIE), cookies.decode
     yield os.path.join(directory, IDENTITY), bytes
     yield os.path.join(directory, BIRTH), bytes
+    yield os.path.join(directory, VOLUMES), lambda data: VolumeList.decode(data, VOLUMES)
+    yield os.path.join(directory, PLACEMENTS), lambda data: refuse_damage(data, PLACEMENTS)
     for name in _NOTES:
         yield os.path.join(directory, name), checked_note.decode

@@ -264,7 +264,8 @@ class BookiePool:
         self._pauses[bookie] = _Pause(now + next(delays), delays, error)
         if isinstance(error, SecureConnectionError):
             self._explain(bookie, error)
-        return BookieUnavailableError(f"{bookie}: {error}")
+        text = str(error)
+        return BookieUnavailableError(text if bookie in text else f"{bookie}: {text}")
 
     def _on_ended(self, connection: BookieConnection) -> None:
         self._open.pop(connection, None)

@@ -14,6 +14,7 @@ from typing import assert_never
 
 from bookkeeper.client.bookie_request import ask, entry_of, failure_of
 from bookkeeper.client.bookies.bookie_pool import Use
+from bookkeeper.client.closing_advice import advise_closed
 from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
@@ -115,6 +116,7 @@ class _RecoveryShell:
             self._perform(self._machine.start(self._loop.time()))
             metadata = await self._done
             await self._mark_lacking(metadata)
+            advise_closed(self._services, self._ledger_id, metadata.last_fragment.ensemble)
             return metadata
         finally:
             if self._timer is not None:

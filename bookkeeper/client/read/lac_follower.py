@@ -14,6 +14,7 @@ from typing import Final
 from bookkeeper.client.bookie_request import ask, entry_of, failure_of
 from bookkeeper.client.bookies.bookie_pool import Use
 from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.read.poll_ahead import AskedPoll, PollAhead
 from bookkeeper.client.read.poll_pauses import PollPauses
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
@@ -48,12 +49,14 @@ class LacFollower:
         self._record = record
         self._digest = digest
         self._tasks = tasks
-        self._waiters: dict[asyncio.Future[Reply | BookKeeperError | None], None] = {}
+        self._waiters: dict[asyncio.Future[Reply | BookKeeperError | None], AskedPoll | None] = {}
+        """Who waits for news, and the poll whose reply is for them."""
         self._changed = asyncio.Event()
         self._watch: Watch | None = None
         self._gone: BookKeeperError | None = None
         self._stopped = False
         self._pauses = PollPauses(services.seams.rng)
+        self._ahead = PollAhead()
 
     def start(self) -> None:
         """Follow the ledger's metadata until it is closed."""
@@ -203,37 +206,27 @@ class LacFollower:
 
     async def _poll(self, poll: Poll, until: float | None) -> Entry | None:
         """Ask, and wait for the answer or for news, but never longer than ``until``."""
-        waiter: asyncio.Future[Reply | BookKeeperError | None] = asyncio.get_running_loop().create_future()
-
-        def answered(reply: Reply | BookKeeperError) -> None:
-            if not waiter.done():
-                waiter.set_result(reply)
-            elif isinstance(reply, ReadReply):
-                self.on_lac(reply.max_lac)
-
-        request = ReadEntry(
-            self._record.ledger_id,
-            NO_ENTRY,
-            previous_lac=poll.previous_lac,
-            timeout_ms=poll.timeout_ms,
-            piggyback=True,
-        )
-        limit_s = poll.timeout_ms / 1000 + self._services.config.request_timeout_ms / 1000
-        self._waiters[waiter] = None
-        began = waiter.get_loop().time()
-        late = began + poll.timeout_ms / 1000 + GRACE_S
+        loop, ahead = asyncio.get_running_loop(), self._ahead
+        asked = ahead.take_over(poll, loop.time()) or self._ask_poll(poll)
+        if (further := ahead.next(asked.poll)) is not None:
+            ahead.asked = self._ask_poll(further)
+        waiter: asyncio.Future[Reply | BookKeeperError | None] = loop.create_future()
+        self._waiters[waiter] = asked
+        poll = asked.poll
+        late = asked.began + poll.timeout_ms / 1000 + GRACE_S
         try:
-            ask(self._services, self._tasks, poll.bookie, request, answered, use=Use.LAC, timeout_s=limit_s)
             async with asyncio.timeout_at(late if until is None else min(late, until)):
                 reply = await waiter
         except TimeoutError:
+            ahead.on_answered(asked, None, loop.time())
             return None
         finally:
             self._waiters.pop(waiter, None)
         if reply is None:
             return None
-        took_s = waiter.get_loop().time() - began
+        took_s = loop.time() - asked.began
         entry, error = self._read_poll(poll, reply)
+        ahead.on_answered(asked, entry, loop.time())
         if error is not None:
             pause_s = self._pauses.on_failed()
         else:
@@ -242,6 +235,35 @@ class LacFollower:
         if pause_s > 0:
             await self._pause(pause_s)
         return entry
+
+    def _ask_poll(self, poll: Poll) -> AskedPoll:
+        """Send a long poll. Its reply goes to who waits for it, or tells at least how far one may read."""
+        asked = AskedPoll(poll, asyncio.get_running_loop().time())
+        request = ReadEntry(
+            self._record.ledger_id,
+            NO_ENTRY,
+            previous_lac=poll.previous_lac,
+            timeout_ms=poll.timeout_ms,
+            piggyback=True,
+        )
+        limit_s = poll.timeout_ms / 1000 + self._services.config.request_timeout_ms / 1000
+
+        def answered(reply: Reply | BookKeeperError) -> None:
+            for waiter, awaited in self._waiters.items():
+                if awaited is asked and not waiter.done():
+                    waiter.set_result(reply)
+                    return
+            if asked is self._ahead.asked:
+                self._ahead.on_overtaken(self._read_poll(poll, reply)[0])
+            elif isinstance(reply, ReadReply):
+                self.on_lac(reply.max_lac)
+
+        ask(self._services, self._tasks, poll.bookie, request, answered, use=Use.LAC, timeout_s=limit_s)
+        return asked
+
+    def take(self, entry_id: int) -> bytes | None:
+        """The payload of a confirmed entry that has come with a long poll that nobody waits for; once."""
+        return self._ahead.take(entry_id)
 
     async def _pause(self, seconds: float) -> None:
         """Wait for ``seconds``, or until there is news."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from math import ceil, inf
 from typing import Final
 
 from bookkeeper.client.bookie_request import ask
@@ -44,11 +45,16 @@ class QuietLedgers:
         return len(self._waits)
 
     def watch(
-        self, ledger_id: LedgerId, metadata: LedgerMetadata, last: int, on_news: Callable[[], None]
+        self,
+        ledger_id: LedgerId,
+        metadata: LedgerMetadata,
+        last: int,
+        on_news: Callable[[], None],
+        look_at: float = inf,
     ) -> QuietLedger:
-        """Call ``on_news`` once, when an entry above ``last`` may be confirmed, or the ledger's metadata change. Close
-        what is returned."""
-        wait = QuietLedger(self._services, self._tasks, ledger_id, metadata, last, on_news, self._forget)
+        """Call ``on_news`` once, when an entry above ``last`` may be confirmed, the ledger's metadata change, or soon
+        after the loop's time is ``look_at``. Close what is returned."""
+        wait = QuietLedger(self._services, self._tasks, ledger_id, metadata, last, on_news, look_at, self._forget)
         self._waits[wait] = None
         wait.start()
         return wait
@@ -71,6 +77,7 @@ class QuietLedger:
         "_forget",
         "_last",
         "_ledger_id",
+        "_look_at",
         "_on_news",
         "_pauses",
         "_polled_at",
@@ -89,6 +96,7 @@ class QuietLedger:
         metadata: LedgerMetadata,
         last: int,
         on_news: Callable[[], None],
+        look_at: float,
         forget: Callable[[QuietLedger], None],
     ) -> None:
         self._services = services
@@ -97,6 +105,7 @@ class QuietLedger:
         self._ensemble: Sequence[BookieId] = metadata.last_fragment.ensemble
         self._last = last
         self._on_news: Callable[[], None] | None = on_news
+        self._look_at = look_at
         self._forget = forget
         self._turn = services.seams.rng.randrange(0, len(self._ensemble))
         self._pauses: Iterator[float] | None = None
@@ -131,10 +140,11 @@ class QuietLedger:
         self._timer = None
         bookie = self._ensemble[self._turn % len(self._ensemble)]
         self._turn += 1
-        request = ReadEntry(
-            self._ledger_id, NO_ENTRY, previous_lac=self._last, timeout_ms=int(ROUND_S * 1000), piggyback=True
-        )
         self._polled_at = asyncio.get_running_loop().time()
+        hold_s = max(0.001, min(ROUND_S, self._look_at - self._polled_at))
+        request = ReadEntry(
+            self._ledger_id, NO_ENTRY, previous_lac=self._last, timeout_ms=ceil(hold_s * 1000), piggyback=True
+        )
         limit_s = ROUND_S + self._services.config.request_timeout_ms / 1000
         ask(self._services, self._tasks, bookie, request, self._answered, use=Use.LAC, timeout_s=limit_s)
 
@@ -146,6 +156,9 @@ class QuietLedger:
             self.tell()
             return
         loop = asyncio.get_running_loop()
+        if loop.time() >= self._look_at:
+            self.tell()
+            return
         if good and loop.time() - self._polled_at >= 1.0:
             self._pauses = None
             self._poll()

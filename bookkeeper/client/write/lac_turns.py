@@ -11,6 +11,9 @@ LAC_TURNS: Final = 5
 """Turns of the loop (microseconds, when it is idle) before an explicit last add confirmed goes out. A caller that
 appends again from inside a task or ``wait_for`` needs some turns to be woken; its entry then carries the news."""
 
+LAC_REST_S: Final = 0.002
+"""So long after an ack quorum the other bookies are told, too, unless an add has told them."""
+
 
 class AnotherTurn(Enum):
     """Ask again after another turn of the loop."""

@@ -17,6 +17,7 @@ from bookkeeper import codec
 from bookkeeper.client.bookie_request import failure_of
 from bookkeeper.client.bookies.back_pressure import BackPressure
 from bookkeeper.client.bookies.bookie_pool import Use
+from bookkeeper.client.closing_advice import advise_closed
 from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
@@ -24,7 +25,7 @@ from bookkeeper.client.write.add_channel import AddChannel
 from bookkeeper.client.write.append_futures import AppendFutures, fresh
 from bookkeeper.client.write.ensemble_change import STORE_AWAY, change_ensemble, choose_stand_ins, close_ledger
 from bookkeeper.client.write.incarnation_watch import pauses, watch_incarnation
-from bookkeeper.client.write.lac_turns import AnotherTurn, LacTurns
+from bookkeeper.client.write.lac_turns import LAC_REST_S, AnotherTurn, LacTurns
 from bookkeeper.client.write.missing_copies import CATCH_UP_S, MissingCopies
 from bookkeeper.client.write.packets import Packets
 from bookkeeper.client.write.retry_pauses import RetryPauses
@@ -93,6 +94,7 @@ class WriterShell:
         self._lac_turns = LacTurns()
         self._lac_delay_s = services.config.explicit_lac_delay_ms / 1000
         self._lac_timer: asyncio.TimerHandle | None = None
+        self._lac_rest: asyncio.TimerHandle | None = None
         self._ended = False
         self._marking = False
         self._caught_up: asyncio.Event | None = None
@@ -180,7 +182,7 @@ class WriterShell:
         self._ended = True
         self._stop_listening()
         self._back_pressure.stop()
-        for timer in (self._timer, self._lac_timer):
+        for timer in (self._timer, self._lac_timer, self._lac_rest):
             if timer is not None:
                 timer.cancel()
         for channel in self._channels.values():
@@ -327,7 +329,19 @@ class WriterShell:
         if step is AnotherTurn.LATER:
             self._loop.call_soon(self._on_lac_turn)
         elif step is not None and not self._ended and (lac := self.writer.lac_to_publish()) is not None:
-            self._publish_lac(lac, step.bookies)
+            now = step.bookies if self._spec.is_striped else step.bookies[: self._spec.ack_quorum]
+            self._publish_lac(lac, now)
+            self.writer.on_lac_published(lac)
+            if self._lac_rest is not None:
+                self._lac_rest.cancel()
+                self._lac_rest = None
+            if rest := step.bookies[len(now) :]:
+                self._lac_rest = self._loop.call_later(LAC_REST_S, self._publish_rest, lac, rest)
+
+    def _publish_rest(self, lac: EntryId, bookies: Sequence[BookieId]) -> None:
+        self._lac_rest = None
+        if self.writer.is_last_word(lac):
+            self._publish_lac(lac, bookies)
 
     def _publish_lac(self, lac: EntryId, bookies: Sequence[BookieId]) -> None:
         blob = self._digest.seal_lac(self.record.ledger_id, lac)
@@ -338,7 +352,6 @@ class WriterShell:
                 connection.request_nowait(request, self.services.config.request_timeout_ms / 1000, lambda _: None)
             elif self.services.config.protocol == "v2":  # the first of these makes the v3 connection
                 self._tasks.start(self._send_lac(bookie, request), "explicit LAC")
-        self.writer.on_lac_published(lac)
 
     async def _send_lac(self, bookie: BookieId, request: WriteLac) -> None:
         try:
@@ -473,6 +486,7 @@ class WriterShell:
             return
         away = bool(self.missing)
         await self._let_catch_up()
+        advise_closed(self.services, self.record.ledger_id, metadata.last_fragment.ensemble)
         self._report(self.writer.on_closed(metadata, self._loop.time()))
         if self.missing:
             self._missed.add()

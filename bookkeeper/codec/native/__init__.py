@@ -14,10 +14,12 @@ from __future__ import annotations
 from bookkeeper.codec.native.adds import encode_adds, encode_recovery_adds, gather, split_add_replies, split_adds
 from bookkeeper.codec.native.reads import answer_reads, encode_reads, split_read_replies, split_reads, unseal_replies
 from bookkeeper.codec.native.records import (
+    ascending,
     chain_crcs,
     crc32c,
     crc32c_portable,
     find_record,
+    ledger_runs,
     pack_entries,
     read_record,
     record,
@@ -25,10 +27,12 @@ from bookkeeper.codec.native.records import (
     scan_records,
     scatter,
     split_entries,
+    unbroken,
 )
 
 __all__ = [
     "answer_reads",
+    "ascending",
     "chain_crcs",
     "crc32c",
     "crc32c_portable",
@@ -37,6 +41,7 @@ __all__ = [
     "encode_recovery_adds",
     "find_record",
     "gather",
+    "ledger_runs",
     "pack_entries",
     "read_record",
     "record",
@@ -48,5 +53,6 @@ __all__ = [
     "split_entries",
     "split_read_replies",
     "split_reads",
+    "unbroken",
     "unseal_replies",
 ]

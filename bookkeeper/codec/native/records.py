@@ -32,10 +32,11 @@ from cython.cimports.bookkeeper.codec.native.primitives import (
 from cython.cimports.cpython import array as carray
 from cython.cimports.cpython.buffer import Py_buffer, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
+from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memcmp, memcpy
 
 from bookkeeper.codec import pure
-from bookkeeper.codec.shapes import RECORD_MAX, Entries, Packed, Scan, Stop
+from bookkeeper.codec.shapes import RECORD_MAX, Entries, LedgerRuns, Packed, Scan, ScannedRun, Stop
 
 bk_crc_init()
 
@@ -360,6 +361,138 @@ def chain_crcs(records, start: cython.Py_ssize_t, end: cython.Py_ssize_t, seed: 
         return seed
     finally:
         PyBuffer_Release(cython.address(data))
+
+
+def ledger_runs(scan, base: cython.longlong = 0):
+    offsets: carray.array = longs(scan.offsets)
+    ledger_ids: carray.array = longs(scan.ledger_ids)
+    entry_ids: carray.array = longs(scan.entry_ids)
+    lacs: carray.array = longs(scan.lacs)
+    sizes: carray.array = longs(scan.sizes)
+    count: cython.Py_ssize_t = len(offsets)
+    if len(ledger_ids) != count or len(entry_ids) != count or len(lacs) != count or len(sizes) != count:
+        raise ValueError("the arrays of a scan are not of one length")
+    places: carray.array = carray.clone(_TEMPLATE, count, False)
+    ids: carray.array = carray.clone(_TEMPLATE, count, False)
+    room: cython.pointer(cython.Py_ssize_t) = cython.cast(
+        cython.pointer(cython.Py_ssize_t), malloc((2 * count + 1) * cython.sizeof(cython.Py_ssize_t))
+    )
+    if room == cython.NULL:
+        raise MemoryError
+    try:
+        runs = _runs(
+            ledger_ids.data.as_longlongs,
+            entry_ids.data.as_longlongs,
+            lacs.data.as_longlongs,
+            sizes.data.as_longlongs,
+            offsets.data.as_longlongs,
+            _by_ledger(ledger_ids.data.as_longlongs, room, count),
+            count,
+            base,
+            places.data.as_longlongs,
+            ids.data.as_longlongs,
+        )
+    finally:
+        free(room)
+    return _new(LedgerRuns, (places, ids, runs))
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _by_ledger(
+    ledgers: cython.p_longlong, room: cython.pointer(cython.Py_ssize_t), count: cython.Py_ssize_t
+) -> cython.pointer(cython.Py_ssize_t):
+    """The order of the records by ledger, those of one ledger as they come: sorted runs are merged, pair by pair."""
+    here: cython.pointer(cython.Py_ssize_t) = room
+    there: cython.pointer(cython.Py_ssize_t) = room + count
+    i: cython.Py_ssize_t
+    begin: cython.Py_ssize_t
+    middle: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    a: cython.Py_ssize_t
+    b: cython.Py_ssize_t
+    merged: cython.Py_ssize_t = 2
+    for i in range(count):
+        here[i] = i
+    while merged > 1:
+        merged = begin = 0
+        while begin < count:
+            middle = begin + 1
+            while middle < count and ledgers[here[middle - 1]] <= ledgers[here[middle]]:
+                middle += 1
+            end = middle + 1 if middle < count else count
+            while end < count and ledgers[here[end - 1]] <= ledgers[here[end]]:
+                end += 1
+            a, b = begin, middle
+            for i in range(begin, end):
+                if a < middle and (b >= end or ledgers[here[a]] <= ledgers[here[b]]):
+                    there[i] = here[a]
+                    a += 1
+                else:
+                    there[i] = here[b]
+                    b += 1
+            merged += 1
+            begin = end
+        here, there = there, here
+    return here
+
+
+@cython.cfunc
+def _runs(
+    ledgers: cython.p_longlong,
+    entries: cython.p_longlong,
+    lacs: cython.p_longlong,
+    sizes: cython.p_longlong,
+    offsets: cython.p_longlong,
+    order: cython.pointer(cython.Py_ssize_t),
+    count: cython.Py_ssize_t,
+    base: cython.longlong,
+    places: cython.p_longlong,
+    ids: cython.p_longlong,
+):
+    runs: list = []
+    i: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    i0: cython.Py_ssize_t = 0
+    lac: cython.longlong = 0
+    size: cython.longlong = 0
+    for i in range(count):
+        at = order[i]
+        places[i] = base + offsets[at]
+        ids[i] = entries[at]
+        if i == i0 or lacs[at] > lac:
+            lac = lacs[at]
+        size = 8 + sizes[at] if i == i0 else size + 8 + sizes[at]
+        if i + 1 < count and ledgers[at] == ledgers[order[i + 1]] and 0 <= entries[at] < entries[order[i + 1]]:
+            continue
+        contiguous = ids[i] - ids[i0] == i - i0
+        runs.append(_new(ScannedRun, (ledgers[at], i0, i + 1, contiguous, lac, size)))
+        i0 = i + 1
+    return runs
+
+
+def ascending(places, span: cython.longlong):
+    found: carray.array = longs(places)
+    values: cython.p_longlong = found.data.as_longlongs
+    count: cython.Py_ssize_t = len(found)
+    n: cython.Py_ssize_t = min(count, 1)
+    while n < count and values[n] > values[n - 1] and values[n - 1] - values[0] <= span:
+        n += 1
+    offsets: carray.array = carray.clone(_TEMPLATE, n, False)
+    i: cython.Py_ssize_t
+    for i in range(n):
+        offsets.data.as_longlongs[i] = values[i] - values[0]
+    return offsets
+
+
+def unbroken(places, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
+    found: carray.array = longs(places)
+    values: cython.p_longlong = found.data.as_longlongs
+    check_bounds(len(found), begin, end)
+    n: cython.Py_ssize_t = begin
+    while n < end and values[n] != 0:
+        n += 1
+    return found[begin:n]
 
 
 def record_places(

@@ -22,9 +22,11 @@ from bookkeeper.codec.pure.adds import (
 )
 from bookkeeper.codec.pure.reads import answer_reads, encode_reads, split_read_replies, split_reads, unseal_replies
 from bookkeeper.codec.pure.records import (
+    ascending,
     chain_crcs,
     crc32c,
     find_record,
+    ledger_runs,
     pack_entries,
     read_record,
     record,
@@ -32,10 +34,12 @@ from bookkeeper.codec.pure.records import (
     scan_records,
     scatter,
     split_entries,
+    unbroken,
 )
 
 __all__ = [
     "answer_reads",
+    "ascending",
     "chain_crcs",
     "crc32c",
     "encode_adds",
@@ -44,6 +48,7 @@ __all__ = [
     "fail_acks",
     "find_record",
     "gather",
+    "ledger_runs",
     "pack_entries",
     "read_record",
     "record",
@@ -55,5 +60,6 @@ __all__ = [
     "split_entries",
     "split_read_replies",
     "split_reads",
+    "unbroken",
     "unseal_replies",
 ]

@@ -20,8 +20,10 @@ from bookkeeper.codec.shapes import (
     RECORD_HEADER,
     RECORD_MAX,
     Entries,
+    LedgerRuns,
     Packed,
     Scan,
+    ScannedRun,
     Stop,
 )
 from bookkeeper.seams import Buffer
@@ -238,6 +240,45 @@ def chain_crcs(records: Buffer, start: int, end: int, seed: int = 0) -> int:
     return checksums.crc32c(crcs, seed)
 
 
+def ledger_runs(scan: Scan, base: int = 0) -> LedgerRuns:
+    """The records of a scan as runs, ledger by ledger, with their places: ``base`` + where each begins.
+
+    Raises:
+        ValueError: the scan's arrays are not of one length.
+    """
+    count = len(scan.offsets)
+    if any(len(column) != count for column in scan[1:5]):
+        raise ValueError("the arrays of a scan are not of one length")
+    order = sorted(range(count), key=scan.ledger_ids.__getitem__)
+    runs: list[ScannedRun] = []
+    i0 = 0
+    for i1 in range(1, count + 1):
+        at = order[i1 - 1]
+        if i1 < count and _follows(scan, at, order[i1]):
+            continue
+        members = order[i0:i1]
+        first = scan.entry_ids[members[0]]
+        runs.append(
+            ScannedRun(
+                scan.ledger_ids[at],
+                i0,
+                i1,
+                scan.entry_ids[at] - first == i1 - i0 - 1,
+                max(scan.lacs[each] for each in members),
+                sum(RECORD_HEADER + scan.sizes[each] for each in members),
+            )
+        )
+        i0 = i1
+    places = array("q", [base + scan.offsets[each] for each in order])
+    return LedgerRuns(places, array("q", [scan.entry_ids[each] for each in order]), runs)
+
+
+def _follows(scan: Scan, at: int, following: int) -> bool:
+    """Whether a record goes on with the run of the one before it."""
+    ids = scan.entry_ids
+    return scan.ledger_ids[at] == scan.ledger_ids[following] and 0 <= ids[at] < ids[following]
+
+
 # -- places, for the index -------------------------------------------------------------------------------
 
 
@@ -269,3 +310,25 @@ def scatter(target: array[int], origin: int, entry_ids: array[int], i0: int, i1:
         raise ValueError(f"entries {i0}..{i1} do not fit into {len(target)} places from {origin}")
     for entry_id, value in zip(ids, values, strict=False):
         target[entry_id - origin] = value
+
+
+def unbroken(places: array[int], begin: int, end: int) -> array[int]:
+    """``places[begin:end]`` up to the first 0.
+
+    Raises:
+        ValueError: there are not so many places.
+    """
+    check_bounds(len(places), begin, end)
+    run = places[begin:end]
+    return run if 0 not in run else run[: run.index(0)]
+
+
+def ascending(places: array[int], span: int) -> array[int]:
+    """How far each of the first places lies behind ``places[0]``: as long as they ascend, and up to the first that is
+    further than ``span``, that one included."""
+    offsets = array("q")
+    for found in places:
+        if offsets and (found - places[0] <= offsets[-1] or offsets[-1] > span):
+            break
+        offsets.append(found - places[0])
+    return offsets

@@ -20,7 +20,7 @@ with the thread that started it).
 """
 
 from bookkeeper.launchers.apache.bookie import ApacheBookie
-from bookkeeper.launchers.apache.jars import VERSION, jars, whats_missing
+from bookkeeper.launchers.apache.jars import VERSION, fetch_jars, jars, whats_missing
 from bookkeeper.launchers.apache.process import QUICK_START, RELEASE, JavaProcess, java_command, run_to_end
 from bookkeeper.launchers.apache.settings import QUICK_ADDS, SMALL, client_settings, java_uri
 from bookkeeper.launchers.apache.shell import apache_init, shell
@@ -35,6 +35,7 @@ __all__ = [
     "JavaProcess",
     "apache_init",
     "client_settings",
+    "fetch_jars",
     "jars",
     "java_command",
     "java_uri",

@@ -36,13 +36,27 @@ def jars(environment: Mapping[str, str] | None = None) -> str:
         ConfigError: no Java, or (when nothing is cached) no ``mvn``, no network, or Maven failed; says which.
     """
     environment = os.environ if environment is None else environment
+    pom = files(__package__).joinpath("pom.xml").read_bytes()
+    proof = f"bookkeeper-server-{VERSION}.jar"
+    return fetch_jars(f"Apache BookKeeper {VERSION}", pom, cache_directory(environment), proof, environment)
+
+
+def fetch_jars(what: str, pom: bytes, cache: Path, proof: str, environment: Mapping[str, str]) -> str:
+    """The class path of what a POM asks for, fetched into ``cache`` unless it is there. Blocking.
+
+    Args:
+        what: the name and version of what is fetched, for errors.
+        proof: a jar that must be among them.
+
+    Raises:
+        ConfigError: as :func:`jars`.
+    """
     find_java(environment)
-    cache = cache_directory(environment)
     if not cache.is_dir():
         cache.parent.mkdir(parents=True, exist_ok=True)
         with _locked(cache.with_name(f"{cache.name}.lock")):
             if not cache.is_dir():
-                _resolve(cache, environment)
+                _resolve(what, pom, cache, proof, environment)
     return os.pathsep.join(str(jar) for jar in sorted(cache.glob("*.jar")))
 
 
@@ -68,24 +82,24 @@ def _maven(environment: Mapping[str, str]) -> str | None:
     return shutil.which("mvn", path=environment.get("PATH", ""))
 
 
-def _resolve(cache: Path, environment: Mapping[str, str]) -> None:
+def _resolve(what: str, pom: bytes, cache: Path, proof: str, environment: Mapping[str, str]) -> None:
     maven = _maven(environment)
     if maven is None:
         raise ConfigError(
-            f"Apache BookKeeper {VERSION} is fetched by Maven, and there is no mvn on the PATH: install maven, or copy "
-            f"the jars of another machine's {cache} to the same place"
+            f"{what} is fetched by Maven, and there is no mvn on the PATH: install maven, or copy the jars of another "
+            f"machine's {cache} to the same place"
         )
     with tempfile.TemporaryDirectory(dir=cache.parent, prefix=f"{cache.name}.") as temporary:
-        pom = Path(temporary) / "pom.xml"
-        pom.write_bytes(files(__package__).joinpath("pom.xml").read_bytes())
+        asked_for = Path(temporary) / "pom.xml"
+        asked_for.write_bytes(pom)
         fetched = Path(temporary) / "jars"
-        said = _run_maven(maven, pom, fetched, environment)
-        if not list(fetched.glob(f"bookkeeper-server-{VERSION}.jar")):
-            raise ConfigError(f"mvn brought no bookkeeper-server-{VERSION}.jar: {said[-1000:]}")
+        said = _run_maven(what, maven, asked_for, fetched, environment)
+        if not (fetched / proof).exists():
+            raise ConfigError(f"mvn brought no {proof}: {said[-1000:]}")
         fetched.rename(cache)
 
 
-def _run_maven(maven: str, pom: Path, into: Path, environment: Mapping[str, str]) -> str:
+def _run_maven(what: str, maven: str, pom: Path, into: Path, environment: Mapping[str, str]) -> str:
     goal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
     scope = ("-DincludeScope=runtime", f"-DoutputDirectory={into}")
     command = [maven, "--batch-mode", "--quiet", "-f", str(pom), goal, *scope]
@@ -94,11 +108,11 @@ def _run_maven(maven: str, pom: Path, into: Path, environment: Mapping[str, str]
             command, capture_output=True, text=True, timeout=_TIMEOUT_S, env=dict(environment), check=False
         )
     except subprocess.TimeoutExpired as expired:
-        raise ConfigError(f"mvn did not fetch Apache BookKeeper {VERSION} within {_TIMEOUT_S} s") from expired
+        raise ConfigError(f"mvn did not fetch {what} within {_TIMEOUT_S} s") from expired
     said = f"{done.stdout}{done.stderr}".strip()
     if done.returncode:
         why = "no network, or no way to Maven Central" if any(sign in said for sign in _OFFLINE) else "mvn failed"
-        raise ConfigError(f"Apache BookKeeper {VERSION} could not be fetched: {why}. {said[-1000:]}")
+        raise ConfigError(f"{what} could not be fetched: {why}. {said[-1000:]}")
     return said
 
 

@@ -38,8 +38,8 @@ class RandomChoice:
             if full and len(chosen) >= _UP_MIN and spec.can_acknowledge(frozenset(chosen), ensemble):
                 return ensemble
         raise NotEnoughBookiesError(
-            f"a ledger with {spec} needs {spec.ensemble_size} bookies, but {len(usable)} can be used: "
-            + (", ".join(usable) or "none")
+            f"a ledger with {spec} needs {spec.ensemble_size} bookie{'s' if spec.ensemble_size > 1 else ''}, "
+            + (f"but {len(usable)} can be used: {', '.join(usable)}" if usable else "but none can be used")
             + (f"; excluded are {', '.join(sorted(excluded))}" if excluded else "")
         )
 

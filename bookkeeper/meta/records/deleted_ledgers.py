@@ -2,9 +2,11 @@
 
     <root>-py/deleted/ledgers/<id / 2**26>/<id / 2**13>/<rest>
 
-A value is a line of JSON (``{"grace_s": 86400}``), then the bytes that were the ledger's metadata.
+A value is a line of JSON (``{"grace_s": 86400, "version": 3}``), then the bytes that were the ledger's metadata.
 
 * The transaction that deletes a ledger writes its record. The transaction that brings it back removes the record.
+* The metadata come back in a higher version than they ever had: ``version`` is the last one. So a writer or a recovery
+  that has slept since before the deletion cannot replace them, and open a closed ledger again.
 * While the record exists, our bookies keep the ledger's data. So it is removed first, and the data go afterwards:
   nobody compares clocks to decide whether data may go.
 * Its grace is over when the store's own clock has advanced by ``grace_s`` since the record was created. Whoever looks
@@ -37,10 +39,28 @@ from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.meta.records.deleted_ids import IDS, DeletedIds, make
 from bookkeeper.meta.records.ledger_format import decode as decode_metadata
 from bookkeeper.meta.records.paths import Paths
-from bookkeeper.meta.store import LOST_MAX, Check, Create, Delete, MetadataStore, Versioned, parent_of
+from bookkeeper.meta.store import (
+    LOST_MAX,
+    Check,
+    Create,
+    Delete,
+    MetadataStore,
+    Operation,
+    Set,
+    Version,
+    Versioned,
+    parent_of,
+)
 
 READS: Final = 100
 """Records that are read or removed at a time."""
+
+UNKNOWN: Final = Version(-1)
+"""No version."""
+
+VERSIONS_MAX: Final = 4096
+"""So many versions at most are made up for metadata that come back; each is some 100 bytes of one transaction. A ledger
+whose metadata changed more often is no more guarded from what has slept since its deletion."""
 
 LOOKS: Final = 32
 """Records that a client that deletes looks at, when its turn has come."""
@@ -58,6 +78,8 @@ class DeletedLedger:
     """The ledger's metadata as they were stored."""
     deleted_ms: int = 0
     """When it was deleted, by the store's clock, in milliseconds since 1970."""
+    version: Version = UNKNOWN
+    """The last version of the metadata; UNKNOWN: an earlier release wrote the record, and did not say."""
 
     @property
     def until_ms(self) -> int:
@@ -70,19 +92,20 @@ class DeletedLedger:
         return decode_metadata(self.value)
 
     def encode(self) -> bytes:
-        return json.dumps({"grace_s": self.grace_s}).encode() + b"\n" + self.value
+        return json.dumps({"grace_s": self.grace_s, "version": self.version}).encode() + b"\n" + self.value
 
 
 def decode(ledger_id: LedgerId, data: bytes, deleted_ms: int = 0) -> DeletedLedger:
     """The reverse of ``encode``. Raises: MetadataFormatError."""
     head, newline, value = data.partition(b"\n")
     try:
-        grace_s = json.loads(head)["grace_s"]
-        if not newline or type(grace_s) is not int or grace_s < 0:
-            raise ValueError("it says no grace time")
-    except (ValueError, TypeError, KeyError) as error:
+        found = json.loads(head)
+        grace_s, version = found["grace_s"], found.get("version", UNKNOWN)
+        if not newline or type(grace_s) is not int or grace_s < 0 or type(version) is not int:
+            raise ValueError("it says no grace time, or no version")
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise MetadataFormatError(f"the record of deleted ledger {ledger_id} is damaged: {in_words(error)}") from error
-    return DeletedLedger(ledger_id, grace_s, value, deleted_ms)
+    return DeletedLedger(ledger_id, grace_s, value, deleted_ms, Version(version))
 
 
 class DeletedLedgers:
@@ -250,12 +273,12 @@ class DeletedLedgers:
                 raise LedgerExistsError(
                     f"ledger {ledger_id} cannot be brought back: somebody has made another ledger under its id"
                 )
-            value = decode(ledger_id, record.value).value
+            was = decode(ledger_id, record.value)
+            value = was.value
             try:
                 operations = await self._marks.removal(ledger_id)
-                await self._store.multi(
-                    [Delete(self.path(ledger_id), record.version), Create(path, value), *operations]
-                )
+                again = _created_again(path, value, was.version)
+                await self._store.multi([Delete(self.path(ledger_id), record.version), *again, *operations])
             except MetadataUnavailableError:
                 await self._store.sync(path)
                 if (done := await self._value(path)) is None or done.value != value:
@@ -278,3 +301,12 @@ class DeletedLedgers:
             return await self._store.get(path)
         except NoSuchKeyError:
             return None
+
+
+def _created_again(path: str, value: bytes, version: Version) -> list[Operation]:
+    """The part of a transaction that creates a value whose version is higher than ``version``: a new one begins with 0,
+    and each replacement counts."""
+    above = min(version, VERSIONS_MAX) + 1
+    if above <= 0:
+        return [Create(path, value)]
+    return [Create(path), *[Set(path, b"", None)] * (above - 1), Set(path, value, None)]

@@ -20,6 +20,17 @@ DISKS: Final = "disks"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeProgress:
+    """The same of one of several ledger directories."""
+
+    number: int
+    directory_id: int
+    boot: int = 0
+    sequence: int = 0
+    file_id: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DiskRecord:
     """The record of one bookie's disk."""
 
@@ -35,10 +46,21 @@ class DiskRecord:
     """The greatest id of a journal file."""
     highest: int = -1
     """The greatest ledger id that may be older than the disk, or than a loss on it."""
+    volumes: tuple[VolumeProgress, ...] = ()
+    """With several ledger directories: each one's. Then ``sequence`` and ``file_id`` say nothing."""
+
+    @property
+    def directory_ids(self) -> set[int]:
+        """The ids of all directories."""
+        return {self.directory_id, *(each.directory_id for each in self.volumes)}
 
     def encode(self) -> bytes:
         """The bytes of a record. Directory ids become text, because they have 64 bits."""
-        return json.dumps({**asdict(self), "directory_id": f"{self.directory_id:016x}"}).encode()
+        found: dict[str, Any] = {**asdict(self), "directory_id": f"{self.directory_id:016x}"}
+        found["volumes"] = [{**each, "directory_id": f"{each['directory_id']:016x}"} for each in found["volumes"]]
+        if not self.volumes:
+            del found["volumes"]
+        return json.dumps(found).encode()
 
     @classmethod
     def decode(cls, data: bytes, what: str) -> DiskRecord:
@@ -46,7 +68,12 @@ class DiskRecord:
         try:
             found: dict[str, Any] = json.loads(data)
             numbers = {name: int(found[name]) for name in ("starting", "boot", "sequence", "file_id", "highest")}
-            return cls(directory_id=int(found["directory_id"], 16), **numbers)
+            names = ("number", "boot", "sequence", "file_id")
+            volumes = tuple(
+                VolumeProgress(directory_id=int(each["directory_id"], 16), **{name: int(each[name]) for name in names})
+                for each in found.get("volumes", ())
+            )
+            return cls(directory_id=int(found["directory_id"], 16), volumes=volumes, **numbers)
         except (ValueError, TypeError, KeyError) as error:
             raise MetadataFormatError(f"{what} cannot be read: {in_words(error)}") from error
 
@@ -113,6 +140,6 @@ class Disks:
                 found = await self.read(BookieId(name))
             except MetadataFormatError:
                 continue
-            if found is not None and found.value.directory_id == directory_id:
+            if found is not None and directory_id in found.value.directory_ids:
                 return BookieId(name)
         return None

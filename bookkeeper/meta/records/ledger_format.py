@@ -11,6 +11,7 @@ version 2 refuses them, as Java does).
 from __future__ import annotations
 
 import re
+from sys import intern
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -136,7 +137,7 @@ def _from_message(message: pb.LedgerMetadataFormat, version: int) -> LedgerMetad
         fragments=tuple(
             Fragment(
                 EntryId(segment.firstEntryId),
-                tuple(BookieId(member) for member in segment.ensembleMember),
+                tuple(BookieId(intern(member)) for member in segment.ensembleMember),
                 _unknown(segment),
             )
             for segment in message.segment

@@ -281,7 +281,7 @@ class Ledgers:
             found = await self._store.get(path)
             if expected is not None and found.version != expected:
                 raise MetadataConflictError(f"{path} has version {found.version}, not {expected}")
-            record = DeletedLedger(ledger_id, grace_s, found.value)
+            record = DeletedLedger(ledger_id, grace_s, found.value, version=found.version)
             created = Create(self.restorable.path(ledger_id), record.encode())
             try:
                 await self.deleted.delete(path, ledger_id, found.version, created)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from bookkeeper.meta.store import SessionState
 
@@ -41,6 +41,16 @@ class WatchSubscription:
             self._callback()
 
 
+class _KeySubscription(WatchSubscription):
+    """One that knows its key, so that ten thousand need no function each."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, callback: Callable[[], None], forget: Callable[[WatchSubscription], None], key: Any) -> None:
+        super().__init__(callback, forget)
+        self.key = key
+
+
 class WatchRegistry(Generic[K]):
     """The subscriptions by key."""
 
@@ -49,14 +59,16 @@ class WatchRegistry(Generic[K]):
         self._by_key: dict[K, list[WatchSubscription]] = {}
 
     def add(self, key: K, callback: Callable[[], None]) -> WatchSubscription:
-        def forget(subscription: WatchSubscription) -> None:
-            self._by_key[key].remove(subscription)
-            if not self._by_key[key]:
-                del self._by_key[key]
-
-        subscription = WatchSubscription(callback, forget)
+        subscription = _KeySubscription(callback, self._forget, key)
         self._by_key.setdefault(key, []).append(subscription)
         return subscription
+
+    def _forget(self, subscription: WatchSubscription) -> None:
+        assert isinstance(subscription, _KeySubscription)
+        key = subscription.key
+        self._by_key[key].remove(subscription)
+        if not self._by_key[key]:
+            del self._by_key[key]
 
     def fire(self, keys: Iterable[K]) -> None:
         """Fire the subscriptions of changed keys. Called on the loop's thread."""

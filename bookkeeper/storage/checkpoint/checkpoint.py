@@ -29,6 +29,7 @@ from bookkeeper.storage.index.index_segment import (
     reading_segment,
     segment_name,
 )
+from bookkeeper.storage.index.segment_table import SegmentTable
 from bookkeeper.storage.journal.group_writer import journal_ids, put_aside, recycle
 
 
@@ -49,13 +50,21 @@ class CheckpointScope:
     """Rows of the ledgers that changed."""
     newly_dropped: list[tuple[int, int]] = field(default_factory=list)
     """Ledgers dropped since the last checkpoint: first and last of each run."""
-    alive: set[int] = field(default_factory=set)
+    resident: set[int] = field(default_factory=set)
+    """Ledgers whose extents are in memory: they get new ones after a merge."""
     dropped: IdRanges = field(default_factory=IdRanges)
     logs: dict[int, ManifestLog] = field(default_factory=dict)
     """All logs, as the manifest will record them."""
     unsynced: dict[int, File] = field(default_factory=dict)
-    finish: dict[int, tuple[File, int, Usage]] = field(default_factory=dict)
-    """Full logs: file, end of records, and the ledgers in them."""
+    finish: dict[int, tuple[File | None, int, Usage]] = field(default_factory=dict)
+    """Full logs: file, end of records, and the ledgers in them. Without a file everything is synced."""
+    remembered: set[int] = field(default_factory=set)
+    """Those of them whose ledgers the manifest goes on naming."""
+    new_names: bool = False
+    """Whether logs were made whose names are not synced."""
+    starting: bool = False
+    """Whether it is a start's, for which everybody waits: segments are merged by a later one, unless there are twice as
+    many as there should be."""
     collect: bool = False
     """Whether to look for logs without a live ledger."""
     keep: set[int] = field(default_factory=set)
@@ -84,10 +93,13 @@ class CheckpointResult:
     """What a checkpoint did."""
 
     manifest: Manifest
+    table: SegmentTable | None
+    """What the new segment knows; None: there was nothing to write."""
     extents: dict[int, list[Extent]]
+    """Of the new segment, for the ledgers that are resident."""
     merged: set[int]
-    """Segments that the manifest no longer names; ``extents`` holds their places. Reads use the files until the caller
-    has adopted ``extents`` and removes them."""
+    """Segments that the manifest no longer names; the new one holds their places. Reads use the files until the caller
+    has adopted the new one and removes them."""
     removed_logs: list[int]
     spares: list[str]
 
@@ -104,13 +116,21 @@ def run_checkpoint(disk: Disk, config: StorageConfig, snap: CheckpointScope) -> 
     directory, before = config.ledger_dir, snap.before
     for file in snap.unsynced.values():
         sync(file)
-    for log_id, (file, end, usage) in snap.finish.items():
-        finish_log(file, log_id, end, usage)
-        snap.logs[log_id] = ManifestLog(end, finished=True)
-    writer, merged = _write_segment(disk, directory, config, snap)
-    removed = sorted(snap.emptied.union(_dead_logs(disk, directory, snap) if snap.collect else ()))
+    for log_id, (log_file, end, usage) in snap.finish.items():
+        _finish(disk, directory, log_file, log_id, end, usage)
+        snap.logs[log_id] = ManifestLog(end, finished=True, usage=usage if log_id in snap.remembered else {})
+    if snap.new_names:
+        disk.sync_directory(directory)
+    writer = IndexSegmentWriter(disk, directory, snap.segment_id, before.directory_id)
+    try:
+        merged = _fill_segment(writer, disk, directory, config, snap)
+        table = None if writer.empty else writer.write()
+    finally:
+        writer.close()
+    gone = snap.emptied.union(_dead_logs(disk, directory, snap) if snap.collect else ())
+    removed = sorted(gone)
     segments = {key: size for key, size in before.segments.items() if key not in merged}
-    if not writer.empty:
+    if table is not None:
         segments[snap.segment_id] = writer.size
     manifest = replace(
         before,
@@ -120,7 +140,7 @@ def run_checkpoint(disk: Disk, config: StorageConfig, snap: CheckpointScope) -> 
         next_file=snap.next_file,
         next_log=snap.next_log,
         next_segment=snap.segment_id + 1,
-        logs={log_id: entry for log_id, entry in snap.logs.items() if log_id not in removed},
+        logs={log_id: entry for log_id, entry in snap.logs.items() if log_id not in gone},
         segments=segments,
         rebuild=snap.rebuild,
         limbo=snap.limbo,
@@ -139,14 +159,30 @@ def run_checkpoint(disk: Disk, config: StorageConfig, snap: CheckpointScope) -> 
     except OSError as error:  # a later checkpoint or start removes what is left over
         if error.errno not in TRANSIENT:
             raise
-    return CheckpointResult(manifest, writer.extents, merged, removed, spares)
+    return CheckpointResult(manifest, table, _extents(table, merged, snap), merged, removed, spares)
 
 
-def _write_segment(
-    disk: Disk, directory: str, config: StorageConfig, snap: CheckpointScope
-) -> tuple[IndexSegmentWriter, set[int]]:
-    """Write the new tails, merged with the small segments if there are too many segments."""
-    writer = IndexSegmentWriter(snap.segment_id, snap.before.directory_id)
+def _extents(table: SegmentTable | None, merged: set[int], snap: CheckpointScope) -> dict[int, list[Extent]]:
+    if table is None:
+        return {}
+    wanted = snap.resident.intersection(table.ledger_ids()) if merged else snap.tails
+    return {ledger_id: table.extents(ledger_id) for ledger_id in wanted}
+
+
+def _finish(disk: Disk, directory: str, file: File | None, log_id: int, end: int, usage: Usage) -> None:
+    if file is not None:
+        return finish_log(file, log_id, end, usage)
+    file = disk.open(f"{directory}/{log_name(log_id)}")
+    try:
+        return finish_log(file, log_id, end, usage)
+    finally:
+        file.close()
+
+
+def _fill_segment(
+    writer: IndexSegmentWriter, disk: Disk, directory: str, config: StorageConfig, snap: CheckpointScope
+) -> set[int]:
+    """The new tails, merged with the small segments if there are too many segments. Returns which they were."""
     merged = set(snap.before.segments) if snap.rebuilt else set()
     if not snap.rebuilt and (chosen := _to_merge(config, snap)):
         try:
@@ -157,16 +193,14 @@ def _write_segment(
             snap.rebuild = True
             snap.unreadable.add(error.segment_id)
             _note(snap, str(error))
-            writer = IndexSegmentWriter(snap.segment_id, snap.before.directory_id)
+            writer.discard()
     if not merged or snap.rebuilt:
-        for ledger_id, tail in snap.tails.items():
-            writer.add_tail(ledger_id, tail)
-    for ledger_id, row in snap.states.items():
-        writer.set_state(ledger_id, row)
+        for ledger_id in sorted(snap.tails):
+            writer.add_tail(ledger_id, snap.tails[ledger_id])
+        for ledger_id in sorted(snap.states):
+            writer.add_state(snap.states[ledger_id])
     writer.dropped.update(snap.newly_dropped)
-    if not writer.empty:
-        writer.write(disk, directory)
-    return writer, merged
+    return merged
 
 
 def _to_merge(config: StorageConfig, snap: CheckpointScope) -> list[int]:
@@ -174,7 +208,8 @@ def _to_merge(config: StorageConfig, snap: CheckpointScope) -> list[int]:
     ids = list(snap.before.segments)
     begin = max((at + 1 for at, key in enumerate(ids) if key in snap.unreadable), default=0)
     sizes = [snap.before.segments[key] for key in ids[begin:]]
-    return ids[begin + plan_merge(sizes, max(config.index_segments - begin, 2)) :]
+    limit = config.index_segments * (2 if snap.starting else 1)
+    return ids[begin + plan_merge(sizes, max(limit - begin, 2)) :]
 
 
 def _merge(writer: IndexSegmentWriter, disk: Disk, directory: str, chosen: list[int], snap: CheckpointScope) -> None:
@@ -184,7 +219,7 @@ def _merge(writer: IndexSegmentWriter, disk: Disk, directory: str, chosen: list[
             path = f"{directory}/{segment_name(key)}"
             with reading_segment(key, path):
                 files.append((key, disk.open(path, write=False)))
-        merge_segments(writer, files, snap.tails, snap.alive)
+        merge_segments(writer, files, snap.tails, snap.states, snap.dropped)
     finally:
         for _, file in files:
             file.close()
@@ -208,6 +243,8 @@ def _dead_logs(disk: Disk, directory: str, snap: CheckpointScope) -> list[int]:
 
 def _owners(disk: Disk, directory: str, log_id: int, entry: ManifestLog, snap: CheckpointScope) -> set[int]:
     """The ledgers in a log; {-1}, the id of no ledger, if they cannot be read."""
+    if entry.usage:
+        return set(entry.usage)
     path = f"{directory}/{log_name(log_id)}"
     try:
         return set(read_usage(disk, path, log_id, entry.end))

@@ -19,11 +19,11 @@ from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.durable_file import BLOCK, NO_SPACE, TRANSIENT, SyncFailedError, remove_files
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.entry_log.write_behind import WriteBehind
+from bookkeeper.storage.entry_log_layout import EntryLogLayout
 from bookkeeper.storage.index.index_segment import segment_name
 from bookkeeper.storage.journal.group_commit import GroupCommit
 from bookkeeper.storage.journal.journal_format import CLEAN_STOP
 from bookkeeper.storage.journal.pending_group import PendingGroup
-from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
 from bookkeeper.storage.ledger_table import LedgerChanges, LedgerTable
 from bookkeeper.storage.reads.entry_places import EntryPlaces
 from bookkeeper.storage.results import Done, EngineState, EngineStats
@@ -55,6 +55,7 @@ class Checkpointer:
     commit: GroupCommit
     places: EntryPlaces
     entry_logs: EntryLogs
+    layout: EntryLogLayout
     ledgers: LedgerTable
     unknowns: Unknowns
     space: DiskSpace
@@ -87,7 +88,8 @@ class Checkpointer:
     def group_logged(self, group: PendingGroup) -> None:
         """A group is durable and in the entry log."""
         self._journalled += group.file_bytes
-        self._behind.filled(group.log_id, group.log_offset + group.size)
+        if group.log_id:
+            self._behind.filled(group.log_id, group.log_offset + group.size)
         if group.file_offset == BLOCK:  # it is the first group of its journal file
             self.commit.spares.prepare(self.commit.groups.file_id)
             if self._new_journal_file is not None:
@@ -134,6 +136,7 @@ class Checkpointer:
         last = self.commit.cut()
         if self._stopping:
             self.entry_logs.leave_current()
+            self.layout.end_all()
         changes = self.ledgers.take_changes()
         scope = self._snapshot(changes)
         dirty, full = self.entry_logs.take_dirty(), self.entry_logs.full()
@@ -146,10 +149,12 @@ class Checkpointer:
         scope.states = {key: ledger.encode() for key, ledger in changes.ledgers.items()}
         scope.tails = {key: ledger.index.freeze() for key, ledger in changes.ledgers.items() if ledger.index.tail}
         scope.newly_dropped = list(changes.dropped)
-        scope.alive, scope.dropped = set(self.ledgers.ledgers), self.ledgers.dropped.copy()
+        scope.resident, scope.dropped = set(self.ledgers.ledgers.resident), self.ledgers.dropped.copy()
         scope.logs = self.entry_logs.entries()
         scope.collect, self._collect = self._collect, False
         scope.emptied, self._emptied = self._emptied & self.entry_logs.logs.keys(), set()
+        if scope.collect:
+            scope.emptied.update(self.layout.doomed(scope.dropped.__contains__))
         scope.rebuild = self.unknowns.index_damaged or self.manifest.rebuild  # a start rebuilds it (K19)
         scope.limbo, scope.quarantined = self.unknowns.limbo, self.unknowns.quarantined
         scope.unreadable = set(self._unreadable)
@@ -163,16 +168,23 @@ class Checkpointer:
         scope, last, groups = under_way.scope, under_way.last, self.commit.groups
         scope.file_id = last.file_id if last is not None else groups.file_id
         scope.sequence = last.sequence if last is not None else groups.durable
-        scope.next_file = groups.file_id + 1
+        return self.layout.write_out(lambda error: self._written_out(under_way, error))
+
+    def _written_out(self, under_way: _UnderWay, error: BaseException | None) -> None:
+        """The files of the logs have all of it."""
+        if error is not None:
+            return self._done(under_way, None, error)
+        scope, logs = under_way.scope, self.entry_logs.logs
+        scope.next_file = self.commit.groups.file_id + 1
         scope.spares = max(self.config.journal_spares - len(self.commit.spares.names), 0)
-        logs = self.entry_logs.logs
-        for log_id in under_way.dirty_logs:
-            file = logs[log_id].file
-            assert file is not None
-            scope.unsynced[log_id] = file
+        dirty = {key: scope.logs[key].end for key in under_way.dirty_logs if key not in scope.emptied}
+        scope.unsynced = self.layout.unsynced(dirty)
+        scope.new_names = not self.layout.syncs_names and not scope.logs.keys() <= self.manifest.logs.keys()
         for log_id, end in under_way.full_logs.items():
-            if log_id in scope.logs and (file := logs[log_id].file) is not None:
-                scope.finish[log_id] = (file, end, logs[log_id].usage)
+            if log_id in scope.logs and log_id not in scope.emptied and self.layout.has_writer(log_id):
+                scope.finish[log_id] = (self.layout.writer_of(log_id), end, logs[log_id].usage)
+                if logs[log_id].remembered:
+                    scope.remembered.add(log_id)
         return self.workers.get("checkpoint").submit(
             lambda: run_checkpoint(self.disk, self.config, scope),
             lambda covered, failed: self._done(under_way, covered, failed),
@@ -223,26 +235,20 @@ class Checkpointer:
         self._unreadable = scope.unreadable
         self.unknowns.quarantine(scope.quarantined)
         self.commit.spares.add(covered.spares)
-        self.entry_logs.mark_finished(key for key, entry in covered.manifest.logs.items() if entry.finished)
-        for key, ledger in self._concerned(scope, covered):
-            ledger.index.adopt(covered.merged, covered.extents.get(key, []), covers_frozen=key in scope.tails)
+        self.layout.synced({key: scope.logs[key].end for key in scope.unsynced})
+        self.entry_logs.mark_finished(scope.finish)
+        self.layout.finished(scope.finish)
+        self.ledgers.ledgers.adopt(covered.merged, covered.table, covered.extents, scope.tails)
         closing = self.places.release_segments(covered.merged)
         for key in covered.removed_logs:
             self.stats.removed_logs += 1
+            self.layout.removed(key)
             if (file := self.entry_logs.removed(key)) is not None:
                 closing.append(file)
+        self.layout.close(closing)
         reads = self.workers.get("read")
-        for file in closing:  # after the reads in progress
-            reads.submit(file.close, _ignore)
         if gone := [segment_name(key) for key in sorted(covered.merged)]:
             reads.submit(lambda: remove_files(self.disk, self.config.ledger_dir, gone), _ignore)
-
-    def _concerned(self, scope: CheckpointScope, covered: CheckpointResult) -> list[tuple[int, LedgerDescriptor]]:
-        """The ledgers that have new extents; after a merge all ledgers."""
-        ledgers = self.ledgers.ledgers
-        if covered.merged:
-            return list(ledgers.items())
-        return [(key, ledgers[key]) for key in scope.tails if key in ledgers]
 
 
 def _nothing(_error: BaseException | None) -> None:

@@ -12,6 +12,7 @@ from bookkeeper.errors import in_words
 from bookkeeper.seams import Disk
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.durable_file import NO_SPACE, SyncFailedError, create_file, remove_files
+from bookkeeper.storage.journal.group_writer import spare_names
 from bookkeeper.storage.results import EngineState
 from bookkeeper.storage.workers import StorageWorkers
 
@@ -124,3 +125,16 @@ def give_up_reserve(config: StorageConfig, disk: Disk) -> bool:
     except OSError:
         return False
     return True
+
+
+def give_up_space(config: StorageConfig, disk: Disk) -> bool:
+    """Make room for a start: remove the reserve, or else all spare journal files but the one that it uses itself.
+    Returns False if there is nothing to remove, or it cannot be removed."""
+    if give_up_reserve(config, disk):
+        return True
+    try:
+        needless = spare_names(disk, config.journal_dir)[:-1]
+        remove_files(disk, config.journal_dir, needless)
+    except OSError:
+        return False
+    return bool(needless)

@@ -10,7 +10,7 @@ journal behind the mark, or dead.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 
 from bookkeeper.errors import CorruptionError, check
 from bookkeeper.seams import Disk
@@ -29,7 +29,12 @@ class ManifestLog:
     finished: bool = False
     """Whether it has its map of ledgers and its footer."""
     usage: dict[int, list[int]] = field(default_factory=dict)
-    """Ledger -> [bytes, records], if the log is not finished."""
+    """Ledger -> [bytes, records], if the log is not finished, or one ledger's."""
+
+    def text(self) -> str:
+        """As JSON."""
+        usage = ",".join([f'"{ledger}":[{size},{records}]' for ledger, (size, records) in self.usage.items()])
+        return f'{{"end":{self.end},"finished":{"true" if self.finished else "false"},"usage":{{{usage}}}}}'
 
 
 @dataclass(slots=True)
@@ -57,7 +62,12 @@ class Manifest:
     quarantined: list[str] = field(default_factory=list)
 
     def encode(self) -> bytes:
-        return stamp(b"BKMF", VERSION, json.dumps(asdict(self), separators=(",", ":")).encode())
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        logs = ",".join([f'"{log_id}":{entry.text()}' for log_id, entry in self.logs.items()])
+        texts = {name: json.dumps(value, separators=(",", ":")) for name, value in values.items() if name != "logs"}
+        texts["logs"] = f"{{{logs}}}"  # there may be a hundred thousand; one call for all of them would hold others up
+        body = ",".join(f'"{name}":{texts[name]}' for name in values)
+        return stamp(b"BKMF", VERSION, f"{{{body}}}".encode())
 
     @classmethod
     def decode(cls, data: bytes, what: str) -> Manifest:

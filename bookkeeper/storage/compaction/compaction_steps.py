@@ -190,7 +190,7 @@ class CompactionSteps:
         """Find out what lives of a chunk."""
         for at in range(begin, len(chunk.parts)):
             part = chunk.parts[at]
-            ledger = self.ledgers.ledgers.get(part.ledger_id)
+            ledger = self.ledgers.ledgers.look_at(part.ledger_id)
             if ledger is None:
                 self._require_dropped(part.ledger_id)
                 continue
@@ -204,7 +204,7 @@ class CompactionSteps:
 
     def _is_needed(self, ledger_id: int, kind: int, lac: int) -> bool:
         """Whether a state record says what an index that is rebuilt from the logs must learn (K19)."""
-        ledger = self.ledgers.ledgers.get(ledger_id)
+        ledger = self.ledgers.ledgers.look_at(ledger_id)
         if ledger is None:
             self._require_dropped(ledger_id)
             assert self._source is not None

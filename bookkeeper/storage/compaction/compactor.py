@@ -55,6 +55,16 @@ class Compactor:
         self.steps.go_on()
 
     @property
+    def is_running(self) -> bool:
+        """Whether a run goes on."""
+        return self.schedule.running is not None
+
+    @property
+    def logs_left(self) -> int:
+        """How many entry logs are not compacted, because something is wrong with them."""
+        return len(self.schedule.left)
+
+    @property
     def age_s(self) -> float | None:
         """Seconds since a run last ended well; None: none has in this life."""
         last = self.schedule.last_good

@@ -24,7 +24,8 @@ def uses_of(disk: Disk, directory: str, logs: Mapping[int, ManifestLog], dropped
     for log_id, entry in logs.items():
         path = f"{directory}/{log_name(log_id)}"
         try:
-            usages[log_id] = read_usage(disk, path, log_id, entry.end) if entry.finished else entry.usage
+            known = entry.usage or not entry.finished
+            usages[log_id] = entry.usage if known else read_usage(disk, path, log_id, entry.end)
         except CorruptionError as error:
             unreadable[log_id] = str(error)
         except OSError as error:

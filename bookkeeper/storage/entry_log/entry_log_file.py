@@ -1,6 +1,8 @@
 """The file format of entry logs, where entries live once the journal has made them durable.
 
     header      block (4096): stamp "BKEL" of log id: u64 | directory id: u64 | boot: u64
+                at byte 512, only in a log that takes whole groups of the journal, each right behind the one before:
+                stamp "BKEG" of log id: u64 | sequence of the first group: u64
     records     as in the journal's groups, in order of arrival, with state records among them
     map         when the log is full: stamp "BKEM" of rows: ledger id: i64 | bytes: u64 | records: u64
     footer      stamp "BKEF" of log id: u64 | end of records: u64 | size of the map: u64; the last 40 bytes
@@ -18,15 +20,18 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from struct import Struct
 
-from bookkeeper.codec import RECORD_HEADER, find_record, scan_records
-from bookkeeper.codec.shapes import RECORD_MAX, Scan, Stop
-from bookkeeper.errors import CorruptionError
+from bookkeeper.codec import RECORD_HEADER, find_record, ledger_runs, scan_records
+from bookkeeper.codec.shapes import RECORD_MAX, LedgerRuns, Scan, Stop
+from bookkeeper.errors import CorruptionError, UnsupportedFormatError
 from bookkeeper.seams import Buffer, Disk, File
 from bookkeeper.storage.durable_file import BLOCK, STAMP_SIZE, create_file, stamp, sync, unstamp
+from bookkeeper.storage.read_room import ReadRoom
 
 VERSION = 1
 _HEADER = Struct(">QQQ")
 _ROW = Struct(">qQQ")
+_FIRST_GROUP = Struct(">QQ")
+_FIRST_GROUP_AT = 512
 _FOOTER = Struct(">QQQ")
 _FOOTER_SIZE = STAMP_SIZE + _FOOTER.size
 _CHUNK = 1 << 20
@@ -61,16 +66,46 @@ class QuarantinedStretch:
 class LogPiece:
     """Consecutive records of a log that passed their checks."""
 
-    data: bytes
+    data: Buffer
     at: int
     """Where ``data`` begins in the log."""
     scan: Scan
 
 
-def create_log(disk: Disk, directory: str, log_id: int, directory_id: int, boot: int) -> File:
-    """Create a log, open for writing. Its header is durable when this returns (K1)."""
-    header = stamp(b"BKEL", VERSION, _HEADER.pack(log_id, directory_id, boot), pad_to=BLOCK)
+def log_header(log_id: int, directory_id: int, boot: int, first_group: int = 0) -> bytes:
+    """The first block of a log.
+
+    Args:
+        first_group: the group that its first record comes from, if whole groups follow in it without a gap; 0: not so.
+    """
+    header = stamp(b"BKEL", VERSION, _HEADER.pack(log_id, directory_id, boot), pad_to=_FIRST_GROUP_AT)
+    if first_group:
+        header += stamp(b"BKEG", VERSION, _FIRST_GROUP.pack(log_id, first_group))
+    return header.ljust(BLOCK, b"\0")
+
+
+def create_log(disk: Disk, directory: str, log_id: int, directory_id: int, boot: int, *, first_group: int = 0) -> File:
+    """Create a log, open for writing. Its header is durable when this returns (K1).
+
+    Args:
+        first_group: as of :func:`log_header`.
+    """
+    header = log_header(log_id, directory_id, boot, first_group)
     return create_file(disk, f"{directory}/{log_name(log_id)}", header, keep=True)
+
+
+def first_group_of(file: File, log_id: int) -> int:
+    """Which group of the journal a log begins with; 0: it does not say, or its header is damaged or another log's."""
+    header = memoryview(file.pread(BLOCK, 0))
+    try:
+        body = unstamp(header, b"BKEL", VERSION, file.path)
+        groups = unstamp(header[_FIRST_GROUP_AT:], b"BKEG", VERSION, file.path)
+    except (CorruptionError, UnsupportedFormatError):
+        return 0
+    if len(body) != _HEADER.size or _HEADER.unpack(body)[0] != log_id or len(groups) != _FIRST_GROUP.size:
+        return 0
+    of_log, first = _FIRST_GROUP.unpack(groups)
+    return int(first) if of_log == log_id else 0
 
 
 def check_header(file: File, log_id: int) -> None:
@@ -135,7 +170,7 @@ def read_usage(disk: Disk, path: str, log_id: int, end: int) -> Usage:
 def scan_log(
     file: File,
     end: int,
-    found: Callable[[bytes, int, Scan], None],
+    found: Callable[[Buffer, int, Scan], None],
     *,
     begin: int = BLOCK,
     tail_may_be_torn: bool = False,
@@ -143,14 +178,14 @@ def scan_log(
     """Read and verify the records of a log from ``begin``, where a record begins, up to ``end``.
 
     Args:
-        found: called with bytes, their offset in the log, and the records in them.
+        found: called with bytes, their offset in the log, and the records in them. The bytes are valid for the call.
         tail_may_be_torn: bytes after the last valid record are not damage, because no mark has covered them.
     """
     bad: list[QuarantinedStretch] = []
-    for piece in scan_pieces(file, end, begin=begin, tail_may_be_torn=tail_may_be_torn):
+    for piece in scan_steps(file, end, begin=begin, tail_may_be_torn=tail_may_be_torn, room=ReadRoom()):
         if isinstance(piece, QuarantinedStretch):
             bad.append(piece)
-        else:
+        elif isinstance(piece, LogPiece):
             found(piece.data, piece.at, piece.scan)
     return bad
 
@@ -168,13 +203,18 @@ def scan_pieces(
 
 
 def scan_steps(
-    file: File, end: int, *, begin: int = BLOCK, tail_may_be_torn: bool = False
+    file: File, end: int, *, begin: int = BLOCK, tail_may_be_torn: bool = False, room: ReadRoom | None = None
 ) -> Iterator[LogPiece | QuarantinedStretch | int]:
     """The same for who must not read faster than at some rate: while a valid record is looked for, it says from time to
-    time how many bytes it has read since."""
+    time how many bytes it has read since.
+
+    Args:
+        room: where the bytes are read to; those of a piece are valid until the next step. None: they are its own.
+    """
     at, size = begin, _CHUNK
     while at < end:
-        data = file.pread(min(size, end - at), at)
+        wanted = min(size, end - at)
+        data: Buffer = file.pread(wanted, at) if room is None else room.read(file, wanted, at)
         scan = scan_records(data, 0, len(data))
         if scan.offsets:
             yield LogPiece(data, at, scan)
@@ -220,10 +260,15 @@ def _resync(file: File, at: int, end: int) -> Generator[int, None, int | None]:
 
 def usage_of(scan: Scan, usage: Usage) -> None:
     """Add a scan's records to ``usage``."""
-    for ledger_id, size in zip(scan.ledger_ids, scan.sizes, strict=True):
+    add_usage(ledger_runs(scan), usage)
+
+
+def add_usage(found: LedgerRuns, usage: Usage) -> None:
+    """The same of a scan's runs."""
+    for ledger_id, i0, i1, _, _, size in found.runs:
         row = usage.setdefault(ledger_id, [0, 0])
-        row[0] += RECORD_HEADER + size
-        row[1] += 1
+        row[0] += size
+        row[1] += i1 - i0
 
 
 class EntryLogWriter:
@@ -241,13 +286,19 @@ class EntryLogWriter:
         self._created: File | None = None
         """A log whose first write failed after it was created. It is reported when a write succeeds."""
 
-    def write(self, log_id: int, data: Buffer, offset: int) -> File | None:
-        """Write without syncing. A new log is created, and returned once a write to it has succeeded."""
+    def write(self, log_id: int, data: Buffer, offset: int, sequence: int = 0) -> File | None:
+        """Write without syncing. A new log is created, and returned once a write to it has succeeded.
+
+        Args:
+            sequence: the group whose records these are; 0: they are none.
+        """
         if log_id != self.log_id:
             path = f"{self._directory}/{log_name(log_id)}"
             if self._disk.exists(path):  # an earlier attempt found no space
                 self._disk.unlink(path)
-            created = create_log(self._disk, self._directory, log_id, self._directory_id, self._boot)
+            created = create_log(
+                self._disk, self._directory, log_id, self._directory_id, self._boot, first_group=sequence
+            )
             self._file, self.log_id, self._created = created, log_id, created
         assert self._file is not None
         self._file.pwrite(data, offset)

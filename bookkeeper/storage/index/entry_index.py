@@ -20,7 +20,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bookkeeper.codec import scatter
+from bookkeeper.codec import scatter, unbroken
 
 LOG_SHIFT = 40
 OFFSET_MASK = (1 << LOG_SHIFT) - 1
@@ -33,12 +33,6 @@ _GAP = 4096
 
 def place(log_id: int, offset: int) -> int:
     return log_id << LOG_SHIFT | offset
-
-
-def unbroken(places: array[int], begin: int, end: int) -> array[int]:
-    """``places[begin:end]`` up to the first 0."""
-    run = places[begin:end]
-    return run if 0 not in run else run[: run.index(0)]
 
 
 def overlay(page: array[int], origin: int, first: int, places: array[int]) -> None:
@@ -116,6 +110,11 @@ class IndexTail:
         """The place of an entry of the dense stretch, which nothing hides; else 0."""
         at = entry_id - self.first
         return self.places[at] if 0 <= at < len(self.places) else 0
+
+    def dense(self, first: int, count: int) -> array[int]:
+        """The places of consecutive entries from ``first`` on, as far as they lie in the dense stretch."""
+        at = first - self.first
+        return self.places[at : at + count] if at >= 0 else array("q")
 
     def extend(self, first: int, places: array[int]) -> None:
         """Add the places of consecutive entries from ``first`` on."""
@@ -256,7 +255,7 @@ class LedgerIndex:
             if tail is None:
                 continue
             at = entry_id - tail.first
-            if 0 <= at < len(tail.places) and (run := unbroken(tail.places, at, at + limit)):
+            if 0 <= at < len(tail.places) and (run := unbroken(tail.places, at, min(at + limit, len(tail.places)))):
                 return run
         return array("q")
 

@@ -4,8 +4,8 @@
     pages     places (8 bytes each, little-endian, as the arrays in memory), up to 512 to an extent
     table     stamp "BKIT" of rows: ledger id: i64 | first entry: i64 | count: u32 | present: u32 | offset: u64
               | crc of the places: u32; per ledger older before newer
-    states    stamp "BKIS" of the rows of ledgers that changed (see ledger_state.py); of version 2 if it has ranges of
-              deleted ledgers, which version 1 does not know
+    states    stamp "BKIS" of the rows of ledgers that changed (see ledger_descriptor.py); of version 2 if it has ranges
+              of deleted ledgers, which version 1 does not know
     footer    stamp "BKIF" of offset and size of table: u64 u64 | of states: u64 u64; the last 48 bytes
 
 A segment is written once and synced with its name; only then does a manifest name it. Damage in it loses nothing: the
@@ -17,10 +17,11 @@ from __future__ import annotations
 import re
 import sys
 from array import array
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from itertools import chain
 from struct import Struct
+from typing import Final
 
 from bookkeeper.codec import crc32c
 from bookkeeper.errors import CorruptionError, in_words
@@ -30,20 +31,22 @@ from bookkeeper.storage.durable_file import (
     BLOCK,
     STAMP_SIZE,
     TRANSIENT,
-    create_file,
     remove_files,
     stamp,
+    sync,
     unstamp,
     version_of,
 )
 from bookkeeper.storage.index.entry_index import PAGE, Extent, IndexTail, overlay, trimmed
-from bookkeeper.storage.ledger_descriptor import LedgerDescriptor, decode_rows, dropped_row
+from bookkeeper.storage.index.segment_table import SegmentTable, extent_row
+from bookkeeper.storage.ledger_descriptor import dropped_row
 
 VERSION = 1
 RANGES = 2
 """The version of states with ranges of deleted ledgers."""
+PIECE: Final = 1 << 20
+"""So many bytes of pages are written at a time."""
 _HEADER = Struct(">QQ")
-_ROW = Struct(">qqIIQI")
 _FOOTER = Struct(">QQQQ")
 _FOOTER_SIZE = STAMP_SIZE + _FOOTER.size
 _NAME = re.compile(r"[0-9a-f]{16}\.index")
@@ -83,68 +86,100 @@ def reading_segment(segment_id: int, path: str) -> Iterator[None]:
         raise UnreadableSegmentError(segment_id, f"{path}: {in_words(error, beside=path)}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class IndexSegment:
-    """What was read of a segment: everything except its pages."""
-
-    segment_id: int
-    extents: list[Extent]
-    states: list[LedgerDescriptor | tuple[int, int]]
-
-
 class IndexSegmentWriter:
-    """Collects a segment in memory; :meth:`write` makes it a durable file."""
+    """Makes a segment. Ledgers come in ascending order. Table and states are collected in memory; pages go to the file
+    piece by piece, so that a merge of a large index needs little memory. The file is none of the bookie's until
+    :meth:`write` has made it durable and a manifest names it."""
 
-    def __init__(self, segment_id: int, directory_id: int) -> None:
+    def __init__(self, disk: Disk, directory: str, segment_id: int, directory_id: int) -> None:
         self.segment_id = segment_id
-        self.extents: dict[int, list[Extent]] = {}
-        """New extents of each ledger, older before newer."""
+        self._disk, self._directory = disk, directory
         self._header = stamp(b"BKIX", VERSION, _HEADER.pack(segment_id, directory_id), pad_to=BLOCK)
+        self._file: File | None = None
+        self._end = BLOCK
+        """Where the pages in the file end."""
         self._pages = bytearray()
+        """Those behind it."""
         self._rows = bytearray()
-        self._states: dict[int, bytes] = {}
+        self._states = bytearray()
         self.dropped = IdRanges()
         """Ledgers that were deleted."""
 
     def add(self, ledger_id: int, first: int, places: array[int]) -> None:
+        """Add places of a ledger, newer than those that were added of it."""
         data = to_bytes(places)
-        offset, crc = BLOCK + len(self._pages), crc32c(data)
-        present = len(places) - places.count(0)
-        self._pages += data
-        self._rows += _ROW.pack(ledger_id, first, len(places), present, offset, crc)
-        extent = Extent(ledger_id, first, len(places), present, self.segment_id, offset, crc)
-        self.extents.setdefault(ledger_id, []).append(extent)
+        self._add(ledger_id, first, len(places), len(places) - places.count(0), data, crc32c(data))
 
     def add_tail(self, ledger_id: int, tail: IndexTail) -> None:
         for first, places in tail.runs():
             self.add(ledger_id, first, places)
 
-    def set_state(self, ledger_id: int, row: bytes) -> None:
-        """Set the newest state of a ledger."""
-        self._states[ledger_id] = row
+    def add_page(self, extent: Extent, data: bytes) -> None:
+        """Add the places of another segment's extent as they are there."""
+        self._add(extent.ledger_id, extent.first, extent.count, extent.present, data, extent.crc)
+
+    def _add(self, ledger_id: int, first: int, count: int, present: int, data: bytes, crc: int) -> None:
+        self._rows += extent_row(ledger_id, first, count, present, self._end + len(self._pages), crc)
+        self._pages += data
+        if len(self._pages) >= PIECE:
+            self._write_pages()
+
+    def add_state(self, row: bytes) -> None:
+        """Add the newest state of a ledger; one for each."""
+        self._states += row
 
     @property
     def size(self) -> int:
-        return len(self._pages) + len(self._rows)
+        return self._end - BLOCK + len(self._pages) + len(self._rows)
 
     @property
     def empty(self) -> bool:
         return not self._rows and not self._states and not self.dropped
 
-    def write(self, disk: Disk, directory: str) -> None:
-        """Write the segment. File and name are durable when this returns (K1)."""
-        table = stamp(b"BKIT", VERSION, bytes(self._rows))
+    def _write_pages(self) -> File:
+        name = segment_name(self.segment_id)
+        if self._file is None:
+            remove_files(self._disk, self._directory, [name])  # left over from a checkpoint that failed
+            self._file = self._disk.open(f"{self._directory}/{name}", create=True)
+            self._file.pwrite(self._header, 0)
+        pages, self._pages = self._pages, bytearray()
+        self._file.pwrite(pages, self._end)
+        self._end += len(pages)
+        return self._file
+
+    def write(self) -> SegmentTable:
+        """Write what is not written yet. File and name are durable when this returns (K1)."""
         ranges = any(last > first for first, last in self.dropped)
-        rows = [*self._states.values(), *(dropped_row(first, last) for first, last in self.dropped)]
-        states = stamp(b"BKIS", RANGES if ranges else VERSION, b"".join(rows))
-        at = BLOCK + len(self._pages)
+        rows = bytes(self._rows)
+        state_rows = b"".join([self._states, *(dropped_row(first, last) for first, last in self.dropped)])
+        table = stamp(b"BKIT", VERSION, rows)
+        states = stamp(b"BKIS", RANGES if ranges else VERSION, state_rows)
+        file, at = self._write_pages(), self._end
         body = _FOOTER.pack(at, len(table), at + len(table), len(states))
-        path = f"{directory}/{segment_name(self.segment_id)}"
-        remove_files(disk, directory, [segment_name(self.segment_id)])  # left over from a checkpoint that failed
-        create_file(disk, path, self._header, self._pages, table, states, stamp(b"BKIF", VERSION, body))
+        for chunk in (table, states, stamp(b"BKIF", VERSION, body)):
+            file.pwrite(chunk, at)
+            at += len(chunk)
+        sync(file)
+        self._disk.sync_directory(self._directory)
+        self.close()
+        return SegmentTable(self.segment_id, rows, state_rows)
+
+    def close(self) -> None:
+        """Let go of the file. What is in it of a segment that was not finished is left over."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def discard(self) -> None:
+        """Begin anew: what was added is forgotten."""
+        if self._file is not None:
+            self.close()
+            remove_files(self._disk, self._directory, [segment_name(self.segment_id)])
+        self._end, self._pages, self._rows, self._states = BLOCK, bytearray(), bytearray(), bytearray()
+        self.dropped = IdRanges()
 
 
-def read_segment(file: File, segment_id: int) -> IndexSegment:
+def read_segment(file: File, segment_id: int) -> SegmentTable:
     """Read and verify everything except the pages.
 
     Raises:
@@ -159,11 +194,17 @@ def read_segment(file: File, segment_id: int) -> IndexSegment:
     table = unstamp(file.pread(table_size, table_at), b"BKIT", VERSION, f"{file.path} table")
     raw = file.pread(states_size, states_at)
     states = unstamp(raw, b"BKIS", version_of(raw, (VERSION, RANGES)), f"{file.path} states")
-    extents = [
-        Extent(ledger_id, first, count, present, segment_id, offset, crc)
-        for ledger_id, first, count, present, offset, crc in _ROW.iter_unpack(table)
-    ]
-    return IndexSegment(segment_id, extents, decode_rows(states))
+    return SegmentTable(segment_id, table, states)
+
+
+def check_page(data: bytes, extent: Extent, path: str) -> None:
+    """See that these are the places of an extent.
+
+    Raises:
+        CorruptionError: the page is damaged.
+    """
+    if len(data) != 8 * extent.count or crc32c(data) != extent.crc:
+        raise CorruptionError(f"{path} is damaged at byte {extent.offset}: an index page fails its checksum")
 
 
 def decode_page(data: bytes, extent: Extent, path: str) -> array[int]:
@@ -172,64 +213,93 @@ def decode_page(data: bytes, extent: Extent, path: str) -> array[int]:
     Raises:
         CorruptionError: the page is damaged.
     """
-    if len(data) != 8 * extent.count or crc32c(data) != extent.crc:
-        raise CorruptionError(f"{path} is damaged at byte {extent.offset}: an index page fails its checksum")
+    check_page(data, extent, path)
     return from_bytes(data)
 
 
-def merge_segments(
-    writer: IndexSegmentWriter, files: list[tuple[int, File]], tails: dict[int, IndexTail], alive: set[int]
-) -> None:
-    """Merge consecutive segments (older before newer) and ``tails`` into ``writer``. The newest place wins.
+Source = tuple[SegmentTable, File]
 
-    Ledgers that are not in ``alive`` are left out.
+
+def merge_segments(
+    writer: IndexSegmentWriter,
+    files: list[tuple[int, File]],
+    tails: Mapping[int, IndexTail],
+    states: Mapping[int, bytes],
+    dropped: Container[int],
+) -> None:
+    """Merge consecutive segments (older before newer), ``tails`` and the rows ``states`` into ``writer``. The newest
+    place wins, and the newest row. What no segment says twice is copied as it is.
+
+    Ledgers that are ``dropped`` are left out.
 
     Raises:
         UnreadableSegmentError: a segment is damaged, or cannot be read.
         OSError: a segment cannot be read for the moment (K28).
     """
-    sources: dict[int, list[tuple[Extent, File]]] = {}
+    sources: list[Source] = []
     for segment_id, file in files:
         with reading_segment(segment_id, file.path):
-            segment = read_segment(file, segment_id)
-        for extent in segment.extents:
-            if extent.ledger_id in alive:
-                sources.setdefault(extent.ledger_id, []).append((extent, file))
-        for state in segment.states:
-            if isinstance(state, LedgerDescriptor):
-                if state.ledger_id in alive:
-                    writer.set_state(state.ledger_id, state.encode())
-            else:
-                writer.dropped.add(*state)
-    for ledger_id in sorted(sources.keys() | tails.keys()):
-        pages = _pages(sources.get(ledger_id, []), tails.get(ledger_id))
-        for first, places in pages:
-            writer.add(ledger_id, first, places)
+            sources.append((read_segment(file, segment_id), file))
+        writer.dropped.update(sources[-1][0].dropped)
+    known = chain.from_iterable(table.ledger_ids() for table, _ in sources)
+    for ledger_id in dict.fromkeys(sorted(chain(known, tails, states))):
+        if ledger_id in dropped:
+            continue
+        if (row := states.get(ledger_id) or _newest_state(sources, ledger_id)) is not None:
+            writer.add_state(row)
+        tail = tails.get(ledger_id)
+        extents = [(extent, file) for table, file in sources for extent in table.extents(ledger_id)]
+        if tail is None and _apart(extents):
+            for extent, file in extents:
+                writer.add_page(extent, _data(extent, file))
+        else:
+            for first, places in _pages(extents, tail):
+                writer.add(ledger_id, first, places)
+
+
+def _newest_state(sources: list[Source], ledger_id: int) -> bytes | None:
+    for table, _ in reversed(sources):
+        if (row := table.state_row(ledger_id)) is not None:
+            return row
+    return None
+
+
+def _apart(extents: Iterable[tuple[Extent, File]]) -> bool:
+    """Whether each extent has a page for itself, and they ascend: there is nothing to overlay."""
+    before = -1
+    for extent, _ in extents:
+        number = extent.first // PAGE
+        if number <= before or not extent.present or (extent.end - 1) // PAGE != number:
+            return False
+        before = number
+    return True
 
 
 def _pages(sources: list[tuple[Extent, File]], tail: IndexTail | None) -> Iterator[tuple[int, array[int]]]:
     """Overlay extents, older before newer, page by page."""
-    by_page: dict[int, list[tuple[int, Extent | array[int], File | None]]] = {}
+    by_page: dict[int, list[tuple[int, tuple[Extent, File] | array[int]]]] = {}
     for extent, file in sources:
         for number in range(extent.first // PAGE, (extent.end - 1) // PAGE + 1):
-            by_page.setdefault(number, []).append((extent.first, extent, file))
+            by_page.setdefault(number, []).append((extent.first, (extent, file)))
     for first, places in tail.runs() if tail is not None else ():
         for number in range(first // PAGE, (first + len(places) - 1) // PAGE + 1):
-            by_page.setdefault(number, []).append((first, places, None))
+            by_page.setdefault(number, []).append((first, places))
     for number in sorted(by_page):
         page = array("q", bytes(8 * PAGE))
-        for first, source, source_file in by_page[number]:
-            places = source if not isinstance(source, Extent) else _read(source, source_file)
+        for first, source in by_page[number]:
+            places = from_bytes(_data(*source)) if isinstance(source, tuple) else source
             overlay(page, number * PAGE, first, places)
         first, places = trimmed(number * PAGE, page)
         if places:
             yield first, places
 
 
-def _read(extent: Extent, file: File | None) -> array[int]:
-    assert file is not None
+def _data(extent: Extent, file: File) -> bytes:
+    """The places of an extent as they are in its file, verified."""
     with reading_segment(extent.segment, file.path):
-        return decode_page(file.pread(8 * extent.count, extent.offset), extent, file.path)
+        data = file.pread(8 * extent.count, extent.offset)
+        check_page(data, extent, file.path)
+        return data
 
 
 def plan_merge(sizes: list[int], limit: int) -> int:

@@ -17,27 +17,29 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from bookkeeper.errors import BookieFailedError, DiskFullError, in_words
 from bookkeeper.seams import Buffer
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.durable_file import BLOCK, NO_SPACE, TRANSIENT, SyncFailedError
-from bookkeeper.storage.entry_log.entry_log_file import EntryLogWriter
-from bookkeeper.storage.entry_log.entry_logs import EntryLogs
+from bookkeeper.storage.entry_log_layout import EntryLogLayout
 from bookkeeper.storage.journal.deferred_start import DeferredStart, WhenToStart
-from bookkeeper.storage.journal.group_copier import GroupCopied, GroupCopier
+from bookkeeper.storage.journal.group_copier import GroupCopied
 from bookkeeper.storage.journal.group_sequence import GroupSequence
 from bookkeeper.storage.journal.group_writer import GroupWriter, GroupWritten
 from bookkeeper.storage.journal.inline_sync import InlineSync
 from bookkeeper.storage.journal.journal_format import GROUP_HEADER
-from bookkeeper.storage.journal.pending_group import GroupBuffer, PendingGroup
+from bookkeeper.storage.journal.pending_group import GroupBuffer, GroupState, PendingGroup
 from bookkeeper.storage.journal.spare_files import SpareFiles
 from bookkeeper.storage.journal.write_schedule import NextWrite, WriteSchedule
 from bookkeeper.storage.results import Done, EngineStats
 from bookkeeper.storage.workers import StorageWorkers
 
 _FREE_BUFFERS = 4
+
+RIDE_S: Final = 0.01
+"""So long a record that is in no hurry waits for another one that somebody waits for."""
 
 
 class CommitObserver(Protocol):
@@ -64,8 +66,7 @@ class GroupCommit:
         config: StorageConfig,
         groups: GroupSequence,
         journal: GroupWriter,
-        logs: EntryLogWriter,
-        entry_logs: EntryLogs,
+        layout: EntryLogLayout,
         workers: StorageWorkers,
         stats: EngineStats,
         observer: CommitObserver,
@@ -77,11 +78,11 @@ class GroupCommit:
         self._config, self._stats, self._observer = config, stats, observer
         self._workers, self._call_later = workers, call_later
         self._monotonic = monotonic if monotonic is not None else _no_clock
-        self._entry_logs = entry_logs
+        self._layout = layout
         self.groups = groups
         """Its collected, written and copied groups; to be looked at only."""
         self.journal = journal
-        self._copier = GroupCopier(groups, logs, workers, monotonic, self)
+        self._copier = layout.copier(groups, self)
         timed = monotonic is not None and call_later is not None
         self.inline = InlineSync(config.inline_sync_us / 1e6 if timed else 0.0)
         self.spares = SpareFiles(spares, journal, workers, config.journal_spares, self.fail)
@@ -90,9 +91,11 @@ class GroupCommit:
             groups,
             self.inline,
             gap_s=config.journal_gap_ms / 1000 if timed else 0.0,
-            split_bytes=config.split_bytes,
+            split_bytes=config.split_bytes if layout.copies_with_journal else -1,
         )
         self._deferred = DeferredStart(groups, has_turns=call_later is not None)
+        self._ride: PendingGroup | None = None
+        """The group that is started when the time of its first rider is over."""
 
     @property
     def busy(self) -> bool:
@@ -121,12 +124,16 @@ class GroupCommit:
             self._observer.pressure_changed(True)
         return places
 
-    def add_record(self, ledger_id: int, data: bytes) -> None:
-        """The same for one state record."""
+    def add_record(self, ledger_id: int, data: bytes, *, outlives: bool = False) -> None:
+        """The same for one state record.
+
+        Args:
+            outlives: it must stay when everything else of its ledger goes.
+        """
         group = self.groups.collecting
         if group is None or not group.room_for(len(data)):
             group = self._begin_group(len(data))
-        group.add_record(ledger_id, data)
+        group.add_record(ledger_id, data, outlives=outlives)
         if self.groups.took(len(data)):
             self._observer.pressure_changed(True)
 
@@ -137,7 +144,7 @@ class GroupCommit:
         group_bytes = self._config.group_bytes
         capacity = max(group_bytes, size + GROUP_HEADER + BLOCK)
         buffer = self._free.pop() if self._free and capacity == group_bytes else GroupBuffer(capacity)
-        return self.groups.collect(buffer, *self._entry_logs.next_place())
+        return self.groups.collect(buffer, *self._layout.next_place())
 
     def cut(self, *, flags: int = 0) -> PendingGroup | None:
         """Close the collecting group; with ``flags`` there is one, if need be an empty one, and it carries them.
@@ -153,7 +160,7 @@ class GroupCommit:
 
     def _close(self) -> None:
         if (group := self.groups.close()) is not None:
-            self._entry_logs.given(group.log_id, group.log_offset + group.size, group.usage)
+            self._layout.group_closed(group)
 
     # -- waiting ------------------------------------------------------------------------------------------
 
@@ -165,6 +172,30 @@ class GroupCommit:
             return callback(None)
         group.waiters.append(callback)
         return None if self._schedule.busy else self.start()
+
+    def when_carried(self, callback: Done) -> None:
+        """As :meth:`when_durable`, for what is in no hurry: it is written with whatever somebody waits for next, by the
+        worker after ``RIDE_S`` if nobody does, and answered behind those who wait."""
+        if self.groups.failure is not None:
+            return callback(_failed(self.groups.failure))
+        if (group := self.groups.newest_not_durable) is None:
+            return callback(None)
+        group.riders.append(callback)
+        if self._call_later is None:
+            return None if self._schedule.busy else self.start()
+        return self._begin_ride(group)
+
+    def _begin_ride(self, group: PendingGroup) -> None:
+        if self._ride is None and self._call_later is not None and group.state <= GroupState.CLOSED:
+            self._ride = group
+            self._call_later(RIDE_S, self._ride_over)
+
+    def _ride_over(self) -> None:
+        group, self._ride = self._ride, None
+        if group is not None and group.state <= GroupState.CLOSED:
+            self.start()
+        elif (newest := self.groups.newest_not_durable) is not None and newest.riders:
+            self._begin_ride(newest)
 
     def when_logged(self, callback: Done) -> None:
         """``callback(None)`` when everything handed in so far is durable and in the entry logs: what a checkpoint
@@ -325,10 +356,10 @@ class GroupCommit:
         group.seconds += copied.seconds
         self._measure(group)
         if copied.created is not None:
-            self._entry_logs.created(group.log_id, copied.created)
+            self._layout.created(group, copied.created)
         self._release(group.buffer)
         self._observer.group_logged(group)
-        if group.waiters:
+        if group.waiters or group.riders:
             self._answer(self.groups.answerable(group))
         if group.followers:
             self._answer(self.groups.covered(group))

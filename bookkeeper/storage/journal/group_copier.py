@@ -85,7 +85,9 @@ class GroupCopier:
             OSError: no space, no descriptors: it may be repeated. Others are final.
         """
         began = self._monotonic() if self._monotonic is not None else 0.0
-        created = self._logs.write(group.log_id, group.data, group.log_offset) if group.records else None
+        created = None
+        if group.records:
+            created = self._logs.write(group.log_id, group.data, group.log_offset, group.sequence)
         return GroupCopied(created, self._monotonic() - began if self._monotonic is not None else 0.0)
 
     def _copy_here(self) -> None:

@@ -27,13 +27,13 @@ Always true, and derived again by :meth:`GroupSequence.validate_state`:
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Final
 
 from bookkeeper.errors import check
 from bookkeeper.storage.durable_file import BLOCK
-from bookkeeper.storage.index.entry_index import place
+from bookkeeper.storage.index.entry_index import LOG_SHIFT, OFFSET_MASK, place
 from bookkeeper.storage.journal.journal_format import padded
 from bookkeeper.storage.journal.pending_group import GroupBuffer, GroupState, PendingGroup
 from bookkeeper.storage.results import Done
@@ -48,14 +48,24 @@ NOWHERE: Final = 1 << 63
 class GroupSequence:
     """See the module. Owned by the loop's thread; only its own methods change what is in it."""
 
-    def __init__(self, *, durable: int, file_id: int, file_bytes: int, inflight_bytes: int) -> None:
+    def __init__(
+        self,
+        *,
+        durable: int,
+        file_id: int,
+        file_bytes: int,
+        inflight_bytes: int,
+        new_group: Callable[[GroupBuffer, int, int], PendingGroup] = PendingGroup,
+    ) -> None:
         """
         Args:
             durable: the number of the last group that is durable.
             file_id: the journal file that is begun and holds no group yet.
             file_bytes: the size of a journal file.
             inflight_bytes: above this many bytes callers pause, below half of it they go on.
+            new_group: makes a group from its buffer, its log and its offset there.
         """
+        self._new_group = new_group
         self._file_bytes, self._inflight_bytes = file_bytes, inflight_bytes
         self.durable = durable
         """The number of the last durable group; all before it are durable, too."""
@@ -107,6 +117,16 @@ class GroupSequence:
         oldest = unlogged[0] if unlogged else self.writing or (self.closed[0] if self.closed else self.collecting)
         return NOWHERE if oldest is None else place(oldest.log_id, oldest.log_offset)
 
+    cached_below = logged_below
+    """See ``reads/unwritten``."""
+
+    def holding(self, found: int) -> PendingGroup | None:
+        """The group that holds the record at this place; None: it is in an entry log."""
+        if found < self.logged_below:
+            return None
+        log_id, offset = found >> LOG_SHIFT, found & OFFSET_MASK
+        return next((group for group in self.newest_first() if group.holds(log_id, offset)), None)
+
     @property
     def is_awaited(self) -> bool:
         """Somebody waits for a group that is not durable yet."""
@@ -122,7 +142,7 @@ class GroupSequence:
     def collect(self, buffer: GroupBuffer, log_id: int, log_offset: int) -> PendingGroup:
         """Begin a group whose records will lie from ``log_offset`` on in that entry log."""
         assert self.collecting is None
-        self.collecting = PendingGroup(buffer, log_id, log_offset)
+        self.collecting = self._new_group(buffer, log_id, log_offset)
         return self.collecting
 
     def took(self, size: int) -> bool:
@@ -182,16 +202,19 @@ class GroupSequence:
     # -- who waits ----------------------------------------------------------------------------------------
 
     def answerable(self, group: PendingGroup) -> list[Done]:
-        """Those who waited until ``group`` is durable; each is handed out once.
+        """Those who waited until ``group`` is durable, and then those who rode along; each is handed out once.
 
         Raises:
             InvariantError: it is not durable.
         """
-        if not group.waiters:
+        if not group.waiters and not group.riders:
             return []
         if group.state < GroupState.DURABLE:
             check(False, "K7", f"a group is answered that is {group.state.name}, not durable")
         waiters, group.waiters = group.waiters, []
+        if group.riders:
+            waiters += group.riders
+            group.riders = []
         return waiters
 
     def covered(self, group: PendingGroup) -> list[Done]:
@@ -211,8 +234,8 @@ class GroupSequence:
         """All who wait for any group, the oldest group's first; each is handed out once."""
         waiting: list[Done] = []
         for group in reversed(list(self.newest_first())):
-            waiting += group.waiters + group.followers
-            group.waiters, group.followers = [], []
+            waiting += group.waiters + group.riders + group.followers
+            group.waiters, group.riders, group.followers = [], [], []
         return waiting
 
     # -- trouble ------------------------------------------------------------------------------------------
@@ -273,12 +296,10 @@ class GroupSequence:
             check((self.file_id, self.file_offset) == end, "K10", f"the journal goes on elsewhere than at {end}")
 
         for before, after in pairwise(groups):
-            follows = after.log_id == before.log_id and after.log_offset == before.log_offset + before.size
-            begins = after.log_id > before.log_id and after.log_offset == BLOCK
-            check(follows or begins, "K10", f"a hole in the entry logs before {after.log_id} at {after.log_offset}")
+            check(after.follows(before), "K10", f"a hole in the entry logs before {after.log_id} at {after.log_offset}")
         size = sum(group.size for group in groups)
         check(self.in_flight == size, "P12", f"{self.in_flight} bytes are counted in flight, {size} are")
         check(not self.paused or self.in_flight > self._inflight_bytes // 2, "P12", "callers pause for nothing")
         check(self.blocked is None or bool(groups), "K26", "nothing is left that could be blocked")
-        answered = all(not group.waiters for group in self.unlogged)
+        answered = all(not group.waiters and not group.riders for group in self.unlogged)
         check(answered, "K7", "a group is durable and somebody still waits for that")

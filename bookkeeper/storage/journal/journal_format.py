@@ -30,6 +30,7 @@ from bookkeeper.codec.shapes import RECORD_HEADER, Scan
 from bookkeeper.errors import CorruptionError
 from bookkeeper.seams import Buffer, File
 from bookkeeper.storage.durable_file import BLOCK, stamp, unstamp
+from bookkeeper.storage.read_room import ReadRoom
 
 VERSION = 1
 FILE_MAGIC = b"BKJF"
@@ -123,10 +124,15 @@ class JournalGroup:
     """A valid group as read back."""
 
     header: GroupHeader
-    data: bytes
+    data: Buffer
     """Header and records, unpadded."""
     scan: Scan
     """The records, in ``data``."""
+
+    @property
+    def end(self) -> int:
+        """Where it ends in its file, padding and all."""
+        return self.header.offset + self.header.padded
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,16 +157,21 @@ def padded(size: int) -> int:
     return -(-(GROUP_HEADER + size) // BLOCK) * BLOCK
 
 
-def read_group(file: File, file_id: int, offset: int) -> JournalGroup | None:
-    """The group at ``offset``, every checksum verified; None if there is no valid one."""
+def read_group(file: File, file_id: int, offset: int, room: ReadRoom | None = None) -> JournalGroup | None:
+    """The group at ``offset``, every checksum verified; None if there is no valid one.
+
+    Args:
+        room: where its bytes are read to; they are valid until the next read into it. None: they are the group's own.
+    """
     head = file.pread(BLOCK, offset)
     header = GroupHeader.decode(head, file_id, offset)
     if header is None:
         return None
-    data = head[: GROUP_HEADER + header.size]
-    if len(data) < GROUP_HEADER + header.size:
-        data += file.pread(GROUP_HEADER + header.size - len(data), offset + len(data))
-    if len(data) < GROUP_HEADER + header.size:
+    size = GROUP_HEADER + header.size
+    data: Buffer = head[:size]
+    if size > BLOCK:  # all of it at once: to put parts together is a copy
+        data = file.pread(size, offset) if room is None else room.read(file, size, offset)
+    if len(data) < size:
         return None
     scan = scan_records(data, GROUP_HEADER, len(data), max(len(data), RECORD_HEADER))
     if scan.next != len(data) or len(scan.offsets) != header.records:
@@ -170,19 +181,25 @@ def read_group(file: File, file_id: int, offset: int) -> JournalGroup | None:
     return JournalGroup(header, data, scan)
 
 
-def read_groups(file: File, file_id: int) -> Iterator[JournalGroup | DamagedStretch]:
-    """Everything in a journal file: groups, and the stretches between and after them that hold none."""
-    for step in group_steps(file, file_id):
+def read_groups(file: File, file_id: int, room: ReadRoom | None = None) -> Iterator[JournalGroup | DamagedStretch]:
+    """Everything in a journal file: groups, and the stretches between and after them that hold none.
+
+    Args:
+        room: as of :func:`read_group`.
+    """
+    for step in group_steps(file, file_id, room):
         if not isinstance(step, int):
             yield step
 
 
-def group_steps(file: File, file_id: int) -> Iterator[JournalGroup | DamagedStretch | int]:
+def group_steps(
+    file: File, file_id: int, room: ReadRoom | None = None
+) -> Iterator[JournalGroup | DamagedStretch | int]:
     """The same for who must not read faster than at some rate: while a valid group is looked for, it says from time to
     time how many bytes it has read since."""
     offset, size = BLOCK, file.size()
     while offset < size:
-        if (group := read_group(file, file_id, offset)) is not None:
+        if (group := read_group(file, file_id, offset, room)) is not None:
             yield group
             offset += group.header.padded
             continue

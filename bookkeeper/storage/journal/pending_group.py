@@ -61,6 +61,7 @@ class PendingGroup:
         "log_id",
         "log_offset",
         "records",
+        "riders",
         "seconds",
         "sequence",
         "size",
@@ -83,6 +84,8 @@ class PendingGroup:
         self.header: bytes | None = None
         self.waiters: list[Done] = []
         """Called when the group is durable."""
+        self.riders: list[Done] = []
+        """Called then, too, behind the waiters; they start nothing."""
         self.followers: list[Done] = []
         """Called when the group is in the entry log, too."""
         self.seconds = 0.0
@@ -112,8 +115,12 @@ class PendingGroup:
         base = place(self.log_id, self.log_offset + before)
         return record_places(ends, i0, i1, begin, base - begin)
 
-    def add_record(self, ledger_id: int, data: bytes) -> int:
-        """Take one whole record; its place."""
+    def add_record(self, ledger_id: int, data: bytes, *, outlives: bool = False) -> int:
+        """Take one whole record; its place.
+
+        Args:
+            outlives: it must stay when everything else of its ledger goes.
+        """
         before, self.size = self.size, self.size + len(data)
         self.buffer.view[GROUP_HEADER + before : GROUP_HEADER + self.size] = data
         self.records += 1
@@ -130,9 +137,30 @@ class PendingGroup:
     def holds(self, log_id: int, offset: int) -> bool:
         return log_id == self.log_id and self.log_offset <= offset < self.log_offset + self.size
 
-    def bytes_from(self, offset: int) -> memoryview:
+    def follows(self, before: PendingGroup) -> bool:
+        """Whether there is no hole in the entry logs between the group before it and this one."""
+        if self.log_id == before.log_id:
+            return self.log_offset == before.log_offset + before.size
+        return self.log_id > before.log_id and self.log_offset == BLOCK
+
+    # -- while it is read from memory: see ``reads/unwritten`` --------------------------------------------
+
+    @property
+    def end(self) -> int:
+        """Where its records end in the log."""
+        return self.log_offset + self.size
+
+    @property
+    def name(self) -> str:
+        return f"the memory of group {self.sequence}"
+
+    def record_from(self, offset: int) -> memoryview:
         """From a record at ``offset`` of the log on. Valid until the loop's next turn."""
         return self.buffer.view[GROUP_HEADER + offset - self.log_offset : GROUP_HEADER + self.size]
+
+    def read(self, offset: int, size: int) -> bytes:
+        """The bytes from ``offset`` of the log on, at most ``size``."""
+        return bytes(self.record_from(offset)[:size])
 
     def seal(self, sequence: int, durable_below: int) -> int:
         """Write header and padding into the buffer; how many bytes to write. Idempotent: a retry writes the same."""

@@ -46,7 +46,7 @@ class WriteSchedule:
         """
         Args:
             gap_s: least time between the starts of two syncs; 0: none.
-            split_bytes: larger groups are copied to the entry log by a job of their own.
+            split_bytes: larger groups are copied to the entry log by a job of their own; below 0: all groups are.
         """
         self._groups, self._inline = groups, inline
         self._gap_s, self._split_bytes = gap_s, split_bytes

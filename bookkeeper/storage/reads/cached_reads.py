@@ -56,7 +56,7 @@ class CachedReads:
 
     def _read(self, state: LedgerDescriptor, ids: array[int], records: memoryview, step: int) -> int:
         """Read records into ``records``, one at every ``step`` bytes. Returns how many were in memory."""
-        file_of, written = self._reader.entry_logs.file, self._reader.groups.logged_below
+        source_of, written = self._reader.source_of, self._reader.unwritten.cached_below
         log_id, ready, at = -1, 0, 0
         try:
             for found in self._places(state, ids):
@@ -64,7 +64,7 @@ class CachedReads:
                     break
                 if found >> LOG_SHIFT != log_id:
                     log_id = found >> LOG_SHIFT
-                    read = file_of(log_id).pread_cached_into
+                    read = source_of(log_id).pread_cached_into
                 end = at + step
                 got = read(records[at:end], found & OFFSET_MASK)
                 if got is None:

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from bookkeeper.codec import unbroken
 from bookkeeper.errors import CorruptionError
 from bookkeeper.ids import EntryId
 from bookkeeper.seams import Disk, File
-from bookkeeper.storage.index.entry_index import PAGE, Extent, PageCache, overlay, unbroken
+from bookkeeper.storage.index.entry_index import PAGE, Extent, PageCache, overlay
 from bookkeeper.storage.index.index_segment import decode_page, segment_name
 from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
 from bookkeeper.storage.results import AvailabilityRun

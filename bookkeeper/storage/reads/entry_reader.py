@@ -8,22 +8,21 @@ it is answered. So it waits for each page once, however small the cache is, and 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
-from bookkeeper.codec import RECORD_HEADER, pack_entries, read_record
+from bookkeeper.codec import RECORD_HEADER, ascending, pack_entries, read_record
 from bookkeeper.codec.shapes import RECORD_MAX, Stop
 from bookkeeper.errors import BookieFailedError, CorruptionError, DataUnknownError, NoSuchEntryError, in_words
-from bookkeeper.seams import File
+from bookkeeper.seams import Buffer, File
 from bookkeeper.storage.durable_file import TRANSIENT
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.index.entry_index import LOG_SHIFT, OFFSET_MASK
-from bookkeeper.storage.journal.group_sequence import GroupSequence
-from bookkeeper.storage.journal.pending_group import PendingGroup
 from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
+from bookkeeper.storage.read_room import ReadRoom
 from bookkeeper.storage.reads.entry_places import NONE_HELD, EntryPlaces, Held, PageMissing
+from bookkeeper.storage.reads.unwritten import CachedSource, UnwrittenRecords
 from bookkeeper.storage.results import EngineStats, PackedEntries
 from bookkeeper.storage.workers import StorageWorkers
 
@@ -52,7 +51,8 @@ class _WouldWaitError(Exception):
     """The bytes are not in memory."""
 
 
-_Read = Callable[[File, int, int], bytes]
+_Read = Callable[[File, int, int], Buffer]
+"""(file, size, offset) -> bytes, which are valid until the next call."""
 
 
 def _now(file: File, size: int, offset: int) -> bytes:
@@ -91,7 +91,7 @@ def fetch(file: File, offset: int, hint: int, ledger_id: int, entry_id: int, rea
     data = read(file, max(hint, RECORD_HEADER), offset)
     size = RECORD_HEADER + int.from_bytes(data[:4], "big")
     if size > len(data) and size <= RECORD_MAX:
-        data += read(file, size - len(data), offset + len(data))
+        data = read(file, size, offset)
     entry = read_record(data, 0, ledger_id, entry_id) if len(data) >= size else None
     if entry is None:
         text = f"{file.path} is damaged at byte {offset}: it should hold entry {entry_id} of ledger {ledger_id}"
@@ -99,7 +99,7 @@ def fetch(file: File, offset: int, hint: int, ledger_id: int, entry_id: int, rea
     return entry
 
 
-def fetch_batch(plan: list[_Stretch], ledger_id: int, size_max: int, hint: int, read: _Read) -> PackedEntries:
+def fetch_batch(plan: list[_Stretch], ledger_id: int, size_max: int, read: _Read) -> PackedEntries:
     """Read the stretches of a plan, packed, up to ``size_max`` bytes or the first damaged entry.
 
     Raises:
@@ -111,7 +111,7 @@ def fetch_batch(plan: list[_Stretch], ledger_id: int, size_max: int, hint: int, 
         done = 0
         while done < len(stretch.offsets):
             at = stretch.offsets[done]
-            data = _bytes_of(stretch, at, hint, read)
+            data = _bytes_of(stretch, at, read)
             offsets = stretch.offsets
             if done or at:
                 offsets = array("q", [offset - at for offset in offsets[done:]])
@@ -127,15 +127,13 @@ def fetch_batch(plan: list[_Stretch], ledger_id: int, size_max: int, hint: int, 
     return PackedEntries(b"".join(parts), count)
 
 
-def _bytes_of(stretch: _Stretch, at: int, hint: int, read: _Read) -> bytes:
+def _bytes_of(stretch: _Stretch, at: int, read: _Read) -> Buffer:
     """The bytes of the stretch from ``at`` on. Its first record is complete."""
     if isinstance(stretch.source, bytes):
         return stretch.source[stretch.begin + at :]
     data = read(stretch.source, stretch.size - at, stretch.begin + at)
-    missing = RECORD_HEADER + int.from_bytes(data[:4], "big") - len(data)
-    if 0 < missing <= RECORD_MAX:
-        data += read(stretch.source, missing, stretch.begin + at + len(data))
-    return data
+    size = RECORD_HEADER + int.from_bytes(data[:4], "big")
+    return data if not len(data) < size <= RECORD_MAX else read(stretch.source, size, stretch.begin + at)
 
 
 @dataclass(slots=True)
@@ -146,10 +144,13 @@ class EntryReader:
     places: EntryPlaces
     stats: EngineStats
     workers: StorageWorkers
-    groups: GroupSequence
-    """Groups that are not in the entry logs yet. Only read here."""
+    unwritten: UnwrittenRecords
+    """Records that are not in the files yet."""
+    source_of: Callable[[int], CachedSource]
+    """Where records of a log are read that are at hand."""
     found_damage: Callable[[str, int | None], None] = lambda path, offset: None
     """Called with the file in which a reader has met a damaged record, and where; None: the disk did not say."""
+    _room: ReadRoom = field(default_factory=ReadRoom)
 
     # -- one entry ----------------------------------------------------------------------------------------
 
@@ -167,12 +168,10 @@ class EntryReader:
             if not found:
                 return reply(absent(state.ledger_id, entry_id, unknown))
             offset = found & OFFSET_MASK
-            if (group := self._pending(found)) is not None:
-                entry = read_record(group.bytes_from(offset), 0, state.ledger_id, entry_id)
+            if (memory := self.unwritten.holding(found)) is not None:
+                entry = read_record(memory.record_from(offset), 0, state.ledger_id, entry_id)
                 if entry is None:
-                    raise CorruptionError(
-                        f"the memory of group {group.sequence} is damaged: it should hold entry {entry_id}"
-                    )
+                    raise CorruptionError(f"{memory.name} is damaged: it should hold entry {entry_id}")
                 self.stats.reads_inline += 1
                 return reply(entry)
             file, hint = self.entry_logs.file(found >> LOG_SHIFT), state.read_hint
@@ -195,8 +194,8 @@ class EntryReader:
             found = self.places.find(state, entry_id)
             if not found:
                 return None
-            if (group := self._pending(found)) is not None:
-                return read_record(group.bytes_from(found & OFFSET_MASK), 0, state.ledger_id, entry_id)
+            if (memory := self.unwritten.holding(found)) is not None:
+                return read_record(memory.record_from(found & OFFSET_MASK), 0, state.ledger_id, entry_id)
             file = self.entry_logs.file(found >> LOG_SHIFT)
             return fetch(file, found & OFFSET_MASK, state.read_hint, state.ledger_id, entry_id, _now)
         except (PageMissing, _WouldWaitError, CorruptionError, OSError):
@@ -227,11 +226,11 @@ class EntryReader:
             return reply(self.trouble(error))
         if not plan:
             return reply(absent(state.ledger_id, first, unknown))
-        ledger_id, hint = state.ledger_id, state.read_hint
+        ledger_id = state.ledger_id
         try:
-            packed = fetch_batch(plan, ledger_id, size_max, hint, _now)
+            packed = fetch_batch(plan, ledger_id, size_max, self._at_hand)
         except _WouldWaitError:
-            return self._submit(state, lambda: fetch_batch(plan, ledger_id, size_max, hint, _wait), _share, reply)
+            return self._submit(state, lambda: fetch_batch(plan, ledger_id, size_max, _wait), _share, reply)
         except (CorruptionError, OSError) as error:
             return reply(self.trouble(error))
         self.stats.reads_inline += 1
@@ -245,36 +244,37 @@ class EntryReader:
         likely = 64 + 2 * size_max // max(36, state.read_hint - 512)  # a guess; at worst a reply ends early
         limit = min(count_max or _BATCH_MAX, _BATCH_MAX, 1 + size_max // 36, likely)
         places = self.places.run(state, first, limit, held)
-        near, written = max(_NEAR, 4 * state.read_hint), self.groups.logged_below
-        if (dense := _dense(places, size_max, 4 * state.read_hint)) and dense[-1] < written:
-            return [self._stretch(state, first, dense)]
+        near, written = max(_NEAR, 4 * state.read_hint), self.unwritten.logged_below
+        holding = self.unwritten.holding
+        if (dense := _dense(places, size_max, 4 * state.read_hint)) and (
+            places[0] + dense[-1] < written or holding(places[0]) is holding(places[0] + dense[-1])
+        ):
+            return [self._stretch(state, first, places[0], dense)]
         plan: list[_Stretch] = []
         begin = spent = 0
         for at in range(1, len(places)):
             found, before = places[at], places[at - 1]
             step = found - before
-            if not 0 < step < near or (found >= written and self._pending(found) is not self._pending(before)):
-                plan.append(self._stretch(state, first + begin, places[begin:at]))
+            if not 0 < step < near or (found >= written and holding(found) is not holding(before)):
+                plan.append(
+                    self._stretch(state, first + begin, places[begin], ascending(places[begin:at], OFFSET_MASK))
+                )
                 begin, step = at, state.read_hint
             spent += step
             if spent > size_max:
                 places = places[: at + 1]
                 break
         if places:
-            plan.append(self._stretch(state, first + begin, places[begin:]))
+            plan.append(self._stretch(state, first + begin, places[begin], ascending(places[begin:], OFFSET_MASK)))
         return plan
 
-    def _stretch(self, state: LedgerDescriptor, first: int, places: array[int]) -> _Stretch:
-        start = places[0]
-        offsets = array("q", [found - start for found in places])
+    def _stretch(self, state: LedgerDescriptor, first: int, start: int, offsets: array[int]) -> _Stretch:
         log_offset = start & OFFSET_MASK
-        if (group := self._pending(start)) is not None:
-            end = min(offsets[-1] + state.read_hint, group.log_offset + group.size - log_offset)
-            view = group.bytes_from(log_offset)
-            last = offsets[-1]
-            size = RECORD_HEADER + int.from_bytes(view[last : last + 4], "big")
-            data = bytes(view[: max(end, last + size)])
-            return _Stretch(data, 0, len(data), first, offsets, f"group {group.sequence}", log_offset)
+        if (memory := self.unwritten.holding(start)) is not None:
+            end, last = min(offsets[-1] + state.read_hint, memory.end - log_offset), offsets[-1]
+            size = RECORD_HEADER + int.from_bytes(memory.read(log_offset + last, 4), "big")
+            data = memory.read(log_offset, max(end, last + size))
+            return _Stretch(data, 0, len(data), first, offsets, memory.name, log_offset)
         file = self.entry_logs.file(start >> LOG_SHIFT)
         return _Stretch(file, log_offset, offsets[-1] + state.read_hint, first, offsets, file.path, log_offset)
 
@@ -287,16 +287,14 @@ class EntryReader:
     ) -> None:
         self.places.load(missing, held, again, lambda error: reply(self.trouble(error)))
 
-    # -- small things -------------------------------------------------------------------------------------
+    def _at_hand(self, file: File, size: int, offset: int) -> memoryview:
+        """What is in memory, in the room of the loop's thread."""
+        room = self._room.of(size)
+        if (count := file.pread_cached_into(room, offset)) is None:
+            raise _WouldWaitError
+        return room[:count]
 
-    def _pending(self, found: int) -> PendingGroup | None:
-        if found < self.groups.logged_below:
-            return None
-        log_id, offset = found >> LOG_SHIFT, found & OFFSET_MASK
-        for group in self.groups.newest_first():
-            if group.holds(log_id, offset):
-                return group
-        return None
+    # -- small things -------------------------------------------------------------------------------------
 
     def _submit(
         self,
@@ -340,17 +338,15 @@ def _share(packed: PackedEntries) -> int:
 
 
 def _dense(places: array[int], size_max: int, share: int) -> array[int] | None:
-    """The first places, up to ``size_max`` bytes and one more, if they ascend by at most ``share`` bytes on average.
+    """How far the first entries lie behind the first of them, up to ``size_max`` bytes and one more, if their places
+    ascend by at most ``share`` bytes on average.
 
     Entries that one writer sent alone look like this. This finds them without a step per entry in Python.
     """
-    if len(places) < 2:
+    offsets = ascending(places, size_max)
+    if len(offsets) < 2 or (len(offsets) < len(places) and offsets[-1] <= size_max):
         return None
-    dense = places[: bisect_right(places, places[0] + size_max) + 1]  # a meaningless number if the places do not ascend
-    values = dense.tolist()
-    if 0 < values[-1] - values[0] <= min(share * len(values), size_max + _NEAR) and sorted(values) == values:
-        return dense
-    return None
+    return offsets if offsets[-1] <= min(share * len(offsets), size_max + _NEAR) else None
 
 
 def absent(ledger_id: int, entry_id: int, unknown: bool) -> BaseException:

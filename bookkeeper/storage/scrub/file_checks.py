@@ -255,10 +255,10 @@ def check_segment(disk: Disk, directory: str, segment_id: int, *, pages: bool = 
         yield _unreadable(error, FileKind.INDEX, segment_id, path, 0, frozenset())
         return
     try:
-        extents = read_segment(file, segment_id).extents
-        yield max(file.size() - 8 * sum(extent.count for extent in extents), BLOCK)
+        table = read_segment(file, segment_id)
+        yield max(file.size() - 8 * sum(extent.count for extent in table.all_extents()), BLOCK)
         at, window = 0, b""
-        for extent in extents if pages else ():
+        for extent in table.all_extents() if pages else ():
             size = 8 * extent.count
             if not at <= extent.offset <= extent.offset + size <= at + len(window):
                 at, window = extent.offset, file.pread(max(size, _WINDOW), extent.offset)

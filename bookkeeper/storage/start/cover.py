@@ -62,7 +62,7 @@ class StartCheckpoint:
         journal.begin_file(file_id, last + 1, spares.pop() if spares else None)
         self._scope = self._scope_of(file_id, last, len(spares))
         covered = run_checkpoint(disk, config, self._scope)
-        self._adopt(covered)
+        self._adopt(self._scope, covered)
         if broken or losses.known:  # in the second case: those that an unfinished start before this one has left
             put_journals_aside(disk, config.journal_dir, file_id if broken else before.file_id)
         if not losses.damaged:
@@ -87,23 +87,26 @@ class StartCheckpoint:
         losses, logs = self._found.losses, self._found.entry_logs
         before.boot = self._boot
         logs.leave_current()  # this life begins a log of its own
-        scope = CheckpointScope(before, self._segment_id(), logs.next_log, file_id + 1)
+        scope = CheckpointScope(before, self._segment_id(), logs.next_log, file_id + 1, starting=True)
         scope.file_id, scope.sequence = file_id, last
         scope.keep_journals = losses.keep_journals
         scope.rebuilt = before.rebuild or self._found.report.rebuilt
-        news = ledgers.states.keys() if scope.rebuilt else ledgers.news
-        scope.tails = {key: state.index.freeze() for key, state in ledgers.states.items() if state.index.tail}
-        scope.states = {key: state.encode() for key, state in ledgers.states.items() if key in news}
+        resident = ledgers.states.resident  # after a rebuild these are all
+        news = resident.keys() if scope.rebuilt else ledgers.news
+        scope.tails = {key: state.index.freeze() for key, state in resident.items() if state.index.tail}
+        scope.states = {key: state.encode() for key, state in resident.items() if key in news}
         gone = ledgers.dropped if scope.rebuilt else [(key, key) for key in sorted(news) if key in ledgers.dropped]
         scope.newly_dropped = list(gone)
-        scope.alive, scope.dropped = set(ledgers.states), ledgers.dropped
+        scope.resident, scope.dropped = set(resident), ledgers.dropped
         scope.logs = {key: log.entry() for key, log in logs.logs.items()}
         for key, log in logs.logs.items():
-            assert log.file is not None
             if log.dirty:
+                assert log.file is not None
                 scope.unsynced[key] = log.file
             if not log.finished and key not in self._found.keep:
                 scope.finish[key] = (log.file, log.end, log.usage)
+                if log.remembered:
+                    scope.remembered.add(key)
         scope.limbo = losses.limbo
         known = before.quarantined if losses.keep_journals else []  # nothing is wrong any more: they are forgotten
         scope.quarantined = newest_places([*known, *losses.quarantined])
@@ -117,9 +120,8 @@ class StartCheckpoint:
             return following
         return max([following - 1, *segment_ids(self._disk, self._config.ledger_dir)]) + 1
 
-    def _adopt(self, covered: CheckpointResult) -> None:
-        for key, state in self._found.ledgers.states.items():
-            state.index.adopt(covered.merged, covered.extents.get(key, []), covers_frozen=True)
+    def _adopt(self, scope: CheckpointScope, covered: CheckpointResult) -> None:
+        self._found.ledgers.states.adopt(covered.merged, covered.table, covered.extents, scope.tails)
         self._found.entry_logs.covered(covered.manifest.logs)
 
     def _remove_unnamed(self, manifest: Manifest) -> None:

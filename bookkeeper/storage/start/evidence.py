@@ -8,18 +8,21 @@ of which there is no trace elsewhere, was never acknowledged.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container
+from itertools import chain
 from struct import Struct
 
-from bookkeeper.codec import RECORD_HEADER
-from bookkeeper.codec.shapes import Scan
+from bookkeeper.codec import RECORD_HEADER, ledger_runs
+from bookkeeper.codec.shapes import LedgerRuns, Scan
 from bookkeeper.errors import CorruptionError
-from bookkeeper.seams import Disk
+from bookkeeper.seams import Buffer, Disk, File
 from bookkeeper.storage.checkpoint.manifest import Manifest
 from bookkeeper.storage.durable_file import BLOCK
 from bookkeeper.storage.entry_log.entry_log_file import log_ids, log_name, scan_log
 from bookkeeper.storage.index.index_segment import read_segment, segment_name
+from bookkeeper.storage.known_ledgers import KnownLedgers
 from bookkeeper.storage.ledger_descriptor import LedgerDescriptor, StateRecordKind
+from bookkeeper.storage.start.replayed_groups import ReplayedGroups
 
 _LAC = Struct(">q")
 
@@ -27,11 +30,21 @@ _LAC = Struct(">q")
 class ReplayFindings:
     """What a start knows after it has replayed the journal."""
 
-    def __init__(self, states: Mapping[int, LedgerDescriptor], dropped: Container[int]) -> None:
-        self._states, self._dropped = states, dropped
+    def __init__(self, states: KnownLedgers, groups: ReplayedGroups | None = None) -> None:
+        """
+        Args:
+            groups: what was replayed; None: every log is read as far as it goes.
+        """
+        self._states, self._dropped, self._groups = states, states.dropped, groups
 
-    def first_unknown(self, data: bytes, scan: Scan) -> int | None:
+    def known_below(self, file: File, log_id: int, begin: int, *, named: bool) -> int:
+        """See :meth:`ReplayedGroups.known_below`."""
+        return begin if self._groups is None else self._groups.known_below(file, log_id, begin, named=named)
+
+    def first_unknown(self, data: Buffer, scan: Scan) -> int | None:
         """Which record of a scan was not replayed: its place among them."""
+        if self._knows_all(data, ledger_runs(scan)):
+            return None
         for at, (offset, ledger_id, entry_id) in enumerate(
             zip(scan.offsets, scan.ledger_ids, scan.entry_ids, strict=True)
         ):
@@ -39,7 +52,22 @@ class ReplayFindings:
                 return at
         return None
 
-    def _knows(self, ledger_id: int, entry_id: int, data: bytes, offset: int) -> bool:
+    def _knows_all(self, data: Buffer, found: LedgerRuns) -> bool:
+        """Whether every record of a scan was replayed, run by run: so it is with nearly all of them."""
+        for ledger_id, i0, i1, contiguous, _, _ in found.runs:
+            if ledger_id in self._dropped:
+                continue
+            first = found.entry_ids[i0]
+            if first >= 0 and contiguous and (state := self._states.get(ledger_id)) is not None:
+                places = state.index.tail.dense(first, i1 - i0)
+                if len(places) == i1 - i0 and 0 not in places:
+                    continue
+            for at in range(i0, i1):
+                if not self._knows(ledger_id, found.entry_ids[at], data, found.places[at]):
+                    return False
+        return True
+
+    def _knows(self, ledger_id: int, entry_id: int, data: Buffer, offset: int) -> bool:
         if entry_id == StateRecordKind.DROPPED or (state := self._states.get(ledger_id)) is None:
             return False
         if entry_id >= 0:
@@ -50,21 +78,21 @@ class ReplayFindings:
             return bool(state.explicit_lac >= _LAC.unpack_from(data, offset + RECORD_HEADER + 16)[0])
         return True  # a key comes with what it is the key of; the others change nothing
 
-    def is_behind(self, row: LedgerDescriptor | tuple[int, int]) -> bool:
-        """The row of an index segment says more of a ledger. Of deleted ones only if they are still here: ids that
-        were never here are in such rows, too, and in no journal."""
-        if isinstance(row, tuple):
-            first, last = row
-            return any(first <= ledger_id <= last for ledger_id in self._states)
+    def is_behind(self, row: LedgerDescriptor) -> bool:
+        """The row of an index segment says more of a ledger."""
         if row.ledger_id in self._dropped:
             return False
-        state = self._states.get(row.ledger_id)
+        state = self._states.look_at(row.ledger_id)
         return (
             state is None
             or row.last_entry > state.last_entry
             or row.explicit_lac > state.explicit_lac
             or (row.fenced and not state.fenced)
         )
+
+    def still_here(self, first: int, last: int) -> bool:
+        """A row of deleted ledgers says more. Ids that were never here are in such rows, too, and in no journal."""
+        return bool(self._states.within(first, last))
 
 
 def logged_only(
@@ -84,7 +112,7 @@ def logged_only(
         path = f"{directory}/{log_name(log_id)}"
         place: list[str] = []
 
-        def look(data: bytes, at: int, scan: Scan, path: str = path, place: list[str] = place) -> None:
+        def look(data: Buffer, at: int, scan: Scan, path: str = path, place: list[str] = place) -> None:
             if not place and (found := replayed.first_unknown(data, scan)) is not None:
                 ledger_id, entry_id = scan.ledger_ids[found], scan.entry_ids[found]
                 what = f"entry {entry_id}" if entry_id >= 0 else "a state"
@@ -93,6 +121,7 @@ def logged_only(
         file = disk.open(path, write=False)
         try:
             begin = entry.end if entry is not None else BLOCK
+            begin = replayed.known_below(file, log_id, begin, named=entry is not None)
             scan_log(file, file.size(), look, begin=begin, tail_may_be_torn=True)
         finally:
             file.close()
@@ -111,13 +140,15 @@ def indexed_only(
         path = f"{directory}/{segment_name(segment_id)}"
         file = disk.open(path, write=False)
         try:
-            rows = read_segment(file, segment_id).states
+            table = read_segment(file, segment_id)
         except CorruptionError:
             continue
         finally:
             file.close()
-        for row in rows:
-            if replayed.is_behind(row):
-                ledger = row[0] if isinstance(row, tuple) else row.ledger_id
-                return f"{path} knows more of ledger {ledger}"
+        behind = chain(
+            (row.ledger_id for row in table.all_states() if replayed.is_behind(row)),
+            (first for first, last in table.dropped if replayed.still_here(first, last)),
+        )
+        if (ledger := next(behind, None)) is not None:
+            return f"{path} knows more of ledger {ledger}"
     return None

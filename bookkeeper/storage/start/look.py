@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from bookkeeper.codec.shapes import Scan
 from bookkeeper.errors import CorruptionError
 from bookkeeper.ids import IdRanges
-from bookkeeper.seams import Disk
+from bookkeeper.seams import Buffer, Disk
 from bookkeeper.storage.checkpoint.manifest import NAME, Manifest, ManifestLog, read_manifest
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.durable_file import BLOCK
@@ -29,17 +29,20 @@ from bookkeeper.storage.entry_log.entry_log_file import (
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs, EntryLogState
 from bookkeeper.storage.index.entry_index import place
 from bookkeeper.storage.index.index_segment import (
-    IndexSegment,
     read_segment,
     reading_segment,
     segment_ids,
     segment_name,
 )
+from bookkeeper.storage.index.segment_table import SegmentTable
 from bookkeeper.storage.journal.group_writer import journal_ids
 from bookkeeper.storage.results import OpenReport
 from bookkeeper.storage.start.dirty_marker import is_marked
 from bookkeeper.storage.start.inventory import Inventory
 from bookkeeper.storage.start.losses import StartLosses
+
+READING_SHARE = 10
+"""As many logs are kept open for reading as times for writing."""
 
 
 def look(config: StorageConfig, disk: Disk, directories: Sequence[str], directory_id: int) -> Inventory:
@@ -56,9 +59,10 @@ def look(config: StorageConfig, disk: Disk, directories: Sequence[str], director
     report.last_boot = manifest.boot
     report.clean = report.fresh or (manifest.clean and not any(is_marked(disk, each) for each in directories))
     free = max([manifest.next_log - 1, *log_ids(disk, config.ledger_dir)]) + 1  # none is overwritten
-    logs = EntryLogs(disk, config.ledger_dir, config.entry_log_bytes, free)
+    reading_max = READING_SHARE * config.open_logs_max
+    logs = EntryLogs(disk, config.ledger_dir, config.entry_log_bytes, free, reading_max)
     found = Inventory(manifest, logs, losses=losses, report=report, no_manifest=no_manifest)
-    _Contents(config.ledger_dir, disk, found).read()
+    _Contents(config, disk, found).read()
     return found
 
 
@@ -110,8 +114,9 @@ class _Manifests:
 class _Contents:
     """Opens the entry logs, and reads the index or makes it anew."""
 
-    def __init__(self, directory: str, disk: Disk, found: Inventory) -> None:
-        self.directory, self.disk, self.found = directory, disk, found
+    def __init__(self, config: StorageConfig, disk: Disk, found: Inventory) -> None:
+        self.directory, self.disk, self.found = config.ledger_dir, disk, found
+        self.open_max, self.of_one = config.open_logs_max, config.entry_log_per_ledger
         self.manifest, self.losses = found.manifest, found.losses
         self.ledgers, self.entry_logs = found.ledgers, found.entry_logs
 
@@ -127,7 +132,8 @@ class _Contents:
                 self.losses.lost.append(f"{path} is missing")
                 continue
             file = self.disk.open(path, write=not entry.finished)
-            self.entry_logs.add(log_id, entry, file)
+            keep = len(self.entry_logs.logs) < self.open_max
+            self.entry_logs.add(log_id, entry, file if keep else None, of_one=self.of_one)
             try:
                 check_header(file, log_id)
             except CorruptionError as error:  # the records have checksums of their own
@@ -136,6 +142,8 @@ class _Contents:
             if file.size() < entry.end:
                 self.losses.lost.append(f"{path} ends at {file.size()}, {entry.end} bytes were synced")
                 self.found.keep.add(log_id)
+            if not keep:
+                file.close()
 
     # -- the index from its segments ----------------------------------------------------------------------
 
@@ -143,13 +151,13 @@ class _Contents:
         """The index and all states, as of the mark; False if a segment is damaged or missing."""
         for segment_id in self.manifest.segments:
             try:
-                self.ledgers.add_segment(self._read_segment(segment_id))
+                self.ledgers.states.add_table(self._read_segment(segment_id))
             except CorruptionError as error:
                 self.losses.quarantined.append(str(error))
                 return False
         return True
 
-    def _read_segment(self, segment_id: int) -> IndexSegment:
+    def _read_segment(self, segment_id: int) -> SegmentTable:
         path = f"{self.directory}/{segment_name(segment_id)}"
         with reading_segment(segment_id, path):
             file = self.disk.open(path, write=False)
@@ -175,14 +183,14 @@ class _Contents:
                 segment = self._read_segment(segment_id)
             except CorruptionError:
                 continue
-            dropped.update(row for row in segment.states if isinstance(row, tuple))
+            dropped.update(segment.dropped)
         return dropped
 
     def _rebuild_from(self, log_id: int, log: EntryLogState) -> None:
-        assert log.file is not None
+        file = log.file or self.disk.open(f"{self.directory}/{log_name(log_id)}", write=False)
         whole, usage = BLOCK, Usage()
 
-        def found(data: bytes, at: int, scan: Scan) -> None:
+        def found(data: Buffer, at: int, scan: Scan) -> None:
             nonlocal whole
             self.ledgers.apply(data, scan, place(log_id, at))
             if not log.finished:
@@ -190,7 +198,11 @@ class _Contents:
             whole = at + scan.next
 
         torn = not log.finished and self.manifest.sequence == 0
-        bad = scan_log(log.file, min(log.end, log.file.size()), found, tail_may_be_torn=torn)
+        try:
+            bad = scan_log(file, min(log.end, file.size()), found, tail_may_be_torn=torn)
+        finally:
+            if log.file is None:
+                file.close()
         if bad:
             self.found.keep.add(log_id)
             self.losses.quarantined += map(str, bad)

@@ -17,11 +17,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bookkeeper.codec.shapes import Scan
-from bookkeeper.seams import Disk, File
+from bookkeeper.seams import Buffer, Disk, File
 from bookkeeper.storage.entry_log.entry_log_file import QuarantinedStretch, Usage, log_name, scan_log, usage_of
 from bookkeeper.storage.journal.group_writer import LOST, journal_ids, journal_name
 
-Found = Callable[[bytes, int, Scan], None]
+Found = Callable[[Buffer, int, Scan], None]
 """(bytes, where in the log they begin, the records in them)."""
 
 
@@ -44,7 +44,7 @@ def take_in(disk: Disk, directory: str, log_id: int, known: int, found: Found) -
     file = disk.open(f"{directory}/{log_name(log_id)}", write=True)
     taken = TakenIn(file, known, {}, [])
 
-    def each(data: bytes, at: int, scan: Scan) -> None:
+    def each(data: Buffer, at: int, scan: Scan) -> None:
         news = behind(scan, known - at)
         if news.offsets:
             usage_of(news, taken.usage)

@@ -12,12 +12,13 @@ what the journal has lost.
 
 from __future__ import annotations
 
+from bookkeeper.codec import ledger_runs
 from bookkeeper.codec.shapes import Scan
 from bookkeeper.errors import CorruptionError
-from bookkeeper.seams import Disk, File
+from bookkeeper.seams import Buffer, Disk, File
 from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.durable_file import BLOCK
-from bookkeeper.storage.entry_log.entry_log_file import Usage, create_log, log_ids, log_name, usage_of
+from bookkeeper.storage.durable_file import BLOCK, sync
+from bookkeeper.storage.entry_log.entry_log_file import Usage, add_usage, create_log, log_ids, log_name
 from bookkeeper.storage.index.entry_index import place
 from bookkeeper.storage.index.index_segment import segment_ids
 from bookkeeper.storage.journal.group_writer import journal_ids, journal_name
@@ -30,11 +31,14 @@ from bookkeeper.storage.journal.journal_format import (
     read_groups,
 )
 from bookkeeper.storage.journal.torn_tail import rot_in
+from bookkeeper.storage.read_room import ReadRoom
 from bookkeeper.storage.results import PublishedProgress
 from bookkeeper.storage.start.evidence import ReplayFindings, indexed_only, logged_only
 from bookkeeper.storage.start.group_continuity import GroupContinuity
 from bookkeeper.storage.start.inventory import Inventory
 from bookkeeper.storage.start.orphaned_logs import take_in
+from bookkeeper.storage.start.read_ahead import FileReadAhead
+from bookkeeper.storage.start.replayed_groups import ReplayedGroups
 
 
 class JournalReplay:
@@ -45,6 +49,8 @@ class JournalReplay:
         self.groups = GroupContinuity(
             config, found.manifest, found.losses, clean=found.report.clean, no_manifest=found.no_manifest
         )
+        self._room = ReadRoom()
+        self._replayed = ReplayedGroups(found.manifest.sequence, self._read_log)
         self.made: list[str] = []
         """Logs of this start: copies of what the journal holds, until a manifest names them."""
 
@@ -72,7 +78,9 @@ class JournalReplay:
                 self.groups.file_begins(header.first_sequence, path)
             except CorruptionError as error:
                 self._found.losses.quarantined.append(str(error))
-            for item in read_groups(file, file_id):
+            ahead = FileReadAhead(file)
+            for item in read_groups(file, file_id, self._room):
+                ahead.reached(item.end)
                 if isinstance(item, DamagedStretch):
                     self._judge(file, file_id, item)
                 elif self.groups.group(item.header.sequence, path):
@@ -87,28 +95,36 @@ class JournalReplay:
             self.groups.judged(f"{file.path} at {bad.offset}", bad.begun, sequence, proof)
 
     def _replay_group(self, group: JournalGroup) -> None:
-        report, logs = self._found.report, self._found.entry_logs
+        report, logs, sequence = self._found.report, self._found.entry_logs, group.header.sequence
         report.replayed_groups += 1
         report.replayed_records += group.header.records
         if group.header.flags & CLEAN_STOP or not group.header.records:
-            return
+            return self._replayed.add(sequence, 0, 0, 0)
+        if not self._replayed.follows(sequence):
+            logs.leave_current()  # in a log the groups follow one another without a gap
         log_id, offset = logs.next_place()
         if logs.logs[log_id].file is None:
-            logs.created(log_id, self._new_log(log_id))
-        logs.file(log_id).pwrite(group.data[GROUP_HEADER:], offset)
-        usage: Usage = {}
-        usage_of(group.scan, usage)
+            logs.created(log_id, self._new_log(log_id, sequence))
+        logs.file(log_id).pwrite(memoryview(group.data)[GROUP_HEADER:], offset)
+        self._replayed.add(sequence, group.header.size, log_id, offset)
+        base = place(log_id, offset) - GROUP_HEADER
+        runs, usage = ledger_runs(group.scan, base), Usage()
+        add_usage(runs, usage)
         logs.given(log_id, offset + group.header.size, usage)
-        self._found.ledgers.apply(group.data, group.scan, place(log_id, offset) - GROUP_HEADER)
+        return self._found.ledgers.apply_runs(group.data, runs, base)
 
-    def _new_log(self, log_id: int) -> File:
+    def _new_log(self, log_id: int, sequence: int) -> File:
         self.made.append(log_name(log_id))
-        return create_log(self._disk, self._config.ledger_dir, log_id, self._found.manifest.directory_id, self._boot)
+        directory, known = self._config.ledger_dir, self._found.manifest
+        return create_log(self._disk, directory, log_id, known.directory_id, self._boot, first_group=sequence)
+
+    def _read_log(self, log_id: int, size: int, offset: int) -> bytes:
+        return self._found.entry_logs.file(log_id).pread(size, offset)
 
     def _evidence(self) -> str | None:
         """That there was a group behind the last one."""
         directory, before = self._config.ledger_dir, self._found.manifest
-        replayed = ReplayFindings(self._found.ledgers.states, self._found.ledgers.dropped)
+        replayed = ReplayFindings(self._found.ledgers.states, self._replayed)
         segments = segment_ids(self._disk, directory)
         return logged_only(self._disk, directory, before, replayed, self.made) or indexed_only(
             self._disk, directory, before, segments, replayed
@@ -123,9 +139,14 @@ class JournalReplay:
                 continue
             found.keep.add(log_id)
 
-            def each(data: bytes, at: int, scan: Scan, log_id: int = log_id) -> None:
+            def each(data: Buffer, at: int, scan: Scan, log_id: int = log_id) -> None:
                 found.ledgers.apply(data, scan, place(log_id, at))
 
             taken = take_in(self._disk, directory, log_id, BLOCK if log is None else log.end, each)
-            found.entry_logs.extend(log_id, taken.file, taken.end, taken.usage)
+            file: File | None = taken.file
+            if sum(1 for _ in found.entry_logs.open_files()) >= self._config.open_logs_max:
+                sync(taken.file)
+                taken.file.close()
+                file = None
+            found.entry_logs.extend(log_id, file, taken.end, taken.usage)
             found.losses.quarantined += map(str, taken.bad)

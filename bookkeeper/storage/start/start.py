@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bookkeeper.errors import DirectoryLockedError
-from bookkeeper.ids import IdRanges
 from bookkeeper.seams import Disk, Lock
 from bookkeeper.storage.checkpoint.manifest import Manifest
 from bookkeeper.storage.config import StorageConfig
@@ -23,7 +22,7 @@ from bookkeeper.storage.directory_id import directory_id_of, refuse_foreign
 from bookkeeper.storage.durable_file import remove_files
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.journal.group_writer import GroupWriter
-from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
+from bookkeeper.storage.known_ledgers import KnownLedgers
 from bookkeeper.storage.results import OpenReport, PublishedProgress
 from bookkeeper.storage.start.cover import StartCheckpoint
 from bookkeeper.storage.start.dirty_marker import mark
@@ -41,8 +40,7 @@ class ReplayedDisk:
     entry_logs: EntryLogs
     journal: GroupWriter
     locks: list[Lock]
-    states: dict[int, LedgerDescriptor]
-    dropped: IdRanges
+    ledgers: KnownLedgers
     spares: list[str]
     report: OpenReport
 
@@ -100,14 +98,12 @@ def _start(
     report = found.report
     report.limbo_reason, report.torn_tail = covered.manifest.limbo, replay.groups.torn
     report.quarantined = found.losses.quarantined
-    ledgers = found.ledgers
     return ReplayedDisk(
         covered.manifest,
         found.entry_logs,
         covered.journal,
         locks,
-        ledgers.states,
-        ledgers.dropped,
+        found.ledgers.states,
         covered.spares,
         report,
     )

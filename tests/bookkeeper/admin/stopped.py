@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from bookkeeper.ids import LedgerId
 from bookkeeper.real.disk import PosixDisk
@@ -14,7 +15,7 @@ from bookkeeper.storage.engine import Engine
 from tests.bookkeeper.storage.workload import CONFIG, make_adds
 
 
-def config_of(home: Path, **settings: int) -> StorageConfig:
+def config_of(home: Path, **settings: Any) -> StorageConfig:
     """Small files below ``home``."""
     return replace(
         CONFIG,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import random
@@ -9,14 +10,16 @@ import re
 import signal
 import subprocess
 import sys
+from typing import cast
 
 import pytest
 
 from bookkeeper import BookKeeper
+from bookkeeper.admin.append import RunsInFlight
 from bookkeeper.admin.options import connected
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.write.write_handle import WriteHandle
-from bookkeeper.errors import DataMissingError, NoSuchEntryError
+from bookkeeper.errors import BadRequestError, DataMissingError, NoSuchEntryError
 from bookkeeper.ids import EntryId
 from bookkeeper.real import run
 from tests.bookkeeper.admin.commands import bk
@@ -248,3 +251,26 @@ def test_nobody_need_listen(cluster: Bookies) -> None:
     assert quiet.process.wait(60) == 0
     quiet.close()
     assert closed_with(cluster, quiet.ledger) == ("CLOSED", 0)
+
+
+async def test_nothing_behind_a_line_that_is_too_long_is_written() -> None:
+    """The rest of such a line comes with the next read, and would be an entry of its own."""
+
+    class SlowWriter:
+        def __init__(self) -> None:
+            self.asked: list[list[bytes]] = []
+
+        async def append_many(self, run: list[bytes]) -> range:
+            self.asked.append(run)
+            await asyncio.sleep(0.01)
+            if any(len(line) > 4 for line in run):
+                raise BadRequestError("too long")
+            return range(len(run))
+
+    writer = SlowWriter()
+    runs = RunsInFlight(cast("WriteHandle", writer), 4)
+    await runs.append([b"x"])
+    with pytest.raises(BadRequestError):
+        await runs.append([b"y", b"yyyyy"])
+    assert writer.asked == [[b"x"], [b"y", b"yyyyy"]]
+    assert runs.acknowledged == 1

@@ -21,7 +21,9 @@ def append(cluster: Bookies, entries: int, *more: object) -> int:
 def test_a_running_bookie_goes_read_only_is_drained_stopped_and_forgotten(tmp_path: Path) -> None:
     with bookies(tmp_path, ("b1", "b2", "b3", "b4")) as four:
         ledgers = [append(four, 20) for _ in range(5)]
-        bk("bookies", "decommission", "b4", "-m", four.uri).refused("b4 is writable", "--read-only")
+        bk("bookies", "decommission", "b4", "-m", four.uri).refused(
+            "b4 is writable", "bk bookies read-only b4", "--while-writable"
+        )
         bk("bookies", "decommission", "b9", "-m", four.uri).refused("there is no bookie b9")
         four["b4"].stop()
         four.each["b4"] = four.add("b4", "--read-only")

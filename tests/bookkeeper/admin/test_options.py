@@ -148,3 +148,57 @@ def test_a_verb_that_knows_the_cluster_knows_how_to_encrypt() -> None:
         f"{TlsConfig(ca='/ca', verify_host=False)}\n",
     )
     assert _chosen(env={"BK_TLS_CERT": "/cert"})[0] == 1
+
+
+ROWS = [
+    {"ledger": 1234567890, "state": "closed", "reasons": None, "alone": True},
+    {"ledger": 7, "state": "open", "reasons": ["b1", "b2"], "alone": False},
+]
+
+
+def test_a_table_that_fits_breaks_no_word(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "42")  # what the words need, and their frame
+    print_table("ledgers", ["ledger", "state", "reasons", "alone"], ROWS)
+    shown = capsys.readouterr().out
+    assert "│" in shown and all(word in shown for word in ("1234567890", "closed", "reasons", "alone"))
+
+
+@pytest.mark.parametrize("columns", range(30, 90, 3))
+def test_no_table_is_cut_at_the_edge(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    rows = [
+        {"entries": "0..199", "copies": "b1 seen\nb9 gone", "one_more_failure_loses": "nothing", "why": "word " * 20},
+        {
+            "entries": "200",
+            "copies": "b1 seen",
+            "one_more_failure_loses": "34 entries (b2)",
+            "why": "/disk1/bookie/log",
+        },
+    ]
+    print_table("ranges", ["entries", "copies", "one_more_failure_loses", "why"], rows)
+    lines = capsys.readouterr().out.splitlines()
+    framed = [line for line in lines if line.startswith(("┏", "┃", "┡", "│", "└"))]
+    assert all(len(line) <= columns and line[-1] in "┓┃┩│┘" for line in framed)
+    shown = "".join(lines)
+    assert shown.count("word") == 20 and "gone" in shown and "failure" in shown
+
+
+def test_a_table_that_does_not_fit_is_printed_row_by_row(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    print_table("ledgers", ["ledger", "state", "reasons", "alone"], ROWS)
+    assert capsys.readouterr().out == (
+        "ledgers\n"
+        "\nledger: 1234567890\nstate: closed\nalone: yes\n"
+        "\nledger: 7\nstate: open\nreasons: b1 b2\nalone: no\n"
+    )
+
+
+def test_what_others_have_written_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    notes = ["[see case 7]", ":warning:", "[/closed]"]
+    print_table("[notes]", ["note"], [{"note": note} for note in notes])
+    shown = capsys.readouterr().out
+    assert all(note in shown for note in ("[notes]", *notes))

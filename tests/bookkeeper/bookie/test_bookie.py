@@ -441,6 +441,23 @@ def test_lists_information_and_force() -> None:
     run(main)
 
 
+def test_advice_that_a_ledger_is_closed_is_passed_on_and_takes_nothing_from_anybody() -> None:
+    async def main(house: House) -> None:
+        connection = await house.client()
+        told: list[LedgerId] = []
+        house.engine.ledger_closed = told.append  # type: ignore[method-assign,assignment]
+        await status(connection, add(0))
+        adds = [asyncio.ensure_future(status(connection, add(entry_id))) for entry_id in (1, 2)]
+        advice = await ask(connection, wire.GetBookieInfo(0, closed_ledger=L))
+        assert (advice.status, advice.total, advice.free) == (Status.OK, None, None)
+        assert await asyncio.gather(*adds) == [Status.OK] * 2
+        assert await status(connection, add(3)) is Status.OK
+        await ask(connection, wire.GetBookieInfo(0))
+        assert told == [L]
+
+    run(main)
+
+
 @pytest.mark.rule("A1", "A7")
 def test_what_is_listed_is_durable() -> None:
     """It was listed as soon as it could be read. A repair called a ledger whole whose copies a power cut then took."""

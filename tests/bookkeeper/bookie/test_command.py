@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from bookkeeper import BookKeeper, ClientConfig
+from bookkeeper.bookie.command import _places, _remedy
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.real import run as run_async
 from bookkeeper.testing.certificates import Authority
@@ -110,3 +112,35 @@ def test_on_sighup_new_certificates_are_used(tmp_path: Path) -> None:
         run_async(append(new.ca))
     finally:
         bookie.stop()
+
+
+@pytest.mark.parametrize(
+    ("ledger_dirs", "journal_dirs", "options"),
+    [
+        ((), (), {}),
+        ((), ("/j",), {"storage": {"journal_dir": "/j"}}),
+        (("/a", "/b"), (), {"ledger_dirs": ("/a", "/b")}),
+        (("/a", "/b"), ("/j", "/k"), {"ledger_dirs": ("/a", "/b"), "journal_dirs": ("/j", "/k")}),
+    ],
+)
+def test_directories_of_the_command_line_are_options(
+    ledger_dirs: tuple[str, ...], journal_dirs: tuple[str, ...], options: dict[str, object]
+) -> None:
+    assert _places(ledger_dirs, journal_dirs) == options
+
+
+def test_journals_without_ledger_directories_are_refused(tmp_path: Path) -> None:
+    good = ("bookie", "--metadata", f"sqlite:///{tmp_path}/meta.db", "--dir", tmp_path / "b")
+    said = bk(*good, "--journal-dir", tmp_path / "j", "--journal-dir", tmp_path / "k")
+    assert said.status == 78 and "several --journal-dir need as many --ledger-dir" in said.err
+    said = bk(*good, "--ledger-dir", tmp_path / "a", "--journal-dir", tmp_path / "j", "--journal-dir", tmp_path / "k")
+    assert said.status == 78 and "journal_dirs must name a directory for each of ledger_dirs: 2 for 1" in said.err
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(errno.ENOSPC, "make room on this disk"), (errno.EDQUOT, "make room"), (errno.EROFS, "writable"), (errno.EIO, "")],
+)
+def test_a_disk_that_takes_no_bytes_is_told_with_what_helps(number: int, words: str) -> None:
+    said = _remedy(OSError(number, os.strerror(number), "/disk"))
+    assert words in said and bool(said) == bool(words)

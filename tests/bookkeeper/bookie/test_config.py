@@ -159,3 +159,55 @@ def test_the_storage_of_a_bookie_that_does_not_run_needs_no_cluster(tmp_path: Pa
         file.write_text(text)
         with pytest.raises(ConfigError, match=reason):
             load_storage_config(str(file), "/b")
+
+
+# -- several ledger directories ---------------------------------------------------------------------------
+
+
+def test_several_ledger_directories_each_have_a_journal() -> None:
+    one = config_from(LEAST)
+    assert one.volume_directories == () and one.data_directories == ["/d/journal", "/d/ledgers"]
+    beside = config_from({**LEAST, "ledger_dirs": ["/a/", "/b"]})
+    assert beside.volume_directories == (("/a", "/a"), ("/b", "/b")) and beside.data_directories == ["/a", "/b"]
+    apart = config_from({**LEAST, "ledger_dirs": ["/a", "/b"], "journal_dirs": ["/ja", "/jb"]})
+    assert apart.volume_directories == (("/a", "/ja"), ("/b", "/jb"))
+    assert apart.data_directories == ["/ja", "/a", "/jb", "/b"]
+    assert (apart.storage.ledger_dir, apart.storage.journal_dir) == ("/a", "/ja")
+    alone = config_from({**LEAST, "ledger_dirs": ["/a"]})
+    assert alone.volume_directories == (("/a", "/a"),), "it can be given more"
+
+
+def test_ledger_directories_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "bookie.toml"
+    file.write_text('metadata_uri = "zk://127.0.0.1/l"\ndirectory = "d"\nledger_dirs = ["x", "y/../z"]\n')
+    assert load_config(str(file)).ledger_dirs == (f"{tmp_path}/x", f"{tmp_path}/z")
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"ledger_dirs": ["/a", "/b", "/a/"]}, "ledger_dirs names /a twice; each ledger directory needs its own"),
+        ({"ledger_dirs": ["/a", "/b"], "journal_dirs": ["/j", "/j"]}, "journal_dirs names /j twice"),
+        ({"ledger_dirs": ["/a", "/b"], "journal_dirs": ["/j"]}, "for each of ledger_dirs: 1 for 2"),
+        ({"ledger_dirs": ["/a"], "journal_dirs": ["/j", "/k"]}, "for each of ledger_dirs: 2 for 1"),
+        ({"journal_dirs": ["/j"]}, "journal_dirs needs ledger_dirs; the journal of one ledger directory is storage."),
+        ({"ledger_dirs": ["/a", ""]}, "ledger_dirs has an empty name; each must be a directory"),
+        ({"ledger_dirs": ["/a", "/d"]}, "ledger_dirs names the bookie's own directory, /d"),
+        ({"ledger_dirs": ["/a"], "journal_dirs": ["/d/"]}, "journal_dirs names the bookie's own directory, /d"),
+        ({"ledger_dirs": ["/a", "/a/b"]}, "ledger_dirs has /a/b, which lies in /a; take another directory"),
+        ({"ledger_dirs": ["/a"], "storage": {"ledger_dir": "/x"}}, "give ledger_dirs or storage.ledger_dir, not both"),
+        ({"ledger_dirs": ["/a"], "storage": {"journal_dir": "/x"}}, "give ledger_dirs or storage.journal_dir, not"),
+        ({"ledger_dirs": "/a"}, "ledger_dirs must be"),
+        ({"ledger_dirs": ["/a", 5]}, "ledger_dirs"),
+        ({"ledger_dirs": ["/a"], "storage": 5}, "storage must be a table"),
+    ],
+)
+def test_ledger_directories_that_do_not_fit_are_refused(options: dict[str, object], named: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        config_from({**LEAST, **options})
+    assert named in str(raised.value)
+
+
+def test_directories_with_like_names_do_not_lie_in_one_another() -> None:
+    assert config_from({**LEAST, "ledger_dirs": ["/a", "/ab"]}).ledger_dirs == ("/a", "/ab")

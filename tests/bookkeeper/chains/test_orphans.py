@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
+
+import pytest
 
 from bookkeeper import BookKeeper
 from bookkeeper.chains import OrphanLedger, delete_orphans, find_orphans
@@ -41,5 +43,26 @@ def test_what_is_tagged_old_and_not_needed_is_an_orphan() -> None:
             left = {ledger_id async for ledger_id in client.list_ledgers()}
             assert left == {needed, young, *others}
             assert await find_orphans(client, {"chain": b"none"}, is_needed, now, older_than_s=0) == ()
+
+    SimCluster(seed=1).run(story)
+
+
+def test_a_ledger_that_goes_while_they_are_looked_for_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as client:
+            orphan, gone = [await closed_ledger(client, TAGS) for _ in range(2)]
+            await client.delete_ledger(gone)
+
+            async def listed(client: BookKeeper) -> AsyncIterator[int]:
+                for ledger in (orphan, gone):
+                    yield ledger
+
+            async def nothing(found: Sequence[OrphanLedger]) -> Collection[int]:
+                return ()
+
+            monkeypatch.setattr(BookKeeper, "list_ledgers", listed)
+            now = cluster.client.seams.clock.wall_ms()
+            found = await find_orphans(client, TAGS, nothing, now, older_than_s=0)
+            assert [each.ledger for each in found] == [orphan]
 
     SimCluster(seed=1).run(story)

@@ -36,6 +36,15 @@ async def test_without_an_owner_who_listens_it_is_logged(caplog: pytest.LogCaptu
     assert "nobody: fail ended with an error" in caplog.text
 
 
+async def test_what_somebody_awaits_is_told_to_them_alone(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail() -> None:
+        raise ValueError("no")
+
+    with caplog.at_level(logging.ERROR), pytest.raises(ValueError, match="no"):
+        await Tasks("owner").start(fail(), "fail", awaited=True)
+    assert not caplog.records
+
+
 @pytest.mark.rule("P4")
 async def test_close_cancels_all_and_waits_for_their_end_but_never_for_its_own_caller() -> None:
     tasks, ended = Tasks("owner"), []

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from bookkeeper.codec import Digest, Stop, pure
+from bookkeeper.codec import Digest, Scan, Stop, pure
 from tests.bookkeeper.codec.codecs import CODECS, adds
 
 both = pytest.mark.parametrize("codec", CODECS)
@@ -162,3 +162,53 @@ def test_places_and_holes(codec: ModuleType) -> None:
     with pytest.raises(ValueError):
         codec.scatter(index, 9, array("q", [9, 8]), 0, 2, places)
     assert list(index) == [-1, 1010, -1, -1, 1030]
+
+
+def scan_of(*rows: tuple[int, int, int]) -> Scan:
+    """(ledger id, entry id, LAC) of each record; all have entries of 32 bytes, 100 bytes apart."""
+    ledgers, entries, lacs = (array("q", [row[at] for row in rows]) for at in range(3))
+    offsets, sizes = array("q", range(0, 100 * len(rows), 100)), array("q", [32] * len(rows))
+    return Scan(offsets, ledgers, entries, lacs, sizes, 100 * len(rows), Stop.END)
+
+
+@both
+def test_a_scan_becomes_runs_ledger_by_ledger(codec: ModuleType) -> None:
+    found = codec.ledger_runs(scan_of((9, 0, -1), (5, 7, 4), (9, 1, 0), (5, 8, 3), (9, 4, 0)), 1000)
+    assert found.runs == [(5, 0, 2, True, 4, 80), (9, 2, 5, False, 0, 120)]
+    assert list(found.places) == [1100, 1300, 1000, 1200, 1400] and list(found.entry_ids) == [7, 8, 0, 1, 4]
+
+
+@both
+def test_state_records_and_repeated_entries_end_a_run_and_keep_their_order(codec: ModuleType) -> None:
+    found = codec.ledger_runs(scan_of((5, -0x1000, -1), (5, 0, -1), (5, 1, 0), (5, 1, 0), (5, -0x2000, -1), (5, 2, 1)))
+    assert [(run.i0, run.i1, run.lac) for run in found.runs] == [
+        (0, 1, -1),
+        (1, 3, 0),
+        (3, 4, 0),
+        (4, 5, -1),
+        (5, 6, 1),
+    ]
+    assert codec.ledger_runs(scan_of()).runs == []
+
+
+@both
+def test_a_scan_whose_arrays_differ_in_length_is_refused(codec: ModuleType) -> None:
+    with pytest.raises(ValueError, match="of one length"):
+        codec.ledger_runs(scan_of((5, 0, 0), (5, 1, 0))._replace(lacs=array("q", [0])))
+
+
+@both
+def test_places_are_followed_while_they_ascend_and_one_further_than_asked_for(codec: ModuleType) -> None:
+    places = array("q", [500, 600, 650, 900, 1000, 20])
+    assert list(codec.ascending(places, 150)) == [0, 100, 150, 400]
+    assert list(codec.ascending(places, 1 << 40)) == [0, 100, 150, 400, 500]
+    assert list(codec.ascending(array("q", [7, 7]), 9)) == [0] and not codec.ascending(array("q"), 9)
+
+
+@both
+def test_a_run_of_places_ends_before_the_first_that_is_not_here(codec: ModuleType) -> None:
+    places = array("q", [4, 5, 0, 6])
+    assert list(codec.unbroken(places, 0, 4)) == [4, 5] and list(codec.unbroken(places, 0, 1)) == [4]
+    assert list(codec.unbroken(places, 3, 4)) == [6] and not codec.unbroken(places, 2, 4)
+    with pytest.raises(ValueError, match=r"0\.\.5 of 4"):
+        codec.unbroken(places, 0, 5)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from array import array
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bookkeeper.codec import pure
-from bookkeeper.codec.shapes import V3_STATUS, Dialect
+from bookkeeper.codec.shapes import V3_STATUS, Dialect, Scan, Stop
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.wire import AddReply, Operation, RequestHeader, Status, encode_reply
 from tests.bookkeeper.codec.codecs import (
@@ -291,6 +292,29 @@ def test_record_places(ends: list[int], i0: int, i1: int, start: int, base: int)
     same("record_places", array("q", ends), i0, i1, start, base)
 
 
+rows = st.tuples(st.integers(-1, 3), st.integers(-2, 6) | st.just(2**63 - 1), st.integers(-1, 9), st.integers(16, 99))
+
+
+@often
+@given(st.lists(rows, max_size=40), st.integers(0, 2**50))
+def test_ledger_runs(scanned: list[tuple[int, int, int, int]], base: int) -> None:
+    ledgers, entries, lacs, sizes = (array("q", [row[at] for row in scanned]) for at in range(4))
+    offsets = array("q", range(len(scanned)))
+    same("ledger_runs", Scan(offsets, ledgers, entries, lacs, sizes, len(scanned), Stop.END), base)
+
+
+@often
+@given(st.lists(st.integers(0, 60) | st.integers(0, 2**62), max_size=12), st.booleans(), st.integers(-1, 40))
+def test_ascending(values: list[int], ordered: bool, span: int) -> None:
+    same("ascending", array("q", sorted(values) if ordered else values), span)
+
+
+@often
+@given(st.lists(st.integers(0, 2) | st.integers(0, 2**62), max_size=12), indices, indices)
+def test_unbroken(values: list[int], begin: int, end: int) -> None:
+    same("unbroken", array("q", values), begin, end)
+
+
 @often
 @given(st.integers(0, 9), st.integers(0, 9), ids, st.integers(0, 7))
 def test_scatter(size: int, origin: int, entries: list[int], values: int) -> None:
@@ -312,11 +336,12 @@ def test_crc32c_with_and_without_the_instruction(data: bytes, seed: int) -> None
     assert native.crc32c_portable(data, seed) == expected
 
 
-@pytest.mark.parametrize("size", [0, 1, 7, 8, 63, 191, 192, 767, 768, 1040, 6143, 6144, 6145, 20000])
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 63, 191, 192, 255, 256, 319, 320, 512, 1040, 6143, 6144, 6145, 20000])
 def test_crc32c_of_every_stretch(size: int) -> None:
     assert native is not None
-    data = bytes(i * i % 251 for i in range(size))
-    assert native.crc32c(data) == native.crc32c_portable(data) == pure.crc32c(data)
+    data = Random(size).randbytes(size)
+    for seed in (0, 1, 0xFFFFFFFF):
+        assert native.crc32c(data, seed) == native.crc32c_portable(data, seed) == pure.crc32c(data, seed)
 
 
 def test_misuse_is_refused_alike() -> None:

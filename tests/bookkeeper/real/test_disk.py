@@ -23,6 +23,7 @@ def test_files_are_read_and_written_at_offsets(tmp_path: Path) -> None:
     into = bytearray(4)
     assert file.pread_into(into, 5) == 3
     assert bytes(into) == b"llo\0"
+    file.expect(0, 1 << 20)
     assert file.pread_cached(5, 3) in (b"hello", None)
     file.truncate(4)
     file.close()
@@ -56,7 +57,9 @@ def test_direct_files_take_aligned_blocks_and_read_anything(tmp_path: Path) -> N
     assert file.pread(10, 4090) == (bytes(range(256)) * 32)[4090:4100]
     assert file.pread(10000, 4090) == (bytes(range(256)) * 32)[4090:]
     assert file.pread(10, 9000) == b""
+    file.expect(0, 4096)
     file.close()
+    file.expect(0, 4096)  # advice never fails
 
 
 @pytest.mark.rule("K4")

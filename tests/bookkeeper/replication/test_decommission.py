@@ -56,7 +56,9 @@ def test_a_writable_bookie_is_refused_in_the_words_of_drain_and_a_running_one_is
     async def story(cluster: SimCluster) -> None:
         async with cluster.connect() as bk:
             ledgers = [await written(cluster, bk, 20) for _ in range(6)]
-            with pytest.raises(IllegalOperationError, match=r"b1 is writable: .* or start it again with --read-only"):
+            with pytest.raises(
+                IllegalOperationError, match=r"b1 is writable: .* Make it read-only with `bk bookies read-only b1`"
+            ):
                 await decommission(bk, ["b1"], QUICK)
             await set_read_only(cluster, "b1")
             still = await decommission(bk, ["b1"], QUICK)

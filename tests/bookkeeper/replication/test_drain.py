@@ -9,7 +9,13 @@ import pytest
 
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.write.write_handle import WriteHandle
-from bookkeeper.errors import ConfigError, IllegalOperationError, LedgerFencedError
+from bookkeeper.errors import (
+    ConfigError,
+    IllegalOperationError,
+    LedgerClosedError,
+    LedgerFencedError,
+    NoSuchLedgerError,
+)
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerState
 from bookkeeper.replication import DrainConfig, DrainProgress, cannot_move, drain, shares_of
@@ -50,6 +56,14 @@ async def keep_writing(cluster: SimCluster, ledger: WriteHandle, stop: asyncio.E
     while not stop.is_set():
         await append(cluster, ledger, 3)
         await asyncio.sleep(0.02)
+
+
+def copied_to(cluster: SimCluster, bookie: str, ledger: WriteHandle, count: int) -> bool:
+    """A bookie refuses an add that reaches it after it turned read-only, and the writer moves by itself."""
+    try:
+        return len(holds(cluster, bookie, ledger.id)) == count
+    except NoSuchLedgerError:
+        return False
 
 
 @pytest.mark.rule("A1", "A3", "A5", "V3")
@@ -126,12 +140,13 @@ def test_an_open_ledger_whose_writer_is_idle_is_reported_and_recovered_only_when
             late = await bk.create_ledger(password=b"pw")
             await append(cluster, late, 3)
             old = late.metadata.last_fragment.ensemble[0]
+            await until(lambda: copied_to(cluster, old, late, 3))
             await set_read_only(cluster, old)
             began = asyncio.get_running_loop().time()
             report = await drain(operator, [old], DrainConfig(recover_open=True, grace_ms=20_000))
             assert report.is_complete and report.recovered == [late.id]
             assert asyncio.get_running_loop().time() - began >= 20
-            with pytest.raises(LedgerFencedError):
+            with pytest.raises((LedgerFencedError, LedgerClosedError)):
                 await late.append(b"too late")
             await cluster.check_acked()
 
@@ -242,7 +257,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_done() -> None:
             await some_closed(cluster, bk, 1)
             for names, config, words in [
                 (["b9"], None, "there is no bookie b9; known are b1, b2, b3, b4"),
-                (["b1"], None, "b1 is writable: .* start it again with --read-only"),
+                (["b1"], None, "b1 is writable: .* Make it read-only with `bk bookies read-only b1`"),
                 ([], None, "no bookie was named"),
                 (["b1"], DrainConfig(while_writable=True, targets=("b1",)), "b1 cannot take .* is itself drained"),
                 (["b1"], DrainConfig(while_writable=True, targets=("b8",)), "b8 cannot take .* is not writable"),
@@ -268,13 +283,13 @@ def test_a_writable_bookie_is_drained_when_told_to_and_what_appears_meanwhile_is
 
             async def create() -> None:
                 while not stop.is_set():
-                    await some_closed(cluster, bk, 1)
+                    await written(cluster, bk, 30, ensemble=5)  # five of six: nearly always b1 too
 
-            creating = asyncio.ensure_future(create())
+            creating = [asyncio.ensure_future(create()) for _ in range(4)]
             targets = ("b4", "b5", "b6")
             report = await drain(operator, ["b1"], DrainConfig(while_writable=True, targets=targets))
             stop.set()
-            await creating
+            await asyncio.gather(*creating)
             assert report.passes == 3 and len(report.moved) >= 3
             assert report.stuck and all(
                 "writable; new fragments may name it again" in each.reason for each in report.stuck

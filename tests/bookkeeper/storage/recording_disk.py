@@ -71,6 +71,9 @@ class RecordingFile:
     def pread_cached_into(self, buffer: Buffer, offset: int) -> int | None:
         return self.pread_into(buffer, offset) if self._disk.cached else None
 
+    def expect(self, offset: int, size: int) -> None:
+        self._disk.expected.append((self.path, offset, size))
+
     def forget(self, offset: int, size: int) -> None:
         self._disk.forgotten.append((self.path, offset, size))
 
@@ -107,6 +110,7 @@ class RecordingDisk:
         self.names: dict[str, Inode] = {}
         self.ops: list[Op] = []
         self.locks: set[str] = set()
+        self.expected: list[tuple[str, int, int]] = []
         self.forgotten: list[tuple[str, int, int]] = []
         """(path, offset, size): what the page cache was told to let go."""
         self.cached = True

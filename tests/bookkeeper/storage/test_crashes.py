@@ -23,6 +23,7 @@ from bookkeeper.storage.checkpoint.manifest import Manifest
 from bookkeeper.storage.compaction.compaction_steps import CompactionSteps
 from bookkeeper.storage.compaction.log_copy import CompactionFiles
 from bookkeeper.storage.compaction.schedule import LogUse
+from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.durable_file import remove_files
 from bookkeeper.storage.entry_log.entry_log_file import Usage, log_name
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
@@ -32,9 +33,13 @@ from bookkeeper.storage.start import evidence
 from bookkeeper.storage.start.evidence import ReplayFindings
 from tests.bookkeeper.storage.recording_disk import RecordingDisk, RecordingFile, crash_images
 from tests.bookkeeper.storage.workload import (
+    CONFIG,
+    LEDGER_LOGS,
+    PER_LEDGER,
     Truth,
     compacting_life,
     everything,
+    ledger_logs_life,
     open_engine,
     random_life,
     random_loop_life,
@@ -43,11 +48,13 @@ from tests.bookkeeper.storage.workload import (
 )
 
 
-def boot_and_check(truth: Truth, at: int, files: dict[str, bytes]) -> tuple[list[str], RecordingDisk]:
-    """Boot the real engine on an image, compare with the truth, crash at once and boot again."""
+def boot_and_check(
+    truth: Truth, at: int, files: dict[str, bytes], config: StorageConfig = CONFIG
+) -> tuple[list[str], RecordingDisk]:
+    """Boot the real engine on an image, compare with the truth, crash at once and boot again, in the shared layout."""
     disk = RecordingDisk(files)
     try:
-        engine, workers = open_engine(disk)
+        engine, workers = open_engine(disk, config)
         bad = violations(truth, at, engine, workers)
         first = everything(engine, workers)
         after = disk.files()
@@ -60,7 +67,11 @@ def boot_and_check(truth: Truth, at: int, files: dict[str, bytes]) -> tuple[list
 
 
 def enumerate_crashes(
-    seed: int, per_point: int, direct: bool, life: Callable[[RecordingDisk], Truth] = standard_life
+    seed: int,
+    per_point: int,
+    direct: bool,
+    life: Callable[[RecordingDisk], Truth] = standard_life,
+    config: StorageConfig = CONFIG,
 ) -> Iterator[tuple[str, list[str]]]:
     """Every image, and what was wrong with it. A tenth crash again inside their start."""
     rng = random.Random(seed)
@@ -68,12 +79,12 @@ def enumerate_crashes(
     truth = life(disk)
     for at, kept, files in crash_images({}, disk.ops, rng, per_point):
         where = f"after {at} operations ({disk.ops[at - 1].kind} {disk.ops[at - 1].path}), kept {kept}"
-        bad, booted = boot_and_check(truth, at, files)
+        bad, booted = boot_and_check(truth, at, files, config)
         yield where, bad
         if rng.random() < 0.1 and booted.ops:
             images = list(crash_images(files, booted.ops[: rng.randrange(len(booted.ops)) + 1], rng, 4))
             again, kept_again, files_again = images[-1]
-            bad, _ = boot_and_check(truth, at, files_again)
+            bad, _ = boot_and_check(truth, at, files_again, config)
             yield f"{where}; in the start after {again}, kept {kept_again}", bad
 
 
@@ -117,6 +128,43 @@ def test_every_crash_of_a_life_with_compactions(seed: int) -> None:
         seen += 1
     assert seen >= 200
     print(f"{seen} images")
+
+
+@pytest.mark.rule("B1", "B2", "B3", "K1", "K5", "K9", "K13", "K15", "K33", "K34")
+def test_every_crash_with_a_log_per_ledger() -> None:
+    """One of everything, as in the shared layout; the next start has the one layout or the other."""
+    seen = 0
+    for config in (CONFIG, PER_LEDGER):
+        life = partial(standard_life, config=PER_LEDGER)
+        for where, bad in enumerate_crashes(8, 5, False, life, config):
+            assert not bad, f"{where}: {bad}"
+            seen += 1
+    assert seen >= 1000
+    print(f"{seen} images")
+
+
+@pytest.mark.rule("B1", "K5", "K9", "K13", "K15", "K33", "K34", "G1")
+@pytest.mark.parametrize("seed", range(6))
+def test_every_crash_of_a_life_with_a_log_per_ledger(seed: int) -> None:
+    def life(disk: RecordingDisk) -> Truth:
+        return ledger_logs_life(disk, random.Random(seed))
+
+    for where, bad in enumerate_crashes(seed, 4, bool(seed % 2), life, (CONFIG, PER_LEDGER)[seed % 3 == 0]):
+        assert not bad, f"{where}: {bad}"
+
+
+@pytest.mark.rule("B1", "K9", "K13", "K26", "K33", "G3")
+@pytest.mark.parametrize("seed", range(2))
+def test_every_crash_of_other_lives_with_a_log_per_ledger(seed: int) -> None:
+    def loop(disk: RecordingDisk) -> Truth:
+        return random_loop_life(disk, random.Random(seed), **LEDGER_LOGS)
+
+    def compacting(disk: RecordingDisk) -> Truth:
+        return compacting_life(disk, random.Random(seed), PER_LEDGER)
+
+    for life in (loop, compacting):
+        for where, bad in enumerate_crashes(seed, 3, bool(seed % 2), life):
+            assert not bad, f"{life.__name__}, {where}: {bad}"
 
 
 def loop_life(seed: int, disk: RecordingDisk) -> Truth:

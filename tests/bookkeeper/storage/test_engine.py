@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -22,6 +23,7 @@ from bookkeeper.ids import EntryId
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.index.entry_index import PageCache
 from bookkeeper.storage.results import EngineState
+from bookkeeper.testing.disk import SimDisk
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import (
     CONFIG,
@@ -244,6 +246,31 @@ def test_a_full_disk_starts_read_only_on_its_reserve(disk: RecordingDisk) -> Non
     engine, workers = open_engine(disk, config)
     assert state(engine) == "read-only"
     assert read(engine, workers, 1, 0) == entry
+
+
+@pytest.mark.rule("K26", "V8", "K11")
+def test_a_disk_that_is_full_after_its_reserve_was_used_starts_with_the_room_of_its_spares() -> None:
+    config, disk = replace(CONFIG, reserve_bytes=8192, journal_spares=3), SimDisk(Random(1))
+    workers = QueueWorkers()
+    engine = Engine.open(config, disk, workers)
+    for at in range(60):
+        add(engine, 1, at, size=900)
+        engine.when_durable(lambda error: None)
+        workers.pump()
+    engine.checkpoint(lambda error: None)
+    workers.pump()
+    entries = [add(engine, 2, at, size=900) for at in range(6)]
+    engine.when_durable(lambda error: None)
+    workers.pump()
+    disk.unlink("/ledgers/reserve")
+    disk.capacity = disk.used()
+    disk.process_died()
+    spares = [path for path in disk.files() if path.endswith(".spare")]
+    assert len(spares) >= 2
+    workers = QueueWorkers()
+    engine = Engine.open(config, disk, workers)
+    assert state(engine) == "read-only"
+    assert [read(engine, workers, 2, at) for at in range(6)] == entries
 
 
 @pytest.mark.rule("K16")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from array import array
 
-from bookkeeper.ids import IdRanges, LedgerId
+from bookkeeper.ids import LedgerId
+from bookkeeper.storage.known_ledgers import KnownLedgers
 from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
 from bookkeeper.storage.ledger_table import LedgerTable
 
 
 def table(*ledger_ids: int) -> LedgerTable:
-    made = LedgerTable({}, IdRanges())
+    made = LedgerTable(KnownLedgers())
     for ledger_id in ledger_ids:
         made.add(LedgerDescriptor(LedgerId(ledger_id)))
     return made

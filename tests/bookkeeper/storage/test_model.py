@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -28,6 +29,8 @@ from bookkeeper.storage.compaction.log_copy import CompactionFiles
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.entry_log.entry_log_file import Usage
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
+from bookkeeper.storage.ledger_logs.ledger_log_layout import LedgerLogLayout
+from bookkeeper.storage.ledger_logs.ledger_logs import GroupPart, LedgerLogs
 from tests.bookkeeper.storage.recording_disk import RecordingDisk, RecordingFile, image_of_a_crash
 from tests.bookkeeper.storage.workload import (
     CONFIG,
@@ -72,8 +75,12 @@ class Model:
 class EngineAgainstADict:
     """Does what it is told to the engine and to the model, and compares."""
 
-    def __init__(self, rng: random.Random) -> None:
-        self.rng, self.cached = rng, rng.random() < 0.5
+    def __init__(self, rng: random.Random, layouts: Callable[[], dict[str, Any]] = dict) -> None:
+        """
+        Args:
+            layouts: the settings in which the next start differs.
+        """
+        self.rng, self.cached, self.layouts = rng, rng.random() < 0.5, layouts
         self.disk = RecordingDisk()
         self.before: dict[str, bytes] = {}
         """The files when ``disk`` was new."""
@@ -83,7 +90,7 @@ class EngineAgainstADict:
         self.open()
 
     def open(self) -> None:
-        self.engine, self.workers = open_engine(self.disk, self.config)
+        self.engine, self.workers = open_engine(self.disk, replace(self.config, **self.layouts()))
         self.disk.cached = self.cached
 
     def append(self, ledger: int, ids: list[int], recovery: bool) -> None:
@@ -219,6 +226,12 @@ class EngineAgainstADict:
                 entries = found[ledger][0] if ledger in found else {}
                 assert entries == {at: made(ledger, at, write) for at, write in model.maybe.items()}
 
+    def validate(self) -> None:
+        """The machines derive their state again."""
+        self.engine._commit.groups.validate_state()
+        if isinstance(layout := self.engine._layout, LedgerLogLayout):
+            layout.logs.validate_state()
+
     def some_ledger(self) -> int:
         """Seldom one that was dropped."""
         living = [ledger for ledger, model in self.models.items() if not model.dropped]
@@ -276,6 +289,39 @@ def live(seed: int, steps: int = 60) -> None:
 def test_the_engine_against_a_dict() -> None:
     for seed in range(int(os.environ.get("LIVES", "40"))):
         live(seed)
+
+
+def live_with_a_log_per_ledger(seed: int, steps: int = 60) -> None:
+    """One life; of every three lives one changes its layout with every other start."""
+    rng = random.Random(f"layouts/{seed}")
+    switching = seed % 3 == 0
+    buffer, few = rng.choice([4096, 16384, 1 << 20]), rng.choice([1, 2, 100])
+
+    def layouts() -> dict[str, Any]:
+        per_ledger = not switching or rng.random() < 0.5
+        return {"entry_log_per_ledger": per_ledger, "ledger_buffer_bytes": buffer, "open_logs_max": few}
+
+    subject = EngineAgainstADict(random.Random(seed), layouts)
+    for step in range(steps):
+        try:
+            if rng.random() < 0.1:
+                subject.engine.ledger_closed(lid(subject.some_ledger()))
+            if rng.random() < 0.1:
+                subject.engine.check_space()
+                subject.engine.finish_logs()
+            subject.any_step()
+            subject.validate()
+            subject.everything_accepted_can_be_read()
+        except BaseException as error:
+            error.add_note(f"life {seed} with a log per ledger, step {step}")
+            raise
+    subject.compare()
+
+
+@pytest.mark.rule("B1", "B3", "B5", "G1", "G3", "K5", "K9", "K13", "K17", "K33", "K34", "M6")
+def test_a_log_per_ledger_against_a_dict() -> None:
+    for seed in range(int(os.environ.get("LIVES", "40"))):
+        live_with_a_log_per_ledger(seed)
 
 
 @settings(max_examples=100, deadline=None)
@@ -373,3 +419,58 @@ def test_a_planted_bug_is_found(plant: Callable[[pytest.MonkeyPatch], None], mon
     with pytest.raises((AssertionError, BookKeeperError)):
         for seed in range(60):
             live(seed)
+
+
+# -- planted bugs of a log per ledger -------------------------------------------------------------------------
+
+
+def memory_is_not_looked_into(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LedgerLogs, "holding", lambda self, found: None)
+
+
+def what_is_not_durable_is_written(patch: pytest.MonkeyPatch) -> None:
+    """A start then finds what the journal never had."""
+
+    def ahead(self: LedgerLogs, parts: dict[int, GroupPart], now: float) -> None:
+        for log_id in parts:
+            log = self._logs[log_id]
+            self.writable += log.end - log.journalled
+            log.journalled = max(log.end, log.journalled)
+            self._ready[log_id] = log
+
+    patch.setattr(LedgerLogs, "made_durable", ahead)
+
+
+def a_checkpoint_does_not_wait_for_the_logs(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LedgerLogLayout, "write_out", lambda self, callback: callback(None))
+    patch.setattr(LedgerLogs, "must_sync", lambda self, ends: [])
+    patch.setattr(LedgerLogs, "finished", lambda self, log_ids: [])
+
+
+def descriptors_are_closed_unsynced(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("bookkeeper.storage.ledger_logs.log_writes.sync", lambda file: None)
+
+
+def every_log_that_has_ended_is_a_deleted_ledgers(patch: pytest.MonkeyPatch) -> None:
+    original = LedgerLogs.ended_of
+    patch.setattr(LedgerLogs, "ended_of", lambda self, owners: original(self, lambda owner: True))
+
+
+PLANTED_IN_LEDGER_LOGS = [
+    memory_is_not_looked_into,
+    what_is_not_durable_is_written,
+    a_checkpoint_does_not_wait_for_the_logs,
+    descriptors_are_closed_unsynced,
+    every_log_that_has_ended_is_a_deleted_ledgers,
+]
+
+
+@pytest.mark.rule("K5", "K13", "K33", "K34")
+@pytest.mark.parametrize("plant", PLANTED_IN_LEDGER_LOGS, ids=lambda plant: plant.__name__)
+def test_a_planted_bug_of_a_log_per_ledger_is_found(
+    plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    with pytest.raises((AssertionError, BookKeeperError, OSError)):
+        for seed in range(60):
+            live_with_a_log_per_ledger(seed)

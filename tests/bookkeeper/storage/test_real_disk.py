@@ -6,13 +6,15 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from bookkeeper.ids import EntryId
 from bookkeeper.real.disk import PosixDisk
 from bookkeeper.real.workers import ThreadWorkers
-from bookkeeper.storage.config import MIB
+from bookkeeper.storage.config import MIB, StorageConfig
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.results import PackedEntries
-from tests.bookkeeper.storage.workload import CONFIG, lid, make_adds, make_entry
+from tests.bookkeeper.storage.workload import CONFIG, PER_LEDGER, lid, make_adds, make_entry
 
 
 async def durable(engine: Engine) -> BaseException | None:
@@ -27,9 +29,15 @@ async def closed(engine: Engine) -> BaseException | None:
     return await waiter
 
 
-async def test_a_life_on_a_real_disk(tmp_path: Path) -> None:
+@pytest.mark.parametrize("layouts", [[CONFIG], [PER_LEDGER], [CONFIG, PER_LEDGER]], ids=["shared", "own", "both"])
+async def test_a_life_on_a_real_disk(tmp_path: Path, layouts: list[StorageConfig]) -> None:
+    for life in range(3):
+        await one_life(tmp_path, layouts[life % len(layouts)], life)
+
+
+async def one_life(tmp_path: Path, layout: StorageConfig, life: int) -> None:
     config = replace(
-        CONFIG,
+        layout,
         journal_dir=str(tmp_path / "journal"),
         ledger_dir=str(tmp_path / "ledgers"),
         journal_file_bytes=MIB,
@@ -37,21 +45,20 @@ async def test_a_life_on_a_real_disk(tmp_path: Path) -> None:
         checkpoint_bytes=MIB,
         reserve_bytes=65536,
     )
-    for life in range(3):
-        engine = Engine.open(config, PosixDisk(), ThreadWorkers())
-        assert engine.report.clean and engine.report.limbo_reason is None
-        for first in range(life * 1000, life * 1000 + 1000, 50):
-            for ledger in (1, 2):
-                adds = make_adds(ledger, list(range(first, first + 50)), 1000)
-                engine.append(adds.runs[0], adds)
-            assert await durable(engine) is None
+    engine = Engine.open(config, PosixDisk(), ThreadWorkers())
+    assert engine.report.clean and engine.report.limbo_reason is None
+    for first in range(life * 1000, life * 1000 + 1000, 50):
         for ledger in (1, 2):
-            at = 0
-            while at < (life + 1) * 1000:
-                waiter: asyncio.Future[PackedEntries | BaseException] = asyncio.get_running_loop().create_future()
-                engine.read_batch(lid(ledger), EntryId(at), 100, MIB, waiter.set_result)
-                packed = await waiter
-                assert isinstance(packed, PackedEntries), packed
-                assert make_entry(ledger, at, size=1000) in packed.body
-                at += packed.count
-        assert await closed(engine) is None
+            adds = make_adds(ledger, list(range(first, first + 50)), 1000)
+            engine.append(adds.runs[0], adds)
+        assert await durable(engine) is None
+    for ledger in (1, 2):
+        at = 0
+        while at < (life + 1) * 1000:
+            waiter: asyncio.Future[PackedEntries | BaseException] = asyncio.get_running_loop().create_future()
+            engine.read_batch(lid(ledger), EntryId(at), 100, MIB, waiter.set_result)
+            packed = await waiter
+            assert isinstance(packed, PackedEntries), packed
+            assert make_entry(ledger, at, size=1000) in packed.body
+            at += packed.count
+    assert await closed(engine) is None

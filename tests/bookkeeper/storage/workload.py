@@ -10,13 +10,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from typing import Any
 
 from bookkeeper.codec import Adds, Run, record
 from bookkeeper.errors import BookieFailedError, DiskFullError, NoSuchEntryError, NoSuchLedgerError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.engine import Engine
+from bookkeeper.storage.ledger_logs.ledger_log_layout import LedgerLogLayout
 from bookkeeper.storage.results import PackedEntries
+from bookkeeper.volumes import BookieStorage
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 
 CONFIG = StorageConfig(
@@ -30,6 +33,9 @@ CONFIG = StorageConfig(
     reserve_bytes=0,
     index_segments=3,
 )
+PER_LEDGER = replace(CONFIG, entry_log_per_ledger=True, ledger_buffer_bytes=8192, open_logs_max=2, log_idle_s=60.0)
+"""A log per ledger; a few groups fill the buffer, and three ledgers take turns with the descriptors."""
+
 KEY = b"k" * 20
 
 
@@ -51,7 +57,7 @@ def open_engine(disk: RecordingDisk, config: StorageConfig = CONFIG) -> tuple[En
     return Engine.open(config, disk, workers), workers
 
 
-def add(engine: Engine, ledger_id: int, entry_id: int, **how: int) -> bytes:
+def add(engine: BookieStorage, ledger_id: int, entry_id: int, **how: int) -> bytes:
     entry = make_entry(ledger_id, entry_id, **how)
     engine.append_entry(lid(ledger_id), KEY, entry)
     return entry
@@ -68,7 +74,7 @@ def make_adds(ledger_id: int, entry_ids: list[int], size: int = 60, lac: int | N
     return Adds(0, b"".join(records), 0, ends, b"", array("q"), ids, [run], [], [], False, False, None)
 
 
-def read(engine: Engine, workers: QueueWorkers, ledger_id: int, entry_id: int) -> bytes | BaseException:
+def read(engine: BookieStorage, workers: QueueWorkers, ledger_id: int, entry_id: int) -> bytes | BaseException:
     got: list[bytes | BaseException] = []
     engine.read(lid(ledger_id), EntryId(entry_id), got.append)
     workers.pump()
@@ -76,7 +82,7 @@ def read(engine: Engine, workers: QueueWorkers, ledger_id: int, entry_id: int) -
     return got[0]
 
 
-def read_batch(engine: Engine, workers: QueueWorkers, ledger_id: int, first: int, **limits: int) -> list[bytes]:
+def read_batch(engine: BookieStorage, workers: QueueWorkers, ledger_id: int, first: int, **limits: int) -> list[bytes]:
     got: list[PackedEntries | BaseException] = []
     count, size = limits.get("count", 0), limits.get("size", 1 << 20)
     engine.read_batch(lid(ledger_id), EntryId(first), count, size, got.append)
@@ -111,9 +117,14 @@ class Truth:
 class Life:
     """Drives an engine and writes down the truth."""
 
-    def __init__(self, disk: RecordingDisk, config: StorageConfig = CONFIG) -> None:
+    def __init__(
+        self,
+        disk: RecordingDisk,
+        config: StorageConfig = CONFIG,
+        opened: tuple[BookieStorage, QueueWorkers] | None = None,
+    ) -> None:
         self.disk, self.truth = disk, Truth()
-        self.engine, self.workers = open_engine(disk, config)
+        self.engine, self.workers = opened or open_engine(disk, config)
 
     @property
     def now(self) -> int:
@@ -157,6 +168,11 @@ class Life:
     def checkpoint(self) -> None:
         self.engine.checkpoint(lambda error: None)
 
+    def say_closed(self, ledger_id: int) -> None:
+        """Advice; and then a look at what has ended."""
+        self.engine.ledger_closed(lid(ledger_id))
+        self.engine.finish_logs()
+
     def compact(self) -> None:
         self.engine.compact(lambda error: None, major=True)
 
@@ -164,10 +180,10 @@ class Life:
         self.workers.pump()
 
 
-def standard_life(disk: RecordingDisk) -> Truth:
+def standard_life(disk: RecordingDisk, config: StorageConfig = CONFIG) -> Truth:
     """30 adds on 4 ledgers, fences (one of a ledger never seen), explicit LAC, journal rolls, checkpoints, rotations of
     the entry log, a merge, a collection, a clean stop."""
-    life = Life(disk)
+    life = Life(disk, config)
     for entry_id in range(5):
         life.add(1, entry_id)
         life.add(2, entry_id, size=900)
@@ -203,9 +219,50 @@ def standard_life(disk: RecordingDisk) -> Truth:
     return life.truth
 
 
-def random_life(disk: RecordingDisk, rng: random.Random) -> Truth:
+LEDGER_LOGS: dict[str, Any] = {
+    name: getattr(PER_LEDGER, name)
+    for name in ("entry_log_per_ledger", "ledger_buffer_bytes", "open_logs_max", "log_idle_s")
+}
+"""The settings in which the layouts differ."""
+
+
+def ledger_logs_life(disk: RecordingDisk, rng: random.Random) -> Truth:
+    """A log per ledger: ledgers take turns with few descriptors and a small buffer, end, are said to be closed, are
+    written again, deleted, and follow each other; groups come while the logs are written."""
+    life = Life(disk, replace(PER_LEDGER, ledger_buffer_bytes=rng.choice([4096, 8192, 1 << 20])))
+    following = dict.fromkeys(range(1, 5), 0)
+    for _ in range(50):
+        ledger_id, chance = rng.choice(sorted(following.keys() - life.truth.dropped.keys())), rng.random()
+        if chance < 0.5:
+            if life.engine.is_fenced(lid(ledger_id)):
+                continue
+            count = rng.randrange(1, 5)
+            life.add(ledger_id, *range(following[ledger_id], following[ledger_id] + count), size=rng.choice([60, 900]))
+            following[ledger_id] += count
+        elif chance < 0.78:
+            life.workers.step()
+            life.workers.step()
+        elif chance < 0.86:
+            life.checkpoint()
+        elif chance < 0.91:
+            life.say_closed(ledger_id)
+        elif chance < 0.93:
+            life.fence(rng.choice([4, 7, 8]))
+        elif chance < 0.95:
+            life.explicit_lac(ledger_id, following[ledger_id])
+        elif len(following) < 7:
+            life.collect(ledger_id)
+            following[len(following) + 1] = 0
+    life.pump()
+    if rng.random() < 0.5:
+        life.engine.close(lambda error: None)
+        life.pump()
+    return life.truth
+
+
+def random_life(disk: RecordingDisk, rng: random.Random, config: StorageConfig = CONFIG) -> Truth:
     """Steps in any order; the workers' jobs interleave with what is asked for meanwhile."""
-    life = Life(disk, replace(CONFIG, split_bytes=rng.choice([0, 1500, CONFIG.split_bytes])))
+    life = Life(disk, replace(config, split_bytes=rng.choice([0, 1500, CONFIG.split_bytes])))
     following = dict.fromkeys((1, 2, 3), 0)
     for _ in range(60):
         ledger_id = rng.choice(list(following))
@@ -234,10 +291,10 @@ def random_life(disk: RecordingDisk, rng: random.Random) -> Truth:
     return life.truth
 
 
-def compacting_life(disk: RecordingDisk, rng: random.Random) -> Truth:
+def compacting_life(disk: RecordingDisk, rng: random.Random, config: StorageConfig = CONFIG) -> Truth:
     """Ledgers that share entry logs; some are deleted, and the logs compacted while adds go on, entries come again and
     checkpoints are made."""
-    life = Life(disk, replace(CONFIG, log_sync_bytes=rng.choice([0, 1024]), major_compaction_ratio=1.0))
+    life = Life(disk, replace(config, log_sync_bytes=rng.choice([0, 1024]), major_compaction_ratio=1.0))
     following = dict.fromkeys(range(1, 7), 0)
 
     def write(steps: int) -> None:
@@ -287,23 +344,27 @@ class LoopLife(Life):
 
     CONFIG = replace(CONFIG, inline_sync_us=100.0, log_sync_bytes=2048, cached_bytes=4096)
 
-    def __init__(self, disk: RecordingDisk, rng: random.Random) -> None:
+    def __init__(self, disk: RecordingDisk, rng: random.Random, **layout: Any) -> None:
         self.disk, self.truth, self.rng = disk, Truth(), rng
         self.workers, self.turns = QueueWorkers(), list[Callable[[], None]]()
         disk.locks.clear()
         self.engine = Engine.open(
-            replace(self.CONFIG, split_bytes=rng.choice([0, 1500, CONFIG.split_bytes])),
+            replace(self.CONFIG, split_bytes=rng.choice([0, 1500, CONFIG.split_bytes]), **layout),
             disk,
             self.workers,
             monotonic=lambda: 0.0,
             call_later=lambda _delay, callback: self.turns.append(callback),
         )
+        assert isinstance(self.engine, Engine)
         self.engine._commit.inline.on = True
 
     def step(self) -> bool:
         """The loop's next turn, or the next job of one of the workers; the journal's groups are checked after it."""
         done = self._step()
+        assert isinstance(self.engine, Engine)
         self.engine._commit.groups.validate_state()
+        if isinstance(self.engine._layout, LedgerLogLayout):
+            self.engine._layout.logs.validate_state()
         return done
 
     def _step(self) -> bool:
@@ -324,9 +385,9 @@ class LoopLife(Life):
             pass
 
 
-def random_loop_life(disk: RecordingDisk, rng: random.Random) -> Truth:
+def random_loop_life(disk: RecordingDisk, rng: random.Random, **layout: Any) -> Truth:
     """As :func:`random_life`; now and then a disk that takes nothing, for a step."""
-    life = LoopLife(disk, rng)
+    life = LoopLife(disk, rng, **layout)
     following = dict.fromkeys((1, 2, 3), 0)
     for _ in range(80):
         if rng.random() < 0.1:
@@ -351,6 +412,7 @@ def random_loop_life(disk: RecordingDisk, rng: random.Random) -> Truth:
                 life.collect(1)
         disk.faults.clear()
         life.engine.check_space()
+        life.engine.finish_logs()
     life.pump()
     if rng.random() < 0.5:
         life.engine.close(lambda error: None)
@@ -361,7 +423,7 @@ def random_loop_life(disk: RecordingDisk, rng: random.Random) -> Truth:
 State = dict[int, tuple[dict[int, bytes], bool, int, tuple[int, bytes] | None]]
 
 
-def everything(engine: Engine, workers: QueueWorkers) -> State:
+def everything(engine: BookieStorage, workers: QueueWorkers) -> State:
     """All that can be read: ledger -> (entries, fenced, LAC, explicit LAC)."""
     state: State = {}
     for ledger_id in engine.ledgers():
@@ -375,7 +437,7 @@ def everything(engine: Engine, workers: QueueWorkers) -> State:
     return state
 
 
-def violations(truth: Truth, at: int, engine: Engine, workers: QueueWorkers) -> list[str]:
+def violations(truth: Truth, at: int, engine: BookieStorage, workers: QueueWorkers) -> list[str]:
     """What is not as it must be after a crash at operation ``at``."""
     bad: list[str] = []
     if engine.report.limbo_reason is not None:

@@ -76,6 +76,6 @@ def test_a_world_with_compactions_is_without_fault() -> None:
 
 
 @pytest.mark.rule("G3", "M6")
-@pytest.mark.parametrize("bug", ["compaction-moves-what-has-changed", "compaction-brings-back"])
-def test_a_planted_bug_is_found(bug: str) -> None:
-    assert run_seed(FIRST_WITH_COMPACTION + 1, bug).problems
+@pytest.mark.parametrize(("bug", "world"), [("compaction-moves-what-has-changed", 3), ("compaction-brings-back", 1)])
+def test_a_planted_bug_is_found(bug: str, world: int) -> None:
+    assert run_seed(FIRST_WITH_COMPACTION + world, bug).problems

@@ -9,12 +9,16 @@ from bookkeeper.testing.sim_plan import (
     DECAY,
     FAULTS,
     FIRST_OF_LATER,
+    FIRST_WITH_COLLECTION,
     FIRST_WITH_DAMAGE,
     FIRST_WITH_HEALERS,
     FIRST_WITH_ROLLBACK,
     FIRST_WITH_SCRUB,
+    FIRST_WITH_UNDELETION,
+    FIRST_WITH_VOLUMES,
     LATER_FAULTS,
     SHAPES,
+    VOLUME_FAULTS,
     plan,
 )
 
@@ -89,3 +93,36 @@ def test_entry_logs_rot_where_bookies_scrub_and_every_entry_has_a_second_copy() 
         assert 0 < made.storage["scrub_period_s"] < 10
     for seed in range(0, FIRST_WITH_SCRUB, 97):
         assert plan(seed).storage["scrub_period_s"] == 0.0 and not set(DECAY) & set(plan(seed).faults)
+
+
+@pytest.mark.rule("F3", "G1")
+def test_garbage_passes_are_made_where_sessions_see_the_past_and_no_bookie_is_lost() -> None:
+    for seed in range(FIRST_WITH_COLLECTION, FIRST_WITH_COLLECTION + 100):
+        made = plan(seed)
+        assert "lag" in made.faults and not {"reborn", "lose_bookie"} & set(made.faults)
+        assert made.bookie["garbage_interval_s"] < 1 and made.bookie["garbage_grace_s"] < 2
+    assert not any("garbage_interval_s" in plan(seed).bookie for seed in range(0, FIRST_WITH_COLLECTION, 97))
+
+
+@pytest.mark.rule("F3", "G8")
+def test_ledgers_are_brought_back_where_garbage_passes_are_made_and_no_bookie_is_lost() -> None:
+    worlds = [plan(seed) for seed in range(FIRST_WITH_UNDELETION, FIRST_WITH_UNDELETION + 100)]
+    for made in worlds:
+        assert made.undeleters == 1 and "1 undeleters" in str(made) and made.bookie["garbage_interval_s"] < 1
+        assert "lag" in made.faults and not {"reborn", "lose_bookie"} & set(made.faults)
+    assert sum(made.directories > 0 for made in worlds) == 25
+    assert sum("minor_compaction_interval_s" in made.storage for made in worlds) == 50
+    assert not any(plan(seed).undeleters for seed in range(0, FIRST_WITH_UNDELETION, 97))
+
+
+@pytest.mark.rule("F3", "B12")
+def test_bookies_have_several_directories_where_nothing_else_takes_copies() -> None:
+    for seed in range(FIRST_WITH_VOLUMES, FIRST_WITH_VOLUMES + 100):
+        made = plan(seed)
+        assert made.directories in (2, 3) and made.healers >= 1
+        assert set(VOLUME_FAULTS) & set(made.faults)
+        assert not {"reborn", "lose_bookie", "fsync_error", *DECAY, *DAMAGES} & set(made.faults)
+        assert all(shape.ack_quorum >= 2 and shape.ensemble_size <= made.bookies for shape in made.shapes)
+        assert "ledger directories" in str(made)
+    for seed in range(0, FIRST_WITH_VOLUMES, 97):  # later: where ledgers are brought back
+        assert not plan(seed).directories and not set(VOLUME_FAULTS) & set(plan(seed).faults)

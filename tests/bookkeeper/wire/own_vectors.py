@@ -65,6 +65,7 @@ def requests() -> Iterator[tuple[str, Dialect, wire.Request, int]]:
         ("bookie info", wire.GetBookieInfo(3)),
         ("list entries", wire.ListEntries(L)),
         ("start TLS", wire.StartTls()),
+        ("closing advice", wire.GetBookieInfo(0, closed_ledger=L)),
     ]
     for txn_id, (name, request) in enumerate(v3, 14):
         yield f"v3 {name}", Dialect.V3, request, txn_id

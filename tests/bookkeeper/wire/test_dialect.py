@@ -54,3 +54,11 @@ def test_a_reply_is_in_the_dialect_of_its_request(spoken: Dialect) -> None:
     reply = wire.ReadReply(wire.Status.NO_ENTRY, LedgerId(7), EntryId(3))
     header, found = dialect.decode_reply(dialect.encode_reply(decoded[0], reply)[4:], spoken)
     assert (header.dialect, found) == (spoken, reply)
+
+
+def test_the_entries_of_a_batch_leave_as_they_are() -> None:
+    entries = bytes(100)
+    header = wire.RequestHeader(Dialect.V2, wire.Operation.BATCH_READ)
+    reply = wire.BatchReply(wire.Status.OK, LedgerId(7), EntryId(3), 9, entries)
+    assert dialect.reply_pieces(header, reply)[1] is entries
+    assert len(dialect.reply_pieces(header, wire.BatchReply(wire.Status.NO_ENTRY, LedgerId(7), EntryId(3), 9))) == 1

@@ -43,6 +43,7 @@ from bookkeeper.wire import (
     encode_request,
     error_of,
     failure,
+    reply_pieces,
     status_of,
 )
 from bookkeeper.wire.status import ERRORS, FROM_V2, FROM_V3, TO_V2, TO_V3
@@ -116,7 +117,7 @@ v3_requests: st.SearchStrategy[Request] = st.one_of(
     st.builds(ReadLac, ledgers),
     st.builds(ForceLedger, ledgers),
     st.builds(ListEntries, ledgers),
-    st.builds(GetBookieInfo, int64),
+    st.builds(GetBookieInfo, int64, st.none() | st.builds(LedgerId, int64)),
     st.just(StartTls()),
 )
 
@@ -173,13 +174,17 @@ def test_v3_requests(request: Request, txn_id: int) -> None:
 @given(v2_replies, st.integers(0, 2))
 def test_v2_replies(reply: Reply, version: int) -> None:
     header = RequestHeader(V2, OPS[type(reply)], version=2 if isinstance(reply, AuthReply) else version)
-    assert decode_reply(encode_reply(header, reply)[4:], V2) == (header, reply)
+    frame = encode_reply(header, reply)
+    assert decode_reply(frame[4:], V2) == (header, reply)
+    assert b"".join(reply_pieces(header, reply)) == frame
 
 
 @given(v3_replies, txns)
 def test_v3_replies(reply: Reply, txn_id: int) -> None:
     header = RequestHeader(V3, OPS[type(reply)], txn_id, version=3)
-    assert decode_reply(encode_reply(header, reply)[4:], V3) == (header, reply)
+    frame = encode_reply(header, reply)
+    assert decode_reply(frame[4:], V3) == (header, reply)
+    assert b"".join(reply_pieces(header, reply)) == frame
 
 
 @given(st.sampled_from(list(Operation)), statuses, txns, st.integers(1, 3), st.integers(0, 9))

@@ -13,7 +13,9 @@ from bookkeeper.codec import Answers, Reads
 from bookkeeper.errors import BookieError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.net.connection import AddRun
-from bookkeeper.wire import Dialect, Status
+from bookkeeper.storage.results import Done
+from bookkeeper.volumes.joined import PartlyFailedError
+from bookkeeper.wire import Dialect, Status, v3
 from tests.bookkeeper.bookie.house import KEY, House, run
 
 L = LedgerId(7)
@@ -373,5 +375,37 @@ def test_a_plain_read_of_an_entry_at_hand_is_answered_and_counted_like_any_other
         assert answered == [1, 2, 0, 2]
         house.admission.release(house.admission.limit)
         assert house.admission.in_progress == 0
+
+    run(main)
+
+
+@pytest.mark.rule("B12")
+def test_of_a_chunk_to_two_disks_the_adds_on_the_good_one_are_acknowledged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ledgers 7 and 8 lie on two disks, and that of 8 fails while the chunk is written."""
+
+    async def main(house: House) -> None:
+        when_durable = house.engine.when_durable
+
+        def one_fails(callback: Done) -> None:
+            def done(error: BaseException | None) -> None:
+                callback(error or PartlyFailedError({8}, OSError("burnt")))
+
+            when_durable(done)
+
+        monkeypatch.setattr(house.engine, "when_durable", one_fails)
+        peer = await house.raw()
+        chunk = b""
+        for first, ledger in ((0, 7), (0, 8), (3, 7), (3, 8)):
+            payloads = [b"p" * 9] * 3
+            chunk += codec.encode_adds(Dialect.V3, ledger, first, payloads, -1, 0, KEY, 3, b"", 1 << 40, False)[0]
+        peer.send(chunk)
+        await asyncio.sleep(1)
+        replies = [v3.decode_reply(frame)[1] for frame in peer.frames]
+        assert all(isinstance(reply, wire.AddReply) for reply in replies)
+        found = sorted((reply.ledger_id, reply.entry_id, reply.status) for reply in replies)  # type: ignore[union-attr]
+        expected = {7: Status.OK, 8: Status.IO_ERROR}
+        assert found == [(ledger, entry, status) for ledger, status in expected.items() for entry in range(6)]
 
     run(main)

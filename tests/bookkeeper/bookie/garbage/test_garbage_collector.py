@@ -427,3 +427,29 @@ def test_after_an_accepted_loss_a_ledger_is_kept_for_as_long_as_was_said_and_aft
         assert await one_pass(601) == ({lost}, 0)
 
     run(main, garbage_interval_s=10**6)
+
+
+@pytest.mark.rule("G5")
+def test_a_pass_without_the_metadata_store_is_told_in_words_and_the_next_one_is_made(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main(cluster: Cluster) -> None:
+        await cluster.up()
+        server = cluster.server
+        assert server is not None and server._garbage is not None
+        garbage: Any = server._garbage
+        one_pass, errors = garbage.one_pass, [MetadataUnavailableError("no answer"), RuntimeError("a bug")]
+
+        async def failing() -> Any:
+            if errors:
+                raise errors.pop(0)
+            return await one_pass()
+
+        garbage.one_pass = failing
+        await asyncio.sleep(13)
+        assert garbage.age_s is not None and garbage.age_s <= 4.0
+        told = [record for record in caplog.records if "a garbage pass failed" in record.getMessage()]
+        assert "no answer" in told[0].getMessage() and told[0].exc_info is None
+        assert told[1].exc_info is not None, "a bug comes with its place"
+
+    run(main, garbage_interval_s=4.0)

@@ -19,6 +19,7 @@ from bookkeeper.bookie.identity.bookie_identity import (
     read_identity,
     refuse_java,
     settle_cookie,
+    settle_grown_cookie,
     write_identity,
 )
 from bookkeeper.errors import BookKeeperError, CookieError
@@ -287,3 +288,82 @@ def test_no_flipped_bit_of_an_identity_is_believed_and_one_of_earlier_versions_i
         assert found == chosen, "white space"
     disk.replace({"/data/identity.json": b'{"bookie_id": "b:3181", "port": 3181}\n'})
     assert read_identity(disk, "/data") == chosen
+
+
+# -- more directories than before -------------------------------------------------------------------------
+
+GROWN = [*DIRECTORIES, "/disk2"]
+
+
+def grown(**changes: Any) -> Cookie:
+    more = {"journal_dirs": ("/data/journal", "/disk2"), "ledger_dirs": ("/data/ledgers", "/disk2")}
+    return cookie(**{**more, **changes})
+
+
+@pytest.mark.rule("K21")
+def test_a_cookie_grows_with_the_directories() -> None:
+    async def main(node: Node, metadata: Metadata) -> None:
+        node.disk.make_directories("/disk2")
+        await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
+        for _ in range(2):
+            await settle_grown_cookie(node.disk, metadata.cookies, grown(), GROWN, ["/disk2"])
+            assert (await metadata.cookies.read(BookieId("b:1"))).value == grown()
+            assert {node.disk.read_file(f"{place}/{COOKIE}") for place in GROWN} == {encode(grown())}
+        await settle_grown_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES, [])
+        assert (await metadata.cookies.read(BookieId("b:1"))).value == cookie(), "one may leave again"
+
+    run(main)
+
+
+@pytest.mark.rule("K21", "K2")
+@pytest.mark.parametrize("after", range(24))
+def test_growing_goes_on_after_a_crash_in_the_middle(after: int) -> None:
+    async def main(node: Node, metadata: Metadata) -> None:
+        node.disk.make_directories("/disk2")
+        await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
+        node.disk.die_after(after)
+        try:
+            await settle_grown_cookie(node.disk, metadata.cookies, grown(), GROWN, ["/disk2"])
+        except NodeCrashed:
+            node.disk.crash()
+        await settle_grown_cookie(node.disk, metadata.cookies, grown(), GROWN, ["/disk2"])
+        assert (await metadata.cookies.read(BookieId("b:1"))).value == grown()
+        assert {node.disk.read_file(f"{place}/{COOKIE}") for place in GROWN} == {encode(grown())}
+
+    run(main, seed=after)
+
+
+@pytest.mark.rule("K21", "B11")
+@pytest.mark.parametrize(
+    ("spoil", "named"),
+    [
+        ("forget", "the cluster has forgotten b:1"),
+        ("unlink", "/data/ledgers has no cookie, but b:1 has used it before: mount its disk"),
+        ("fill", "/disk2 is not empty and has no cookie: it holds photo.jpg"),
+        ("other bookie", "/disk2 does not belong to this bookie"),
+        ("other cluster", "/disk2 does not belong to this bookie"),
+        ("other metadata", "the cookie of b:1 in the metadata is another"),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_nothing_grows(spoil: str, named: str) -> None:
+    async def main(node: Node, metadata: Metadata) -> None:
+        disk, cookies = node.disk, metadata.cookies
+        disk.make_directories("/disk2")
+        await settle_cookie(disk, cookies, cookie(), DIRECTORIES)
+        found = await cookies.read(BookieId("b:1"))
+        if spoil == "forget":
+            await cookies.delete(BookieId("b:1"), found.version)
+        elif spoil == "unlink":
+            disk.unlink(f"/data/ledgers/{COOKIE}")
+        elif spoil == "fill":
+            disk.open("/disk2/photo.jpg", create=True).close()
+        elif spoil == "other metadata":
+            await cookies.write(cookie(instance_id="two"), found.version)
+        else:
+            changes = {"bookie_id": BookieId("b:2")} if spoil == "other bookie" else {"instance_id": "two"}
+            replace_file(disk, f"/disk2/{COOKIE}", encode(cookie(**changes)))
+        with pytest.raises(CookieError, match=named):
+            await settle_grown_cookie(disk, cookies, grown(), GROWN, ["/disk2"])
+        assert disk.read_file(f"/data/journal/{COOKIE}") == encode(cookie())
+
+    run(main)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from bookkeeper import wire
+from bookkeeper.bookie.config import config_from
 from bookkeeper.bookie.identity import progress_publisher
 from bookkeeper.bookie.identity.progress_publisher import ProgressPublisher, SupersededError
 from bookkeeper.errors import BookKeeperError, CookieError
@@ -21,8 +22,10 @@ from bookkeeper.meta import Metadata
 from bookkeeper.meta.records.disks import DiskRecord
 from bookkeeper.meta.stores.memory import Fate
 from bookkeeper.storage.checkpoint.manifest import read_manifest
+from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.engine import Engine
 from bookkeeper.testing.disk import Fault, SimDisk
+from bookkeeper.volumes import Volumes
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
 from tests.bookkeeper.bookie.identity.test_suspect_ledgers import KEY, add, named, status
@@ -35,7 +38,7 @@ async def known(cluster: Cluster) -> DiskRecord:
 
 
 def engine_of(cluster: Cluster) -> Engine:
-    assert cluster.server is not None
+    assert cluster.server is not None and isinstance(cluster.server.engine, Engine)
     return cluster.server.engine
 
 
@@ -400,5 +403,79 @@ def test_a_directory_that_was_emptied_is_refused_at_every_start() -> None:
                 await cluster.again()
             cluster.node.crash(power=False)
             assert not disk.exists("/data/ledgers/manifest")
+
+    run(main)
+
+
+# -- several ledger directories ---------------------------------------------------------------------------
+
+
+def volumes_at(cluster: Cluster, *places: str) -> dict[int, StorageConfig]:
+    config = config_from(cluster.options).storage
+    return {number: replace(config, ledger_dir=at, journal_dir=at) for number, at in enumerate(places, 1)}
+
+
+@pytest.mark.rule("K32")
+def test_each_volume_has_an_id_and_a_later_start_claims_them_as_they_are() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        begun = await known(cluster)
+        assert [each.number for each in begun.volumes] == [1, 2]
+        assert len(begun.directory_ids) == 2 and 0 not in begun.directory_ids
+        for entry_id in range(3):
+            ledger, _ = await metadata.ledgers.create(named(BOOKIE))
+            assert await status(cluster, add(ledger, entry_id)) is Status.OK
+        await asyncio.sleep(10)
+        before = await known(cluster)
+        assert {each.boot for each in before.volumes} == {1} and (before.sequence, before.file_id) == (0, 0)
+        assert cluster.server is not None and isinstance(cluster.server.engine, Volumes)
+        assert cluster.server.engine.positions == {
+            each.number: (each.file_id, each.sequence) for each in before.volumes
+        }
+        cluster.node.crash()
+        await cluster.again()
+        after = await known(cluster)
+        assert after.boot == 2 and after.directory_ids == before.directory_ids
+        cluster.node.disk.make_directories("/d3")
+        publisher = ProgressPublisher(metadata, BOOKIE, cluster.node.seams.rng)
+        await publisher.look()
+        with pytest.raises(SupersededError, match="another process has started"):
+            await publisher.claim_volumes(2, cluster.node.disk, volumes_at(cluster, "/d1", "/d2"))
+        claimed = await publisher.claim_volumes(3, cluster.node.disk, volumes_at(cluster, "/d1", "/d2", "/d3"))
+        for each in after.volumes:
+            found = claimed[each.number]
+            assert (found.directory_id, found.boot, found.sequence, found.file_id) == (
+                each.directory_id,
+                each.boot,
+                each.sequence,
+                each.file_id,
+            )
+        assert claimed[3].boot == 0 and claimed[3].directory_id not in after.directory_ids
+
+    run(main, ledger_dirs=["/d1", "/d2"])
+
+
+@pytest.mark.rule("K32")
+def test_a_bookie_that_grows_keeps_the_progress_of_its_directory() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        ledger, _ = await metadata.ledgers.create(named(BOOKIE))
+        await fill(cluster, ledger, 0, 3)
+        await asyncio.sleep(10)
+        before = await known(cluster)
+        assert before.volumes == () and before.sequence
+        cluster.node.crash()
+        publisher = ProgressPublisher(metadata, BOOKIE, cluster.node.seams.rng)
+        await publisher.look()
+        config = config_from(cluster.options).storage
+        configs = {1: config, 2: replace(config, ledger_dir="/d2", journal_dir="/d2")}
+        cluster.node.disk.make_directories("/d2")
+        claimed = await publisher.claim_volumes(2, cluster.node.disk, configs)
+        one, two = claimed[1], claimed[2]
+        assert (one.directory_id, one.boot) == (before.directory_id, before.boot)
+        assert (one.sequence, one.file_id) == (before.sequence, before.file_id)
+        assert (two.boot, two.sequence, two.file_id) == (0, 0, 0) and two.directory_id != one.directory_id
+        after = await known(cluster)
+        assert (after.starting, after.boot, after.highest) == (2, before.boot, before.highest)
 
     run(main)

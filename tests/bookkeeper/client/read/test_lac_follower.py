@@ -45,6 +45,41 @@ def test_a_tail_hears_of_an_entry_as_soon_as_it_is_confirmed_and_ends_with_the_l
     ScriptedCluster().run(story)
 
 
+@pytest.mark.rule("L9")
+def test_entries_that_are_confirmed_together_come_with_two_polls_and_without_a_read() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        def asked(long_poll: bool) -> int:
+            reads = [r for b in cluster.bookies for r in b.requests if isinstance(r, ReadEntry)]
+            return sum(r.long_poll is long_poll for r in reads)
+
+        async with cluster.connect() as bk, cluster.connect() as other:
+            ledger = await bk.create_ledger()
+            async with await other.open_ledger(ledger.id, recovery=False) as reader:
+                seen: list[tuple[int, bytes]] = []
+
+                async def tail() -> None:
+                    async for entry in reader.tail():
+                        seen.append((entry.entry_id, entry.payload))
+
+                tailing = asyncio.ensure_future(tail())
+                for _ in range(3):  # the reader finds that entries come quickly
+                    await ledger.append(b"x")
+                    await asyncio.sleep(0.02)
+                polls, reads = asked(True), asked(False)
+                for i in range(20):
+                    await ledger.append_many([b"a%d" % i, b"b%d" % i])
+                    await asyncio.sleep(0.02)
+                assert seen[3:] == [(3 + 2 * i + j, b"ab"[j : j + 1] + b"%d" % i) for i in range(20) for j in range(2)]
+                assert asked(False) == reads, "nothing had to be asked for"
+                assert asked(True) - polls == 40
+                await asyncio.sleep(30)
+                assert asked(True) - polls < 80, "one poll at a time again, where nothing comes"
+                await ledger.close()
+                await asyncio.wait_for(tailing, 3)
+
+    ScriptedCluster().run(story)
+
+
 @pytest.mark.rule("L9", "V7")
 def test_polls_that_bring_nothing_early_become_rarer_and_news_makes_them_frequent_again() -> None:
     async def story(cluster: ScriptedCluster) -> None:

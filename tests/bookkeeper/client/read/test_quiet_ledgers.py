@@ -83,3 +83,22 @@ def test_closing_a_wait_or_the_client_ends_it() -> None:
         assert len(news) == 1
 
     run(story)
+
+
+def test_a_time_to_look_is_news_too() -> None:
+    async def story(cluster: SimCluster, client: BookKeeper) -> None:
+        ledger = await client.create_ledger()
+        await ledger.append(b"x")
+        await asyncio.sleep(1)
+        loop = asyncio.get_running_loop()
+        news: list[float] = []
+        began = loop.time()
+        metadata = await client.metadata(ledger.id)
+        client.quiet_ledgers.watch(ledger.id, metadata, 0, lambda: news.append(loop.time()), began + 90)
+        await asyncio.sleep(89)
+        assert news == []
+        await asyncio.sleep(10)
+        assert len(news) == 1 and 90 <= news[0] - began < 95
+        assert len(client.quiet_ledgers) == 0
+
+    run(story)

@@ -6,6 +6,8 @@ import asyncio
 
 import pytest
 
+from bookkeeper.client.write import writer_shell
+from bookkeeper.client.write.lac_turns import LAC_REST_S
 from bookkeeper.errors import (
     AddTimeoutError,
     ClientClosedError,
@@ -163,6 +165,42 @@ def test_a_writer_that_goes_on_at_once_sends_no_explicit_last_add_confirmed_in_b
                 await asyncio.wait_for(ledger.append(b"x"), 5)
                 await asyncio.gather(ledger.append(b"x"), ledger.append(b"x"))
             assert not any(isinstance(r, WriteLac) for b in cluster.bookies for r in b.requests)
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("W16")
+def test_an_ack_quorum_is_told_at_once_and_the_others_a_little_later_unless_an_add_has_told_them() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        def told() -> list[int]:
+            return [sum(isinstance(r, WriteLac) for r in bookie.requests) for bookie in by_place]
+
+        async with cluster.connect() as bk, await bk.create_ledger() as ledger:
+            by_place = [cluster[name] for name in ledger.metadata.last_fragment.ensemble]
+            for _ in range(10):
+                await ledger.append(b"x")
+                await asyncio.sleep(LAC_REST_S / 2)
+                assert told()[2] == 0, "the next add carries it"
+            await asyncio.sleep(1)
+            assert told() == [10, 10, 1]
+            await ledger.append(b"x")
+            await asyncio.sleep(LAC_REST_S / 2)
+        await asyncio.sleep(1)
+        assert told() == [11, 11, 1], "a handle that ended says nothing more"
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("W16")
+def test_a_writer_of_a_striped_ledger_tells_all_of_them_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer_shell, "LAC_REST_S", 100.0)
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger(ensemble=3, write_quorum=2, ack_quorum=2)
+            await ledger.append(b"x")
+            await asyncio.sleep(1)
+            assert [bookie.explicit[ledger.id][0] for bookie in cluster.bookies] == [0, 0, 0]
 
     ScriptedCluster().run(story)
 

@@ -15,6 +15,7 @@ from bookkeeper.errors import (
     NoSuchLedgerError,
 )
 from bookkeeper.ids import IdRanges, LedgerId
+from bookkeeper.meta.records import deleted_ledgers
 from bookkeeper.meta.records.deleted_ids import MERGE_MIN
 from bookkeeper.meta.records.deleted_ledgers import DeletedLedger, decode
 from bookkeeper.meta.records.layout import Layout
@@ -204,7 +205,18 @@ async def test_two_who_bring_it_back_at_once_bring_back_one(store: MetadataStore
     assert all(isinstance(end, NoSuchLedgerError) for end in ends if end is not None)
 
 
-@pytest.mark.parametrize("value", [b"", b"{}\nx", b'{"grace_s": "1"}\nx', b'{"grace_s": 1}', b"\xff\nx", b"[1]\nx"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"{}\nx",
+        b'{"grace_s": "1"}\nx',
+        b'{"grace_s": 1}',
+        b"\xff\nx",
+        b"[1]\nx",
+        b'{"grace_s": 1, "version": ""}\nx',
+    ],
+)
 @pytest.mark.rule("X29")
 def test_a_damaged_record_is_refused_by_name(value: bytes) -> None:
     with pytest.raises(MetadataFormatError, match="deleted ledger 7"):
@@ -212,5 +224,56 @@ def test_a_damaged_record_is_refused_by_name(value: bytes) -> None:
 
 
 def test_a_record_says_the_grace_and_what_was_stored() -> None:
-    record = DeletedLedger(SEVEN, 60, b"a\nb", 1000)
+    record = DeletedLedger(SEVEN, 60, b"a\nb", 1000, Version(4))
     assert decode(SEVEN, record.encode(), 1000) == record and record.until_ms == 61_000
+
+
+def test_a_record_of_an_earlier_release_says_no_version() -> None:
+    assert decode(SEVEN, b'{"grace_s": 60}\na') == DeletedLedger(SEVEN, 60, b"a")
+
+
+@pytest.mark.rule("M2")
+@pytest.mark.parametrize("times", [0, 1, 5])
+async def test_who_has_slept_since_before_the_deletion_replaces_nothing(store: MetadataStore, times: int) -> None:
+    """On every kind of store. A writer that has only seen the open ledger must not open it again."""
+    ledgers = ledgers_in(store)
+    _, found = await ledgers.create(NEW, SEVEN)
+    seen = [found]
+    for _ in range(times):
+        seen.append(await ledgers.write(SEVEN, NEW, seen[-1].version))
+    recovering = await ledgers.write(SEVEN, NEW.begin_recovery(), seen[-1].version)
+    for _ in range(2):
+        await ledgers.delete(SEVEN, grace_s=100)
+        await ledgers.restore(SEVEN)
+        for each in (*seen, recovering):
+            with pytest.raises(MetadataConflictError):
+                await ledgers.write(SEVEN, NEW, each.version)
+        now = await ledgers.read(SEVEN, fresh=True)
+        assert now.value == recovering.value
+        seen.append(now)
+    assert (await ledgers.write(SEVEN, recovering.value, now.version)).version > now.version
+
+
+async def test_metadata_that_changed_very_often_come_back_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one transaction that every store takes."""
+    monkeypatch.setattr(deleted_ledgers, "VERSIONS_MAX", 3)
+    ledgers = ledgers_in(MemoryCluster(lambda: 0).connect())
+    _, found = await ledgers.create(NEW, SEVEN)
+    for _ in range(6):
+        found = await ledgers.write(SEVEN, NEW, found.version)
+    await ledgers.delete(SEVEN, grace_s=100)
+    await ledgers.restore(SEVEN)
+    now = await ledgers.read(SEVEN)
+    assert now.value == NEW and now.version == 4
+
+
+async def test_the_record_of_an_earlier_release_brings_its_ledger_back() -> None:
+    store = MemoryCluster(lambda: 0).connect()
+    ledgers = ledgers_in(store)
+    _, found = await ledgers.create(NEW, SEVEN)
+    await ledgers.delete(SEVEN, grace_s=100)
+    path = ledgers.restorable.path(SEVEN)
+    record = await store.get(path)
+    await store.set(path, b'{"grace_s": 100}\n' + record.value.partition(b"\n")[2], record.version)
+    await ledgers.restore(SEVEN)
+    assert (await ledgers.read(SEVEN)).value == found.value

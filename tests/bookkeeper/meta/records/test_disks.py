@@ -8,7 +8,7 @@ import pytest
 
 from bookkeeper.errors import KeyExistsError, MetadataConflictError, MetadataFormatError, NoSuchKeyError
 from bookkeeper.ids import BookieId
-from bookkeeper.meta.records.disks import DiskRecord, Disks
+from bookkeeper.meta.records.disks import DiskRecord, Disks, VolumeProgress
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store import MetadataStore
 
@@ -45,3 +45,43 @@ async def test_records_change_by_compare_and_set_in_the_life_they_were_read_in(s
     await disks.write(BOOKIE, replace(RECORD, directory_id=1, sequence=5), again)
     with pytest.raises(NoSuchKeyError):
         await disks.write(BOOKIE, RECORD, newer)  # the same version, of a life before
+
+
+VOLUMES = replace(
+    RECORD,
+    volumes=(
+        VolumeProgress(number=1, directory_id=2**64 - 5, boot=3, sequence=2**40, file_id=7),
+        VolumeProgress(number=4, directory_id=9),
+    ),
+)
+
+
+def test_a_record_without_volumes_has_the_bytes_that_it_had() -> None:
+    assert RECORD.encode() == (
+        b'{"directory_id": "fffffffffffffffd", "starting": 4, "boot": 3, "sequence": 99, "file_id": 7, "highest": 12}'
+    )
+
+
+def test_a_record_with_volumes_is_read_as_it_was_written() -> None:
+    assert DiskRecord.decode(VOLUMES.encode(), "x") == VOLUMES
+    assert VOLUMES.encode().endswith(
+        b'"highest": 12, "volumes": [{"number": 1, "directory_id": "fffffffffffffffb", "boot": 3, "sequence": '
+        b'1099511627776, "file_id": 7}, {"number": 4, "directory_id": "0000000000000009", "boot": 0, "sequence": 0, '
+        b'"file_id": 0}]}'
+    )
+    assert VOLUMES.directory_ids == {2**64 - 3, 2**64 - 5, 9} and RECORD.directory_ids == {2**64 - 3}
+
+
+@pytest.mark.parametrize("volumes", ["5", "[5]", "[{}]", '[{"number": 1}]', '{"a": 1}', "null"])
+def test_volumes_that_are_none_are_said(volumes: str) -> None:
+    data = RECORD.encode()[:-1] + f', "volumes": {volumes}}}'.encode()
+    with pytest.raises(MetadataFormatError, match="/x cannot be read"):
+        DiskRecord.decode(data, "/x")
+
+
+async def test_the_holder_of_any_directory_is_found(store: MetadataStore) -> None:
+    disks = Disks(store, Paths())
+    await disks.write(BOOKIE, VOLUMES, None)
+    for directory_id in VOLUMES.directory_ids:
+        assert await disks.holder_of(directory_id) == BOOKIE
+    assert await disks.holder_of(1) is None

@@ -78,6 +78,7 @@ async def test_a_restarted_server_is_found_again(tmp_path: Path) -> None:
         await in_thread(lambda: server.stop(kill=True))
         await until(lambda: store.session is SessionState.SUSPENDED)
         await in_thread(server.start)
+        await until(lambda: store.session is SessionState.CONNECTED)
         await store.sync("/")
         assert (await store.get("/a")).value == b"x"
         await store.close()
@@ -207,7 +208,7 @@ async def test_servers_that_were_put_back_and_send_us_away_for_it_are_found_out(
     await in_thread(server.stop)
     shutil.rmtree(server.directory / "data")
     await in_thread(server.start)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while fragile.rolled_back is None:  # noqa: ASYNC110 (what is waited for happens in threads)
             await asyncio.sleep(0.05)
     with pytest.raises(MetadataRolledBackError):

@@ -267,7 +267,7 @@ def test_a_segment_of_a_merge_holds_what_the_merged_ones_held(disk: RecordingDis
     places: dict[tuple[int, int], int] = {}
     for segment_id in manifest_of(disk).segments:
         file = disk.open(f"/ledgers/{segment_id:016x}.index")
-        for extent in read_segment(file, segment_id).extents:
+        for extent in read_segment(file, segment_id).all_extents():
             page = decode_page(file.pread(8 * extent.count, extent.offset), extent, file.path)
             places.update({(extent.ledger_id, extent.first + n): found for n, found in enumerate(page) if found})
     assert set(places) == {(1, at) for at in range(8)} | {(2 + at, 0) for at in range(8)}

@@ -9,7 +9,7 @@ import pytest
 
 from bookkeeper.errors import DiskFullError
 from bookkeeper.seams import Space
-from bookkeeper.storage.checkpoint.disk_space import give_up_reserve
+from bookkeeper.storage.checkpoint.disk_space import give_up_reserve, give_up_space
 from bookkeeper.storage.results import EngineState
 from tests.bookkeeper.storage.checkpoint.test_checkpointer import fill, on_state
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
@@ -149,3 +149,23 @@ def test_space_that_cannot_be_told_is_taken_for_none(disk: RecordingDisk) -> Non
 def test_a_reserve_that_is_not_there_frees_nothing(disk: RecordingDisk) -> None:
     disk.make_directories("/ledgers")
     assert not give_up_reserve(WITH_RESERVE, disk)
+
+
+@pytest.mark.rule("K26")
+def test_a_start_is_given_the_reserve_and_then_all_spares_but_one(disk: RecordingDisk) -> None:
+    for path in (
+        "/ledgers/reserve",
+        "/journal/01.spare",
+        "/journal/02.spare",
+        "/journal/03.spare",
+        "/journal/04.journal",
+    ):
+        disk.open(path, create=True).close()
+    assert give_up_space(WITH_RESERVE, disk)
+    assert not disk.exists("/ledgers/reserve") and len(disk.list("/journal")) == 4
+    assert give_up_space(WITH_RESERVE, disk)
+    assert disk.list("/journal") == ["03.spare", "04.journal"]
+    assert not give_up_space(WITH_RESERVE, disk)
+    disk.open("/journal/05.spare", create=True).close()
+    disk.faults["unlink", ".spare"] = OSError(errno.EIO, "input/output error")
+    assert not give_up_space(WITH_RESERVE, disk)

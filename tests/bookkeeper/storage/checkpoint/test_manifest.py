@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -33,6 +34,12 @@ def test_it_comes_back_as_it_was_with_its_segments_in_order(manifest: Manifest) 
     found = Manifest.decode(manifest.encode(), "x")
     assert found == manifest
     assert list(found.segments) == list(manifest.segments)
+
+
+@pytest.mark.parametrize("manifest", [Manifest(), FULL], ids=["new", "full"])
+def test_it_is_the_text_that_earlier_versions_wrote(manifest: Manifest) -> None:
+    text = json.dumps(asdict(manifest), separators=(",", ":")).encode()
+    assert manifest.encode() == stamp(b"BKMF", VERSION, text)
 
 
 def test_every_flipped_bit_is_seen() -> None:

@@ -9,7 +9,7 @@ import pytest
 from bookkeeper.codec import record
 from bookkeeper.codec.shapes import Scan
 from bookkeeper.errors import CorruptionError, UnsupportedFormatError
-from bookkeeper.seams import File
+from bookkeeper.seams import Buffer, File
 from bookkeeper.storage.durable_file import BLOCK, SyncFailedError, stamp
 from bookkeeper.storage.entry_log.entry_log_file import (
     EntryLogWriter,
@@ -19,6 +19,7 @@ from bookkeeper.storage.entry_log.entry_log_file import (
     check_header,
     create_log,
     finish_log,
+    first_group_of,
     log_name,
     read_map,
     scan_log,
@@ -41,7 +42,7 @@ def log_with(*chunks: bytes, disk: RecordingDisk | None = None) -> File:
 def walk(file: File, end: int | None = None, *, torn: bool = False) -> tuple[Found, list[QuarantinedStretch]]:
     found: Found = {}
 
-    def note(data: bytes, at: int, scan: Scan) -> None:
+    def note(data: Buffer, at: int, scan: Scan) -> None:
         for offset, ledger_id, entry_id in zip(scan.offsets, scan.ledger_ids, scan.entry_ids, strict=True):
             found[ledger_id, entry_id] = at + offset
 
@@ -84,6 +85,20 @@ def test_a_header_that_is_damaged_or_of_another_version_is_told_apart() -> None:
     file.pwrite(stamp(b"BKEL", 2, b"?"), 0)
     with pytest.raises(UnsupportedFormatError, match="version 2"):
         check_header(file, 1)
+
+
+@pytest.mark.rule("K33", "K20")
+def test_a_log_says_with_which_group_it_begins_if_it_takes_whole_groups() -> None:
+    disk = RecordingDisk()
+    file = create_log(disk, "/d", 1, 7, 3, first_group=2**40)
+    assert file.size() == BLOCK and first_group_of(file, 1) == 2**40
+    check_header(file, 1)
+    assert first_group_of(file, 2) == 0, "another log's"
+    assert first_group_of(create_log(disk, "/d", 2, 7, 3), 2) == 0, "it does not say"
+    for at in (20, 512, 530):
+        hurt = create_log(RecordingDisk(), "/d", 1, 7, 3, first_group=5)
+        hurt.pwrite(b"\xff", at)
+        assert first_group_of(hurt, 1) == 0, "damaged"
 
 
 @pytest.mark.rule("K20", "K13")
@@ -205,12 +220,13 @@ def test_what_no_mark_covered_may_be_torn_at_the_end_but_not_in_the_middle() -> 
 def test_groups_are_written_without_a_sync_and_a_log_is_announced_once() -> None:
     disk = RecordingDisk()
     logs = EntryLogWriter(disk, "/d", 7, 3)
-    created = logs.write(1, b"abc", BLOCK)
-    assert created is not None and created.path == "/d/" + log_name(1)
+    created = logs.write(1, b"abc", BLOCK, 12)
+    assert created is not None and first_group_of(created, 1) == 12
+    assert created.path == "/d/" + log_name(1)
     check_header(created, 1)
     del disk.ops[:]
-    assert logs.write(1, b"def", BLOCK + 3) is None
-    assert [op.kind for op in disk.ops] == ["write"]
+    assert logs.write(1, b"def", BLOCK + 3, 13) is None
+    assert [op.kind for op in disk.ops] == ["write"] and first_group_of(created, 1) == 12
     assert created.pread(6, BLOCK) == b"abcdef"
     assert logs.write(2, b"x", BLOCK) is not None
 

@@ -89,3 +89,52 @@ def test_what_is_found_behind_the_end_of_a_log_is_counted_with_what_was_known() 
     logs.extend(1, file, 6000, {7: [50, 1], 8: [1, 1]})
     assert logs.logs[1].entry() == ManifestLog(6000, False, {7: [150, 4], 8: [1, 1]})
     assert logs.logs[1].dirty
+
+
+def test_logs_of_single_ledgers_are_filled_beside_each_other_until_they_end() -> None:
+    logs = entry_logs()
+    one, other, shared = logs.begin(False), logs.begin(False), logs.begin(True)
+    assert (one, other, shared, logs.next_log) == (1, 2, 3, 4) and logs.current == 0
+    for log_id in (1, 2, 3):
+        logs.given(log_id, 5000, {7 + log_id: [904, 1]})
+    assert logs.full() == {} and logs.take_dirty() == [1, 2, 3]
+    logs.end_filling(1)
+    logs.end_filling(3)
+    assert logs.full() == {1: 5000, 3: 5000}
+    logs.mark_finished([1, 3])
+    assert logs.logs[1].entry() == ManifestLog(5000, True, {8: [904, 1]}), "whose it is need not be read"
+    assert logs.logs[3].entry() == ManifestLog(5000, True, {}), "its map is in its footer"
+    again = entry_logs(next_log=4)
+    for log_id, entry in logs.entries().items():
+        again.add(log_id, entry, None, of_one=True)
+    assert again.entries() == logs.entries()
+    assert [log_id for log_id, log in again.logs.items() if log.remembered] == [1, 2]
+
+
+@pytest.mark.rule("K10")
+def test_the_last_ids_are_for_logs_of_many_ledgers() -> None:
+    logs = entry_logs(next_log=2**23 - 2**20)
+    assert logs.begin(False) is None and logs.begin(True) == 2**23 - 2**20
+    with pytest.raises(InvariantError, match="K10"):
+        entry_logs(next_log=2**63).begin(True)
+
+
+@pytest.mark.rule("K28")
+def test_of_descriptors_that_only_read_the_first_opened_goes_first() -> None:
+    disk = RecordingDisk()
+    for log_id in range(1, 6):
+        create_log(disk, "/d", log_id, 7, 1).close()
+    logs = EntryLogs(disk, "/d", LIMIT, 6, reading_max=2)
+    for log_id in range(1, 5):
+        logs.add(log_id, ManifestLog(5000, finished=True), None)
+    opened = [logs.file(log_id) for log_id in (1, 2, 3)]
+    assert len(disk.left_open) == 3, "nobody has said how they are closed"
+    closed: list[object] = []
+    logs.close_by(closed.extend)
+    logs.file(4)
+    assert closed == opened[:2] and logs.file(3) is opened[2]
+    assert logs.file(1) is not opened[0] and closed == opened
+    writing = create_log(disk, "/d", 9, 7, 1)
+    before = logs.exchange_file(4, writing)
+    assert before is not None and logs.file(4) is writing and logs.exchange_file(4, None) is writing
+    assert logs.exchange_file(77, writing) is None

@@ -18,7 +18,6 @@ from bookkeeper.storage.index.entry_index import (
     PageCache,
     place,
     trimmed,
-    unbroken,
 )
 
 
@@ -130,8 +129,6 @@ def test_a_hole_in_memory_is_not_taken_for_an_entry() -> None:
     index.tail.scatter(q(0, 1, 3), 0, 3, q(10, 11, 13))
     assert list(index.recent_run(0, 10)) == [10, 11]
     assert not index.recent_run(2, 10) and index.get_recent(2) == 0
-    assert list(unbroken(q(4, 5, 0, 6), 0, 4)) == [4, 5]
-    assert not unbroken(q(0, 5), 0, 2)
 
 
 def test_extents_in_order_leave_one_to_look_into() -> None:

@@ -14,6 +14,7 @@ from bookkeeper.errors import BookieFailedError, DiskFullError
 from bookkeeper.ids import EntryId
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.journal.deferred_start import SOON_BYTES, SOON_TURNS
+from bookkeeper.storage.journal.group_commit import RIDE_S
 from bookkeeper.storage.journal.journal_format import JournalGroup, padded, read_groups
 from bookkeeper.storage.results import EngineState
 from tests.bookkeeper.storage.recording_disk import Op, QueueWorkers, RecordingDisk
@@ -117,6 +118,77 @@ def test_what_nobody_waits_for_is_one_group_when_a_turn_brings_no_more(disk: Rec
     workers.pump()
     assert [group.header.records for group in journal_groups(disk)] == [13, 1], "a key and 12; what came meanwhile"
     assert (engine.journal_bytes_in_flight, turns.calls) == (0, [])
+
+
+class Timers:
+    """A loop's ``call_later``, by hand."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[float, Callable[[], None]]] = []
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> None:
+        self.calls.append((delay, callback))
+
+    def fire(self) -> None:
+        calls, self.calls = self.calls, []
+        for _, call in calls:
+            call()
+
+
+def test_an_explicit_lac_rides_with_the_next_add_and_is_answered_behind_it(disk: RecordingDisk) -> None:
+    workers, timers = QueueWorkers(), Timers()
+    engine = Engine.open(LARGE_GROUPS, disk, workers, call_later=timers.call_later)
+    answers: Answers = []
+    add_waiting(engine, 0, answers)
+    workers.pump()
+    before = len(group_writes(disk))
+    for lac in (1, 2):
+        engine.set_explicit_lac(lid(1), KEY, lac, b"", lambda error, lac=lac: answers.append((-lac, error)))  # type: ignore[misc]
+    assert engine.lac(lid(1)) == 2, "visible at once"
+    workers.pump()
+    assert len(group_writes(disk)) == before and len(timers.calls) == 1 and len(answers) == 1
+    add_waiting(engine, 1, answers)
+    workers.pump()
+    assert len(group_writes(disk)) == before + 1, "one write for all of it"
+    assert answers[1:] == [(1, None), (-1, None), (-2, None)]
+    timers.fire()
+    workers.pump()
+    assert len(group_writes(disk)) == before + 1 and timers.calls == []
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_an_explicit_lac_that_nothing_carries_is_written_after_a_while(disk: RecordingDisk, full: bool) -> None:
+    workers, timers = QueueWorkers(), Timers()
+    engine = Engine.open(LARGE_GROUPS, disk, workers, call_later=timers.call_later)
+    answers: Answers = []
+    for round_ in range(2):
+        engine.set_explicit_lac(lid(1), KEY, round_, b"", lambda error: answers.append((round_, error)))  # noqa: B023
+        if full:  # its group is closed, and waits for its turn
+            add(engine, 1, round_, size=LARGE_GROUPS.group_bytes - 1000)
+        workers.pump()
+        assert len(answers) == round_ and [delay for delay, _ in timers.calls] == [RIDE_S]
+        timers.fire()
+        workers.pump()
+        assert len(answers) == round_ + 1 and answers[-1][1] is None
+    while timers.calls:
+        timers.fire()
+        workers.pump()
+    assert engine.journal_bytes_in_flight == 0
+
+
+def test_one_that_comes_while_an_earlier_one_travels_is_written_in_its_time(disk: RecordingDisk) -> None:
+    workers, timers = QueueWorkers(), Timers()
+    engine = Engine.open(LARGE_GROUPS, disk, workers, call_later=timers.call_later)
+    answers: Answers = []
+    engine.set_explicit_lac(lid(1), KEY, 0, b"", lambda error: answers.append((0, error)))
+    add_waiting(engine, 1, answers)
+    workers.pump()
+    engine.set_explicit_lac(lid(1), KEY, 1, b"", lambda error: answers.append((2, error)))
+    timers.fire()
+    assert workers.jobs == [] and len(timers.calls) == 1, "its own time begins"
+    timers.fire()
+    workers.pump()
+    assert answers == [(1, None), (0, None), (2, None)]
 
 
 @pytest.mark.rule("W11")

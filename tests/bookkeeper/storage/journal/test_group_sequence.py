@@ -71,6 +71,20 @@ def test_groups_are_numbered_one_after_the_other_behind_what_is_durable() -> Non
     pen.groups.validate_state()
 
 
+@pytest.mark.rule("B7")
+def test_a_place_is_held_by_the_group_that_has_its_record_until_that_is_logged() -> None:
+    pen = Pen()
+    first = pen.written()
+    pen.take(2)
+    second = pen.groups.collecting
+    at = [place(1, BLOCK + number * len(RECORD)) for number in range(4)]
+    assert [pen.groups.holding(each) for each in at] == [first, second, second, None]
+    assert pen.groups.logged_below == pen.groups.cached_below == at[0]
+    pen.groups.made_durable()
+    pen.groups.made_logged()
+    assert [pen.groups.holding(each) for each in at[:2]] == [None, second]
+
+
 @pytest.mark.rule("K10")
 def test_a_group_that_does_not_fit_begins_the_next_file_and_one_that_never_fits_takes_a_file_of_its_own() -> None:
     pen = Pen()

@@ -23,6 +23,23 @@ def test_a_group_knows_the_places_of_its_records() -> None:
     places = group.add_run(1, b"".join(records), ends[0], ends, 1, 4)
     assert list(places) == [place(3, 5000 + size + ends[at] - ends[0]) for at in range(3)]
     assert group.records == 4 and group.usage[1] == [ends[3] - ends[0], 3]
-    assert bytes(group.bytes_from(5000 + size)) == b"".join(records[1:])
+    assert bytes(group.record_from(5000 + size)) == b"".join(records[1:])
     assert group.holds(3, 5000) and not group.holds(3, 5000 + group.size) and not group.holds(2, 5000)
     assert group.seal(1, 0) == padded(group.size) and group.seal(1, 0) == padded(group.size)
+
+
+def test_records_are_read_from_a_group_as_from_a_log() -> None:
+    group = PendingGroup(GroupBuffer(8192), 3, 5000)
+    first, second = (record(make_entry(1, at)) for at in range(2))
+    group.add_record(1, first)
+    group.add_record(1, second)
+    assert group.end == 5000 + len(first + second) and group.name == "the memory of group 0"
+    assert group.read(5000 + len(first), 1 << 20) == second and group.read(5000, 4) == first[:4]
+
+
+def test_what_follows_a_group_without_a_hole() -> None:
+    group = PendingGroup(GroupBuffer(8192), 3, 5000)
+    group.add_record(1, record(make_entry(1, 0)))
+    places = [(3, group.end), (3, group.end + 1), (4, 4096), (4, 5000), (2, 4096)]
+    follows = [PendingGroup(GroupBuffer(8192), *at).follows(group) for at in places]
+    assert follows == [True, False, True, False, False]

@@ -314,6 +314,6 @@ def test_a_stretch_of_bytes_that_are_in_no_log_yet_is_read_from_where_it_begins(
     def unread(file: File, size: int, offset: int) -> bytes:
         raise AssertionError("nothing of it is in a file")
 
-    packed = fetch_batch([stretch], 1, 1 << 20, 4096, unread)
+    packed = fetch_batch([stretch], 1, 1 << 20, unread)
     assert packed.count == 2 and make_entry(1, 1) in packed.body and make_entry(1, 2) in packed.body
     assert make_entry(1, 0) not in packed.body and make_entry(1, 3) not in packed.body

@@ -8,8 +8,11 @@ from tests.bookkeeper.storage.recording_disk import RecordingDisk
 from tests.bookkeeper.storage.start.crashed_life import a_life, groups_of, manifest_of
 from tests.bookkeeper.storage.workload import (
     CONFIG,
+    add,
     everything,
+    make_entry,
     open_engine,
+    read,
 )
 
 
@@ -46,6 +49,25 @@ def test_only_files_that_no_manifest_names_are_removed_and_only_our_own() -> Non
     named = max(at for at, op in enumerate(disk.ops) if op.target == "/ledgers/manifest")
     gone = [at for at, op in enumerate(disk.ops) if op.kind == "unlink" and op.path.endswith((".log", ".index"))]
     assert gone and min(gone) > named, "the manifest first"
+
+
+def test_a_start_leaves_merges_to_a_later_checkpoint_until_there_are_twice_as_many_segments() -> None:
+    """Whoever starts waits for it, and a merge reads and writes all of what it merges. Starts alone do not pile
+    segments up."""
+    counts: list[int] = []
+    disk = RecordingDisk()
+    for life in range(12):
+        engine, workers = open_engine(disk)
+        counts.append(len(manifest_of(disk).segments))
+        add(engine, life, 0)
+        engine.when_durable(lambda error: None)
+        workers.pump()
+    assert CONFIG.index_segments == 3 and counts == [0, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5]
+    engine.checkpoint(lambda error: None)
+    workers.pump()
+    assert len(manifest_of(disk).segments) < 3 and engine.stats.merges == 1
+    for life in range(12):
+        assert read(engine, workers, life, 0) == make_entry(life, 0)
 
 
 @pytest.mark.rule("K11")

@@ -7,10 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from bookkeeper.codec import record, scan_records
 from bookkeeper.storage.checkpoint.manifest import Manifest, read_manifest
+from bookkeeper.storage.known_ledgers import KnownLedgers
 from bookkeeper.storage.start.evidence import ReplayFindings, indexed_only, logged_only
+from bookkeeper.storage.start.replayed_ledgers import ReplayedLedgers
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
-from tests.bookkeeper.storage.workload import CONFIG, Life, lid, open_engine, read
+from tests.bookkeeper.storage.workload import CONFIG, Life, lid, make_entry, open_engine, read
 
 ROOMY = replace(CONFIG, journal_file_bytes=65536, entry_log_bytes=1 << 20)
 
@@ -104,7 +107,20 @@ def test_what_is_left_over_from_before_the_mark_is_no_evidence() -> None:
     assert engine.report.limbo_reason is None and before
     mark = read_manifest(RecordingDisk(files), "/ledgers")
     assert mark is not None
-    unread = ReplayFindings({}, set())
+    unread = ReplayFindings(KnownLedgers())
     assert logged_only(RecordingDisk(files), "/ledgers", mark, unread, ()) is None
     assert logged_only(RecordingDisk(after), "/ledgers", Manifest(), unread, ()) is not None
     assert indexed_only(RecordingDisk(files), "/ledgers", mark, [1], unread) is None
+
+
+@pytest.mark.rule("K9")
+@pytest.mark.parametrize("missing", [None, *range(6)])
+def test_one_record_among_known_ones_is_found_wherever_it_is(missing: int | None) -> None:
+    records = [record(make_entry(ledger_id, entry_id)) for entry_id in (0, 1, 4) for ledger_id in (7, 8)]
+    ledgers = ReplayedLedgers()
+    for at, each in enumerate(records):
+        if at != missing:
+            ledgers.apply(each, scan_records(each, 0, len(each)), 1000 + at)
+    data = b"".join(records)
+    found = ReplayFindings(ledgers.states).first_unknown(data, scan_records(data, 0, len(data)))
+    assert found == missing

@@ -139,3 +139,27 @@ def test_records_behind_a_place() -> None:
     assert list(behind(scan, 1).entry_ids) == [1, 5]
     assert list(behind(scan, scan.offsets[2]).ledger_ids) == [2]
     assert not behind(scan, len(data)).offsets
+
+
+@pytest.mark.rule("G4", "K9", "K28")
+@pytest.mark.parametrize("few", [1, 100])
+def test_the_logs_of_many_ledgers_are_taken_in_with_few_descriptors(few: int) -> None:
+    """The journal is lost; what the ledgers' own logs had by then is there, and the others are not denied."""
+    config = replace(ROOMY, entry_log_per_ledger=True, ledger_buffer_bytes=4096, open_logs_max=few)
+    disk = RecordingDisk()
+    life = Life(disk, config)
+    for entry_id in range(3):
+        for ledger_id in range(1, 31):
+            life.add(ledger_id, entry_id, size=200)
+        life.pump()
+    files = {name: data for name, data in disk.files().items() if not name.endswith(".journal")}
+    held = sum(name.endswith(".log") for name in files)
+    disk = RecordingDisk(files)
+    engine, workers = open_engine(disk, config)
+    assert engine.report.limbo_reason is not None and held == 30
+    assert sum(path.endswith(".log") for path in disk.left_open) <= max(few, 1) + (30 if few > 1 else 0)
+    for ledger_id in range(1, 31):
+        for entry_id in range(3):
+            found = read(engine, workers, ledger_id, entry_id)
+            assert found == life.truth.sent[ledger_id, entry_id] or isinstance(found, DataUnknownError)
+        assert read(engine, workers, ledger_id, 0) == life.truth.sent[ledger_id, 0]

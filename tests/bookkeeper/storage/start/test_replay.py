@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+from dataclasses import replace
 
 import pytest
 
 from bookkeeper.errors import DataUnknownError
 from bookkeeper.storage.engine import Engine
+from bookkeeper.storage.entry_log.entry_log_file import first_group_of, log_ids, log_name
 from bookkeeper.storage.journal.journal_format import GROUP_HEADER, GroupHeader, padded
 from bookkeeper.storage.results import PublishedProgress
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
@@ -110,3 +112,22 @@ def test_after_a_clean_stop_there_is_no_torn_tail(disk: RecordingDisk) -> None:
     files[name] = files[name][:after] + begun + files[name][after + len(begun) :]
     engine, _ = open_engine(RecordingDisk(files))
     assert engine.report.limbo_reason is not None and "clean stop" in engine.report.limbo_reason
+
+
+@pytest.mark.rule("K9", "K33")
+def test_a_log_takes_groups_without_a_gap_and_says_with_which_it_begins(disk: RecordingDisk) -> None:
+    roomy = replace(CONFIG, entry_log_bytes=1 << 20)
+    life = Life(disk, roomy)
+    for entry_id in range(4):
+        life.add(1, entry_id)
+        life.pump()
+    files = disk.files()
+    (name, _), (_, second), *_ = groups_of(disk)
+    assert second.header.sequence == 2
+    at = second.header.offset
+    files[name] = files[name][:at] + bytes(len(second.data)) + files[name][at + len(second.data) :]
+    disk = RecordingDisk({key: data for key, data in files.items() if not key.endswith(".log")})
+    engine, _ = open_engine(disk, roomy)
+    assert "groups 2 to 2" in str(engine.report.limbo_reason)
+    logs = {log_id: disk.open(f"/ledgers/{log_name(log_id)}", write=False) for log_id in log_ids(disk, "/ledgers")}
+    assert [first_group_of(log, log_id) for log_id, log in logs.items()] == [1, 3]

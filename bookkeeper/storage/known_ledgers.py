@@ -1,0 +1,154 @@
+"""The ledgers of a disk: those that were asked for in this life, and behind them the tables of the index segments.
+
+A start reads the tables and decodes none of their rows. A ledger becomes *resident* when it is asked for: its
+descriptor is made from the segments that know it, older before newer, and stays. What is new of a ledger is in its
+descriptor alone until a checkpoint has written it, so a ledger that is not resident has no tail and no change that is
+not in a segment.
+
+A ledger is here if it is resident, or if a segment knows it and it was not deleted. Deleted ledgers never come back, so
+that what tables still say of them is passed over until a merge leaves it out.
+
+This is no mapping: nobody walks over all descriptors, which would make all of them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from bookkeeper.ids import IdRanges, LedgerId
+from bookkeeper.storage.index.entry_index import Extent
+from bookkeeper.storage.index.segment_table import SegmentTable
+from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
+
+
+class KnownLedgers:
+    """Owned by one thread: a start's, then the loop's."""
+
+    def __init__(self, dropped: IdRanges | None = None) -> None:
+        """
+        Args:
+            dropped: ledgers that were deleted.
+        """
+        self._resident: dict[int, LedgerDescriptor] = {}
+        self.resident: Mapping[int, LedgerDescriptor] = self._resident
+        """The ledgers whose descriptors are in memory; changed here alone."""
+        self.dropped = dropped if dropped is not None else IdRanges()
+        """Ledgers that were deleted here, and ids that are not given out again. Only of ids that are not here may it be
+        told so; of others :meth:`drop` is."""
+        self._tables: dict[int, SegmentTable] = {}
+        """Of the index segments that the manifest names, older before newer."""
+
+    # -- what is asked ------------------------------------------------------------------------------------
+
+    def get(self, ledger_id: int) -> LedgerDescriptor | None:
+        """A ledger, which stays in memory from now on; None: there is nothing of it here."""
+        found = self._resident.get(ledger_id)
+        if found is None and (found := self._made(ledger_id)) is not None:
+            self._resident[ledger_id] = found
+        return found
+
+    def __getitem__(self, ledger_id: int) -> LedgerDescriptor:
+        found = self.get(ledger_id)
+        if found is None:
+            raise KeyError(ledger_id)
+        return found
+
+    def look_at(self, ledger_id: int) -> LedgerDescriptor | None:
+        """The same for whoever changes nothing and is through with it in this turn: it does not stay in memory because
+        of that."""
+        found = self._resident.get(ledger_id)
+        return found if found is not None else self._made(ledger_id)
+
+    def __contains__(self, ledger_id: object) -> bool:
+        if ledger_id in self._resident:
+            return True
+        return ledger_id not in self.dropped and any(ledger_id in table for table in self._tables.values())
+
+    def __iter__(self) -> Iterator[int]:
+        """The ids of all that are here, ascending; a snapshot. It makes no descriptor."""
+        return iter(self._here(self._resident, (table.ledger_ids() for table in self._tables.values())))
+
+    def within(self, first: int, last: int) -> list[int]:
+        """The ids from ``first`` to ``last`` that are here, ascending."""
+        resident = [key for key in self._resident if first <= key <= last]
+        return self._here(resident, (table.ledger_ids(first, last) for table in self._tables.values()))
+
+    def _here(self, resident: Iterable[int], behind: Iterable[Iterable[int]]) -> list[int]:
+        """Each id once, without those that were deleted."""
+        ids = sorted(set(resident).union(*behind))
+        here: list[int] = []
+        begin = 0
+        for gone_first, gone_last in self.dropped:
+            if begin >= len(ids) or gone_first > ids[-1]:
+                break
+            if gone_last >= ids[begin]:
+                end = bisect_left(ids, gone_first, begin)
+                here += ids[begin:end]
+                begin = bisect_right(ids, gone_last, end)
+        return here + ids[begin:]
+
+    # -- what changes -------------------------------------------------------------------------------------
+
+    def add(self, ledger: LedgerDescriptor) -> None:
+        """A ledger that was not here."""
+        self._resident[ledger.ledger_id] = ledger
+
+    def drop(self, first: int, last: int | None = None) -> None:
+        """Ledgers from ``first`` to ``last``, by default one, are deleted; they need not be here."""
+        self._resident.pop(first, None)
+        if last is not None and last > first:
+            for ledger_id in [key for key in self._resident if first <= key <= last]:
+                del self._resident[ledger_id]
+        self.dropped.add(first, last)
+
+    def add_table(self, table: SegmentTable) -> None:
+        """What one more index segment knows, newer than all others. To be told before anything is asked for."""
+        self._tables[table.segment_id] = table
+        for first, last in table.dropped:
+            self.drop(first, last)
+
+    def adopt(
+        self,
+        merged: set[int],
+        table: SegmentTable | None,
+        extents: Mapping[int, list[Extent]],
+        tails: Collection[int],
+    ) -> None:
+        """A checkpoint is complete: its segment takes the place of frozen tails, and of the segments ``merged``, for
+        the ledgers in memory and for those that are not.
+
+        Args:
+            table: of the new segment; None: none was written.
+            extents: what it has of ledgers that were in memory when it was begun; of others the table is asked.
+            tails: the ledgers whose tails were frozen for it.
+        """
+        concerned = set(tails)
+        for segment_id in merged:
+            if (old := self._tables.pop(segment_id, None)) is not None:
+                concerned.update(old.ledger_ids())
+        if table is not None:
+            self._tables[table.segment_id] = table
+        for ledger_id in concerned.intersection(self._resident):
+            new = extents.get(ledger_id)
+            if new is None:
+                new = table.extents(ledger_id) if table is not None else []
+            self._resident[ledger_id].index.adopt(merged, new, covers_frozen=ledger_id in tails)
+
+    # -- from the tables ----------------------------------------------------------------------------------
+
+    def _made(self, ledger_id: int) -> LedgerDescriptor | None:
+        """The descriptor of a ledger that is not in memory."""
+        if ledger_id in self.dropped:
+            return None
+        knowing = [table for table in self._tables.values() if ledger_id in table]
+        if not knowing:
+            return None
+        found: LedgerDescriptor | None = None
+        for table in reversed(knowing):
+            if (found := table.state(ledger_id)) is not None:
+                break
+        made = found if found is not None else LedgerDescriptor(LedgerId(ledger_id))
+        for table in knowing:
+            made.index.add(table.extents(ledger_id))
+        return made

@@ -1,0 +1,379 @@
+"""What a start makes of several directories and of the file of placements, whatever state they are in."""
+
+from __future__ import annotations
+
+import errno
+from random import Random
+from typing import Any
+
+import pytest
+
+from bookkeeper.errors import CookieError, CorruptionError, DataUnknownError, NoSuchLedgerError, StorageError
+from bookkeeper.ids import LedgerId
+from bookkeeper.storage.durable_file import SyncFailedError
+from bookkeeper.testing.disk import Fault, SimDisk
+from bookkeeper.volumes.placement import PlacementKind, PlacementRecord
+from bookkeeper.volumes.placement_log import encode_head, encode_record, write_placements
+from bookkeeper.volumes.volume_list import VolumeList, VolumeState, read_volumes, share_of, write_volumes
+from bookkeeper.volumes.volume_start import (
+    is_disk_failure,
+    list_volumes,
+    lose_offline,
+    lost,
+    recall_placements,
+    refuse_emptied,
+    refuse_filled,
+    without_failed,
+    without_forgotten,
+)
+from tests.bookkeeper.storage.recording_disk import RecordingDisk
+from tests.bookkeeper.storage.workload import CONFIG, KEY, make_entry
+from tests.bookkeeper.volumes.doors import HOME, Door
+
+NEW, USED, DRAINING, DRAINED, LOST = VolumeState
+PLACEMENTS = f"{HOME}/placements"
+
+
+def new_disk(*places: str) -> SimDisk:
+    disk = SimDisk(Random(1))
+    for place in ("/home", *places):
+        disk.make_directories(place)
+    return disk
+
+
+def states(listed: VolumeList) -> dict[str, str]:
+    return {each.ledger_dir: each.state.value for each in listed}
+
+
+# -- which volumes there are ------------------------------------------------------------------------------
+
+
+def test_a_new_bookie_has_new_volumes() -> None:
+    disk = new_disk("/a")
+    listed = list_volumes(disk, HOME, [("/a", "/ja"), ("/b", "/b")], CONFIG, 9)
+    assert [(each.number, each.ledger_dir, each.journal_dir) for each in listed] == [(1, "/a", "/ja"), (2, "/b", "/b")]
+    assert states(listed) == {"/a": "new", "/b": "new"} and listed.file_id == 9
+    assert read_volumes(disk, HOME) is None, "it writes nothing"
+
+
+def test_a_bookie_that_had_one_directory_has_its_data_in_a_volume_that_is_used() -> None:
+    door = Door(1)
+    door.acked(1, 0)
+    disk = RecordingDisk({path: data for path, data in door.disk.files().items() if path.startswith("/d1/")})
+    for path in ("/d1", "/d2"):
+        disk.names[path] = disk.names[next(iter(disk.names))]  # the directories are there
+    listed = list_volumes(disk, HOME, [("/d2", "/d2"), ("/d1", "/d1")], CONFIG, 9)
+    assert states(listed) == {"/d2": "new", "/d1": "used"}
+
+
+def test_a_known_bookie_has_its_list_and_what_is_configured_now() -> None:
+    disk = new_disk("/a", "/b", "/c", "/e")
+    listed = VolumeList(5)
+    for place, state in (("/a", USED), ("/b", DRAINED), ("/c", LOST), ("/e", DRAINED)):
+        listed = listed.with_new(place, place, state)
+    write_volumes(disk, HOME, listed)
+    found = list_volumes(disk, HOME, [("/a", "/a"), ("/b", "/b"), ("/f", "/f")], CONFIG, 9)
+    assert states(found) == {"/a": "used", "/b": "drained", "/c": "lost", "/f": "new"}
+    assert found.file_id == 5 and found.entries[-1].number == 5
+    with pytest.raises(CookieError, match="/a holds ledgers of this bookie"):
+        list_volumes(disk, HOME, [("/b", "/b")], CONFIG, 9)
+    assert states(without_forgotten(listed, ["/b"])) == {"/a": "used", "/b": "drained", "/c": "lost"}
+    assert without_forgotten(listed, []).next_number == listed.next_number
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENODEV, errno.EROFS, errno.ESTALE, errno.ENOTCONN])
+@pytest.mark.parametrize("place", ["/a", "/ja"])
+def test_a_disk_that_cannot_be_listed_is_lost(code: int, place: str, caplog: pytest.LogCaptureFixture) -> None:
+    disk = new_disk("/a", "/ja", "/b")
+    disk.faults.append(Fault(operation="list", code=code, path=place))
+    listed = VolumeList(1).with_new("/a", "/ja", USED).with_new("/b", "/b", USED)
+    found = without_failed(disk, listed)
+    assert states(found) == {"/a": "lost", "/b": "used"} and found.entries[0].reason
+    assert "ledger directory /a does not work" in caplog.text
+
+
+def test_a_directory_that_is_not_mounted_is_not_lost() -> None:
+    disk = new_disk("/a")
+    listed = VolumeList(1).with_new("/a", "/a", USED).with_new("/b", "/b", USED)
+    assert without_failed(disk, listed) == listed
+    assert without_failed(disk, VolumeList(1).with_new("/c", "/c")).entries[0].state is NEW
+
+
+def test_without_any_disk_there_is_no_start() -> None:
+    disk = new_disk("/a", "/b")
+    disk.faults.append(Fault(operation="list", code=errno.EIO))
+    listed = VolumeList(1).with_new("/a", "/a", USED).with_new("/b", "/b", USED).with_new("/c", "/c", LOST)
+    with pytest.raises(StorageError, match="the new ledger directory /a does not work: gone"):
+        lost(listed, VolumeList(1).with_new("/a", "/a").entries[0], OSError("gone"))
+    with pytest.raises(StorageError, match="no ledger directory of this bookie works: /b: "):
+        without_failed(disk, listed)
+    with pytest.raises(StorageError, match="no ledger directory of this bookie works: /a: gone"):
+        lost(VolumeList(1).with_new("/a", "/a", USED), listed.entries[0], OSError("gone"))
+
+
+def _caused(error: BaseException, cause: BaseException) -> BaseException:
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (OSError(errno.EIO, "x"), True),
+        (OSError(errno.EUCLEAN, "x"), True),
+        (_caused(SyncFailedError("x"), OSError(errno.EIO, "x")), True),
+        (_caused(StorageError("y"), _caused(SyncFailedError("x"), OSError(errno.ENXIO, "x"))), True),
+        (OSError(errno.ENOENT, "x"), False),
+        (OSError(errno.EACCES, "x"), False),
+        (OSError(errno.ENOSPC, "x"), False),
+        (CorruptionError("x"), False),
+        (None, False),
+    ],
+)
+def test_what_says_that_a_disk_does_not_work(error: BaseException | None, expected: bool) -> None:
+    assert is_disk_failure(error) is expected
+
+
+def test_an_empty_directory_that_was_used_is_refused() -> None:
+    door = Door(2)
+    listed = door.volumes.volume_list
+    refuse_emptied(door.disk, listed, CONFIG, HOME)
+    for path in [path for path in door.disk.names if path.startswith("/d2/")]:
+        del door.disk.names[path]
+    with pytest.raises(CookieError) as raised:
+        refuse_emptied(door.disk, listed, CONFIG, HOME)
+    assert str(raised.value) == (
+        "/d2 is empty, but ledgers of this bookie were on it: mount its disk; or, if that is lost, give it up with "
+        "`bk bookie lose-directory --dir /home /d2`"
+    )
+    for state in (NEW, LOST, DRAINED):
+        refuse_emptied(door.disk, listed.with_state(2, state), CONFIG, HOME)
+
+
+def test_a_new_directory_with_data_is_refused() -> None:
+    door = Door(1)
+    entry = door.volumes.volume_list.entries[0]
+    with pytest.raises(CookieError, match=r"/d1 \(journal in /d1\) is not empty, and a new ledger directory must be"):
+        refuse_filled(door.disk, share_of(CONFIG, entry, 1))
+    refuse_filled(RecordingDisk(), share_of(CONFIG, entry, 1))
+
+
+def test_a_volume_of_a_stopped_bookie_is_given_up() -> None:
+    disk = new_disk("/a", "/b")
+    listed = VolumeList(1).with_new("/a", "/a", USED).with_new("/b", "/b", DRAINING).with_new("/c", "/c", LOST)
+    with pytest.raises(CookieError, match="/a is no ledger directory in use of the bookie in /home"):
+        lose_offline(disk, HOME, "/a")
+    write_volumes(disk, HOME, listed)
+    for wrong in ("/c", "/x"):
+        with pytest.raises(CookieError, match=f"{wrong} is no ledger directory in use"):
+            lose_offline(disk, HOME, wrong)
+    assert lose_offline(disk, HOME, "/b").number == 2
+    found = read_volumes(disk, HOME)
+    assert found is not None and states(found) == {"/a": "used", "/b": "lost", "/c": "lost"}
+    with pytest.raises(CookieError, match="/a is the last ledger directory of the bookie in /home"):
+        lose_offline(disk, HOME, "/a")
+
+
+# -- what is on each --------------------------------------------------------------------------------------
+
+
+def filled() -> Door:
+    """Ledgers 1 and 3 on volume 1, 2 and 4 on volume 2."""
+    door = Door()
+    for ledger in (1, 2, 3, 4):
+        door.acked(ledger, 0, 1)
+    assert door.volumes.placements.ledgers_on(1) == [1, 3] and door.volumes.placements.ledgers_on(2) == [2, 4]
+    return door
+
+
+def changed(door: Door, change: Any) -> dict[str, bytes]:
+    """The files of a stopped bookie, with another file of placements; None: without it."""
+    files = door.disk.files()
+    data = change(files[PLACEMENTS])
+    if data is None:
+        del files[PLACEMENTS]
+    else:
+        files[PLACEMENTS] = data
+    return files
+
+
+def flipped(data: bytes) -> bytes:
+    return data[:30] + bytes([data[30] ^ 1]) + data[31:]
+
+
+DAMAGE = {
+    "missing": lambda data: None,
+    "empty": lambda data: b"",
+    "its head damaged": lambda data: data[:18] + b"?" + data[19:],
+    "a record damaged": flipped,
+    "another bookie's": lambda data: (
+        encode_head(99) + encode_record(PlacementRecord(PlacementKind.PLACED, 8, 1), 0, 99)
+    ),
+}
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+@pytest.mark.rule("K35")
+def test_without_a_loss_the_volumes_say_what_is_on_them(how: str) -> None:
+    again = Door(files=changed(filled(), DAMAGE[how]))
+    for life in (again, again.again()):
+        assert life.volumes.placements.ledgers_on(1) == [1, 3] and life.volumes.placements.ledgers_on(2) == [2, 4]
+        assert not life.volumes.suspects
+        assert all(life.has(ledger, 1) for ledger in (1, 2, 3, 4))
+        assert isinstance(life.read(8, 0), NoSuchLedgerError)
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+@pytest.mark.rule("B12")
+def test_with_a_loss_nobody_can_tell_what_was_lost(how: str) -> None:
+    with pytest.raises(CorruptionError, match=r"/home/placements .*/d2 is lost: which ledgers were on it cannot be"):
+        Door(files=changed(filled(), DAMAGE[how]), without=[2])
+
+
+@pytest.mark.parametrize("how", ["its head damaged", "a record damaged", "missing"])
+@pytest.mark.rule("B12")
+def test_a_loss_counts_also_when_its_directory_is_used_again(how: str) -> None:
+    """The ledgers that were lost are not whole yet; the list names the new volume alone."""
+    door = filled()
+    door.volumes.lose(2, "burnt")
+    door.pump()
+    files = changed(door, DAMAGE[how])
+    listed = door.volumes.volume_list.with_new("/d2", "/d2", USED)
+    files = {path: data for path, data in files.items() if not path.startswith("/d2/")}
+    disk = RecordingDisk(files)
+    write_volumes(disk, HOME, listed)
+    try:
+        again = Door(files=disk.files())
+    except CorruptionError as error:
+        assert "placements" in str(error)
+    else:
+        for ledger in (2, 4):
+            assert isinstance(again.read(ledger, 0), DataUnknownError), f"ledger {ledger} is denied"
+
+
+def test_a_torn_tail_is_cut() -> None:
+    door = filled()
+    half = encode_record(PlacementRecord(PlacementKind.PLACED, 9, 1), 4, 77)[:13]
+    again = Door(files=changed(door, lambda data: data + half), without=[2])
+    assert again.volumes.suspects == {2, 4}
+    assert len(again.disk.files()[PLACEMENTS]) % 24 == 0
+    again.acked(9, 0)
+    assert again.again().has(9, 0)
+
+
+def test_a_group_torn_by_a_crash_is_no_damage_and_keeps_no_start_from_its_way() -> None:
+    """Nobody was answered: of a group that was being written any part may be there."""
+    door = filled()
+    door.volumes.lose(2, "burnt")
+    door.pump()
+    door = door.again()
+    for ledger in range(100, 160):  # three sectors
+        door.add(ledger, 0)
+    door.volumes.when_durable(lambda error: None)
+    door.pump()
+    for done, name, files in door.crash_images(Random(2), 20):
+        again = Door(files=files)
+        assert again.volumes.suspects == {2, 4}, (done, name)
+        assert again.has(1, 1)
+
+
+def test_ledgers_of_a_volume_that_is_not_there_are_lost_and_stay_lost() -> None:
+    door = filled()
+    again = door.again(without=[2])
+    for life in (again, again.again(), again.again().again()):
+        assert life.volumes.suspects == {2, 4} and life.volumes.placements.volumes == {1}
+        assert isinstance(life.read(2, 0), DataUnknownError) and life.has(1, 0)
+
+
+def test_a_volume_that_works_again_says_nothing_about_ledgers_that_were_lost() -> None:
+    """The loss is durable, the list of volumes is not: the copies of then do not count."""
+    door = filled()
+    files = door.disk.files()
+    data = files[PLACEMENTS]
+    number = (len(data) - 24) // 24
+    files[PLACEMENTS] = data + encode_record(PlacementRecord(PlacementKind.VOLUME_LOST, volume=2), number, 77)
+    again = Door(files=files)
+    assert again.volumes.suspects == {2, 4}
+    assert isinstance(again.read(2, 0), DataUnknownError)
+    assert 2 not in set(again.volumes.ledgers())
+
+
+def test_a_copy_that_a_move_has_left_does_not_count() -> None:
+    door = filled()
+    for entry in (0, 1):
+        door.engine(2).append_entry(LedgerId(1), KEY, make_entry(1, entry), recovery=True)
+    assert door.done(door.engine(2).when_durable) is None
+    door.acked(1, 2)
+    again = door.again()
+    assert again.volumes.placements.volume_of(1) == 1 and again.has(1, 2)
+    assert sorted(again.volumes.ledgers()) == [1, 2, 3, 4]
+    assert again.again(without=[2]).has(1, 2)
+
+
+def test_of_two_copies_none_counts_when_the_file_is_damaged() -> None:
+    door = filled()
+    door.engine(2).append_entry(LedgerId(1), KEY, make_entry(1, 0), recovery=True)
+    assert door.done(door.engine(2).when_durable) is None
+    again = Door(files=changed(door, flipped))
+    assert again.volumes.suspects == {1}
+    assert isinstance(again.read(1, 1), DataUnknownError | bytes)
+    assert not isinstance(again.read(1, 9), NoSuchLedgerError) and again.has(3, 1)
+
+
+def test_a_ledger_that_is_placed_and_of_which_nothing_was_stored_is_nowhere() -> None:
+    door = filled()
+    files = door.disk.files()
+    number = (len(files[PLACEMENTS]) - 24) // 24
+    files[PLACEMENTS] += encode_record(PlacementRecord(PlacementKind.PLACED, 50, 2), number, 77)
+    again = Door(files=files)
+    assert again.volumes.placements.volume_of(50) is None and not again.volumes.suspects
+    assert isinstance(again.read(50, 0), NoSuchLedgerError)
+    assert not again.again(without=[2]).volumes.suspects & {50}
+
+
+def test_entries_without_a_record_are_found() -> None:
+    """The record did not become durable, the entries did: nobody was answered, and they count."""
+    door = filled()
+    again = Door(files=changed(door, lambda data: data[:-24]))
+    assert again.volumes.placements.volume_of(4) == 2 and again.has(4, 1)
+    assert again.again(without=[2]).volumes.suspects == {2, 4}
+
+
+def test_a_file_with_many_needless_records_is_written_anew() -> None:
+    door = filled()
+    engines = {1: door.engine(1), 2: door.engine(2)}
+    records = [PlacementRecord(PlacementKind.PLACED, 1, 1), *door.volumes.placements.records()]
+    for many, expected in ((500, 504), (1010, 4)):
+        disk = RecordingDisk()
+        write_placements(disk, HOME, 77, [records[0]] * many + records[1:])
+        placements, count = recall_placements(disk, HOME, door.volumes.volume_list, engines)
+        assert count == expected, many
+        assert set(placements.records()) == set(door.volumes.placements.records())
+
+
+@pytest.mark.rule("K17", "K23", "K35")
+@pytest.mark.parametrize("sync_fails", [False, True])
+def test_what_a_start_finds_of_places_outlives_a_power_cut(sync_fails: bool) -> None:
+    """A process wrote a record and was killed before the sync, or the sync failed: the next one reads it, says what it
+    says, and must be able to say so again."""
+    disk, listed = new_disk(), VolumeList(5)
+    write_placements(disk, HOME, 5, ())
+    file = disk.open(PLACEMENTS)
+    file.pwrite(encode_record(PlacementRecord(PlacementKind.WHOLE, 7), 0, 5), len(encode_head(5)))
+    if sync_fails:
+        disk.faults.append(Fault(operation="sync", code=errno.EIO, times=1))
+        with pytest.raises(OSError):
+            file.sync()
+    disk.process_died()
+    for _ in range(2):
+        placements, count = recall_placements(disk, HOME, listed, {})
+        assert placements.retired == {7} and count == 1
+        disk.crash(keep=0.0)
+
+
+def test_what_a_start_finds_is_made_durable_without_space() -> None:
+    disk = new_disk()
+    write_placements(disk, HOME, 5, [PlacementRecord(PlacementKind.WHOLE, 7)])
+    disk.capacity = disk.used()
+    placements, _ = recall_placements(disk, HOME, VolumeList(5), {})
+    assert placements.retired == {7}
