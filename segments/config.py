@@ -4,8 +4,10 @@ seconds, as the names say."""
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 from bookkeeper.client.config import ACK_QUORUM, ENSEMBLE, WRITE_QUORUM
@@ -151,6 +153,12 @@ class StreamConfig:
             for policy in (self.roll, self.flush, self.retention, self.producers, self.limits)
             for problem in policy.problems()
         ]
+        found += [
+            f"{policy}.{name} must be finite"
+            for policy in ("roll", "flush", "retention", "producers")
+            for name, value in asdict(getattr(self, policy)).items()
+            if isinstance(value, float) and not math.isfinite(value)
+        ]
         try:
             _ = self.quorum
         except ValueError as error:
@@ -193,16 +201,22 @@ class StreamConfig:
         Raises:
             UnsupportedStreamFormatError: a newer format. StreamCorruptError: no settings.
         """
-        try:
-            table = json.loads(data)
-            version = table.pop("format")
-            if version > FORMAT:
-                raise UnsupportedStreamFormatError(
-                    f"the stream's settings have format {version}, and this program reads formats up to {FORMAT}"
-                )
-            return from_table(table)
-        except (ValueError, KeyError, TypeError, AttributeError, StreamConfigError) as error:
-            raise StreamCorruptError(f"these are no settings of a stream: {data[:80]!r}: {error}") from error
+        return _decoded(data)
+
+
+@lru_cache(maxsize=64)
+def _decoded(data: bytes) -> StreamConfig:
+    """Streams with the same settings share them: a process may follow ten thousand."""
+    try:
+        table = json.loads(data)
+        version = table.pop("format")
+        if version > FORMAT:
+            raise UnsupportedStreamFormatError(
+                f"the stream's settings have format {version}, and this program reads formats up to {FORMAT}"
+            )
+        return from_table(table)
+    except (ValueError, KeyError, TypeError, AttributeError, StreamConfigError) as error:
+        raise StreamCorruptError(f"these are no settings of a stream: {data[:80]!r}: {error}") from error
 
 
 DEFAULTS: Final = StreamConfig()

@@ -10,6 +10,7 @@ Callers branch on the class; retry loops read ``retryable`` and ``outcome``; nob
     * :exc:`ProducerFencedError`, :exc:`SequenceGapError`, :exc:`SequenceTooOldError`
     * :exc:`TxidOrderError`, :exc:`TailMovedError`, :exc:`RecordTooLargeError`
     * :exc:`StreamOverloadedError`, :exc:`StreamNotReadyError` (retryable)
+        * :exc:`SegmentEmptyError` -- there is nothing to roll (not retryable)
     * :exc:`StreamUnavailableError` -- bookies or metadata cannot be reached now (retryable, outcome unknown)
         * :exc:`StreamMetadataError` -- the metadata store cannot be reached now
     * :exc:`PositionTruncatedError`, :exc:`StreamGapError`, :exc:`ReaderIdleError` (retryable)
@@ -179,6 +180,12 @@ class StreamNotReadyError(StreamError):
     """The stream is being taken over, or its writer starts a new segment; try again soon."""
 
     retryable = True
+
+
+class SegmentEmptyError(StreamNotReadyError):
+    """The open segment has no records, so that there is nothing to roll. Only an append changes that."""
+
+    retryable = False
 
 
 class StreamUnavailableError(StreamError):

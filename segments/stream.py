@@ -62,6 +62,10 @@ class Stream:
     def __repr__(self) -> str:
         return f"<Stream {self.name} ({self.id})>"
 
+    def found_as(self, name: str) -> None:
+        """The stream was found under this name: somebody has renamed it."""
+        self.name = self.record.name = name
+
     # -- writing ----------------------------------------------------------------------------------------
 
     def writer(self, **options: Unpack[WriterOptions]) -> Opening[Writer]:

@@ -6,6 +6,7 @@ Format 2 has pages, and is written only where there are some: programs that know
 from __future__ import annotations
 
 import struct
+from sys import intern
 from typing import Final
 
 from bookkeeper.codec import crc32c
@@ -95,7 +96,7 @@ def _read(body: memoryview) -> StreamChain:
     for _ in range(4):
         (size,) = _TEXT.unpack_from(body, at)
         at += _TEXT.size
-        texts.append(str(body[at : at + size], "utf-8"))
+        texts.append(intern(str(body[at : at + size], "utf-8")))
         at += size
     pages: tuple[SegmentPage, ...] = ()
     if version > WITHOUT_PAGES:

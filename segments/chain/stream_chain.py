@@ -332,7 +332,9 @@ class StreamChain:
         if len(folded) < page.stored or SegmentPage.of(folded, page.epoch) != page:
             return self
         if len(self.pages) >= PAGES_MAX:
-            raise ChainStepError(f"the stream has {self.count} segments, the most: truncate it, and use longer ones")
+            raise ChainStepError(
+                f"the stream has {self.count} segments, the most: truncate it, and let segments be longer"
+            )
         named = replace(page, value=None)
         return replace(self, pages=(*self.pages, named), recent=self.recent[page.stored :])
 

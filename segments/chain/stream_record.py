@@ -44,9 +44,20 @@ class StreamRecord(RecentRecord):
 
     def __init__(self, metadata: Metadata, stream_id: str, name: str = "") -> None:
         super().__init__(metadata, stream_id, name)
-        self.recent = RecentRecord(metadata, stream_id, name)
+        self._metadata = metadata
+        self._pages: StreamPages | None = None
+
+    @property
+    def recent(self) -> RecentRecord:
         """The same record, read without its pages."""
-        self.pages = StreamPages(metadata, stream_id)
+        return RecentRecord(self._metadata, self.stream_id, self.name)
+
+    @property
+    def pages(self) -> StreamPages:
+        """Its pages. Few streams have any."""
+        if self._pages is None:
+            self._pages = StreamPages(self._metadata, self.stream_id)
+        return self._pages
 
     async def read(self) -> tuple[StreamChain, Version]:
         """Read the record as it is now, and those of its pages that were not read before.

@@ -154,7 +154,7 @@ def truncate(
         planned, _ = complete(work(True))
         if planned.is_change:
             click.confirm(
-                f"Records of {name} before {planned.start} go for ever (it begins at {planned.was}). Continue?",
+                f"This removes the records of {name} before {planned.start} for ever, from {planned.was} on. Continue?",
                 abort=True,
             )
     result, deleted = complete(work(dry_run))

@@ -71,7 +71,7 @@ def _line(finding: Finding) -> str:
     elif finding.repair is not None:
         end = f"--repair would {finding.repair}"
     else:
-        end = "this is for people to decide"
+        end = "nothing repairs this by itself"
     return f"{finding.stream}: {finding.text} [{end}]"
 
 

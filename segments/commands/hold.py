@@ -31,11 +31,17 @@ def add(
 ) -> None:
     """Put a hold on a stream, or give the one of this name another range."""
 
+    try:
+        until = None if hours is None else datetime.now(UTC) + timedelta(hours=hours)
+    except (OverflowError, ValueError) as error:
+        raise click.UsageError(
+            f"--for {hours} ends behind the year 9999: leave it out for a hold without end"
+        ) from error
+
     async def work() -> Hold:
         async with streams_at(metadata) as namespace:
             stream = await namespace.open(name)
             first, end = EARLIEST if start is None else start, LATEST if stop is None else stop
-            until = None if hours is None else datetime.now(UTC) + timedelta(hours=hours)
             return await stream.hold(hold_name, first, end, until=until, note=note)
 
     found = complete(work())

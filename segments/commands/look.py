@@ -116,14 +116,28 @@ def show(metadata: str, as_json: bool, name: str) -> None:
     print_table(
         "settings",
         ("setting", "value"),
-        [{"setting": key, "value": value} for key, value in sorted(flat(found["settings"]).items())],
+        [{"setting": key, "value": _as_given(value)} for key, value in sorted(flat(found["settings"]).items())],
     )
-    columns = ("segment", "ledger", "state", "first_seq_no", "records", "bytes", "created", "completed")
-    print_table("segments", columns, found["segments"])
+    columns = ("segment", "ledger", "first_seq_no", "records", "bytes", "created", "completed")
+    print_table("segments", columns, list(map(_shown, found["segments"])))
     if found["cursors"]:
         print_table("cursors", ("cursor", "needs"), found["cursors"])
     if found["holds"]:
         print_table("holds", ("hold", "from", "to", "until", "active", "note"), found["holds"])
+
+
+def _as_given(value: object) -> object:
+    """The value of a setting as ``--set`` takes it."""
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def _shown(segment: dict[str, Any]) -> dict[str, Any]:
+    """A segment's row for people: its times in UTC, without saying so each time."""
+    created, completed = (
+        None if time is None else time.replace("T", " ").removesuffix("+00:00")
+        for time in (segment["created"], segment["completed"])
+    )
+    return {**segment, "created": created, "completed": completed or segment["state"]}
 
 
 def flat(settings: dict[str, Any]) -> dict[str, Any]:

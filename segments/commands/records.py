@@ -69,6 +69,8 @@ def append(
     """
     if seq is not None and producer is None:
         raise click.UsageError("--seq needs --producer")
+    if key_separator == "":
+        raise click.UsageError("--key-separator is empty: give the text between key and value")
     lines = Lines(source, key_separator, txid)
 
     async def work() -> Appended:
@@ -193,7 +195,8 @@ def _print_gap(gap: Gap, as_json: bool) -> None:
         print_json({"gap": gap.kind.value, "first": told(gap.first), "last": told(gap.last), "records": gap.records})
     else:
         how_many = "records" if gap.records is None else counted(gap.records, "record")
-        click.echo(f"bk: {how_many} from {gap.first} to {gap.last} missing: {gap.kind.value} {gap.detail}", err=True)
+        why = f"{gap.kind.value}: {gap.detail}" if gap.detail else gap.kind.value
+        click.echo(f"bk: missing are {how_many} from {gap.first} to {gap.last} ({why})", err=True)
 
 
 @click.command()

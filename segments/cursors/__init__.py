@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from segments.cursors.acked_ranges import Mark
 from segments.cursors.cursor import Acked, Cursor, CursorOptions
-from segments.cursors.cursor_record import cursor_names, read_cursors
+from segments.cursors.cursor_record import cursor_names, cursors_as_placed, read_cursors
 from segments.cursors.cursor_state import CursorChange, CursorState, CursorVersion
 
 __all__ = [
@@ -24,5 +24,6 @@ __all__ = [
     "CursorVersion",
     "Mark",
     "cursor_names",
+    "cursors_as_placed",
     "read_cursors",
 ]

@@ -158,10 +158,17 @@ class Cursor:
 
     async def _make(self) -> None:
         try:
-            if await self._record.store.exists(self._record.path) is None:
-                await self._record.create(CursorState.create(await self._find(self._start), self._now_ms()))
+            while await self._record.store.exists(self._record.path) is None:
+                mark = await self._find(self._start)
+                if not await self._record.create(CursorState.create(mark, self._now_ms())) or await self._is_kept(mark):
+                    return
+                await self._record.delete()
         except BookKeeperError as error:
             raise stream_error(error, f"making cursor {self.name} of stream {self._stream}", self._stream) from error
+
+    async def _is_kept(self, mark: Mark) -> bool:
+        """Nothing of what is needed from ``mark`` on was removed before the cursor could keep it."""
+        return (await self._reading.source.chain.current(fresh=True)).first_position <= mark.position
 
     async def _claim(self) -> CursorOwner:
         nonce = f"{self._client.services.seams.rng.getrandbits(64):016x}-{next(_claims)}"
@@ -261,9 +268,11 @@ class Cursor:
             )
         self._resetting = True
         try:
-            mark = await self._find(seek)
-            await self._change(lambda state: state.reset(mark, self._now_ms()), force=force, mark=mark)
-            return mark.position
+            while True:
+                mark = await self._find(seek)
+                await self._change(partial(CursorState.reset, mark=mark, now_ms=self._now_ms()), force=force, mark=mark)
+                if await self._is_kept(mark):
+                    return mark.position
         finally:
             self._resetting = False
 

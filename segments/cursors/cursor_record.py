@@ -1,12 +1,17 @@
-"""The records of a stream's cursors at their paths, ``<stream>/cursors/<escaped name>``, changed by compare-and-set."""
+"""The records of a stream's cursors at their paths, ``<stream>/cursors/<escaped name>``, changed by compare-and-set.
+
+Whoever makes a cursor, or gives it another place, writes its record and then the value of ``<stream>/cursors``, which
+is empty: only its version counts. A pass of retention takes this version before it reads the cursors, and removes
+nothing unless it is still the same. So it has seen a cursor whose owner was told that it is made, or removes first.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from bookkeeper.chains import ChainRecord
-from bookkeeper.errors import KeyExistsError, NoSuchKeyError
-from bookkeeper.meta.store import Version, settled_create, settled_delete, settled_set
+from bookkeeper.errors import KeyExistsError, MetadataConflictError, NoSuchKeyError
+from bookkeeper.meta.store import Check, Version, settled_create, settled_delete, settled_set
 from segments.cursors.cursor_format import decode_cursor
 from segments.cursors.cursor_state import CursorState
 from segments.error_translation import worded
@@ -24,6 +29,7 @@ class CursorRecord(ChainRecord[CursorState]):
         check_short_name(name, "cursor")
         path = stream_path(metadata, stream_id, "cursors", escape_name(name))
         super().__init__(metadata.store, path, decode_cursor)
+        self._parent = stream_path(metadata, stream_id, "cursors")
         self.name = name
         self.stream = stream
         """The stream's name, for messages."""
@@ -47,7 +53,19 @@ class CursorRecord(ChainRecord[CursorState]):
             await settled_create(self.store, self.path, state.encode(), parents=True)
         except KeyExistsError:
             return False
+        await self._announce()
         return True
+
+    async def write(self, value: CursorState, expected: Version) -> Version:
+        """Replace version ``expected``. What an owner could not announce of a chosen place the next one does.
+
+        Raises:
+            MetadataConflictError: someone else replaced it.
+        """
+        version = await super().write(value, expected)
+        if value.is_placed:
+            await self._announce()
+        return version
 
     async def overwrite(self, state: CursorState) -> None:
         """Replace whatever is there, also what nobody can read.
@@ -57,6 +75,16 @@ class CursorRecord(ChainRecord[CursorState]):
         """
         found = await self.store.get(self.path)
         await settled_set(self.store, self.path, state.encode(), found.version)
+        await self._announce()
+
+    async def _announce(self) -> None:
+        """Let passes of retention that have read the cursors already read them again."""
+        await self.store.sync(self._parent)
+        found = await self.store.get(self._parent)
+        try:
+            await settled_set(self.store, self._parent, found.value, found.version)
+        except MetadataConflictError:
+            pass  # another cursor was announced after this one was written
 
     async def delete(self) -> bool:
         """Delete the record. False: there was none."""
@@ -76,6 +104,22 @@ async def cursor_names(metadata: Metadata, stream_id: str, stream: str) -> tuple
             return tuple(sorted(map(unescape_name, await metadata.store.children(path))))
         except NoSuchKeyError:
             return ()
+
+
+async def cursors_as_placed(metadata: Metadata, stream_id: str, stream: str) -> Check:
+    """The condition that no cursor is made, or given another place, from now on. Raises: StreamMetadataError."""
+    path = stream_path(metadata, stream_id, "cursors")
+    with worded(f"looking at the cursors of stream {stream}", stream):
+        while True:
+            await metadata.store.sync(path)
+            try:
+                return Check(path, (await metadata.store.get(path)).version)
+            except NoSuchKeyError:
+                pass
+            try:
+                await metadata.store.create(path)
+            except KeyExistsError:
+                pass
 
 
 async def read_cursors(metadata: Metadata, stream_id: str, stream: str) -> dict[str, CursorState]:

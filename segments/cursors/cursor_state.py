@@ -96,6 +96,11 @@ class CursorState:
     def ranges(self) -> FrozenRanges:
         return self.version.ranges
 
+    @property
+    def is_placed(self) -> bool:
+        """Somebody chose the cursor's place, and nothing was acknowledged since: it may need what it did not before."""
+        return self.version.change is not CursorChange.ACKNOWLEDGED
+
     def claim(self, owner: str, nonce: str) -> CursorState:
         """The same cursor in the next epoch, owned by ``owner``."""
         return replace(self, epoch=self.epoch + 1, owner=owner, nonce=nonce)

@@ -13,7 +13,7 @@ footer        statistics of a completed segment
 from __future__ import annotations
 
 from segments.entries.columns import BytesColumn, RecordColumns, joined
-from segments.entries.compression import Compression
+from segments.entries.compression import Compression, require_library
 from segments.entries.entry import encode_entry, encode_payload, encode_pieces, fits_one_entry
 from segments.entries.footer import FooterBuilder, IndexRow, ProducerRange, SegmentFooter
 from segments.entries.layout import BODY_MAX, ENTRY_MAX, HEADER_SIZE, NO_SNAPSHOT, Columns, EntryKind
@@ -44,4 +44,5 @@ __all__ = [
     "encode_pieces",
     "fits_one_entry",
     "joined",
+    "require_library",
 ]

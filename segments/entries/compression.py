@@ -23,6 +23,11 @@ class Compression(IntEnum):
         return cls[name.upper()]
 
 
+def require_library(codec: Compression) -> None:
+    """Make sure that this process can compress so. Raises: MissingLibraryError: names what to install."""
+    compress(codec, b"")
+
+
 def compress(codec: Compression, body: bytes) -> bytes:
     """The body, compressed.
 

@@ -25,6 +25,9 @@ CRC_AT: Final = 52
 BATCH: Final = struct.Struct("<IHHqq")
 """Of a batch: records, length of the producer's name, flags, the producer's epoch, its first sequence number."""
 
+ONE_BATCH: Final = struct.Struct("<IHHqqii")
+"""A batch without a producer's name, and the offsets of the one value that it has."""
+
 PIECE: Final = struct.Struct("<IIQ")
 """Before a piece: its number from 0, how many there are, and the bytes of all together."""
 

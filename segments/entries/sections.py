@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from segments.entries.layout import BATCH, BatchFlag, Columns, padded
+from segments.entries.layout import BATCH, ONE_BATCH, BatchFlag, Columns, padded
 
 
 class EntryBatch(NamedTuple):
@@ -109,6 +109,20 @@ def read_sections(body: memoryview, flags: Columns, records: int, batch_count: i
     if at != len(body):
         raise ValueError(f"its body has {len(body)} bytes, and its columns {at}")
     return Sections(tuple(batches), values, keys, key_bits, txids, txid_bits, events, event_bits, headers)
+
+
+def only_value(body: bytes | memoryview) -> bytes | None:
+    """The value of the one record in a body of one batch with values only. None: there is more to it, which
+    read_sections finds, or says what is wrong.
+
+    A reader of a stream whose writer waits for each record reads such entries alone, so they are read without sections.
+    """
+    if len(body) < ONE_BATCH.size:
+        return None
+    number, name, flags, _, _, begin, end = ONE_BATCH.unpack_from(body)
+    if number != 1 or name or flags or begin or end < 0 or ONE_BATCH.size + ((end + 7) & ~7) != len(body):
+        return None
+    return bytes(body[ONE_BATCH.size : ONE_BATCH.size + end])
 
 
 def _only_values(body: memoryview, records: int) -> Sections:

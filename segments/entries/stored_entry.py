@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, count, repeat
 from typing import Any, Final
@@ -14,7 +14,7 @@ from bookkeeper.codec import crc32c
 from segments.entries.columns import BytesColumn, RecordColumns, decode_headers, flags_of
 from segments.entries.compression import Compression, decompress
 from segments.entries.layout import CRC_AT, HEADER, HEADER_SIZE, MAGIC, PIECE, VERSION, Columns, EntryKind
-from segments.entries.sections import EntryBatch, PieceInfo, Sections, StringSection, read_sections
+from segments.entries.sections import EntryBatch, PieceInfo, Sections, StringSection, only_value, read_sections
 from segments.errors import EntryCorruptError, UnsupportedStreamFormatError
 from segments.position import Position
 from segments.record import NO_HEADERS, ProducerRef, StoredRecord
@@ -66,6 +66,11 @@ _KINDS: Final = {kind.value: kind for kind in EntryKind}
 _COLUMNS: Final = tuple(map(Columns, range(2 * Columns.HEADERS)))
 """Looked up, because making a flag takes longer than all the rest of an entry."""
 
+_VALUES_ONLY: Final = _COLUMNS[0]
+
+RUN: Final = 256
+"""So many records of an entry are made together for someone who takes one at a time."""
+
 
 @dataclass(eq=False)
 class StoredEntry:
@@ -90,6 +95,8 @@ class StoredEntry:
     unpacked_size: int
     stored: memoryview
     """The body as it is stored."""
+    _run: tuple[int, Sequence[StoredRecord]] = field(default=(0, ()), init=False, repr=False)
+    """In an entry whose records are taken one at a time: the first slot of a run of them, and these."""
 
     @property
     def size(self) -> int:
@@ -168,6 +175,8 @@ class StoredEntry:
 
     def values(self, a: int = 0, b: int | None = None) -> list[bytes]:
         """The values of the records."""
+        if self.count == 1 and a == 0 and b != 0 and (value := self._only_value()) is not None:
+            return [value]
         return self._strings(self._sections.values, a, b)
 
     def keys(self, a: int = 0, b: int | None = None) -> list[bytes | None]:
@@ -211,6 +220,14 @@ class StoredEntry:
 
     def records(self, a: int = 0, b: int | None = None) -> list[StoredRecord]:
         """The records themselves."""
+        if self.count == 1 and a == 0 and b != 0 and (value := self._only_value()) is not None:
+            place = _NEW(Position, (self.segment, self.entry, 0))
+            return [
+                _NEW(
+                    StoredRecord,
+                    (place, self.first_seq_no, value, None, None, NO_HEADERS, None, self.append_ms, None),
+                )
+            ]
         end = self._end(b)
         positions = map(_NEW, repeat(Position), zip(repeat(self.segment), repeat(self.entry), range(a, end)))
         has = self._sections
@@ -227,6 +244,25 @@ class StoredEntry:
             self.producers(a, end) if has.has_producers else no,
         )
         return list(map(_NEW, repeat(StoredRecord), fields))
+
+    def record(self, slot: int) -> StoredRecord:
+        """The record of this slot. Quick for someone who takes one after the other."""
+        if self.count == 1:
+            return self.records()[slot]
+        first, records = self._run
+        if not 0 <= slot - first < len(records):
+            first = slot - slot % RUN
+            records = self.records(first, first + RUN)
+            self._run = first, records
+        return records[slot - first]
+
+    def _only_value(self) -> bytes | None:
+        """The value, if there is one record without anything else; None: the sections tell."""
+        if self.flags is not _VALUES_ONLY or self.batch_count != 1 or self.kind is not EntryKind.DATA:
+            return None
+        if self.codec:
+            return only_value(self.body)
+        return only_value(self.stored) if len(self.stored) == self.unpacked_size else None
 
     def arrow(self, a: int = 0, b: int | None = None) -> Any:
         """The records as a ``pyarrow.RecordBatch``, which shares this entry's memory.

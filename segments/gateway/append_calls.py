@@ -36,6 +36,7 @@ _ENDS: Final = (
     errors.OwnershipLostError,
     errors.AppendOutcomeUnknownError,
     errors.StreamUnavailableError,
+    errors.StreamAccessError,
     errors.UnsupportedStreamFormatError,
     errors.StreamInvariantError,
 )
@@ -91,6 +92,14 @@ class AppendCalls:
         """Give a batch to the stream's writer. ``wait``: until there is room; else StreamOverloadedError."""
         while wait and not writer.has_room and not writer.closed:
             await writer.room()
+        try:
+            return await self._submit_now(served, writer, request, batch)
+        except (ValueError, OverflowError) as error:  # a record cannot be: a header is too long, say
+            raise errors.StreamConfigError(str(error)) from error
+
+    async def _submit_now(
+        self, served: ServedStream, writer: Writer, request: pb.AppendRequest, batch: _Batch
+    ) -> asyncio.Future[AppendResult]:
         if request.HasField("expected_tail"):
             return await self._submit_if(writer, request, batch)
         if not request.HasField("producer"):
@@ -283,7 +292,7 @@ class _AppendSession:
         elif now - self._checked_at >= CREDENTIALS_S:
             self._checked_at = now
             if not self._call.is_still_good():
-                raise errors.StreamClosedError("the credentials of this call are no longer valid")
+                raise errors.StreamAccessError("the credentials of this call are no longer valid")
         return await self._table.get(self._name)
 
     async def replies(self) -> AsyncIterator[pb.AppendReply]:

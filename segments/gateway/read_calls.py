@@ -28,6 +28,9 @@ BATCH_RECORDS: Final = 4096
 BATCH_BYTES: Final = 1024 * 1024
 """About the most bytes of one reply."""
 
+SPLITS_MAX: Final = 10_000
+"""A stream is cut into no more ranges, so that an answer fits into a message."""
+
 PROGRESS_MS: Final = 2000
 PROGRESS_LEAST_MS: Final = 50
 
@@ -122,7 +125,7 @@ class ReadCalls:
         call.require(request.stream)
         served = await self._table.get(request.stream)
         start, stop = get_seek(request.start, EARLIEST), get_seek(request.stop, LATEST)
-        ranges = await served.stream.splits(start, stop, target=max(request.target, 1))
+        ranges = await served.stream.splits(start, stop, target=min(max(request.target, 1), SPLITS_MAX))
         return pb.SplitsReply(
             ranges=[
                 pb.Range(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 
 from segments.chain import StreamSegment
-from segments.errors import StreamError
+from segments.errors import SegmentEmptyError, StreamConfigError, StreamError
 from segments.gateway.append_calls import elsewhere
 from segments.gateway.call_guard import Behaviour, GrpcCall
 from segments.gateway.served_streams import ServedStreams
@@ -47,11 +47,19 @@ class SegmentCalls:
             yield put_segment(segment)
 
     async def roll(self, request: pb.RollRequest, call: GrpcCall) -> pb.SegmentInfo:
-        """End the open segment. Raises: as ``Writer.roll``, and GatewayRedirectError."""
+        """End the open segment, if it has records; answer the last completed one.
+
+        Raises: as ``Writer.roll``, and GatewayRedirectError. SegmentEmptyError: there is no record in any segment.
+        """
         call.require(request.stream)
         served = await self._table.get(request.stream)
         try:
             return put_segment(await (await served.ownership.writer()).roll())
+        except SegmentEmptyError:
+            completed = [segment for segment in await served.stream.segments() if not segment.is_open]
+            if not completed:
+                raise
+            return put_segment(completed[-1])
         except StreamError as error:
             raise elsewhere(error, request.stream) from error
 
@@ -80,7 +88,10 @@ class SegmentCalls:
         stream = await self._stream(request.stream, call)
         start = await _position(stream, get_seek(request.start, EARLIEST))
         stop = get_seek(request.stop, LATEST)
-        until = from_ms(request.until_ms) if request.HasField("until_ms") else None
+        try:
+            until = from_ms(request.until_ms) if request.HasField("until_ms") else None
+        except OverflowError as error:
+            raise StreamConfigError(f"a hold cannot end {request.until_ms} ms after 1970: that is no date") from error
         end = LATEST if stop == LATEST else await _position(stream, stop)
         return put_hold(await stream.hold(request.name, start, end, until=until, note=request.note))
 

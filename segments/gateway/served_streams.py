@@ -131,11 +131,12 @@ class ServedStreams:
         return self.add(name, stream)
 
     def add(self, name: str, stream: Stream) -> ServedStream:
-        """Keep a stream that was just made or opened."""
+        """Keep a stream that was just made or opened, under the name that it has now."""
         now = self._clock.monotonic()
         served = self._streams.get(stream.id)
         if served is None:
             served = self._streams[stream.id] = ServedStream(stream, self._ownership(stream), now)
+        served.stream.found_as(name)
         served.asked_at = now
         self._names[name] = (stream.id, now)
         return served

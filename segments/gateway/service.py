@@ -101,6 +101,7 @@ class GrpcGatewayService:
             self.address = bound = server.bind(config.listen, tls)
             advertised = config.advertise or str(bound)
             self._namespace = namespace = await connect(config.uri)
+            self.metrics.metrics.include(namespace.client.metrics)
             self._table = table = ServedStreams(
                 namespace, self._lease_maker(namespace, advertised), advertised, clock, config.gateway, self.metrics
             )

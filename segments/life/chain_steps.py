@@ -1,12 +1,12 @@
 """Changes of a stream's record by somebody who is not its writer: one compare-and-set each, made again after others'.
 
-Truncation and removal need no ownership: the writer steps on from what they wrote. A change may depend on another value
-of the stream, its holds, say; then both are compared in one write.
+Truncation and removal need no ownership: the writer steps on from what they wrote. A change may depend on other values
+of the stream, its holds, say; then all are compared in one write.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from bookkeeper.errors import MetadataConflictError
 from bookkeeper.meta.store import Check, settled_set_if
@@ -34,7 +34,7 @@ async def change_chain(record: RecentRecord, change: Callable[[StreamChain], Str
 
 async def change_chain_if(
     record: RecentRecord,
-    decide: Callable[[StreamChain], Awaitable[tuple[StreamChain, Check]]],
+    decide: Callable[[StreamChain], Awaitable[tuple[StreamChain, Sequence[Check]]]],
 ) -> StreamChain:
     """As ``change_chain``; ``decide`` also returns what the change depends on. It runs again after every conflict.
 
@@ -42,11 +42,11 @@ async def change_chain_if(
     """
     while True:
         chain, version = await record.read()
-        changed, condition = await decide(chain)
+        changed, conditions = await decide(chain)
         if changed == chain:
             return chain
         try:
-            await settled_set_if(record.store, record.path, changed.encode(), version, [condition])
+            await settled_set_if(record.store, record.path, changed.encode(), version, conditions)
         except MetadataConflictError:
             continue
         return changed

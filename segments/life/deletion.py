@@ -142,8 +142,8 @@ async def _finish(client: BookKeeper, tombstone: Tombstone) -> None:
         gone = await delete_ledgers(client, ledgers, tombstone.name)
         if left := len(ledgers) - len(gone):
             raise StreamUnavailableError(
-                f"stream {tombstone.name} has no name any more, and {left} of its ledgers could not be deleted: finish "
-                "the deletion later",
+                f"stream {tombstone.name} is not there any more, but {left} of its ledgers could not be deleted: "
+                "finish_deletions() or `bk stream check --repair` deletes them later",
                 stream=tombstone.name,
             )
     await _remove_tree(metadata.store, stream_path(metadata, tombstone.stream_id), last="chain")
@@ -241,7 +241,8 @@ class LeakedLedgers:
             try:
                 needed |= await self._needed_of(stream_id, own)
             except (ChainCorruptError, UnsupportedStreamFormatError) as error:
-                _log.warning("the ledgers of stream %s are left alone: %s", stream_id, error)
+                text = "no ledger of stream %s is deleted as an orphan, because its record cannot be read: %s"
+                _log.warning(text, stream_id, error)
                 needed |= {orphan.ledger for orphan in own}
         return needed
 

@@ -94,7 +94,7 @@ class Holds:
     def release(self, name: str) -> Holds:
         """Remove a hold. Raises HoldNotFoundError."""
         if name not in self.by_name:
-            raise HoldNotFoundError(f"there is no hold {name}")
+            raise HoldNotFoundError(f"the stream has no hold named {name}; bk stream hold list shows those that it has")
         return Holds({key: hold for key, hold in self.by_name.items() if key != name})
 
     def sweep(self, now_ms: int) -> Holds:

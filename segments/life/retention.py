@@ -27,6 +27,9 @@ from segments.config import StreamRetention
 from segments.life.holds import Hold
 from segments.position import LATEST, Position
 
+LAST_MS: Final = 253_402_300_799_999
+"""The last millisecond of the year 9999: what lies behind it has no date."""
+
 
 class Why(Enum):
     """Why a segment stays or goes."""
@@ -207,7 +210,8 @@ def _limits(
         if age_ms >= limit_ms:
             over.append(Reason(Why.OVER_AGE, said))
         else:
-            within.append(Reason(Why.AGE, f"{said}: until {_time(until_ms)}", until_ms=until_ms))
+            until = f": until {_time(until_ms)}" if until_ms <= LAST_MS else ""
+            within.append(Reason(Why.AGE, said + until, until_ms=until_ms))
     if policy.max_bytes is not None:
         is_over = newer_bytes >= policy.max_bytes
         said = f"{newer_bytes} bytes are newer, and the limit is {policy.max_bytes}"

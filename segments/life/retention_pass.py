@@ -1,7 +1,7 @@
 """Looks at a stream, decides by its policy which segments go, and removes them.
 
-    1  the record takes the segments out of the list and begins behind them: one compare-and-set, with the holds as they
-       were
+    1  the record takes the segments out of the list and begins behind them: one compare-and-set, with the holds and the
+       cursors' places as they were
     2  their ledgers are deleted
     3  the record forgets them
 
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from bookkeeper.meta.store import Check
 from segments.chain import StreamChain, StreamRecord
 from segments.config import StreamConfig
+from segments.cursors import cursors_as_placed
 from segments.error_translation import worded
 from segments.errors import StreamError, StreamNotFoundError
 from segments.life.chain_steps import change_chain_if
@@ -78,7 +79,7 @@ class RetentionPass:
         """
         report: RetentionReport | None = None
 
-        async def decide(chain: StreamChain) -> tuple[StreamChain, Check]:
+        async def decide(chain: StreamChain) -> tuple[StreamChain, list[Check]]:
             nonlocal report
             report, unchanged = await self._decide(chain, all_reasons=all_reasons)
             going = report.going[:SEGMENTS_AT_ONCE]
@@ -116,12 +117,14 @@ class RetentionPass:
             except StreamError as error:
                 _log.warning("the retention of stream %s is put off: %s", self._record.name, error)
 
-    async def _decide(self, chain: StreamChain, *, all_reasons: bool = True) -> tuple[RetentionReport, Check]:
-        """The holds are read last, so that what is decided is written only if they are still the same."""
+    async def _decide(self, chain: StreamChain, *, all_reasons: bool = True) -> tuple[RetentionReport, list[Check]]:
+        """What is decided is written only if no hold and no cursor comes after it was read, or is given another place.
+        A cursor that moves on is no obstacle."""
+        as_placed = await cursors_as_placed(self._client.metadata_store, self._record.stream_id, self._record.name)
         settings = await self._settings()
         cursors = await self._cursors()
         holds, unchanged = await self._holds.read()
         now_ms = self._client.services.seams.clock.wall_ms()
         active = holds.active(now_ms)
         report = decide_retention(settings.retention, chain, active, cursors, now_ms, all_reasons=all_reasons)
-        return report, unchanged
+        return report, [unchanged, as_placed]

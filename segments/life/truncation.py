@@ -57,7 +57,7 @@ async def truncate(
     holds = HoldRecord(client.metadata_store, record)
     outcome: TruncateResult | None = None
 
-    async def decide(chain: StreamChain) -> tuple[StreamChain, Check]:
+    async def decide(chain: StreamChain) -> tuple[StreamChain, list[Check]]:
         nonlocal outcome
         found, unchanged = await holds.read()
         wanted = await place(client, chain, before, record.name)
@@ -74,7 +74,7 @@ async def truncate(
             start = wanted if hold is None else max(hold.start, chain.first_position)
         after = chain.truncate(start, await sequence_at(client, chain, start))
         outcome = TruncateResult(chain.first_position, after.first_position, hold, after.removable())
-        return (chain if dry_run else after), unchanged
+        return (chain if dry_run else after), [unchanged]
 
     with worded(f"truncating stream {record.name}", record.name):
         await change_chain_if(record, decide)

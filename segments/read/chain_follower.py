@@ -6,6 +6,7 @@ The record is watched while anybody reads. A watch that fires makes the value do
 from __future__ import annotations
 
 import asyncio
+from math import inf
 
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.meta.store import Watch
@@ -82,20 +83,24 @@ class ChainFollower:
     async def changed_or(self, waiter: asyncio.Future[None], until: float | None) -> None:
         """Wait until the record may have changed, somebody ends ``waiter``, or the loop's time is ``until``."""
         self._waiters[waiter] = None
+        timer = None if until is None or until == inf else asyncio.get_running_loop().call_at(until, _end, waiter)
         try:
-            async with asyncio.timeout_at(until):
-                await waiter
-        except TimeoutError:
-            pass
+            await waiter
         finally:
             self._waiters.pop(waiter, None)
+            if timer is not None:
+                timer.cancel()
 
     def wake(self) -> None:
         """End all waits, because a reader was closed."""
         for waiter in list(self._waiters):
-            if not waiter.done():
-                waiter.set_result(None)
+            _end(waiter)
 
     def _on_changed(self) -> None:
         self._doubtful = True
         self.wake()
+
+
+def _end(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

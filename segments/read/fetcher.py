@@ -19,18 +19,18 @@ from math import inf
 from typing import Final
 
 from segments.chain import StreamChain, StreamSegment
-from segments.entries import StoredEntry
-from segments.errors import ReaderIdleError, StreamClosedError
+from segments.errors import StreamClosedError
 from segments.position import EARLIEST, LATEST, Position
 from segments.read.entry_sequence import EntrySequence, Item
+from segments.read.idleness import busy_until, idle_error
 from segments.read.locator import Locator
+from segments.read.missing import lost_before, lost_with, truncated
 from segments.read.options import Parts, ReadOptions
 from segments.read.ready_queue import ReadyQueue
-from segments.read.record_batch import EntrySlice
 from segments.read.rest import Rest
 from segments.read.segment_feed import BrokenEntry, SegmentFeed, SegmentGoneError
 from segments.read.stream_source import StreamSource
-from segments.record import Gap, GapKind
+from segments.read.wanted import make_ready
 from segments.seek import Seek
 
 CROWDED_REST_S: Final = 1.0
@@ -194,9 +194,7 @@ class StreamFetcher:
         first, self._position, self._expected = self._position, beginning, chain.start_seq_no
         if missing == 0:
             return False
-        before = Position(beginning.segment, beginning.entry, beginning.slot - 1)
-        text = f"the stream was truncated: it begins at {beginning}"
-        self.ready.add([Gap(first, max(first, before), GapKind.TRUNCATED, missing, text)])
+        self.ready.add([truncated(first, beginning, missing)])
         return True
 
     async def _enter_segment(self, chain: StreamChain, until: float) -> bool:
@@ -214,7 +212,8 @@ class StreamFetcher:
             self._finish_segment(segment, self._expected if here > segment.first else segment.start_seq_no)
             return True
         if here == segment.first:
-            self._join(segment)
+            if (gap := lost_before(segment, self._expected)) is not None:
+                self._take([gap])
             self._expected = segment.start_seq_no
         handle = await self._source.open_segment(segment)
         if handle is None:
@@ -339,14 +338,6 @@ class StreamFetcher:
         self._expected = segment.end_seq_no if segment.end_seq_no is not None else expected
         self._position = Position(segment.number + 1, 0, 0)
 
-    def _join(self, segment: StreamSegment) -> None:
-        """Check that the segment begins with the record that is expected next."""
-        expected = self._expected
-        if expected is not None and segment.start_seq_no > expected:
-            before = Position(segment.number, 0, -1)
-            text = f"segment {segment} begins with record {segment.start_seq_no}, but {expected} is next"
-            self._take([Gap(before, before, GapKind.LOST, segment.start_seq_no - expected, text)])
-
     async def _on_segment_gone(self, segment: StreamSegment) -> None:
         """The ledger of a segment does not exist. If the record still names it, its records are lost."""
         await self._leave_segment()
@@ -359,12 +350,7 @@ class StreamFetcher:
                 if chain.first_position < self._position and self._expected is not None:
                     self._expected = None
             return
-        missing = None
-        if now.end_seq_no is not None and self._expected is not None:
-            missing = now.end_seq_no - self._expected
-        last = Position(now.number + 1, 0, -1)
-        text = f"the ledger of segment {now} does not exist any more"
-        self._take([Gap(self._position, last, GapKind.LOST, missing, text)])
+        self._take([lost_with(now, self._position, self._expected)])
         if now.is_open:
             self._position = Position(now.number, self._position.entry, self._position.slot)
             await self._wait_for_chain(chain, asyncio.get_running_loop().time() + self._options.look_s)
@@ -383,31 +369,10 @@ class StreamFetcher:
 
     def _take(self, items: Sequence[Item]) -> None:
         """Make entries and gaps ready to be handed out: from the wanted position on, up to the stop."""
-        ready, begin, stop = self.ready, self._position, self._stop
-        whole = [item for item in items if isinstance(item, StoredEntry)]
         if items:
             self.caught_up = False
-        is_plain = len(whole) == len(items) and self._parts is None and stop is None
-        if is_plain and (not whole or whole[0].position(0) >= begin):
-            ready.add_entries(whole)
-            return
-        for item in items:
-            if isinstance(item, Gap):
-                ready.add([item])
-                continue
-            a, b, place = 0, item.count, (item.segment, item.entry)
-            if place <= begin[:2]:
-                a = begin.slot if place == begin[:2] else b
-            if stop is not None and place >= stop[:2]:
-                b = min(b, stop.slot) if place == stop[:2] else 0
-                self.ended = True
-            if a < b and self._parts is None:
-                ready.add([EntrySlice(item, a, b)])
-            elif a < b and self._parts is not None:
-                base = item.first_seq_no
-                ready.add(EntrySlice(item, x - base, y - base) for x, y in self._parts(base + a, base + b))
-            if self.ended:
-                break
+        if make_ready(self.ready, items, self._position, self._stop, self._parts):
+            self.ended = True
 
     async def _leave_segment(self) -> None:
         self._end_rest()
@@ -418,26 +383,15 @@ class StreamFetcher:
         if feed is not None:
             await feed.close()
 
-    # -- waiting ------------------------------------------------------------------------------------------
-
     def _deadline(self, until: float) -> float:
-        """When to stop waiting: not behind the moment at which this reader counts as idle."""
-        idle_s = self._options.idle_error_s
-        if idle_s is None or self._last_news is None:
-            return until
-        return min(until, self._last_news + idle_s)
+        return busy_until(until, self._last_news, self._options.idle_error_s)
 
     def _check_idle(self) -> None:
-        idle_s, news = self._options.idle_error_s, self._last_news
         now = asyncio.get_running_loop().time()
-        if idle_s is not None and news is not None and now - news >= idle_s - 1e-6:
+        error = idle_error(self._source.name, self._position, now, self._last_news, self._options.idle_error_s)
+        if error is not None:
             self._last_news = now
-            raise ReaderIdleError(
-                f"nothing came from stream {self._source.name} for {idle_s:g} s; Reader.state() tells whether it is "
-                "idle or stuck",
-                stream=self._source.name,
-                position=self._position,
-            )
+            raise error
 
     def _ensure_open(self) -> None:
         if self._closed:

@@ -110,9 +110,9 @@ class Reader:
                 if self._pass_gap(item):
                     return item
                 continue
-            (taken,) = self._ready.take(1, inf, at_least_one=True)
-            self._last_append_ms = taken.entry.append_ms
-            return taken.entry.records(taken.a, taken.b)[0]
+            entry, slot = self._ready.take_one()
+            self._last_append_ms = entry.append_ms
+            return entry.record(slot)
 
     async def next_batch(
         self, max_records: int = BATCH_RECORDS, *, max_bytes: int | None = None, wait: float | None = None

@@ -13,6 +13,9 @@ from segments.record import Gap
 
 _NEW: Final[Any] = tuple.__new__
 
+_NOTHING: Final[deque[EntrySlice | Gap]] = deque()
+"""Shared by all queues that are empty, and never changed: of ten thousand readers that wait, none needs its own."""
+
 
 class ReadyQueue:
     """Slices and gaps. Runs go in and out whole where they may."""
@@ -20,7 +23,7 @@ class ReadyQueue:
     __slots__ = ("_gaps", "_items", "records")
 
     def __init__(self) -> None:
-        self._items: deque[EntrySlice | Gap] = deque()
+        self._items = _NOTHING
         self._gaps = 0
         self.records = 0
         """How many records are in it."""
@@ -36,13 +39,14 @@ class ReadyQueue:
     def add_entries(self, entries: Sequence[StoredEntry]) -> None:
         """All records of these entries."""
         counts = [entry.count for entry in entries]
-        self._items.extend(map(_NEW, repeat(EntrySlice), zip(entries, repeat(0), counts, strict=False)))
+        self._own().extend(map(_NEW, repeat(EntrySlice), zip(entries, repeat(0), counts, strict=False)))
         self.records += sum(counts)
 
     def add(self, items: Iterable[EntrySlice | Gap]) -> None:
         """These items."""
+        own = self._own()
         for item in items:
-            self._items.append(item)
+            own.append(item)
             if isinstance(item, Gap):
                 self._gaps += 1
             else:
@@ -50,10 +54,22 @@ class ReadyQueue:
 
     def take_gap(self) -> Gap:
         """Take the gap that comes next."""
-        gap = self._items.popleft()
+        gap = self._drop()
         assert isinstance(gap, Gap)
         self._gaps -= 1
         return gap
+
+    def take_one(self) -> tuple[StoredEntry, int]:
+        """Take one record: its entry and its slot. A gap must not come next."""
+        item = self._items[0]
+        assert isinstance(item, EntrySlice)
+        entry, a, b = item
+        self.records -= 1
+        if a + 1 == b:
+            self._drop()
+        else:
+            self._items[0] = _NEW(EntrySlice, (entry, a + 1, b))
+        return entry, a
 
     def take(self, records: int, size: float, *, at_least_one: bool) -> list[EntrySlice]:
         """Take up to ``records`` records of about ``size`` bytes together, up to the next gap."""
@@ -77,18 +93,30 @@ class ReadyQueue:
             size -= each * count
             self.records -= count
             if item.a + count == item.b:
-                self._items.popleft()
+                self._drop()
             else:
                 self._items[0] = EntrySlice(item.entry, item.a + count, item.b)
         return taken
 
+    def _own(self) -> deque[EntrySlice | Gap]:
+        if self._items is _NOTHING:
+            self._items = deque()
+        return self._items
+
+    def _drop(self) -> EntrySlice | Gap:
+        item = self._items.popleft()
+        if not self._items:
+            self._items = _NOTHING
+        return item
+
     def clear(self) -> None:
         """Forget everything."""
-        self._items.clear()
+        self._items = _NOTHING
         self._gaps = self.records = 0
 
     def validate_state(self) -> None:
         """What must hold between any two calls. For tests."""
+        assert not _NOTHING
         slices = [item for item in self._items if not isinstance(item, Gap)]
         assert self._gaps == len(self._items) - len(slices)
         assert self.records == sum(item.b - item.a for item in slices)

@@ -7,6 +7,7 @@ process.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Final
 
 from segments.read.segment_feed import SegmentFeed
@@ -19,27 +20,31 @@ REST_LOOKS: Final = 10
 class Rest:
     """One rest, from the moment at which ``feed`` was read to its confirmed end. Close it."""
 
-    __slots__ = ("_chain", "_look_at", "_quiet", "_told", "_waiter")
+    __slots__ = ("_chain", "_quiet", "_told", "_waiter")
 
     def __init__(self, source: StreamSource, feed: SegmentFeed, look_s: float) -> None:
         self._chain = source.chain
         self._told = False
         self._waiter: asyncio.Future[None] | None = None
         """Of the present wait. A wait that ends by time or cancellation cancels it, so each has its own."""
-        self._look_at = asyncio.get_running_loop().time() + REST_LOOKS * look_s
         handle = feed.handle
-        self._quiet = source.client.quiet_ledgers.watch(handle.id, handle.metadata, feed.next_entry - 1, self._tell)
+        self._quiet = source.client.quiet_ledgers.watch(
+            handle.id,
+            handle.metadata,
+            feed.next_entry - 1,
+            self._tell,
+            asyncio.get_running_loop().time() + REST_LOOKS * look_s,
+        )
 
     @property
     def is_over(self) -> bool:
         """Whether there is a reason to open the ledger again."""
-        over = self._told or self._chain.is_doubtful
-        return over or asyncio.get_running_loop().time() >= self._look_at
+        return self._told or self._chain.is_doubtful
 
-    async def wait(self, until: float) -> None:
+    def wait(self, until: float) -> Awaitable[None]:
         """Wait until the rest is over, or the loop's time is ``until``."""
         self._waiter = asyncio.get_running_loop().create_future()
-        await self._chain.changed_or(self._waiter, min(until, self._look_at))
+        return self._chain.changed_or(self._waiter, until)
 
     def close(self) -> None:
         """End the rest. Idempotent."""

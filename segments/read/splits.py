@@ -53,6 +53,7 @@ def split(
         return []
     spans = _spans(chain, start, stop, end_seq_no, last_entry)
     total = sum(span.bytes for span in spans)
+    target = min(target, sum(span.end - span.first for span in spans))  # an entry is not cut
     cuts: list[Position] = []
     before = 0
     for span in spans:

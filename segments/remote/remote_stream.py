@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from segments.chain import SegmentContents, StreamSegment
 from segments.config import StreamConfig
+from segments.errors import SegmentEmptyError
 from segments.life.holds import Hold
 from segments.life.truncation import TruncateResult
 from segments.position import EARLIEST, LATEST, Position
@@ -20,7 +21,7 @@ from segments.remote.remote_cursor import RemoteCursor, RemoteCursorState, get_c
 from segments.remote.remote_reader import OnGap, RemoteReader
 from segments.remote.remote_writer import RemoteProducer, RemoteWriter, open_producer
 from segments.rpc import segments_pb2 as pb
-from segments.rpc.messages import get_position, get_settings, put_patch, put_position, put_seek
+from segments.rpc.messages import get_position, get_settings, put_patch, put_seek
 from segments.seek import Seek
 from segments.write.opening import Opening
 
@@ -150,11 +151,16 @@ class RemoteStream:
         self.config = get_settings(reply.settings)
         return self.config
 
-    async def roll(self) -> StreamSegment:
-        """End the open segment. Returns it. Raises: StreamNotReadyError: it has no records; and as read_config."""
-        return _segment(
-            await self._channels.call("Segments.Roll", pb.RollRequest(stream=self.name), stream=self.name, repeat=False)
-        )
+    async def roll(self) -> StreamSegment | None:
+        """End the open segment, if it has records. Returns the last completed segment; None if there is none.
+
+        Raises: as read_config.
+        """
+        request = pb.RollRequest(stream=self.name)
+        try:
+            return _segment(await self._channels.call("Segments.Roll", request, stream=self.name, repeat=False))
+        except SegmentEmptyError:
+            return None
 
     async def seal(self) -> Position | None:
         """End the stream for good. Returns the position of its last record. Raises: as read_config."""
@@ -184,8 +190,8 @@ class RemoteStream:
     async def hold(
         self,
         name: str,
-        start: Position = EARLIEST,
-        stop: Position = LATEST,
+        start: Seek = EARLIEST,
+        stop: Seek = LATEST,
         *,
         until: datetime | None = None,
         note: str = "",
@@ -194,7 +200,7 @@ class RemoteStream:
         request = pb.PutHoldRequest(
             stream=self.name,
             name=name,
-            start=pb.Seek(position=put_position(start)),
+            start=put_seek(start),
             stop=put_seek(stop),
             until_ms=None if until is None else to_ms(until),
             note=note,

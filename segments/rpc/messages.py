@@ -123,7 +123,7 @@ def get_record(message: pb.Record) -> Record:
     """The record in a message.
 
     Raises:
-        SeekFormatError: its event time cannot be.
+        SeekFormatError: its event time cannot be. StreamConfigError: two headers have the same name.
     """
     try:
         return Record(
@@ -143,8 +143,15 @@ def put_headers(headers: Mapping[str, bytes]) -> list[pb.Header]:
 
 
 def get_headers(messages: Sequence[pb.Header]) -> Mapping[str, bytes]:
-    """The headers in messages."""
-    return {header.name: header.value for header in messages} if messages else NO_HEADERS
+    """The headers in messages. Raises: StreamConfigError: two have the same name."""
+    if not messages:
+        return NO_HEADERS
+    found: dict[str, bytes] = {}
+    for header in messages:
+        if header.name in found:
+            raise StreamConfigError(f"a record has the header {header.name} more than once")
+        found[header.name] = header.value
+    return found
 
 
 def put_stored(record: StoredRecord) -> pb.StoredRecord:

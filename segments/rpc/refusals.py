@@ -42,6 +42,7 @@ STATUSES: Final[dict[type[StreamError], str]] = {
     errors.RecordTooLargeError: "INVALID_ARGUMENT",
     errors.StreamOverloadedError: "RESOURCE_EXHAUSTED",
     errors.StreamNotReadyError: "UNAVAILABLE",
+    errors.SegmentEmptyError: "FAILED_PRECONDITION",
     errors.StreamUnavailableError: "UNAVAILABLE",
     errors.StreamMetadataError: "UNAVAILABLE",
     errors.PositionTruncatedError: "OUT_OF_RANGE",
@@ -114,7 +115,7 @@ def put_error(error: StreamError) -> pb.SegmentError:
         numbers["expected"] = error.expected
     elif isinstance(error, errors.TxidOrderError) and error.last is not None:
         numbers["last"] = error.last
-    waits = isinstance(error, errors.StreamOverloadedError | errors.StreamNotReadyError)
+    waits = error.retryable and isinstance(error, errors.StreamOverloadedError | errors.StreamNotReadyError)
     return pb.SegmentError(
         code=code_of(kind),
         message=str(error),

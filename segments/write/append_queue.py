@@ -139,9 +139,11 @@ class AppendQueue:
             size = sum(map(record_size, batch)) + RECORD_COST * len(batch)
         if size > GROUP_MAX and not atomic:
             return self._submit_parts(batch)
-        if size > self._config.limits.record_bytes:
+        limited = size if len(batch) > 1 else size - RECORD_COST
+        if limited > self._config.limits.record_bytes:
+            what = "a record" if len(batch) == 1 else f"an atomic batch of {len(batch)} records"
             raise RecordTooLargeError(
-                f"an atomic batch of {size} bytes is larger than the stream allows: limits.record_bytes is "
+                f"{what} of {limited} bytes is larger than the stream allows: limits.record_bytes is "
                 f"{self._config.limits.record_bytes}",
                 stream=self.name,
             )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from segments.chain import SegmentContents
+from segments.entries.sections import EntryBatch
 
 
 @dataclass(slots=True)
@@ -21,6 +23,8 @@ class ContentsTally:
     last_append_ms: int | None = None
     min_event_ms: int | None = None
     max_event_ms: int | None = None
+    announces: bool = field(default=False, kw_only=True)
+    """Whether it holds the epoch of a producer that no entry before it says."""
 
     @classmethod
     def of(cls, contents: SegmentContents) -> ContentsTally:
@@ -82,3 +86,8 @@ class ContentsTally:
             self.max_event_ms,
             footer_entry,
         )
+
+
+def announces(batches: Iterable[EntryBatch]) -> bool:
+    """Whether an entry says which epoch a producer has, without a record in it."""
+    return any(batch.producer is not None and not batch.records for batch in batches)

@@ -26,25 +26,25 @@ from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookKeeperError, ClientClosedError, MetadataUnavailableError
 from segments.chain import PAGES_ROLL, StreamSegment
 from segments.config import StreamConfig
-from segments.entries import (
-    Compression,
-    EntryKind,
-)
+from segments.entries import Compression, EntryKind, require_library
 from segments.error_translation import stream_error
 from segments.errors import (
     Applied,
+    MissingLibraryError,
     OwnershipLostError,
+    SegmentEmptyError,
     StreamClosedError,
     StreamCorruptError,
     StreamError,
     StreamNotReadyError,
 )
 from segments.write.entry_sender import EntrySender, OutputEvents
-from segments.write.flight import Flight, GroupInLog, fail_group
+from segments.write.flight import Flight, GroupInLog, fail_group, groups_of
 from segments.write.grouping import Group
 from segments.write.ledger_allocator import LedgerAllocator
 from segments.write.open_segment import OpenSegment
-from segments.write.rolling import Rolling, roll_limits
+from segments.write.roll_waiters import RollWaiters
+from segments.write.rolling import Rolling, RollReason, roll_limits
 from segments.write.segment_change import EndedSegment, begun, close_ledger, left, recovered_end, until_reached
 from segments.write.stream_owner import StreamOwner, lost_for
 from segments.write.write_state import WriteState
@@ -88,7 +88,7 @@ class EntryOutput(EntrySender):
         self._rolling = Rolling(roll_limits(config))
         self._change: asyncio.Task[None] | None = None
         self._closing = False
-        self._rollers: list[asyncio.Future[StreamSegment]] = []
+        self._rollers = RollWaiters()
         self._timer: asyncio.TimerHandle | None = None
         self._ahead: asyncio.TimerHandle | None = None
 
@@ -128,13 +128,8 @@ class EntryOutput(EntrySender):
     ) -> None:
         room = self._owner.make_room
         await (until_reached(room, f"room in the record of stream {self._name}") if patient else room())
-        change = partial(
-            begun,
-            segment=before,
-            ledger_id=handle.id,
-            now_ms=self._clock.wall_ms(),
-            location=self._location,
-        )
+        now_ms = self._clock.wall_ms()
+        change = partial(begun, segment=before, ledger_id=handle.id, now_ms=now_ms, location=self._location)
         step = partial(self._owner.step, change)
         chain = await (until_reached(step, f"the next segment of stream {self._name}") if patient else step())
         self._allocator.taken()
@@ -143,7 +138,7 @@ class EntryOutput(EntrySender):
         self._take(OpenSegment(handle, number, self._on_durable, self._on_failed))
         for log in again:
             self._write(log)
-        while self._backlog and self._open:
+        while self._backlog:  # nothing waits here: whatever ends this segment, too, does so at a later turn
             self._place(self._backlog.popleft())
         self._events.on_progress()
         if chain.removing:
@@ -168,22 +163,20 @@ class EntryOutput(EntrySender):
                 assert self._segment is not None
                 if self._segment.failure is not None:
                     await self._replace(self._segment)
-                elif self._is_due():
-                    await self._roll(self._segment)
+                elif (reason := self._due()) is not None:
+                    await self._roll(self._segment, reason)
                 else:
                     break
-        except OwnershipLostError as error:
-            await self.lose(error)
         except StreamError as error:
             await self.lose(error)
         finally:
             self._change = None
             self._arm()
 
-    def _is_due(self) -> bool:
-        return self._rolling.reason(self._loop.time(), self._sent_records, self._sent_bytes) is not None
+    def _due(self) -> RollReason | None:
+        return self._rolling.reason(self._loop.time(), self._sent_records, self._sent_bytes)
 
-    async def _roll(self, segment: OpenSegment[Flight]) -> None:
+    async def _roll(self, segment: OpenSegment[Flight], reason: RollReason) -> None:
         """End the segment and start the next one, or put it off."""
         try:
             await self._refresh()
@@ -198,8 +191,8 @@ class EntryOutput(EntrySender):
             await self._owner.make_room()
             if len(self._owner.chain.pages) >= PAGES_ROLL:
                 raise StreamNotReadyError(
-                    f"stream {self._name} has {self._owner.chain.count} segments, and more only for those who take it "
-                    "over: truncate it, and use longer ones"
+                    f"stream {self._name} has {self._owner.chain.count} segments, too many to begin another one: "
+                    "truncate it, and let segments be longer (its settings roll.…)"
                 )
         except OwnershipLostError:
             self._allocator.returned()
@@ -220,6 +213,7 @@ class EntryOutput(EntrySender):
         except BaseException:
             self._allocator.returned()
             raise
+        self.metrics.rolled(reason).add()
         self._tell_rollers(contents.number)
 
     async def _refresh(self) -> None:
@@ -228,7 +222,12 @@ class EntryOutput(EntrySender):
             return
         replication = (config.quorum, config.digest) != (self.config.quorum, self.config.digest)
         self.config = config
-        self._compression = Compression.named(config.compression)
+        try:
+            require_library(compression := Compression.named(config.compression))
+        except MissingLibraryError as error:
+            _log.warning("stream %s is compressed as before, and not as its settings say: %s", self._name, error)
+        else:
+            self._compression = compression
         self._rolling.change(roll_limits(config))
         if replication:
             await self._allocator.replace()
@@ -242,28 +241,17 @@ class EntryOutput(EntrySender):
             self._send(Flight(EntryKind.FOOTER, self._payload(EntryKind.FOOTER, self._footer.build().encode()), None))
             await segment.quiet()
         await close_ledger(segment.handle, patient=patient)
-        return EndedSegment(segment.number, self._tally.contents(footer))
+        return EndedSegment(segment.number, self._tally.contents(footer), self._tally.announces)
 
     def _put_off(self, error: StreamError) -> None:
+        self.metrics.put_off.add()
         again = self._rolling.put_off(self._loop.time()) - self._loop.time()
         _log.warning("segment %d of stream %s goes on: it could not be rolled: %s", self.segment, self._name, error)
-        rollers, self._rollers = self._rollers, []
-        for roller in rollers:
-            if not roller.done():
-                roller.set_exception(
-                    StreamNotReadyError(
-                        f"stream {self._name} was not rolled, and goes on in segment {self.segment}; the next attempt "
-                        f"comes in {again:.1f} s: {error}",
-                        stream=self._name,
-                    )
-                )
-
-    def _tell_rollers(self, number: int) -> None:
-        rollers, self._rollers = self._rollers, []
-        done = self._owner.chain.find(number)
-        for roller in rollers:
-            if not roller.done() and done is not None:
-                roller.set_result(done)
+        text = (
+            f"stream {self._name} was not rolled, and goes on in segment {self.segment}; the next attempt comes in "
+            f"{again:.1f} s: {error}"
+        )
+        self._rollers.fail(lambda: StreamNotReadyError(text, stream=self._name))
 
     async def _replace(self, segment: OpenSegment[Flight]) -> None:
         """The ledger takes no more entries: let a recovery decide about those under way, and go on in the next
@@ -271,6 +259,7 @@ class EntryOutput(EntrySender):
         self._open = False
         if isinstance(segment.failure, ClientClosedError):
             raise StreamClosedError(f"the client of stream {self._name} was closed: {segment.failure}")
+        self.metrics.failed.add()
         _log.warning("segment %d of stream %s ends: %s", segment.number, self._name, segment.failure)
         await until_reached(self._owner.ensure_current, f"the record of stream {self._name}")
         unknown = deque(await segment.give_up())
@@ -286,7 +275,9 @@ class EntryOutput(EntrySender):
         obtain = partial(until_reached, self._allocator.obtain, f"a ledger for stream {self._name}")
         handle = await obtain()
         try:
-            await self._begin(handle, EndedSegment(segment.number, self._tally.contents()), _logs(unknown))
+            await self._begin(
+                handle, EndedSegment(segment.number, self._tally.contents(), self._tally.announces), groups_of(unknown)
+            )
         except BaseException:
             self._allocator.returned()
             raise
@@ -303,12 +294,23 @@ class EntryOutput(EntrySender):
         if self.ended is not None:
             roller.set_exception(lost_for(self.ended, Applied.NO))
         elif not self._sent_records and self._change is None:
-            roller.set_exception(StreamNotReadyError(f"segment {self.segment} of stream {self._name} has no records"))
+            roller.set_exception(SegmentEmptyError(f"segment {self.segment} of stream {self._name} has no records"))
         else:
-            self._rollers.append(roller)
+            self._rollers.add(roller)
             self._rolling.ask()
             self._begin_change()
         return roller
+
+    def _tell_rollers(self, number: int) -> None:
+        """The segment of this number ended. One without a durable record is not listed; its records were sent again."""
+        if (ended := self._owner.chain.find(number)) is not None:
+            self._rollers.done(ended)
+            return
+        text = (
+            f"segment {number} of stream {self._name} ended, and is not listed: it had no durable record, or was "
+            f"truncated; the stream goes on in segment {self.segment}"
+        )
+        self._rollers.fail(lambda: StreamNotReadyError(text, stream=self._name))
 
     def _arm(self) -> None:
         """Look again when the segment may be due by the clock."""
@@ -321,7 +323,7 @@ class EntryOutput(EntrySender):
 
     def _on_time(self) -> None:
         self._timer = None
-        if self._is_due():
+        if self._due() is not None:
             self._begin_change()
         else:
             self._arm()
@@ -340,7 +342,7 @@ class EntryOutput(EntrySender):
             _log.info("whether stream %s has another owner is not known now: %s", self._name, error)
         finally:
             self._change = None
-        if self._segment is not None and (self._segment.failure is not None or self._is_due()):
+        if self._segment is not None and (self._segment.failure is not None or self._due() is not None):
             self._begin_change()
 
     async def lose(self, error: StreamError) -> None:
@@ -356,14 +358,11 @@ class EntryOutput(EntrySender):
             last = await self._owner.end_found(error, self._segment.number) if unknown else None
             if last is not None:
                 self._found(unknown, last)
-            for log in _logs(unknown):
+            for log in groups_of(unknown):
                 self._refuse(log.group, error, Applied.UNKNOWN if last is None else Applied.NO)
         while self._backlog:
             self._refuse(self._backlog.popleft(), error)
-        for roller in self._rollers:
-            if not roller.done():
-                roller.set_exception(lost_for(error, Applied.UNKNOWN))
-        self._rollers.clear()
+        self._rollers.fail(partial(lost_for, error, Applied.UNKNOWN))
 
     def _refuse(self, group: Group, error: StreamError, outcome: Applied = Applied.NO) -> None:
         fail_group(group, partial(lost_for, error, outcome))
@@ -399,7 +398,7 @@ class EntryOutput(EntrySender):
             )
             unknown = deque(await segment.give_up())
             self._found(unknown, await recovered_end(self._client, self._name, segment.number, segment.handle.id))
-            last = EndedSegment(segment.number, self._tally.contents())
+            last = EndedSegment(segment.number, self._tally.contents(), self._tally.announces)
         change = partial(left, segment=last, now_ms=self._clock.wall_ms(), seal=seal)
         await self._owner.step(change)
 
@@ -415,12 +414,3 @@ class EntryOutput(EntrySender):
             if timer is not None:
                 timer.cancel()
         self._timer = self._ahead = None
-
-
-def _logs(flights: Iterable[Flight]) -> list[GroupInLog]:
-    """The groups of these entries, each once, in order."""
-    found: dict[int, GroupInLog] = {}
-    for flight in flights:
-        if flight.log is not None:
-            found.setdefault(id(flight.log), flight.log)
-    return list(found.values())

@@ -26,12 +26,13 @@ from segments.errors import (
     StreamError,
 )
 from segments.position import Position
-from segments.write.contents_tally import ContentsTally
+from segments.write.contents_tally import ContentsTally, announces
 from segments.write.flight import Flight, GroupInLog, column_strings, fail_group
 from segments.write.grouping import Group
 from segments.write.open_segment import OpenSegment
 from segments.write.snapshot import encode_snapshot
 from segments.write.write_state import WriteState
+from segments.write.writer_metrics import WriterMetrics
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper
@@ -60,6 +61,7 @@ class EntrySender:
         self.config = config
         self._client, self._name, self._events = client, name, events
         self._clock, self._rng = client.services.seams.clock, client.services.seams.rng
+        self.metrics = WriterMetrics(client.services.metrics, self._clock.monotonic)
         self._segment: OpenSegment[Flight] | None = None
         self._open = False
         """Whether the segment takes entries."""
@@ -148,6 +150,7 @@ class EntrySender:
         else:
             self._send(Flight(EntryKind.DATA, payload, log))
         self._sent_records += log.columns.count
+        self.metrics.sent(log)
         if self._since_snapshot >= self.config.producers.snapshot_every_bytes:
             self._snapshot()
         self._written()
@@ -209,9 +212,11 @@ class EntrySender:
                 self._footer.add_keys(column_strings(columns.keys))
         if log.batches:
             self.state.on_batches(log.batches, number, flight.entry, log.append_ms)
+            tally.announces |= announces(log.batches)
             for batch in log.batches:
                 if batch.producer is not None and batch.records:
                     self._footer.add_producer(batch.producer, batch.epoch, batch.first_sequence, batch.records)
+        self.metrics.durable(log)
         log.resolve(number, flight.entry)
         self._events.on_settled(log.group)
         self._events.on_progress()

@@ -102,3 +102,12 @@ class Flight:
         self.log = log
         self.is_last = is_last
         self.entry = -1
+
+
+def groups_of(flights: Iterable[Flight]) -> list[GroupInLog]:
+    """The groups of these entries, each once, in order."""
+    found: dict[int, GroupInLog] = {}
+    for flight in flights:
+        if flight.log is not None:
+            found.setdefault(id(flight.log), flight.log)
+    return list(found.values())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 from bookkeeper.client.tasks import Tasks
 from segments.chain import StreamRecord, ledger_tags
 from segments.config import StreamConfig
+from segments.entries import Compression, require_library
 from segments.errors import StreamCorruptError, UnsupportedStreamFormatError
 from segments.write.entry_output import ReadConfig
 from segments.write.ledger_allocator import LedgerAllocator
@@ -74,18 +75,23 @@ async def open_writer(
         StreamNotFoundError, StreamSealedError, UnsupportedStreamFormatError.
         StreamUnavailableError: too few bookies answer, or the metadata store does not; nothing is lost.
         OwnershipLostError: another writer took it over meanwhile.
+        MissingLibraryError: this process cannot compress as the stream's settings say; nothing was changed.
     """
     config = await read_config()
+    require_library(Compression.named(config.compression))
+    monotonic = client.services.seams.clock.monotonic
+    began = monotonic()
     name = owner or f"{os.uname().nodename}-{os.getpid()}-{next(_names)}"
     owned = await StreamOwner.claim(record, name, claim_nonce(client))
     tasks = Tasks(f"writer of stream {record.name}")
     current = _Current(config, read_config)
     allocator = LedgerAllocator(client, owned, current.ledger_maker(client, record.stream_id, owned.epoch), tasks)
-    making = tasks.start(allocator.obtain(), "make the first ledger")  # while the former writer's is recovered
+    making = tasks.start(allocator.obtain(), "make the first ledger", awaited=True)  # beside the recovery below
     try:
         found = await find_end(client, owned, config.producers)
         writer = Writer(client, owned, allocator, found.state, config, tasks, location, current.read)
         await writer.begin(await making, found.recovered)
+        writer.metrics.took_over(monotonic() - began)
         return writer
     except BaseException:
         await asyncio.wait([making])
@@ -107,7 +113,9 @@ class _Current:
         try:
             self.config = await self._read()
         except (StreamCorruptError, UnsupportedStreamFormatError) as error:
-            _log.warning("a writer goes on with the settings that it has: %s", error)
+            _log.warning(
+                "the stream's settings cannot be read, so its writer goes on with those that it has: %s", error
+            )
         return self.config
 
     def ledger_maker(self, client: BookKeeper, stream_id: str, epoch: int) -> Callable[[], Awaitable[WriteHandle]]:

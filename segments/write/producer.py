@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from types import TracebackType
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 from segments.errors import (
     AppendOutcomeUnknownError,
@@ -18,6 +18,7 @@ from segments.errors import (
     ProducerFencedError,
     SequenceGapError,
     SequenceTooOldError,
+    StreamConfigError,
     StreamError,
     StreamInvariantError,
 )
@@ -28,6 +29,10 @@ from segments.record import AppendOutcome, AppendResult, Record
 from segments.write.writer import Writer
 
 GapRule = Literal["strict", "monotonic"]
+SEQUENCE_MAX: Final = 2**63 - 2
+"""The highest number of a record: the one behind it must fit into 64 bits, too, or no later writer could note it."""
+EPOCH_MAX: Final = 2**62
+"""The highest epoch that a caller may ask for; every opening after that has one more."""
 
 
 class Producer:
@@ -69,9 +74,12 @@ class Producer:
 
         Raises:
             ProducerFencedError: ``epoch`` is lower than the one that the name has. StreamNameError.
+            StreamConfigError: ``epoch`` is negative, or so high that later ones would not fit.
             And as ``Writer.append``.
         """
         check_short_name(name, "producer")
+        if epoch is not None and not 0 <= epoch <= EPOCH_MAX:
+            raise StreamConfigError(f"the epoch of producer {name} can be from 0 to {EPOCH_MAX}, not {epoch}")
         opening = writer.state.producers.open(name, writer.now_ms(), epoch)
         await writer.announce(name, opening.epoch, opening.last_sequence + 1)
         return cls(
@@ -110,7 +118,8 @@ class Producer:
 
         Raises:
             ProducerFencedError: the name was opened again. SequenceGapError: strict, and a record before is missing.
-            SequenceTooOldError: nobody remembers so old a record. And as ``Writer.append``.
+            SequenceTooOldError: nobody remembers so old a record. StreamConfigError: ``seq`` is negative, or above
+            SEQUENCE_MAX. And as ``Writer.append``.
         """
         future = await self.writer.in_turn(partial(self.append_nowait, record, seq=seq, txid=txid))
         if timeout is None:
@@ -133,7 +142,7 @@ class Producer:
         first = self._next if seq is None else seq
         judgement = self._judge(first, 1)
         if judgement.verdict is not SequenceVerdict.NEW:
-            return self._known(judgement, first, 1)
+            return self._again(judgement, first, 1)
         future = self.writer.submit_one(record, txid, (self.name, self.epoch, first))
         return self._sent(first, 1, future)
 
@@ -149,7 +158,7 @@ class Producer:
         first = self._next if seq is None else seq
         judgement = self._judge(first, len(batch))
         if judgement.verdict is not SequenceVerdict.NEW:
-            return self._known(judgement, first, len(batch))
+            return self._again(judgement, first, len(batch))
         future = self.writer.submit_batch(batch, atomic=True, of=(self.name, self.epoch, first))
         return self._sent(first, len(batch), future)
 
@@ -206,6 +215,12 @@ class Producer:
     # -- inside -----------------------------------------------------------------------------------------
 
     def _judge(self, first: int, records: int) -> Judgement:
+        if first < 0 or first + records - 1 > SEQUENCE_MAX:
+            raise StreamConfigError(
+                f"producer {self.name} of stream {self.writer.name} numbers its records from 0 to {SEQUENCE_MAX}, and "
+                f"these would be {first} to {first + records - 1}",
+                stream=self.writer.name,
+            )
         strict = self._strict and not self.maybe_forgotten
         judgement = self.writer.state.producers.judge(self.name, self.epoch, first, records, strict=strict)
         match judgement.verdict:
@@ -239,6 +254,11 @@ class Producer:
         self._next = max(self._next, first + records)
         self.maybe_forgotten = False
         return future
+
+    def _again(self, judgement: Judgement, first: int, records: int) -> asyncio.Future[AppendResult]:
+        """Records were appended a second time."""
+        self.writer.metrics.duplicates.add()
+        return self._known(judgement, first, records)
 
     def _known(self, judgement: Judgement, first: int, records: int) -> asyncio.Future[AppendResult]:
         """The answer for records that are there, or under way."""

@@ -33,16 +33,18 @@ class EndedSegment:
 
     number: int
     contents: SegmentContents
+    announces: bool = False
+    """Whether it says epochs of producers, and is needed for them although it holds no record."""
 
 
 def ended(chain: StreamChain, segment: EndedSegment | None, now_ms: int) -> StreamChain:
-    """The record with this segment completed, or dropped if it holds no record. Done before: no change."""
+    """The record with this segment completed, or dropped if it holds nothing that is needed. Done before: no change."""
     if segment is None:
         return chain
     listed = chain.find(segment.number)
     if listed is None or not listed.is_open:
         return chain
-    if segment.contents.records:
+    if segment.contents.records or segment.announces:
         return chain.complete(segment.number, segment.contents, now_ms)
     return chain.drop_empty(segment.number)
 

@@ -21,7 +21,7 @@ from segments.error_translation import stream_error
 from segments.errors import EntryCorruptError, StreamCorruptError
 from segments.position import Position
 from segments.producers import ProducerTable
-from segments.write.contents_tally import ContentsTally
+from segments.write.contents_tally import ContentsTally, announces
 from segments.write.segment_change import EndedSegment
 from segments.write.snapshot import decode_snapshot
 from segments.write.stream_owner import StreamOwner
@@ -62,7 +62,7 @@ async def find_end(client: BookKeeper, owner: StreamOwner, policy: ProducerPolic
     tail = chain.last_position
     if (opened := chain.open_segment) is not None:
         end = await _segment_end(client, owner, opened, policy)
-        recovered = EndedSegment(opened.number, end.contents.contents())
+        recovered = EndedSegment(opened.number, end.contents.contents(), end.contents.announces)
         if end.contents.last is not None:
             tail = Position(opened.number, *end.contents.last)
     producers = end.producers
@@ -116,6 +116,7 @@ async def read_end(reader: ReadHandle, number: int, policy: ProducerPolicy) -> S
             )
         snapshot = decode_snapshot(stored.payload, policy)
         end = SegmentEnd(snapshot.contents, snapshot.producers)
+        end.contents.announces = at > 0  # a later one may say what only this segment has
     pieces: list[StoredEntry] = []
     async for first, payloads in reader.read_batches(end.contents.last_entry + 1, last):
         for entry, payload in enumerate(payloads, first):
@@ -143,6 +144,7 @@ async def _apply(
             (columns.first_txid, columns.last_txid),
             (columns.min_event_ms, columns.max_event_ms),
         )
+        end.contents.announces |= announces(whole.batches)
         assert end.producers is not None
         end.producers.apply_entry(whole.batches, whole.segment, whole.entry, whole.append_ms)
     return pieces

@@ -33,6 +33,7 @@ from segments.write.ledger_allocator import LedgerAllocator
 from segments.write.segment_change import EndedSegment
 from segments.write.stream_owner import StreamOwner, lost_for
 from segments.write.write_state import WriteState
+from segments.write.writer_metrics import WriterMetrics
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper, WriteHandle
@@ -77,6 +78,11 @@ class Writer(AppendQueue):
     def state(self) -> WriteState:
         """What the stream holds, for producers of this writer."""
         return self._output.state
+
+    @property
+    def metrics(self) -> WriterMetrics:
+        """What the client's writers count together."""
+        return self._output.metrics
 
     @property
     def tail(self) -> Position | None:
@@ -217,7 +223,9 @@ class Writer(AppendQueue):
         """End the open segment and start the next one. Returns the one that ended.
 
         Raises:
-            StreamNotReadyError: it has no records, or bookies or metadata are away; the segment goes on.
+            SegmentEmptyError: it has no records.
+            StreamNotReadyError: bookies or metadata are away, and the segment goes on; or its bookies failed before a
+                record was durable, and the stream went on in another one.
         """
         self._require_here()
         self._flush_group()
@@ -306,6 +314,7 @@ class Writer(AppendQueue):
         self._easy = REFUSE
         self._flush_group()
         if self._closing is None:
+            self.metrics.lost.add()
             self.lost.set()
             self._loop.call_soon(self._let_go)
         self._wake()

@@ -22,6 +22,7 @@ from bookkeeper.errors import (
     NoSuchLedgerError,
     TooManyRequestsError,
 )
+from bookkeeper.metrics import Metrics
 from bookkeeper.testing.loop import OWNER, drop_task
 from segments.chain import StreamChain
 from segments.config import RollPolicy, StreamConfig
@@ -130,7 +131,8 @@ class Client(JournalClient):
         super().__init__(cluster)
         self.fakes = cluster
         seams = SimpleNamespace(clock=LoopClock(), rng=Random(cluster.rng.getrandbits(32)))
-        self.services = SimpleNamespace(seams=seams)
+        self.metrics = Metrics()
+        self.services = SimpleNamespace(seams=seams, metrics=self.metrics)
         self.writers: list[FakeWriter] = []
 
     async def create_ledger(self, **options: Any) -> Any:
@@ -278,9 +280,9 @@ async def check_stream(cluster: Cluster, stream: Stream) -> None:
             assert contents.bytes == sum(map(len, ledger.entries))
             assert seq_no == segment.end_seq_no
             counted = [entry for entry in entries if entry.count]
-            assert contents.last == (counted[-1].entry, counted[-1].count - 1)
-            assert contents.first_append_ms == counted[0].append_ms
-            assert contents.last_append_ms == counted[-1].append_ms
+            assert contents.last == ((counted[-1].entry, counted[-1].count - 1) if counted else None)
+            assert contents.first_append_ms == (counted[0].append_ms if counted else None)
+            assert contents.last_append_ms == (counted[-1].append_ms if counted else None)
     for ledger in cluster.ledgers.values():
         assert ledger.tags["application"] == b"bookkeeper-py"
         assert ledger.tags["component"] == b"segments"

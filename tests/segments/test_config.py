@@ -43,6 +43,13 @@ def test_all_values_that_cannot_be_are_named_at_once() -> None:
         assert part in str(caught.value)
 
 
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+@pytest.mark.parametrize("name", ["roll.max_age_s", "flush.linger_ms", "retention.max_age_s", "producers.idle_after_s"])
+def test_a_number_that_is_none_is_refused(name: str, value: float) -> None:
+    with pytest.raises(StreamConfigError, match=f"^{name} must be finite"):
+        DEFAULTS.patched({name: value})
+
+
 def test_settings_are_patched_by_tables_or_dotted_names() -> None:
     """SEG-114 a bad value is refused, and nothing changes"""
     one = DEFAULTS.patched({"roll": {"max_age_s": 60}, "compression": "lz4"})

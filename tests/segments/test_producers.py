@@ -115,6 +115,30 @@ def test_an_idle_producer_keeps_its_last_number() -> None:
     )
 
 
+def test_a_producer_whose_records_become_durable_is_not_idle() -> None:
+    table = with_records(1, idle_after_s=10)
+    table.push("p", 1, 1, 1)
+    table.confirm("p", 1, at(1), 15_000)
+    assert table.forget_idle(24_000) == 0
+    assert table.forget_idle(26_000) == 1
+
+
+def test_a_producer_with_records_on_their_way_is_not_idle_however_long_they_take() -> None:
+    table = with_records(2, idle_after_s=10)
+    table.push("p", 1, 2, 1)
+    assert table.forget_idle(10**9) == 0
+    assert table.judge("p", 1, 1, 1).verdict is SequenceVerdict.DUPLICATE
+
+
+def test_an_entry_without_records_says_which_number_comes_next() -> None:
+    """What an import, or a producer that was opened anew, has left in the stream."""
+    table = ProducerTable()
+    table.apply(EntryBatch(0, "p", 3, 8), at(0), 0)
+    assert table.judge("p", 3, 8, 1).verdict is SequenceVerdict.NEW
+    assert table.judge("p", 3, 7, 1).verdict is SequenceVerdict.TOO_OLD
+    assert table.judge("p", 3, 9, 1).expected == 8
+
+
 def test_a_forgotten_producer_is_told_and_never_guessed() -> None:
     table = with_records(2, max_producers=1)
     table.push("p", 1, 2, 1)

@@ -161,7 +161,7 @@ def test_a_record_that_lists_too_many_takes_no_segment(monkeypatch: pytest.Monke
 
 def test_a_record_that_names_too_many_pages_takes_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PAGES_MAX", 2)
-    with pytest.raises(ChainStepError, match="longer ones"):
+    with pytest.raises(ChainStepError, match="let segments be longer"):
         folded(long_chain(10), 2, 3)
 
 

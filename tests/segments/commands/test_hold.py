@@ -18,7 +18,7 @@ def test_add_list_release(tmp_path: Path) -> None:
     assert found["audit"]["from"] == "1:0:1" and found["query"]["active"] and found["query"]["to"] == "latest"
     assert "case 7" in streams.run("hold", "list", "orders")
     assert streams.run("hold", "release", "orders", "audit") == "hold audit of orders is released\n"
-    assert "there is no hold audit" in streams.run("hold", "release", "orders", "audit", status=1)
+    assert "the stream has no hold named audit" in streams.run("hold", "release", "orders", "audit", status=1)
 
 
 def test_what_cannot_be_held(tmp_path: Path) -> None:
@@ -28,3 +28,10 @@ def test_what_cannot_be_held(tmp_path: Path) -> None:
     assert "the stream at 2:0:0" in streams.run("hold", "add", "orders", "late", "--from", "1:0:1", status=1)
     assert "covers nothing" in streams.run("hold", "add", "orders", "x", "--from", "2:0:1", "--to", "2:0:1", status=1)
     assert "cannot be named" in streams.run("hold", "add", "orders", "a b", status=1)
+
+
+def test_a_hold_that_would_end_behind_all_dates_is_refused(tmp_path: Path) -> None:
+    streams = Streams(tmp_path)
+    streams.create()
+    for hours in ("1e300", "inf", "nan"):
+        streams.run("hold", "add", "--for", hours, "orders", "audit", status=2)

@@ -6,6 +6,8 @@ import base64
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.segments.commands.helpers import Streams
 
 
@@ -29,6 +31,46 @@ def test_append_as_a_producer_can_be_repeated(tmp_path: Path) -> None:
     assert again == first.replace(", all", ", 2 of them appended before, all")
     assert streams.json("show", "orders")["records"] == 2
     assert "--seq needs --producer" in streams.run("append", "--seq", "0", "orders", data="x\n", status=2)
+
+
+def test_a_producer_sends_a_file_again_that_has_grown_or_is_long(tmp_path: Path) -> None:
+    streams = Streams(tmp_path)
+    streams.create("orders", "producers.positions_each=2")
+    words = ("append", "--producer", "loader", "--seq", "0", "orders")
+    streams.run(*words, data="one\ntwo\n")
+    assert "3 records from 1:" in streams.run(*words, data="one\ntwo\nthree\n")
+    for number in range(4):
+        streams.run("append", "--producer", "loader", "orders", data=f"more {number}\n")
+    began = streams.run(*words, data="one\ntwo\nthree\nmore 0\nmore 1\nmore 2\nmore 3\n" + "x" * 600_000 + "\n")
+    assert began.startswith("8 records up to "), began
+    found = streams.run(*words, data="one\ntwo\n")  # long ago: nobody remembers where
+    assert found == "2 records, all of them appended before, so long ago that the stream does not remember where\n"
+    assert streams.json("show", "orders")["records"] == 8
+
+
+def test_a_producers_batches_fit_into_a_small_limit(tmp_path: Path) -> None:
+    streams = Streams(tmp_path)
+    streams.create("orders", "limits.record_bytes=1000")
+    words = ("append", "--producer", "loader", "--seq", "0", "orders")
+    assert streams.run(*words, data="x" * 400 + "\n" + ("y" * 99 + "\n") * 50).startswith("51 records")
+    said = streams.run(*words[:3], *words[5:], data="one\ntwo\n" + "x" * 1200 + "\nfour\n", status=1)
+    assert "line 3 of the input has more than 1000 bytes" in said and "2 records before it are durable" in said
+    assert streams.run("count", "orders") == "53\n"
+    assert streams.run("append", "orders", data="x" * 1000 + "\n").startswith("1 record from")
+
+
+def test_an_empty_separator_is_refused(tmp_path: Path) -> None:
+    streams = Streams(tmp_path)
+    streams.create()
+    said = streams.run("append", "--key-separator", "", "orders", data="x\n", status=2)
+    assert "--key-separator is empty" in said
+
+
+def test_a_stream_with_too_few_bookies_is_one_sentence(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    streams = Streams(tmp_path)
+    streams.create("orders", "ensemble=3")
+    assert "needs 3 bookies, but 1 can be used" in streams.run("append", "orders", data="x\n", status=1)
+    assert "Traceback" not in caplog.text and not [each for each in caplog.records if each.exc_info]
 
 
 def test_read_from_any_place(tmp_path: Path) -> None:

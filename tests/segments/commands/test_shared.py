@@ -49,13 +49,17 @@ def test_verbs_through_a_gateway(tmp_path: Path) -> None:
         assert streams.run(*words, data="one\ntwo\n").startswith("2 records from")
         assert "2 of them appended before" in streams.run(*words, data="one\ntwo\n")
         assert "is completed, with 2502 records" in streams.run("roll", "orders")
+        assert "from 1:" in streams.run("hold", "add", "--from", "seq:7", "--to", "seq:9", "orders", "range")
+        streams.run("hold", "release", "orders", "range")
         assert "audit" in streams.run("hold", "add", "orders", "audit")
         assert "hold audit covers" in streams.run("truncate", "--yes", "--before", "seq:5", "orders", status=1)
         assert "at 1:" in streams.run("cursor", "set", "--to", "seq:20", "orders", "billing")
         assert streams.run("read", "orders", "--from", "cursor:billing", "--count", "1") == "line 20\n"
         assert streams.json("explain", "orders")["segments"][0]["segment"] == 1
-        assert "is sealed" in streams.run("seal", "--yes", "orders")
-        assert "orders" in streams.run("list")
+        streams.run("rename", "orders", "sales")
+        assert streams.run("count", "sales") == "2502\n"
+        assert "is sealed" in streams.run("seal", "--yes", "sales")
+        assert "sales" in streams.run("list") and "orders" not in streams.run("list")
 
 
 @pytest.mark.parametrize(

@@ -74,3 +74,9 @@ def test_a_full_cursor_still_takes_what_fills_its_holes() -> None:
     assert not acked.add(10, 11, behind(10))
     assert acked.add(4, 6, behind(5)) and len(acked) == 1
     assert acked.add(0, 2, behind(1)) and acked.mark == Mark(8, behind(7)) and len(acked) == 0
+
+
+def test_a_beginning_at_what_is_done_leaves_no_empty_part() -> None:
+    acked = AckedRanges(Mark(0, place(0)), limit=10)
+    assert acked.add(5, 8, behind(7))
+    assert undone(acked.mark, acked.freeze(), 5, 10) == [(8, 10)]

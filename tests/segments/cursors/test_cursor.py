@@ -10,6 +10,7 @@ import pytest
 
 from segments.chain import StreamChain
 from segments.cursors import Cursor, read_cursors
+from segments.cursors.cursor_record import CursorRecord
 from segments.errors import (
     CursorConflictError,
     CursorFullError,
@@ -221,6 +222,58 @@ def test_reset_history_and_restore() -> None:
                 await cursor.restore(77)
 
     with_cursors(story)
+
+
+def _removed_on(monkeypatch: pytest.MonkeyPatch, method: str, stream: BuiltStream) -> None:
+    """The first segment goes at the moment at which a cursor's place is about to be stored."""
+    plain = getattr(CursorRecord, method)
+
+    async def late(record: CursorRecord, *arguments: object) -> object:
+        if (await stream.chain()).find(1) is not None:
+            await stream.change(lambda chain: chain.truncate(Position(2, 0, 0), 10).remove(1))
+        return await plain(record, *arguments)
+
+    monkeypatch.setattr(CursorRecord, method, late)
+
+
+def test_a_new_cursor_needs_nothing_that_was_removed_before_it_was_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that begins wherever the stream does begins later; a place that is gone is an error, and no cursor stays."""
+
+    async def story(stream: BuiltStream, make: Make) -> None:
+        with monkeypatch.context() as patched:
+            _removed_on(patched, "create", stream)
+            async with make() as cursor:
+                assert await cursor.position() == Position(2, 0, 0)
+
+    with_cursors(story)
+
+    async def refused(stream: BuiltStream, make: Make) -> None:
+        with monkeypatch.context() as patched:
+            _removed_on(patched, "create", stream)
+            with pytest.raises(PositionTruncatedError):
+                await make(start=Position(1, 1, 0)).open()
+        assert await read_cursors(stream.client.metadata_store, "built", "built") == {}
+
+    with_cursors(refused)
+
+
+def test_a_reset_to_a_place_that_goes_meanwhile_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stream: BuiltStream, make: Make) -> None:
+        async with make(start=LATEST) as cursor:
+            with monkeypatch.context() as patched:
+                _removed_on(patched, "write", stream)
+                assert await cursor.reset(EARLIEST) == Position(2, 0, 0)
+            assert [record.seq_no for record in await batch_of(cursor)] == list(range(10, 20))
+
+    with_cursors(story)
+
+    async def refused(stream: BuiltStream, make: Make) -> None:
+        async with make(start=LATEST) as cursor:
+            _removed_on(monkeypatch, "write", stream)
+            with pytest.raises(PositionTruncatedError):
+                await cursor.reset(Position(1, 1, 0))
+
+    with_cursors(refused)
 
 
 def test_skipping_counts_or_ignores_what_is_acknowledged() -> None:

@@ -14,6 +14,7 @@ from segments.cursors.cursor_state import (
     Acknowledgement,
     CursorChange,
     CursorState,
+    CursorVersion,
     thinned,
 )
 from segments.errors import CursorFullError, CursorVersionError
@@ -112,3 +113,18 @@ def test_properties_are_set_removed_and_refused_when_they_are_too_large() -> Non
     with pytest.raises(CursorFullError):
         state.with_properties({"c": "x" * PROPERTIES_BYTES_MAX})
     assert state.reset(mark(1), 1).properties == {"b": "2"}
+
+
+def _versions(*times: int) -> tuple[CursorVersion, ...]:
+    return tuple(CursorVersion(n, ms, CursorChange.ACKNOWLEDGED, mark(n)) for n, ms in enumerate(times, 1))
+
+
+def test_a_history_of_just_its_bound_stays_whole() -> None:
+    kept = _versions(*range(0, 5000 * HISTORY_MAX, 5000))
+    assert thinned(kept, 5000 * HISTORY_MAX) == kept
+    assert len(thinned((*kept, *_versions(5001 * HISTORY_MAX)), 5002 * HISTORY_MAX)) == HISTORY_MAX
+
+
+def test_the_version_between_the_closest_neighbours_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("segments.cursors.cursor_state.HISTORY_MAX", 3)
+    assert [each.changed_ms for each in thinned(_versions(0, 10, 20, 1000), 100_000)] == [0, 20, 1000]

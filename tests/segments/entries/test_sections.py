@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from segments.entries.layout import BATCH, Columns
-from segments.entries.sections import EntryBatch, PieceInfo, read_sections
+from segments.entries.layout import BATCH, ONE_BATCH, Columns
+from segments.entries.sections import EntryBatch, PieceInfo, only_value, read_sections
 
 
 def body(records: int = 1, *, names: bytes = b"", claimed: int | None = None) -> bytes:
@@ -32,6 +32,35 @@ def test_the_columns_are_found() -> None:
 def test_a_body_that_is_none_is_refused(data: bytes, flags: Columns, what: str) -> None:
     with pytest.raises(ValueError, match=what):
         read_sections(memoryview(data), flags, 3, 1)
+
+
+def _one(*, records: int = 1, name: int = 0, flags: int = 0, begin: int = 0, end: int = 5) -> bytes:
+    return ONE_BATCH.pack(records, name, flags, 0, 0, begin, end) + b"value" + bytes(3)
+
+
+def test_the_value_of_one_record_is_found_without_sections() -> None:
+    assert only_value(_one()) == b"value" == only_value(memoryview(_one(end=5)))
+    assert only_value(ONE_BATCH.pack(1, 0, 0, 0, 0, 0, 0)) == b""
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        _one()[:31],
+        _one()[:-1],
+        _one() + bytes(8),
+        _one(records=2),
+        _one(name=1),
+        _one(flags=1),
+        _one(begin=1),
+        _one(end=9),
+        _one(end=-1),
+        _one(end=0),
+    ],
+)
+def test_a_body_of_more_than_a_value_or_a_damaged_one_is_left_to_its_sections(data: bytes) -> None:
+    assert only_value(data) is None
 
 
 def test_the_last_piece_knows_that_it_is() -> None:

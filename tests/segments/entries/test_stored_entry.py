@@ -5,9 +5,12 @@ import random
 import pytest
 
 from segments.entries import Columns, EntryBatch, RecordColumns, decode_entry, encode_entry, encode_pieces
+from segments.entries.compression import Compression
 from segments.entries.layout import CRC, CRC_AT, HEADER_SIZE
+from segments.entries.stored_entry import RUN
 from segments.errors import EntryCorruptError, StreamError, UnsupportedStreamFormatError
-from segments.record import Record
+from segments.position import Position
+from segments.record import NO_HEADERS, ProducerRef, Record, StoredRecord
 
 RECORDS = [Record(b"value", 3, b"key", {"h": b"x"}), Record(b"two")]
 
@@ -86,6 +89,36 @@ def test_a_view_of_a_larger_buffer_is_not_copied_and_is_read() -> None:
     entry = decode_entry(view)
     assert entry.stored.obj is view.obj and entry.records() == decode_entry(data).records()
     assert all(type(value) is bytes for value in entry.values())
+
+
+@pytest.mark.parametrize("compression", list(Compression))
+@pytest.mark.parametrize("value", [b"", b"v", bytes(8), b"x" * 1001])
+@pytest.mark.parametrize("producer", [None, "p"])
+def test_an_entry_of_one_record_is_read_alike_in_every_way(
+    compression: Compression, value: bytes, producer: str | None
+) -> None:
+    batches = [EntryBatch(1, producer, 4, 9)] if producer else ()
+    data = encode_entry(
+        RecordColumns.of_values([value]), first_seq_no=7, append_ms=5, batches=batches, compression=compression
+    )
+    entry, ref = decode_entry(data, 1, 2), ProducerRef("p", 4, 9) if producer else None
+    expected = StoredRecord(Position(1, 2, 0), 7, value, None, None, NO_HEADERS, None, 5, ref)
+    assert entry.records() == [expected] == [entry.record(0)] and entry.values() == [value]
+    assert type(entry.record(0)) is StoredRecord and type(entry.record(0).position) is Position
+    assert entry.records(0, 0) == entry.records(1) == []
+    assert entry.values(0, 0) == entry.values(1) == []
+
+
+def test_records_that_are_taken_one_at_a_time_are_those_of_the_entry() -> None:
+    count = 2 * RUN + 3
+    entry = decode_entry(
+        encode_entry(RecordColumns.of_values([b"%d" % n for n in range(count)]), first_seq_no=3, append_ms=0), 1, 2
+    )
+    expected = entry.records()
+    assert [entry.record(slot) for slot in range(count)] == expected
+    assert [entry.record(slot) for slot in (count - 1, 0, RUN, RUN - 1)] == [
+        expected[slot] for slot in (count - 1, 0, RUN, RUN - 1)
+    ]
 
 
 def test_the_header_says_which_columns_there_are() -> None:

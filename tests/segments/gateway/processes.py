@@ -85,6 +85,8 @@ def standalone(directory: Path) -> Iterator[str]:
                 "standalone",
                 "--dir",
                 str(directory),
+                "--webhdfs-port",
+                "0",
             ],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT)},

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bookkeeper.real import SystemClock
 from segments.errors import (
     AppendOutcomeUnknownError,
     Applied,
@@ -10,7 +17,12 @@ from segments.errors import (
     StreamNotReadyError,
     TxidOrderError,
 )
-from segments.gateway.append_calls import elsewhere, for_the_rest
+from segments.gateway.append_calls import AppendCalls, elsewhere, for_the_rest
+from segments.gateway.call_guard import GrpcCall
+from segments.gateway.config import GrpcLimits
+from segments.gateway.gateway_metrics import GatewayMetrics
+from segments.rpc import segments_pb2 as pb
+from tests.segments.gateway.clusters import CONFIG, served
 
 
 def test_a_writer_that_was_lost_is_the_gateways_own_affair() -> None:
@@ -29,3 +41,30 @@ def test_what_a_call_has_not_answered_was_not_applied_whatever_ended_it() -> Non
     assert for_the_rest(refused) is refused
     rest = for_the_rest(AppendOutcomeUnknownError("who knows", stream="s"))
     assert (rest.outcome, rest.retryable) == (Applied.NO, True)
+
+
+async def test_after_a_fail_over_a_streaming_append_ends_and_appends_nothing_more(tmp_path: Path) -> None:
+    """A batch must not overtake one that failed with the writer before."""
+    async with served(tmp_path) as gateway:
+        streams = gateway._table
+        assert streams is not None
+        await streams.namespace.create("s", config=CONFIG)
+        ownership = (await streams.get("s")).ownership
+        calls = AppendCalls(streams, GrpcLimits(), GatewayMetrics(), SystemClock())
+        requests: asyncio.Queue[pb.AppendRequest] = asyncio.Queue()
+
+        async def sent() -> AsyncIterator[pb.AppendRequest]:
+            while True:
+                yield await requests.get()
+
+        replies = calls.append_stream(sent(), GrpcCall(None, lambda: True))
+        assert (await anext(replies)).window.records > 0
+        requests.put_nowait(pb.AppendRequest(stream="s", values=[b"before"]))
+        assert (await anext(replies)).result.position.segment == 1
+        await ownership.give_up()
+        writer = await ownership.writer()
+        requests.put_nowait(pb.AppendRequest(stream="s", values=[b"behind"]))
+        assert (await anext(replies)).error.code == "stream-not-ready"
+        with pytest.raises(StreamNotReadyError, match="taken over meanwhile: append in another call"):
+            await anext(replies)
+        assert writer.next_seq_no == 1

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -266,3 +270,21 @@ def test_wrong_options_are_refused_in_words() -> None:
     assert "gRPC asks every client for a certificate, or none" in refused.output
     refused = runner.invoke(command, ["--metadata", "mem:x", "--listen", "0.0.0.0:1"])
     assert "nothing would be encrypted" in refused.output
+
+
+def test_a_taken_port_is_one_sentence_without_lines_of_grpc_itself(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        where = f"127.0.0.1:{taken.getsockname()[1]}"
+        said = subprocess.run(
+            [sys.executable, "-m", "bookkeeper.admin", "gateway", "grpc", "--metadata", "memory:", "--listen", where],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env={name: value for name, value in os.environ.items() if name != "GRPC_VERBOSITY"},
+            check=False,
+        )
+    assert (said.returncode, said.stdout) == (1, "")
+    assert said.stderr.startswith(f"bk: cannot listen at {where}: another program listens there")
+    assert said.stderr.count("\n") == 1

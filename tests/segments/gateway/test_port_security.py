@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from bookkeeper.gateways.tokens import new_token, token_line
 from bookkeeper.secret import Secret
 from bookkeeper.testing.certificates import Authority, Certificate
 from segments.errors import StreamAccessError, StreamUnavailableError
+from segments.gateway import append_calls
 from segments.gateway.port_security import certificate_of, check_files, token_of
 from segments.remote import GatewayCredentials, connect, gateway_channels
 from tests.segments.gateway.clusters import CONFIG, served
@@ -60,6 +62,25 @@ async def test_a_token_is_valid_for_its_streams_and_no_others(tmp_path: Path) ->
             async with connect(uri, access=shown) as namespace:
                 with pytest.raises(StreamAccessError, match="token"):
                     await namespace.open("mine/one")
+
+
+async def test_a_streaming_append_ends_when_its_token_is_taken_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(append_calls, "CREDENTIALS_S", 0.0)
+    path, token = token_file(tmp_path)
+    async with (
+        served(tmp_path, access=AccessConfig(token_file=str(path), reload_s=0.05)) as gateway,
+        connect(f"grpc://{gateway.address}", access=GatewayCredentials(token=token)) as namespace,
+    ):
+        stream = await namespace.create("s", config=CONFIG)
+        writer = await stream.writer()
+        await writer.append(b"while it was valid")
+        path.write_text(token_line("other", new_token()))
+        with pytest.raises(StreamAccessError, match="credentials of this call are no longer valid"):
+            async with asyncio.timeout(30):
+                while True:
+                    await writer.append(b"until the file is read again")
 
 
 def credentials_of(trusted: Authority, client: Certificate) -> GatewayCredentials:

@@ -32,3 +32,15 @@ async def test_a_producer_is_found_by_its_epoch_on_the_writer_that_is_open(tmp_p
         assert streams.owned == 1
         await stream.ownership.give_up()
         assert streams.owned == 0
+
+
+async def test_a_stream_that_is_renamed_while_it_is_served_is_known_by_its_new_name(tmp_path: Path) -> None:
+    async with served(tmp_path) as gateway:
+        streams = gateway._table
+        assert streams is not None
+        await streams.namespace.create("s", config=CONFIG)
+        before = await streams.get("s")
+        await before.ownership.writer()
+        await streams.namespace.rename("s", "t")
+        after = await streams.get("t")
+        assert after is before and (after.stream.name, after.stream.record.name) == ("t", "t")

@@ -32,6 +32,7 @@ async def test_the_pages_show_health_and_metrics(tmp_path: Path) -> None:
         page = await asyncio.to_thread(fetch, f"{base}/metrics")
         assert "bookkeeper_streams_gateway_appended_records_total 2.0" in page
         assert "bookkeeper_streams_gateway_owned_streams 1.0" in page
+        assert "bookkeeper_client_stream_appended_bytes_total 2.0" in page, "its client's numbers are on the same page"
         health = json.loads(await asyncio.to_thread(fetch, f"{base}/healthz"))
         assert (health["status"], health["owned"]) == ("ok", 1)
 

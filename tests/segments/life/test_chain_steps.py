@@ -16,11 +16,11 @@ def test_a_change_is_made_on_what_others_wrote_meanwhile() -> None:
             await record.create_if_absent(chain_of(3))
             tries: list[int] = []
 
-            async def overtaking(chain: StreamChain) -> tuple[StreamChain, Check]:
+            async def overtaking(chain: StreamChain) -> tuple[StreamChain, list[Check]]:
                 tries.append(chain.epoch)
                 if len(tries) == 1:
                     await change_chain(record, lambda chain: chain.claim("another", "n"))
-                return chain.truncate(at(2)), Check(record.path, None)
+                return chain.truncate(at(2)), [Check(record.path, None)]
 
             found = await change_chain_if(record, overtaking)
             assert tries == [1, 2] and (found.epoch, found.start) == (2, at(2))
@@ -38,13 +38,13 @@ def test_a_change_waits_for_what_it_depends_on() -> None:
             version = (await record.store.create(path, b"one"))[1]
             asked: list[Version] = []
 
-            async def decide(chain: StreamChain) -> tuple[StreamChain, Check]:
+            async def decide(chain: StreamChain) -> tuple[StreamChain, list[Check]]:
                 nonlocal version
                 seen = version
                 if not asked:
                     version = await record.store.set(path, b"two", seen)
                 asked.append(seen)
-                return chain.truncate(at(2)), Check(path, seen)
+                return chain.truncate(at(2)), [Check(path, seen)]
 
             await change_chain_if(record, decide)
             assert asked == [0, 1] and (await record.read())[0].start == at(2)

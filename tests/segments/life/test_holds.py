@@ -38,7 +38,7 @@ def test_holds_are_put_moved_released_and_swept() -> None:
     assert [hold.name for hold in holds.active(10)] == ["a"]
     assert [hold.name for hold in holds.sweep(10)] == ["a"]
     assert [hold.name for hold in holds.release("a")] == ["b"]
-    with pytest.raises(HoldNotFoundError, match="no hold c"):
+    with pytest.raises(HoldNotFoundError, match="no hold named c"):
         holds.release("c")
 
 

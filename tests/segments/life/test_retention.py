@@ -69,6 +69,11 @@ def test_age_counts_from_completion() -> None:
     assert kept.text == "it was completed 90 min ago, and the limit is 2 h: until 1970-01-01 06:00:00 UTC"
 
 
+def test_an_age_that_never_comes_is_explained_without_a_date() -> None:
+    report = decide(StreamRetention(max_age_s=1e15), chain_of(2))
+    assert gone(report) == [] and report.segments[0].text.endswith("and the limit is 1.16e+10 d")
+
+
 def test_size_keeps_the_newest_bytes() -> None:
     """SEG-103 at least the newest bytes of the limit stay, never less."""
     assert gone(decide(StreamRetention(max_bytes=2000), chain_of(5))) == [1, 2, 3]

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+
+import pytest
 
 from bookkeeper import BookKeeper
+from bookkeeper.chains import OwnedRecord
 from segments.chain import StreamRecord
 from segments.config import StreamConfig, StreamRetention
+from segments.cursors.acked_ranges import Mark
+from segments.cursors.cursor_record import CursorRecord
+from segments.cursors.cursor_state import Acknowledgement, CursorState
 from segments.life.chain_steps import change_chain
+from segments.life.cursor_places import cursor_places
 from segments.life.hold_record import HoldRecord
 from segments.life.holds import Hold
 from segments.life.retention import CursorPlace
@@ -95,6 +102,83 @@ def test_a_hold_that_comes_while_a_pass_decides_is_respected() -> None:
 
     for seed in range(1, 4):
         run(story, seed)
+
+
+async def _made(record: CursorRecord) -> None:
+    assert await record.create(CursorState.create(Mark(0, at(1)), 0))
+
+
+async def _overwritten(record: CursorRecord) -> None:
+    await record.overwrite(CursorState.create(Mark(0, at(1)), 0))
+
+
+async def _reset(record: CursorRecord) -> None:
+    owned = await OwnedRecord.claim(record, "an owner", "nonce")
+    await owned.step(lambda state: state.reset(Mark(0, at(1)), 0))
+
+
+async def _restored(record: CursorRecord) -> None:
+    owned = await OwnedRecord.claim(record, "an owner", "nonce")
+    await owned.step(lambda state: state.restore(1, 0))
+
+
+@pytest.mark.parametrize("place", [_made, _overwritten, _reset, _restored])
+def test_a_cursor_that_is_placed_while_a_pass_decides_keeps_what_it_needs(
+    place: Callable[[CursorRecord], Awaitable[None]],
+) -> None:
+    """The pass has read the cursors already; whoever made the cursor, or moved it back, was told so."""
+
+    async def story(client: BookKeeper) -> None:
+        record = await make_stream(client, config=StreamConfig(retention=StreamRetention(consumed=True)))
+        metadata = client.metadata_store
+        cursor = CursorRecord(metadata, record.stream_id, record.name, "late")
+        if place is not _made:
+            await cursor.create(CursorState.create(Mark(0, at(1)), 0))
+            owned = await OwnedRecord.claim(cursor, "an owner", "before")
+            await owned.step(lambda state: state.acknowledge([Acknowledgement(Mark(12, at(3)))], 0)[0])
+        other = CursorRecord(metadata, record.stream_id, record.name, "other")
+        await other.create(CursorState.create(Mark(12, at(3)), 0))
+        looks = 0
+
+        async def cursors() -> Sequence[CursorPlace]:
+            nonlocal looks
+            looks += 1
+            found = await cursor_places(metadata, record.stream_id, record.name)
+            if looks == 1:
+                await place(cursor)
+            return found
+
+        settings = StreamSettings(metadata, record.stream_id, record.name)
+        result = await RetentionPass(client, record, settings.read, cursors).run()
+        chain, _ = await record.read()
+        assert [segment.number for segment in chain.segments] == [1, 2, 3]
+        assert (looks, result.deleted, chain.first_position) == (2, (), at(1))
+
+    run(story)
+
+
+def test_a_cursor_that_moves_on_does_not_put_a_pass_off() -> None:
+    async def story(client: BookKeeper) -> None:
+        record = await make_stream(client, config=StreamConfig(retention=StreamRetention(consumed=True)))
+        metadata = client.metadata_store
+        cursor = CursorRecord(metadata, record.stream_id, record.name, "c")
+        await cursor.create(CursorState.create(Mark(0, at(1)), 0))
+        owned = await OwnedRecord.claim(cursor, "an owner", "nonce")
+        await owned.step(lambda state: state.acknowledge([Acknowledgement(Mark(6, at(2)))], 0)[0])
+        looks = 0
+
+        async def cursors() -> Sequence[CursorPlace]:
+            nonlocal looks
+            looks += 1
+            found = await cursor_places(metadata, record.stream_id, record.name)
+            await owned.step(lambda state: state.acknowledge([Acknowledgement(Mark(12, at(3)))], 0)[0])
+            return found
+
+        settings = StreamSettings(metadata, record.stream_id, record.name)
+        await RetentionPass(client, record, settings.read, cursors).run()
+        assert looks == 1 and (await record.read())[0].first_position == at(2)
+
+    run(story)
 
 
 def test_the_pass_finishes_what_a_crash_has_left() -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from bookkeeper import BookKeeper
+from bookkeeper import BookKeeper, WriteHandle
 from segments.chain import StreamRecord
 from segments.config import StreamConfig
 from segments.entries import decode_entry
 from segments.errors import StreamConfigError, StreamCorruptError, StreamExistsError, StreamNotFoundError
+from segments.life import transfer
 from segments.life.chain_steps import change_chain
 from segments.life.deletion import LeakedLedgers, delete_stream
 from segments.life.directory import stream_names
@@ -51,6 +52,16 @@ async def records_of(client: BookKeeper, record: StreamRecord) -> list[StoredRec
     return found
 
 
+async def contents_of(client: BookKeeper, record: StreamRecord) -> list[bytes]:
+    """Every entry that is in the ledgers, as it is stored."""
+    found: list[bytes] = []
+    for segment in (await record.read())[0].segments:
+        async with await client.open_ledger(segment.ledger_id, recovery=False) as ledger:
+            async for _, entries in ledger.read_batches(0, ledger.last_add_confirmed):
+                found += map(bytes, entries)
+    return found
+
+
 async def copy_of(client: BookKeeper, data: bytes, name: str = "copy", **options: object) -> StreamRecord:
     made = await import_stream(client, in_chunks(data), name=name, **options)  # type: ignore[arg-type]
     return StreamRecord(client.metadata_store, made.stream_id, name)
@@ -68,6 +79,29 @@ def test_the_copy_has_every_record_at_its_position() -> None:
         settings = StreamSettings(client.metadata_store, copy.stream_id, "copy")
         assert await settings.read() == StreamConfig(compression="lz4")
         assert len((await HoldRecord(client.metadata_store, record).read())[0]) == 0
+
+    run(story)
+
+
+def test_an_import_appends_in_runs_and_keeps_no_more_than_a_limit_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[list[int]] = []
+    append_many = WriteHandle.append_many
+
+    async def seen(self: WriteHandle, payloads: Sequence[bytes]) -> object:
+        runs.append([len(payload) for payload in payloads])
+        return await append_many(self, payloads)
+
+    async def story(client: BookKeeper) -> None:
+        record = await make_stream(client)
+        data = await exported(client, record)
+        size = max(len(entry) for entry in await contents_of(client, record))
+        monkeypatch.setattr(transfer, "IN_FLIGHT_BYTES", 2 * size)
+        monkeypatch.setattr(WriteHandle, "append_many", seen)
+        copy = await copy_of(client, data)
+        monkeypatch.undo()
+        assert await records_of(client, copy) == await records_of(client, record)
+        assert all(sum(run[:-1]) < 2 * size for run in runs), "no more is kept than the limit and one entry"
+        assert max(map(len, runs)) > 1 and len(runs) > (await copy.read())[0].count
 
     run(story)
 

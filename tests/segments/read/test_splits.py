@@ -49,6 +49,7 @@ def test_a_part_of_a_segment_is_cut_at_entries() -> None:
         (Position(1, 10, 3), Position(1, 15, 0)),
         (Position(1, 15, 0), Position(1, 20, 5)),
     ]
+    assert len(split(chain([100]), EARLIEST, Position(1, 99, 1), 0, -1, 2**63 - 1)) == 100, "and not cut for ever"
     with pytest.raises(ValueError, match="at least one"):
         split(chain([100]), EARLIEST, Position(1, 5, 0), 0, -1, 0)
     assert split(chain([100]), Position(1, 5, 0), Position(1, 5, 0), 0, -1, 3) == []

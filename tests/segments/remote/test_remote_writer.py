@@ -29,6 +29,8 @@ async def test_streams_are_made_found_listed_renamed_and_deleted(tmp_path: Path)
         assert [name async for name in namespace.list("a/")] == ["a/one"]
         await namespace.rename("b", "c")
         assert (await namespace.exists("b"), await namespace.exists("c")) == (False, True)
+        renamed = await namespace.open("c")
+        assert (renamed.name, await renamed.count()) == ("c", 0)
         assert (await made.configure({"compression": "lz4"})).compression == "lz4"
         assert (await made.read_config()).compression == "lz4"
         await namespace.delete("c")

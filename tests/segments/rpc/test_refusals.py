@@ -37,6 +37,7 @@ def test_the_reference_gives_these_statuses() -> None:
         (errors.PositionTruncatedError(""), "OUT_OF_RANGE"),
         (errors.StreamOverloadedError(""), "RESOURCE_EXHAUSTED"),
         (errors.StreamNotReadyError(""), "UNAVAILABLE"),
+        (errors.SegmentEmptyError(""), "FAILED_PRECONDITION"),
         (errors.GatewayRedirectError(""), "UNAVAILABLE"),
         (errors.AppendOutcomeUnknownError(""), "ABORTED"),
         (errors.EntryCorruptError(""), "DATA_LOSS"),

@@ -17,10 +17,18 @@ from bookkeeper.errors import (
 )
 from segments.config import ProducerPolicy, RollPolicy, StreamConfig
 from segments.entries import decode_entry
-from segments.errors import Applied, OwnershipLostError, StreamError, StreamMetadataError, StreamNotReadyError
+from segments.errors import (
+    Applied,
+    OwnershipLostError,
+    StreamCorruptError,
+    StreamError,
+    StreamMetadataError,
+    StreamNotReadyError,
+)
 from segments.position import Position
 from segments.record import AppendResult
 from segments.stream import Stream
+from segments.write.stream_owner import StreamOwner
 from tests.segments.fake import AT_ONCE, Cluster, FakeWriter, chain_of, check_stream, stream_on, values_of
 from tests.spark_wal.webhdfs.virtual import in_virtual_time
 
@@ -71,6 +79,24 @@ async def test_a_failed_add_changes_the_segment_and_no_caller_notices(kept: int)
         for record in decode_entry(payload, segment.number, entry).records()
     }
     assert [records[result.position] for result in results] == numbers(100)
+
+
+@in_virtual_time
+async def test_a_recovery_that_lost_what_was_acknowledged_is_damage_and_nothing_is_written_over_it() -> None:
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    writer = await stream.writer()
+    await writer.append(b"0")
+    await writer.append(b"1")
+
+    def forgets(broken: FakeWriter, payload: bytes) -> BookKeeperError | None:
+        broken.ledger.entries.pop()
+        return AddTimeoutError("no ack quorum")
+
+    cluster.breaks = forgets
+    with pytest.raises(StreamCorruptError, match="but entry 1 was acknowledged"):
+        await writer.append(b"2")
+    assert len((await chain_of(stream)).segments) == 1, "no segment follows the damaged one"
 
 
 @in_virtual_time
@@ -238,6 +264,26 @@ async def test_a_roll_that_is_impossible_is_put_off_and_the_old_segment_takes_mo
 
 
 @in_virtual_time
+async def test_whoever_asks_for_a_roll_is_told_also_if_the_segment_ends_without_a_record() -> None:
+    """The record drops such a segment; its records are written to the next one."""
+    cluster = Cluster()
+    cluster.kept_after_failure = 0
+    broken = [AddTimeoutError("no ack quorum")]
+    cluster.breaks = lambda writer, payload: broken.pop() if broken else None
+    stream = await stream_on(cluster)
+    async with stream.writer() as writer:
+        first = writer.append_nowait(b"0")
+        roll = asyncio.ensure_future(writer.roll())
+        async with asyncio.timeout(60):
+            with pytest.raises(StreamNotReadyError, match=r"segment 1 of stream .* ended, and is not listed"):
+                await roll
+        assert (await first).position.segment == 2
+        assert (await writer.roll()).number == 2
+    assert await values_of(cluster, stream) == numbers(1)
+    await check_stream(cluster, stream)
+
+
+@in_virtual_time
 async def test_a_store_that_goes_away_in_the_middle_of_a_roll_delays_appends_and_fails_none() -> None:
     """SEG-64: what is queued while segments change is written when they have changed, in order."""
     for at in ("close", "close done"):
@@ -262,6 +308,34 @@ async def test_a_store_that_goes_away_in_the_middle_of_a_roll_delays_appends_and
             assert (await roll).records == 1
         assert await values_of(cluster, stream) == numbers(6)
         await check_stream(cluster, stream)
+
+
+@in_virtual_time
+async def test_what_waits_while_segments_change_is_written_in_order_also_when_the_next_segment_fails_at_once() -> None:
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    broken: set[int] = set()
+
+    def first_append(writer: FakeWriter, payload: bytes) -> BookKeeperError | None:
+        new = 1 < writer.id < 5 and writer.id not in broken
+        broken.add(writer.id)
+        return AddTimeoutError("no ack quorum") if new else None
+
+    cluster.breaks = first_append
+    async with stream.writer() as writer:
+        await writer.append(b"0")
+        roll = asyncio.ensure_future(writer.roll())
+        while cluster.ledgers[1].closed is False:  # noqa: ASYNC110 - virtual time
+            await asyncio.sleep(0.0001)
+        pending = []
+        for number in range(1, 30):
+            pending.append(writer.append_nowait(b"%d" % number))
+            await asyncio.sleep(0.0002)
+        assert [(await future).seq_no for future in pending] == list(range(1, 30))
+        assert (await roll).number == 1
+        assert broken >= {2, 3, 4}
+    assert await values_of(cluster, stream) == numbers(30)
+    await check_stream(cluster, stream)
 
 
 @in_virtual_time
@@ -399,6 +473,40 @@ async def test_a_paused_owner_can_do_nothing_after_it_was_overtaken() -> None:
     assert await values_of(cluster, stream) == numbers(3)
     await check_stream(cluster, stream)
     assert set(cluster.ledgers) == set((await chain_of(stream)).ledgers)
+
+
+@in_virtual_time
+async def test_an_overtaken_owner_that_rolls_leaves_its_ledger_as_it_is() -> None:
+    """Whoever has claimed the stream recovers that ledger: nobody else writes a footer to it, or closes it."""
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    first = await stream.writer()
+    await first.append(b"0")
+    await asyncio.sleep(2)  # the next ledger is made, so that a roll need not change the record for it
+    first._watch.close()  # type: ignore[union-attr]  # it is paused, and hears nothing
+    ledger = cluster.ledgers[(await chain_of(stream)).segments[0].ledger_id]
+    await StreamOwner.claim((await stream_on(cluster.sibling())).record, "second", "a nonce")
+    with pytest.raises(OwnershipLostError):
+        await first.roll()
+    assert len(ledger.entries) == 1 and not ledger.closed
+    await asyncio.gather(first.close(), return_exceptions=True)
+
+
+@in_virtual_time
+async def test_an_overtaken_owner_whose_empty_ledger_was_deleted_is_told_that_it_was_overtaken() -> None:
+    """Not that the stream is damaged: the new owner has dropped the segment, which had no record."""
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    first = await stream.writer()
+    first._watch.close()  # type: ignore[union-attr]  # it is paused, and hears nothing
+    ledger = (await chain_of(stream)).segments[0].ledger_id
+    async with (await stream_on(cluster.sibling())).writer() as second:
+        await asyncio.sleep(1)
+        assert ledger not in cluster.ledgers
+        with pytest.raises(OwnershipLostError):
+            await first.close()
+        await second.append(b"0")
+    await check_stream(cluster, stream)
 
 
 # -- death at any step --------------------------------------------------------------------------------------

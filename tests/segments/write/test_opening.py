@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from typing import Any
 
 import pytest
 
-from segments.errors import OwnershipLostError
+from segments.config import StreamConfig
+from segments.entries import compression
+from segments.errors import MissingLibraryError, OwnershipLostError
 from tests.segments.fake import Cluster, chain_of, stream_on
 from tests.spark_wal.webhdfs.virtual import in_virtual_time
 
@@ -54,3 +58,38 @@ async def test_the_next_producer_of_a_stream_that_was_lost_takes_it_over_again()
         await producer.append(b"2")
     await asyncio.gather(old.close(), return_exceptions=True)
     assert (await chain_of(stream)).records == 3
+
+
+@pytest.mark.parametrize(("ack_quorum", "when_short"), [(2, "name_absent"), (1, "fail")])
+@in_virtual_time
+async def test_a_segment_names_absent_bookies_only_where_more_than_one_must_answer(
+    ack_quorum: int, when_short: str
+) -> None:
+    """With one acknowledgement a copy might be on its only bookie alone."""
+    cluster = Cluster()
+    stream = await stream_on(cluster, config=StreamConfig(ack_quorum=ack_quorum))
+    async with stream.writer():
+        assert {(made["ack_quorum"], made["when_short"]) for made in cluster.created} == {(ack_quorum, when_short)}
+
+
+@in_virtual_time
+async def test_a_writer_that_cannot_compress_is_refused_and_one_that_runs_goes_on_as_before(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    no_library: Any = None
+    monkeypatch.setitem(sys.modules, "lz4.block", no_library)
+    compression._lz4.cache_clear()
+    try:
+        stream = await stream_on(Cluster())
+        async with stream.writer() as writer:
+            await writer.append(b"0")
+            await stream.configure({"compression": "lz4"})
+            await writer.roll()
+            await writer.append(b"1")
+            assert "is compressed as before" in caplog.text
+            epoch = (await chain_of(stream)).epoch
+            with pytest.raises(MissingLibraryError, match=r"bookkeeper-py\[streams\]"):
+                await stream.writer()
+            assert (await chain_of(stream)).epoch == epoch, "nobody was overtaken"
+    finally:
+        compression._lz4.cache_clear()

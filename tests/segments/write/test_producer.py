@@ -14,11 +14,12 @@ from segments.errors import (
     ProducerFencedError,
     SequenceGapError,
     SequenceTooOldError,
+    StreamConfigError,
     StreamNameError,
 )
 from segments.position import Position
 from segments.record import AppendOutcome
-from segments.write.producer import Producer
+from segments.write.producer import EPOCH_MAX, SEQUENCE_MAX, Producer
 from tests.segments.fake import AT_ONCE, Cluster, chain_of, check_stream, records_of, stream_on, values_of
 from tests.spark_wal.webhdfs.virtual import in_virtual_time
 
@@ -43,6 +44,78 @@ async def test_a_record_that_is_sent_again_is_answered_with_where_it_stands() ->
         part = await producer.append(b"3", seq=3)
         assert part.position == Position(batch.position.segment, batch.position.entry, batch.position.slot + 1)
     assert await values_of(cluster, stream) == [b"0", b"1", b"2", b"3", b"4"]
+
+
+@pytest.mark.parametrize("first", [-1, SEQUENCE_MAX, SEQUENCE_MAX + 1])
+@in_virtual_time
+async def test_numbers_that_no_later_writer_could_note_are_refused(first: int) -> None:
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    async with stream.producer("p", gap="monotonic") as producer:
+        with pytest.raises(StreamConfigError, match="numbers its records from 0 to"):
+            await producer.append_batch([b"a", b"b"], seq=first)
+        await producer.append(b"last", seq=SEQUENCE_MAX)
+    for _ in range(2):
+        async with stream.producer("p") as producer:
+            assert producer.last_seq == SEQUENCE_MAX
+            with pytest.raises(StreamConfigError):
+                await producer.append(b"next")
+        async with stream.writer() as writer:
+            await writer.append(b"others go on")
+
+
+@in_virtual_time
+async def test_epochs_leave_room_for_later_ones() -> None:
+    stream = await stream_on(Cluster())
+    for epoch in (-1, EPOCH_MAX + 1):
+        with pytest.raises(StreamConfigError, match="epoch of producer p can be"):
+            await stream.producer("p", epoch=epoch)
+    async with stream.producer("p", epoch=EPOCH_MAX):
+        pass
+    async with stream.producer("p") as producer:
+        assert producer.epoch == EPOCH_MAX + 1
+
+
+@pytest.mark.parametrize("before", [0, 3])
+@pytest.mark.parametrize("crash", [False, True])
+@in_virtual_time
+async def test_an_epoch_without_a_record_outlives_its_writer(crash: bool, before: int) -> None:
+    """SEG-117: what was opened fences its former holder also when every writer since ended without a record."""
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    for number in range(before):
+        async with stream.producer("other") as producer:
+            await producer.append(b"%d" % number)
+    for epoch in (1, 2, 3):
+        writer = await stream.writer()
+        producer = await Producer.open(writer, "p")
+        assert (producer.epoch, producer.last_seq) == (epoch, None)
+        await (writer.abort() if crash else writer.close())
+        for _ in range(2):  # writers that do nothing at all
+            await (await stream.writer()).close()
+    async with stream.writer() as writer:
+        with pytest.raises(ProducerFencedError):
+            await Producer.open(writer, "p", epoch=2)
+    async with stream.producer("p") as producer:
+        assert (producer.epoch, (await producer.append(b"mine")).duplicate) == (4, False)
+    assert await values_of(cluster, stream) == [*(b"%d" % number for number in range(before)), b"mine"]
+    await check_stream(cluster, stream)
+
+
+@in_virtual_time
+async def test_what_was_truncated_is_too_old_to_tell_for_the_next_writer() -> None:
+    """A duplicate is not answered with a position at which nobody can read."""
+    stream = await stream_on(Cluster())
+    async with stream.producer("p") as producer:
+        await producer.append(b"0")
+    async with stream.producer("p") as producer:
+        kept = await producer.append(b"1")
+    await stream.truncate(kept.position)
+    async with stream.producer("p") as producer:
+        with pytest.raises(SequenceTooOldError):
+            await producer.append(b"0", seq=0)
+        again = await producer.append(b"1", seq=1)
+        assert (again.position, again.duplicate) == (kept.position, True)
 
 
 @in_virtual_time

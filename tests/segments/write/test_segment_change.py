@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bookkeeper.errors import BookieUnavailableError
@@ -31,6 +33,8 @@ def test_a_segment_without_records_is_dropped_and_a_former_owners_ledger_is_disc
     after = begun(chain, EMPTY, 8, 200)
     assert [segment.number for segment in after.segments] == [2]
     assert {gone.ledger_id for gone in after.removing} == {7, 9}
+    kept = begun(chain, replace(EMPTY, announces=True), 8, 200)
+    assert [segment.number for segment in kept.segments] == [1, 2], "it says which epoch a producer has"
 
 
 def test_an_owner_that_goes_leaves_nothing_open() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -10,11 +11,13 @@ import pytest
 from bookkeeper.errors import BookieUnavailableError
 from segments.chain import SEGMENTS_MAX
 from segments.config import ProducerPolicy, StreamConfig
-from segments.errors import EntryCorruptError, StreamCorruptError, StreamUnavailableError
+from segments.errors import EntryCorruptError, OwnershipLostError, StreamCorruptError, StreamUnavailableError
 from segments.position import Position
 from segments.record import Record
 from segments.stream import Stream
 from segments.write.producer import Producer
+from segments.write.stream_owner import StreamOwner
+from segments.write.take_over import find_end
 from tests.segments.chain.pages import RECORDS, make_pages_small, many
 from tests.segments.fake import AT_ONCE, Cluster, chain_of, check_stream, stream_on, values_of
 from tests.spark_wal.webhdfs.virtual import in_virtual_time
@@ -146,6 +149,23 @@ async def test_a_take_over_that_fails_changes_nothing_and_the_next_one_succeeds(
         assert writer.next_seq_no == 1
     await check_stream(cluster, stream)
     assert set(cluster.ledgers) == set((await chain_of(stream)).ledgers)
+
+
+@in_virtual_time
+async def test_a_claimant_that_was_overtaken_says_so_when_the_open_segment_has_gone() -> None:
+    """Whoever came later has dropped the segment, which had no record, and deleted its ledger: nothing is damaged."""
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    await stream.writer()  # dies at once
+    slow = await stream_on(cluster.sibling())
+    owner = await StreamOwner.claim(slow.record, "slow", "a nonce")
+    async with (await stream_on(cluster.sibling())).writer() as later:
+        await later.append(b"0")
+        await asyncio.sleep(1)
+        assert owner.chain.open_segment is not None and owner.chain.open_segment.ledger_id not in cluster.ledgers
+        with pytest.raises(OwnershipLostError):
+            await find_end(slow.client, owner, ProducerPolicy())
+    await check_stream(cluster, stream)
 
 
 @in_virtual_time
