@@ -3,6 +3,11 @@
 ``journals`` ends with ``replay``, the replay of HDFS's edits, which can be had alone.
 
 ``python -m benchmarks apache`` is another program, with options of its own: see :mod:`benchmarks.apache`.
+``python -m benchmarks rivals`` measures streams beside other durable logs: see :mod:`benchmarks.rivals`.
+``python -m benchmarks layouts [--megabytes N]`` compares the two layouts of entry logs: see :mod:`benchmarks.layouts`.
+``python -m benchmarks disk [--megabytes N]`` measures restarts, the index and long reads: see
+:mod:`benchmarks.bookie_disk` and :mod:`benchmarks.batch_reads`.
+``python -m benchmarks directories`` compares one ledger directory with three: see :mod:`benchmarks.directories`.
 ``python -m benchmarks healing [ROW...]`` measures repair, compaction and audits: see :mod:`benchmarks.healing`.
 """
 
@@ -14,7 +19,20 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from benchmarks import gateway, hostile, journals, ledgers, replay, spark, streams
+from benchmarks import (
+    batch_reads,
+    bookie_disk,
+    directories,
+    gateway,
+    hostile,
+    journals,
+    layouts,
+    ledgers,
+    random_reads,
+    replay,
+    spark,
+    streams,
+)
 from benchmarks.calibration import calibrate
 from benchmarks.report import Report
 
@@ -27,12 +45,23 @@ def main() -> None:
 
         command.main(sys.argv[2:])
         return
+    if sys.argv[1:2] == ["rivals"]:
+        from benchmarks.rivals import command as rivals
+
+        rivals.main(sys.argv[2:])
+        return
     if sys.argv[1:2] == ["healing"]:
         _heal(sys.argv[2:])
         return
     parser = argparse.ArgumentParser(prog="make bench", description="Measure; nothing is asserted.")
     parser.add_argument(
-        "rows", nargs="*", choices=[*EVERYTHING, "replay", []], help="default: all; replay is a part of journals"
+        "rows",
+        nargs="*",
+        choices=[*EVERYTHING, "layouts", "disk", "random-reads", "directories", "replay", []],
+        help="default: all but layouts, disk, random-reads and directories; replay is a part of journals",
+    )
+    parser.add_argument(
+        "--megabytes", type=int, default=layouts.MEGABYTES, help="layouts, disk, random-reads: what is written"
     )
     parser.add_argument("--dir", type=Path, help="where the bookies' files go: put it on the disk that matters")
     arguments = parser.parse_args()
@@ -54,6 +83,15 @@ def main() -> None:
             journals.measure(report, directory)
         elif "replay" in wanted:
             replay.measure(report)
+        if "layouts" in wanted:
+            layouts.measure(report, directory, arguments.megabytes)
+        if "disk" in wanted:
+            bookie_disk.measure(report, directory, arguments.megabytes)
+            batch_reads.measure(report, directory / "batch-reads", arguments.megabytes)
+        if "random-reads" in wanted:
+            random_reads.measure(report, directory, arguments.megabytes)
+        if "directories" in wanted:
+            directories.measure(report, directory)
         if "streams" in wanted:
             streams.measure(report, directory)
         report.heading(f"at the end: {calibrate(directory).text()}")

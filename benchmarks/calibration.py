@@ -83,6 +83,11 @@ class Quiet:
         return _synced_write(self._directory, 100)[0]
 
 
+def synced_write_us(directory: Path) -> float:
+    """The median of 2,000 synced writes of 4 KiB, in microseconds."""
+    return _synced_write(directory)[0]
+
+
 def _synced_write(directory: Path, rounds: int = 2000) -> tuple[float, bool]:
     path = directory / f"calibration-{os.getpid()}"
     size = 1 << 20

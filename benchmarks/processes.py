@@ -30,11 +30,17 @@ def bk(*arguments: str, environment: Mapping[str, str] | None = None) -> Any:
 
 
 class BookieProcesses:
-    """Bookies on SQLite metadata. A context manager; leaving it ends every process."""
+    """Bookies, by default on SQLite metadata. A context manager; leaving it ends every process."""
 
-    def __init__(self, directory: Path, bookies: int = 3, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        bookies: int = 3,
+        environment: Mapping[str, str] | None = None,
+        metadata: str | None = None,
+    ) -> None:
         self.directory = directory
-        self.metadata = f"sqlite://{directory}/metadata.db"
+        self.metadata = metadata or f"sqlite://{directory}/metadata.db"
         self._count = bookies
         self._environment = dict(environment or {})
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -43,11 +49,11 @@ class BookieProcesses:
     def pids(self) -> list[int]:
         return [process.pid for process in self._processes[: self._count]]
 
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """Start another ``bk`` process of this cluster."""
+    def start(self, *arguments: str, inside: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+        """Start another ``bk`` process of this cluster, by a command that runs commands if ``inside`` is one."""
         with (self.directory / f"{arguments[0]}-{len(self._processes)}.log").open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "bookkeeper.admin", *arguments],
+                [*inside, sys.executable, "-m", "bookkeeper.admin", *arguments],
                 env={**os.environ, "BK_METADATA": self.metadata, **self._environment},
                 cwd=ROOT,
                 stdout=log,

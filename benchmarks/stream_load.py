@@ -20,6 +20,8 @@ from bookkeeper.admin.bench import ClosedLoop
 from bookkeeper.real import run
 from segments.config import RollPolicy, StreamConfig
 from segments.namespace import StreamNamespace
+from segments.record import StoredRecord
+from segments.stream import Stream
 from segments.write.writer import Writer
 
 ROUNDS: Final = 3
@@ -27,14 +29,17 @@ VALUE: Final = bytes(range(256)) * 4
 SMALL: Final = bytes(100)
 BATCH: Final = 1000
 READ_BATCHES: Final = 200
+SINGLES: Final = 5_000
 CONFIG: Final = StreamConfig(roll=RollPolicy(max_bytes=0))
 WINDOWS: Final = {1: 2_000, 100: 40_000, 1000: 80_000}
 """Appends in flight -> records of a round."""
 
 
-async def closed_loop(append: Callable[[bytes], asyncio.Future[Any]], count: int, window: int) -> dict[str, float]:
+async def closed_loop(
+    append: Callable[[bytes], asyncio.Future[Any]], count: int, window: int, value: bytes = VALUE
+) -> dict[str, float]:
     """Records a second, percentiles in microseconds, and this process's CPU time of a record."""
-    loop = ClosedLoop(_Appender(append), VALUE, count, window)  # type: ignore[arg-type]
+    loop = ClosedLoop(_Appender(append), value, count, window)  # type: ignore[arg-type]
     cpu, began = _cpu(), time.perf_counter()
     spans = await loop.run()
     wall, cpu = time.perf_counter() - began, _cpu() - cpu
@@ -120,6 +125,50 @@ async def reading(client: BookKeeper, writer: Writer) -> dict[str, Any]:
     return {f"catch-up, {name}": middle(rounds) for name, rounds in figures.items()}
 
 
+async def singles(client: BookKeeper, writer: Writer) -> dict[str, Any]:
+    """A catch-up read of entries that hold one record of 1 KB each, as a writer leaves them that waits for each: the
+    ledger's batches; the records, iterated; the records, asked for one at a time; and these where an entry has 256."""
+    stream = await StreamNamespace(client).create(f"singles-{time.time_ns()}", config=CONFIG)
+    async with stream.writer() as own:
+        for _ in range(SINGLES):
+            await own.append(VALUE)
+    full = await StreamNamespace(client).create(f"full-{time.time_ns()}", config=CONFIG)
+    async with full.writer() as own:
+        for _ in range(20):
+            await own.append_batch([VALUE] * 256)
+    (segment,) = await stream.segments()
+
+    async def ledger() -> int:
+        async with await client.open_ledger(segment.ledger_id, recovery=False) as ledger:
+            return (
+                sum([len(payloads) async for _, payloads in ledger.read_batches(0, ledger.last_add_confirmed)]) - 1
+            )  # the footer
+
+    async def iterated() -> int:
+        async with stream.read(follow=False) as reader:
+            return len([record.value async for record in reader if isinstance(record, StoredRecord)])
+
+    async def one_at_a_time(read: Stream = stream) -> int:
+        records = 0
+        async with read.read(follow=False) as reader:
+            while await reader.next() is not None:
+                records += 1
+        return records
+
+    async def of_full_entries() -> int:
+        return await one_at_a_time(full)
+
+    ways = {"ledger": ledger, "iterated": iterated, "next": one_at_a_time, "next of 256": of_full_entries}
+    figures: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
+    for _ in range(2 * ROUNDS + 1):
+        for name, way in ways.items():
+            cpu, began = _cpu(), time.perf_counter()
+            records = await way()
+            wall = time.perf_counter() - began
+            figures[name].append({"per_s": records / wall, "cpu_us": (_cpu() - cpu) / records * 1e6})
+    return {f"single, {name}": middle(rounds) for name, rounds in figures.items()}
+
+
 async def take_over(client: BookKeeper, writer: Writer) -> dict[str, Any]:
     """From the decision to take a stream over, whose owner is dead, to the first acknowledgement: after 20 MB."""
     rounds = []
@@ -150,6 +199,7 @@ ROWS: Final[dict[str, Callable[[BookKeeper, Writer], Awaitable[dict[str, Any]]]]
     "windows": windows,
     "batches": batches,
     "reading": reading,
+    "singles": singles,
     "take_over": take_over,
 }
 

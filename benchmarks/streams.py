@@ -13,6 +13,7 @@ from typing import Any
 
 from benchmarks.processes import ROOT, BookieProcesses
 from benchmarks.report import Aim, Figure, Report
+from bookkeeper.launchers.zookeeper import free_port
 
 
 def measure(report: Report, directory: Path) -> None:
@@ -24,7 +25,11 @@ def measure(report: Report, directory: Path) -> None:
             stdout=subprocess.PIPE,
             check=True,
         )
-    figures: dict[str, Any] = json.loads(done.stdout.decode().splitlines()[-1])
+        figures: dict[str, Any] = json.loads(done.stdout.decode().splitlines()[-1])
+        command = [sys.executable, "-m", "benchmarks.stream_tails", cluster.metadata]
+        followed = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)
+        figures |= json.loads(followed.stdout.decode().splitlines()[-1])
+        figures |= _through_a_gateway(cluster)
     report.heading("streams: one writer, 1 KB records, E3/Qw3/Qa2")
     for window, goal in ((1, None), (100, 75_000), (1000, 150_000)):
         _window(report, window, figures[f"window {window}"], goal)
@@ -42,6 +47,29 @@ def measure(report: Report, directory: Path) -> None:
     report.add(
         Figure("take-over of a dead owner's stream", figures["take-over"]["ms"], "ms", Aim(500, 1000, lower=True))
     )
+    rates = figures["through a gateway"]
+    report.add(
+        Figure(
+            "64 records at a time through a gateway, over the library's",
+            rates["gateway"] / rates["library"],
+            "×",
+            None,
+            f"{rates['gateway']:.0f}/s over {rates['library']:.0f}/s",
+        )
+    )
+    tails = figures["tails"]
+    all_of_them = tails["before_mb"] + tails["each_kb"] * 10
+    beside = f"{tails['each_kb']:.1f} KB each of {tails['streams']}, beside {tails['before_mb']:.0f} MB"
+    report.add(Figure("10,000 followed streams, projected", all_of_them, "MB", Aim(200, 200, lower=True), beside))
+
+
+def _through_a_gateway(cluster: BookieProcesses) -> dict[str, Any]:
+    """The appends of one process through a gateway of its own."""
+    address = f"127.0.0.1:{free_port()}"
+    cluster.start("gateway", "grpc", "--listen", address)
+    command = [sys.executable, "-m", "benchmarks.stream_gateway", cluster.metadata, address]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    return dict(json.loads(done.stdout.decode().splitlines()[-1]))
 
 
 def _window(report: Report, window: int, rounds: dict[str, Any], goal: int | None) -> None:
@@ -72,3 +100,10 @@ def _reading(report: Report, figures: dict[str, Any]) -> None:
         )
     )
     report.add(Figure("catch-up as Arrow", arrow["per_s"], "/s", Aim(1_000_000, 1_000_000)))
+    bare = figures["single, ledger"]
+    for name, says in (("iterated", "iterated"), ("next", "one at a time"), ("next of 256", "… of entries of 256")):
+        each = figures[f"single, {name}"]
+        beside = f"{each['per_s']:.0f}/s, CPU {each['cpu_us']:.1f} µs; ledger {bare['per_s']:.0f}/s"
+        report.add(
+            Figure(f"entries of one record over the ledger's, {says}", each["per_s"] / bare["per_s"], "×", None, beside)
+        )

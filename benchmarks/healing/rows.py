@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import subprocess
 import sys
@@ -16,9 +17,11 @@ from benchmarks.healing.heal import ApacheHealedCluster, HealedCluster, OurHeale
 from benchmarks.healing.load import Pace, connect, fill, pace, pace_while, until_marked, until_whole
 from benchmarks.processes import ROOT
 from benchmarks.report import Aim, Figure, Report
+from bookkeeper.bookie.control import SOCKET
 from bookkeeper.launchers.apache import whats_missing
 from bookkeeper.launchers.zookeeper import ZooKeeperServer
 from bookkeeper.real import run
+from bookkeeper.real.unix_socket import ask_unix
 
 LEDGERS: Final = 30
 LEDGER_BYTES: Final = 200_000_000 // LEDGERS
@@ -27,6 +30,7 @@ SET_RATE: Final = 20_000_000
 AUDITED: Final = 10_000
 _AT_ONCE: Final = 64
 _QUIET_S: Final = 6.0
+_SCRUBBED_S: Final = 20.0
 _MIB: Final = 1 << 20
 _SMALL_LOGS: Final = {"entry_log_bytes": 16 * _MIB}
 _EAGER: Final = {"garbage_interval_s": 2.0, "garbage_grace_s": 1.0, "garbage_shrink_max": 1.0}
@@ -176,8 +180,13 @@ async def _compacted_while_appending(cluster: HealedCluster) -> tuple[Pace, Pace
 async def _bookie(verb: str, option: str, directory: Path) -> None:
     command = (sys.executable, "-m", "bookkeeper.admin", "bookie", verb, option, "--json", "--dir", str(directory))
     process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=subprocess.DEVNULL)
-    if await process.wait():
-        raise RuntimeError(f"bk bookie {verb} of {directory} has failed")
+    try:
+        if await process.wait():
+            raise RuntimeError(f"bk bookie {verb} of {directory} has failed")
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
 
 def _beside_scrub(
@@ -186,19 +195,34 @@ def _beside_scrub(
     settings = {"storage": {"scrub_period_s": 0.0}}  # it begins when it is asked to, and goes at its limit
     with OurHealedCluster(directory, zookeeper, "beside-scrub", settings) as cluster:
         quiet, busy = run(_scrubbed_while_appending(cluster, size))
-    _beside(report, f"a scrub of {size // 1_000_000} MB at its limit", quiet, busy)
+    _beside(report, "a scrub at its limit", quiet, busy)
 
 
 async def _scrubbed_while_appending(cluster: HealedCluster, size: int) -> tuple[Pace, Pace]:
+    """The scrub is not waited for: until it is through, adds fill a disk. The first adds fill journal files with zeros,
+    and are not counted."""
     home = cluster.cluster.directory
     async with await connect(cluster.uri) as bk:
         await fill(bk, LEDGERS, size // LEDGERS)
-        quiet = await pace(bk, _QUIET_S)
+        await pace(bk, _QUIET_S)
+        quiet = await pace(bk, _SCRUBBED_S)
+        scrubs = [asyncio.ensure_future(_bookie("scrub", "--now", home / f"b{number}")) for number in (1, 2, 3)]
+        busy = await pace_while(bk, lambda: asyncio.sleep(_SCRUBBED_S))
+        if any(scrub.done() for scrub in scrubs):
+            raise RuntimeError("a scrub was through before the measurement was")
+        read = [await _scrubbed_bytes(home / f"b{number}") for number in (1, 2, 3)]
+        if min(read) < _MIB * _SCRUBBED_S:
+            raise RuntimeError(f"the scrubs have read {read} bytes, and were to read 4 MiB a second")
+        for scrub in scrubs:
+            scrub.cancel()
+        await asyncio.gather(*scrubs, return_exceptions=True)
+        return quiet, busy
 
-        async def scrub() -> None:
-            await asyncio.gather(*(_bookie("scrub", "--now", home / f"b{number}") for number in (1, 2, 3)))
 
-        return quiet, await pace_while(bk, scrub)
+async def _scrubbed_bytes(directory: Path) -> int:
+    """How much a bookie's scrub has read."""
+    lines = [line async for line in ask_unix(str(directory / SOCKET), b'{"command": "scrub"}')]
+    return int(json.loads(lines[-1])["result"]["read_bytes"])
 
 
 def log_bytes(home: Path) -> int:
