@@ -17,7 +17,7 @@ from benchmarks.calibration import synced_write_us
 from benchmarks.processes import ROOT, BookieProcesses
 from benchmarks.rivals import drivers
 from benchmarks.rivals.servers import KafkaServers, NatsServers, RivalServers
-from benchmarks.rivals.table import OURS, ROWS, RivalRow, placed, section
+from benchmarks.rivals.table import OURS, OURS_ALONE, ROWS, RivalRow, placed, section
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.launchers.apache import jars
 from bookkeeper.launchers.zookeeper import ZooKeeperServer, free_port
@@ -37,6 +37,7 @@ class RunningRival:
     pid: Callable[[str], int] | None
     """None: there is no server whose loss could be measured."""
     restart: Callable[[str], None]
+    ours: bool = False
 
 
 @contextmanager
@@ -58,7 +59,7 @@ def _ours(directory: Path) -> Iterator[RunningRival]:
         }
         driver = drivers.our_driver(directory, cluster.metadata, ",".join(listen))
         try:
-            yield RunningRival(driver, lambda name: gateways[name].pid, lambda name: None)
+            yield RunningRival(driver, lambda name: gateways[name].pid, lambda name: None, ours=True)
         finally:
             driver.stop()
 
@@ -108,6 +109,8 @@ def measure_round(running: RunningRival, number: int, seconds: float, wanted: Se
     answers: dict[str, dict[str, float]] = {}
     for row in wanted:
         topic = f"{row.key}-{number}"
+        if row.op in OURS_ALONE and not running.ours:
+            continue
         if row.op == "failover":
             if running.pid is None:
                 continue

@@ -21,6 +21,7 @@ from benchmarks.stream_load import closed_loop
 from bookkeeper.real import run
 from segments import connect
 from segments.config import RollPolicy, StreamConfig
+from segments.namespace import StreamNamespace
 from segments.remote import connect as connect_gateway
 from segments.write.writer import Writer
 
@@ -40,7 +41,10 @@ async def obey(metadata: str, gateways: str, command: dict[str, Any]) -> dict[st
         case "catch_up":
             return await _catch_up(metadata, command)
         case "end_to_end":
-            return await _end_to_end(metadata, command)
+            async with connect(metadata) as apart:
+                return await _end_to_end(metadata, command, apart)
+        case "end_to_end_inside":
+            return await _end_to_end(metadata, command, None)
         case "leader":
             return {"leader": await _settle(gateways, command["topic"])}
         case "failover":
@@ -103,17 +107,22 @@ async def _catch_up(metadata: str, command: dict[str, Any]) -> dict[str, float]:
         return {"per_s": records / wall}
 
 
-async def _end_to_end(metadata: str, command: dict[str, Any]) -> dict[str, float]:
-    """Appends by schedule; a record's latency counts from the time at which it was due."""
+async def _end_to_end(metadata: str, command: dict[str, Any], apart: StreamNamespace | None) -> dict[str, float]:
+    """Appends by schedule; a record's latency counts from the time at which it was due.
+
+    Args:
+        apart: the reader's client; None: the writer's own, which learns of a record from the writer itself.
+    """
     rate = command["rate"]
     records = rate + int(rate * command["seconds"])
     spans: list[float] = []
     async with connect(metadata) as namespace:
         stream = await namespace.create(command["topic"], config=CONFIG)
         async with stream.writer() as writer:
+            read = stream if apart is None else await apart.open(command["topic"])
 
             async def follow() -> None:
-                async with stream.read(follow=True) as reader:
+                async with read.read(follow=True) as reader:
                     while len(spans) < records:
                         batch = await reader.next_batch()
                         now = time.perf_counter()

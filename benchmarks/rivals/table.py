@@ -13,6 +13,9 @@ BEGIN: Final = "<!-- bench-streams: written by `make bench-streams`, down to the
 END: Final = "<!-- bench-streams: end -->"
 
 OURS: Final = "ours"
+OURS_ALONE: Final = ("end_to_end_inside",)
+"""What only our load generator understands."""
+
 GOALS_SYNC_US: Final = 95.0
 """The goals are for a disk whose synced write takes so long."""
 
@@ -46,6 +49,10 @@ ROWS: Final = (
     _row("catch-up", "1 KB, catch-up read", "per_s", "/s", 700_000, "catch_up", window=1000, records=200_000),
     _row("p50", "end to end at 1,000/s, p50", "p50_ms", "ms", 0.7, "end_to_end", window=100, rate=1000),
     _row("p99", "… p99", "p99_ms", "ms", 2.0, "end_to_end", window=100, rate=1000),
+    _row(
+        "inside-p50", "… by a reader of the writer's client, p50", "p50_ms", "ms", 0.7, "end_to_end_inside", rate=1000
+    ),
+    _row("inside-p99", "… p99", "p99_ms", "ms", 2.0, "end_to_end_inside", rate=1000),
     _row("failover", "kill -9 of the owner to the next acknowledgement", "seconds", "s", 2.0, "failover"),
 )
 

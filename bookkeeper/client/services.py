@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from bookkeeper.client.bookies.bookie_pool import BookiePool
 from bookkeeper.client.bookies.bookie_watcher import BookieWatcher
 from bookkeeper.client.config import ClientConfig
+from bookkeeper.client.tail_caches import TailCaches
 from bookkeeper.ledger.placement import PlacementPolicy, RandomChoice
 from bookkeeper.meta import Metadata
 from bookkeeper.metrics import Metrics
@@ -25,4 +26,5 @@ class ClientServices:
     watcher: BookieWatcher
     placement: PlacementPolicy = field(default_factory=RandomChoice)
     streams: StreamIds = field(default_factory=StreamIds)
+    tails: TailCaches = field(default_factory=TailCaches)
     metrics: Metrics = field(default_factory=lambda: Metrics("bookkeeper_client_"))

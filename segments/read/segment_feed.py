@@ -156,8 +156,8 @@ class SegmentFeed:
             self._singly = False
             return run
         if self._runs is None:
-            if (polled := self.handle.take_polled(first)) is not None:
-                return self._got(first, [polled])
+            if at_hand := self.handle.take_at_hand(first):
+                return self._got(first, at_hand)
             self._runs = self.handle.read_batches(first, last, ahead_bytes=self._ahead)
         runs, self._runs = self._runs, None  # a run that fails, or is cancelled, ends the generator
         found = await anext(runs, None)

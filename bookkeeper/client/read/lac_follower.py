@@ -2,6 +2,9 @@
 
 This is the shell around ``KnownLac``, ``LacByCoverage``, ``LongPoll`` and ``PollPauses``. While the ledger is open it
 watches the metadata, and also reads them on a timer: a recovery ends the ledger by a change of the metadata alone.
+
+If the same client writes the ledger, the writer says what is confirmed (:mod:`bookkeeper.client.tail_caches`), and
+nothing is asked of bookies until it ends.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from collections.abc import Callable
 from typing import Final
 
 from bookkeeper.client.bookie_request import ask, entry_of, failure_of
@@ -17,6 +21,7 @@ from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.read.poll_ahead import AskedPoll, PollAhead
 from bookkeeper.client.read.poll_pauses import PollPauses
 from bookkeeper.client.services import ClientServices
+from bookkeeper.client.tail_caches import TailCache
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.client.write.append_futures import fresh
 from bookkeeper.client.write.ensemble_change import STORE_AWAY
@@ -57,12 +62,19 @@ class LacFollower:
         self._stopped = False
         self._pauses = PollPauses(services.seams.rng)
         self._ahead = PollAhead()
+        self._tail: TailCache | None = None
+        """The writer's word, while this client writes the ledger."""
+        self._leave_tail: Callable[[], None] = lambda: None
 
     def start(self) -> None:
         """Follow the ledger's metadata until it is closed."""
         if self.known.closed_at is None:
             self._watch = self._services.metadata.ledgers.watch(self._record.ledger_id, self._changed.set)
             self._tasks.start(self._follow(), "follow the metadata")
+            self._tail = self._services.tails.get(self._record.ledger_id)
+            if self._tail is not None:
+                self._leave_tail = self._tail.follow(self._on_tail)
+                self.on_lac(self._tail.last_add_confirmed)
 
     def stop(self) -> None:
         """End all waits: the reader is closed."""
@@ -76,9 +88,21 @@ class LacFollower:
         self.stop()
 
     def _unwatch(self) -> None:
+        self._tail = None
+        self._leave_tail()
         if self._watch is not None:
             self._watch.close()
             self._watch = None
+
+    def _on_tail(self) -> None:
+        """The writer, in this client, has confirmed something, or has ended."""
+        tail = self._tail
+        if tail is not None and tail.ended:
+            self._tail = None
+            self._changed.set()  # it may have closed the ledger
+            self._wake()
+        elif tail is not None:
+            self.on_lac(tail.last_add_confirmed)
 
     def on_lac(self, lac: int | None) -> None:
         """Take a last add confirmed that an entry or a reply carried."""
@@ -196,6 +220,11 @@ class LacFollower:
                 raise fresh(self._gone)
             if self._stopped or (until is not None and is_over(loop, until)):
                 break
+            if self._tail is not None:
+                await self._pause(began + round_ms / 1000 - loop.time())
+                if is_over(loop, began + round_ms / 1000):
+                    return None
+                continue
             poll = polls.next(self.known, int((loop.time() - began) * 1000))
             if poll is None:
                 return None
@@ -261,9 +290,13 @@ class LacFollower:
         ask(self._services, self._tasks, poll.bookie, request, answered, use=Use.LAC, timeout_s=limit_s)
         return asked
 
-    def take(self, entry_id: int) -> bytes | None:
-        """The payload of a confirmed entry that has come with a long poll that nobody waits for; once."""
-        return self._ahead.take(entry_id)
+    def take(self, entry_id: int, count_max: int | None = None) -> list[bytes]:
+        """The payloads of a confirmed entry and of what follows it, as far as this client has just written them, or a
+        long poll that nobody waits for has brought them. What a long poll has brought is handed out once."""
+        if self._tail is not None and (run := self._tail.run_at(entry_id, count_max)):
+            return run
+        polled = self._ahead.take(entry_id)
+        return [] if polled is None else [polled]
 
     async def _pause(self, seconds: float) -> None:
         """Wait for ``seconds``, or until there is news."""

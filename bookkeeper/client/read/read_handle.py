@@ -260,15 +260,15 @@ class ReadHandle:
         came = await self._wait_past(entry_id - 1, timeout_ms)
         if self.last_add_confirmed < entry_id:
             return self.last_add_confirmed, None
-        payload = came.payload if came is not None and came.entry_id == entry_id else self.take_polled(entry_id)
-        if payload is None:
-            payload = await self.read_entry(entry_id)
+        at_hand = [came.payload] if came is not None and came.entry_id == entry_id else self.take_at_hand(entry_id, 1)
+        payload = at_hand[0] if at_hand else await self.read_entry(entry_id)
         return self.last_add_confirmed, LedgerEntry(EntryId(entry_id), payload)
 
-    def take_polled(self, entry_id: int) -> bytes | None:
-        """The payload of a confirmed entry that came with a long poll while another one was handed out. It is given
-        once; None: read it."""
-        return self._follower.take(entry_id) if entry_id <= self.last_add_confirmed else None
+    def take_at_hand(self, first: int, count_max: int | None = None) -> Sequence[bytes]:
+        """The payloads of confirmed entries from ``first`` on that are in memory already: because this client has just
+        written them, or because they came with a long poll while others were handed out. The latter are given once.
+        Empty: read it."""
+        return self._follower.take(first, count_max) if first <= self.last_add_confirmed else ()
 
     async def _wait_past(self, past: int, timeout_ms: int) -> Entry | None:
         """Wait round after round until there is news or the time is up; return the entry that came last."""
@@ -301,9 +301,9 @@ class ReadHandle:
             if self._ended is not None:
                 raise fresh(self._ended)
             if self.last_add_confirmed >= entry and not self._let_go:
-                if (polled := self.take_polled(entry)) is not None:
-                    yield entry, [polled]
-                    entry = EntryId(entry + 1)
+                if at_hand := self.take_at_hand(entry):
+                    yield entry, at_hand
+                    entry = EntryId(entry + len(at_hand))
                     continue
                 async for start, payloads in self.read_batches(entry, self.last_add_confirmed):
                     yield start, payloads

@@ -78,6 +78,7 @@ class WriterShell:
         self._append_futures = append_futures
         self._spec = record.metadata.spec
         self._packets = Packets(self._spec)
+        self._tail = services.tails.begin(record.ledger_id)
         self._unencoded: Sequence[Buffer] = ()
         self._deferred = deferred_sync
         self._forcing: dict[int, list[asyncio.Future[None]]] = {}
@@ -180,6 +181,7 @@ class WriterShell:
         if self._ended:
             return
         self._ended = True
+        self.services.tails.end(self.record.ledger_id)
         self._stop_listening()
         self._back_pressure.stop()
         for timer in (self._timer, self._lac_timer, self._lac_rest):
@@ -208,6 +210,7 @@ class WriterShell:
                 case writer_machine.Confirm():
                     self._confirmed.value += effect.count
                     self._append_futures.confirm(effect.first + effect.count)
+                    self._tail.confirm(self.writer.last_add_confirmed)
                     self.on_progress()
                 case writer_machine.Release():
                     self._packets.release(self._releasable(effect.upto) if self._back_pressure else effect.upto)
@@ -234,6 +237,7 @@ class WriterShell:
                     self._force(effect)
                 case writer_machine.Forced():
                     self._end_forces(None, effect.number)
+                    self._tail.confirm(self.writer.last_add_confirmed)
                 case writer_machine.ForceFailed():
                     self._end_forces(effect.error, effect.number)
                 case writer_machine.CloseFailed():
@@ -270,6 +274,7 @@ class WriterShell:
             self._deferred,
         )
         self._packets.keep(run.first, run.count, frames, ends)
+        self._tail.keep(run.first, payloads)
 
     def _channel(self, bookie: BookieId, position: int) -> AddChannel:
         channel = self._channels.get(bookie)

@@ -19,8 +19,9 @@ async def test_it_appends_reads_and_follows(tmp_path: Path) -> None:
     assert (await obey(metadata, "", catch_up))["per_s"] > 0
 
 
-async def test_a_latency_counts_from_the_time_at_which_the_record_was_due(tmp_path: Path) -> None:
-    command = {"op": "end_to_end", "topic": "e", "window": 10, "rate": 100, "seconds": 0.2}
+@pytest.mark.parametrize("op", ["end_to_end", "end_to_end_inside"])
+async def test_a_latency_counts_from_the_time_at_which_the_record_was_due(op: str, tmp_path: Path) -> None:
+    command = {"op": op, "topic": "e", "window": 10, "rate": 100, "seconds": 0.2}
     seen = await obey(f"embedded://{tmp_path}/bk?bookies=3", "", command)
     assert 0 < seen["p50_ms"] <= seen["p99_ms"]
 
