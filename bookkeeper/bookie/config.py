@@ -38,7 +38,7 @@ from bookkeeper.storage.config import StorageConfig
 MIB: Final = 1024 * 1024
 
 INLINE_SYNC_US: Final = 500.0
-"""Seconds up to which a sync counts as fast, in a bookie with a process of its own, unless ``[storage]`` says
+"""Microseconds up to which a sync counts as fast, in a bookie with a process of its own, unless ``[storage]`` says
 otherwise: about what two hand-overs between threads cost on a busy machine, besides the sync itself."""
 
 

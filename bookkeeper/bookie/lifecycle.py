@@ -1,8 +1,8 @@
 """A bookie from start to stop.
 
-Start: listen (and close connections that come too early) -> read the identity -> check the cookie -> read the published
-progress of the disk -> on an empty disk: read which ledgers there are -> count the start -> open the disk -> serve ->
-register. A client that finds the registration finds a bookie that serves.
+Start: lock -> read the identity -> listen (and close connections that come too early) -> check the metadata and the
+cookie -> read the published progress of the disk -> count the start -> on an empty disk: read which ledgers there are
+-> open the disk -> serve -> register. A client that finds the registration finds a bookie that serves.
 
 Running: the registration follows the disk's state (writable, read-only); deleted ledgers are collected; the progress of
 the disk is published. A disk that fails ends the bookie, and :meth:`BookieServer.run_until_failure` returns the reason.

@@ -1,4 +1,4 @@
-"""The second phase of a recovery, writing: it writes back what was found. In the third phase it closes the ledger.
+"""What a recovery writes: it writes back what was found, while more is read, and says where the ledger is closed.
 
 :class:`WritePhase` stores every entry that :mod:`bookkeeper.ledger.recovery_reading` found on an ack quorum. Stand-ins
 replace bookies that do not store an entry, privately: the metadata change only with the closing compare-and-set.

@@ -1,7 +1,7 @@
 """Copies durable groups from memory into the entry log, in order, unsynced.
 
-Nobody waits for this, so the journal need not either: while one group is copied the next is made durable. A group that
-cannot be copied for now stays the oldest one, and is tried again by :meth:`GroupCopier.go_on`.
+No promise depends on it, so the journal need not wait: while a large group is copied the next is made durable. A group
+that cannot be copied for now stays the oldest one, and is tried again by :meth:`GroupCopier.go_on`.
 """
 
 from __future__ import annotations
