@@ -159,6 +159,7 @@ def test_a_reader_of_the_writers_client_asks_no_bookie_and_waits_for_none() -> N
                 await ledger.close()
                 await asyncio.wait_for(tailing, 3)
                 assert reader.closed and len(seen) == 20
+            assert not len(bk.services.tails), "nothing of a closed ledger stays in the client"
 
     ScriptedCluster().run(story)
 
@@ -177,6 +178,42 @@ def test_a_reader_goes_on_at_bookies_when_the_writer_of_its_client_has_ended() -
                     await ledger.append(b"too late")
                 assert await asyncio.wait_for(tailing, 10) == [b"before", b"by the writer"]
                 assert reader.closed and reader.last_add_confirmed == 1
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("L9")
+def test_a_reader_waits_for_bookies_again_when_the_writer_was_abandoned() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger()
+            async with await bk.open_ledger(ledger.id, recovery=False) as reader:
+                tailing = asyncio.ensure_future(collect(reader.tail()))
+                await ledger.append(b"x")
+                await asyncio.sleep(10)
+                assert reads(cluster) == 0
+                await ledger.abandon()
+                await asyncio.sleep(1)
+                assert reads(cluster) > 0 and not len(bk.services.tails)
+                await (await bk.open_ledger(ledger.id)).close()
+                assert await asyncio.wait_for(tailing, 10) == [b"x"]
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("L3", "W11")
+def test_with_deferred_sync_a_reader_hears_of_what_was_forced() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger(deferred_sync=True)
+            async with await bk.open_ledger(ledger.id, recovery=False) as reader:
+                await ledger.append(b"written")
+                await asyncio.sleep(1)
+                assert reader.last_add_confirmed == -1
+                await ledger.force()
+                assert reader.last_add_confirmed == 0 and reader.take_at_hand(0) == [b"written"]
+                await ledger.append(b"not forced")
+                assert list(reader.take_at_hand(1)) == []
 
     ScriptedCluster().run(story)
 
