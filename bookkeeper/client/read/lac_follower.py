@@ -99,7 +99,6 @@ class LacFollower:
         tail = self._tail
         if tail is not None and tail.ended:
             self._tail = None
-            self._changed.set()  # it may have closed the ledger
             self._wake()
         elif tail is not None:
             self.on_lac(tail.last_add_confirmed)

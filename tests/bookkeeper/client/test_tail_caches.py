@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from bookkeeper.client import tail_caches as module
+from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.tail_caches import TailCache, TailCaches
 from bookkeeper.errors import LedgerFencedError
 from bookkeeper.ids import EntryId
@@ -178,6 +179,24 @@ def test_a_reader_goes_on_at_bookies_when_the_writer_of_its_client_has_ended() -
                     await ledger.append(b"too late")
                 assert await asyncio.wait_for(tailing, 10) == [b"before", b"by the writer"]
                 assert reader.closed and reader.last_add_confirmed == 1
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("L3")
+def test_a_reader_knows_at_once_what_the_writer_knows_and_leaves_nothing_behind() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect(ClientConfig(explicit_lac_delay_ms=60_000)) as bk:
+            ledger = await bk.create_ledger()
+            await ledger.append_many([b"a", b"b"])
+            cache = bk.services.tails.get(ledger.id)
+            assert cache is not None
+            async with await bk.open_ledger(ledger.id, recovery=False) as reader:
+                assert reader.last_add_confirmed == 1, "bookies have not been told yet"
+                await ledger.append(b"c")
+                assert cache.run_at(2) == [b"c"]
+            await ledger.append(b"d")
+            assert cache.run_at(2) == cache.run_at(3) == []
 
     ScriptedCluster().run(story)
 
