@@ -14,12 +14,16 @@ This is no mapping: nobody walks over all descriptors, which would make all of t
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from bookkeeper.ids import IdRanges, LedgerId
 from bookkeeper.storage.index.entry_index import Extent
 from bookkeeper.storage.index.segment_table import SegmentTable
 from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
+
+DEAR_EXTENTS: Final = 1000
+"""A ledger of more extents is not made again and again: that takes the loop more than a millisecond each time."""
 
 
 class KnownLedgers:
@@ -56,9 +60,16 @@ class KnownLedgers:
 
     def look_at(self, ledger_id: int) -> LedgerDescriptor | None:
         """The same for whoever changes nothing and is through with it in this turn: it does not stay in memory because
-        of that."""
+        of that, unless it is dear to make."""
         found = self._resident.get(ledger_id)
-        return found if found is not None else self._made(ledger_id)
+        if found is None and (found := self._made(ledger_id)) is not None and len(found.index.extents) > DEAR_EXTENTS:
+            self._resident[ledger_id] = found
+        return found
+
+    def state_of(self, ledger_id: int) -> LedgerDescriptor | None:
+        """The same for whoever asks for nothing of its index, which may be empty."""
+        found = self._resident.get(ledger_id)
+        return found if found is not None else self._newest_state(ledger_id, self._knowing(ledger_id))
 
     def __contains__(self, ledger_id: object) -> bool:
         if ledger_id in self._resident:
@@ -139,16 +150,20 @@ class KnownLedgers:
 
     def _made(self, ledger_id: int) -> LedgerDescriptor | None:
         """The descriptor of a ledger that is not in memory."""
+        knowing = self._knowing(ledger_id)
+        if (made := self._newest_state(ledger_id, knowing)) is not None:
+            for table in knowing:
+                made.index.add(table.extents(ledger_id))
+        return made
+
+    def _knowing(self, ledger_id: int) -> list[SegmentTable]:
+        """The tables that say something of a ledger, older before newer; none if it was deleted."""
         if ledger_id in self.dropped:
-            return None
-        knowing = [table for table in self._tables.values() if ledger_id in table]
-        if not knowing:
-            return None
-        found: LedgerDescriptor | None = None
+            return []
+        return [table for table in self._tables.values() if ledger_id in table]
+
+    def _newest_state(self, ledger_id: int, knowing: Sequence[SegmentTable]) -> LedgerDescriptor | None:
         for table in reversed(knowing):
             if (found := table.state(ledger_id)) is not None:
-                break
-        made = found if found is not None else LedgerDescriptor(LedgerId(ledger_id))
-        for table in knowing:
-            made.index.add(table.extents(ledger_id))
-        return made
+                return found
+        return LedgerDescriptor(LedgerId(ledger_id)) if knowing else None

@@ -82,7 +82,7 @@ class ReplayFindings:
         """The row of an index segment says more of a ledger."""
         if row.ledger_id in self._dropped:
             return False
-        state = self._states.look_at(row.ledger_id)
+        state = self._states.state_of(row.ledger_id)
         return (
             state is None
             or row.last_entry > state.last_entry
