@@ -158,8 +158,7 @@ class LedgerLogLayout:
 
     def _wrote(self, plan: WritePlan, done: LogsWritten | None, error: BaseException | None) -> None:
         if done is None:  # the job itself cannot fail, unless by mistake
-            done = LogsWritten()
-            self._fail(error or BookieFailedError("the entry log's worker gave no result"))
+            done = LogsWritten(error=BookieFailedError(f"the entry log's worker gave no result: {error!r}"))
         if self._stopped:
             return _close_all(file for _, file in done.written)
         done.written.reverse()

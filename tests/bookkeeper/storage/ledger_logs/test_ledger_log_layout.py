@@ -17,6 +17,7 @@ from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.entry_log.entry_log_file import read_map
 from bookkeeper.storage.ledger_logs.ledger_log_layout import FINISH_WITHIN_S, LedgerLogLayout
+from bookkeeper.storage.ledger_logs.log_writes import LogWrites
 from bookkeeper.storage.results import EngineState
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import (
@@ -420,6 +421,23 @@ def test_reads_on_the_worker_keep_the_descriptor_that_they_have(disk: RecordingD
     workers.pump()
     assert got == [make_entry(1, 0, size=3000)]
     assert read(engine, workers, 1, 0) == make_entry(1, 0, size=3000)
+
+
+@pytest.mark.rule("K13")
+def test_a_worker_that_gives_no_result_has_written_nothing(disk: RecordingDisk, monkeypatch: Any) -> None:
+    engine, workers = open_engine(disk, ROOMY)
+    add(engine, 1, 0)
+    settle(engine, workers)
+
+    def mistake(*_: object) -> None:
+        raise RuntimeError("a mistake")
+
+    monkeypatch.setattr(LogWrites, "carry_out", mistake)
+    answers: list[BaseException | None] = []
+    engine.checkpoint(answers.append)
+    workers.pump()
+    assert len(answers) == 1 and answers[0] is not None and "a mistake" in str(answers[0])
+    assert engine.state is EngineState.FAILED and layout_of(engine).logs.writable > 0
 
 
 def test_a_descriptor_that_cannot_be_closed_holds_nobody_up(disk: RecordingDisk, caplog: Any) -> None:
