@@ -1,12 +1,15 @@
 """The ledgers of a disk: those that were asked for in this life, and behind them the tables of the index segments.
 
 A start reads the tables and decodes none of their rows. A ledger becomes *resident* when it is asked for: its
-descriptor is made from the segments that know it, older before newer, and stays. What is new of a ledger is in its
-descriptor alone until a checkpoint has written it, so a ledger that is not resident has no tail and no change that is
-not in a segment.
+descriptor is made from the segments that know it, older before newer, and stays until the ledger is deleted or the
+bookie ends. Nothing is given back, so that who asks for every ledger has every descriptor in memory.
 
-A ledger is here if it is resident, or if a segment knows it and it was not deleted. Deleted ledgers never come back, so
-that what tables still say of them is passed over until a merge leaves it out.
+Always true:
+
+    - what no checkpoint has written of a ledger is in a resident descriptor: of any other the segments say everything
+    - a ledger is here if it is resident, or if a segment knows it and it was not deleted
+    - no resident ledger is a deleted one, and deleted ledgers never come back: what tables still say of them is passed
+      over, and stays in memory until a merge leaves it out
 
 This is no mapping: nobody walks over all descriptors, which would make all of them.
 """
@@ -38,8 +41,8 @@ class KnownLedgers:
         self.resident: Mapping[int, LedgerDescriptor] = self._resident
         """The ledgers whose descriptors are in memory; changed here alone."""
         self.dropped = dropped if dropped is not None else IdRanges()
-        """Ledgers that were deleted here, and ids that are not given out again. Only of ids that are not here may it be
-        told so; of others :meth:`drop` is."""
+        """Ledgers that were deleted here, and ids that are not given out again. Others may add ids of which nothing is
+        here; what is here is deleted by :meth:`drop` alone."""
         self._tables: dict[int, SegmentTable] = {}
         """Of the index segments that the manifest names, older before newer."""
 
@@ -114,7 +117,8 @@ class KnownLedgers:
         self.dropped.add(first, last)
 
     def add_table(self, table: SegmentTable) -> None:
-        """What one more index segment knows, newer than all others. To be told before anything is asked for."""
+        """What one more index segment knows, newer than all others. No ledger may be resident yet: it would not get
+        what this segment knows of it."""
         self._tables[table.segment_id] = table
         for first, last in table.dropped:
             self.drop(first, last)
