@@ -146,6 +146,18 @@ def test_the_journal_stays_until_the_logs_have_what_it_holds(disk: RecordingDisk
     assert manifest_of(disk).sequence > before
 
 
+@pytest.mark.rule("K13")
+def test_a_checkpoint_waits_for_what_is_being_written(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk, SMALL)
+    add(engine, 1, 0, size=3000)
+    engine.when_durable(lambda error: None)
+    while not layout_of(engine).logs.writing:
+        assert workers.step()
+    assert not layout_of(engine).logs.writable
+    done(workers, engine.checkpoint)
+    assert manifest_of(disk).logs[1].end == len(disk.files()["/ledgers/000001.log"])
+
+
 @pytest.mark.rule("P12")
 def test_when_the_buffer_is_full_the_journal_waits_and_goes_on(disk: RecordingDisk) -> None:
     engine, workers = open_engine(disk, SMALL)
@@ -218,6 +230,7 @@ def test_the_log_of_a_deleted_ledger_goes_without_a_copy_a_sync_or_a_map(disk: R
     collect(engine, workers, 1, 3)
     assert logs(disk) == ["/ledgers/000002.log", "/ledgers/000004.log"], "and a shared one, with the deletions"
     assert [path for path, _, _ in log_ops(disk, "sync")[begin:]] == ["000004"]
+    assert sorted(layout_of(engine)._files) == [2, 4], "nothing is kept of the others"
     assert engine.stats.removed_logs == 2 and engine.stats.compacted_logs == 0
     assert read_batch(engine, workers, 2, 0) == [make_entry(2, at) for at in range(5)]
     engine, workers = open_engine(RecordingDisk(disk.files()), ROOMY)

@@ -120,6 +120,8 @@ def test_a_start_that_found_damage_removes_and_overwrites_nothing(suffix: str) -
             assert after[name].startswith(data.rstrip(b"\0")), name
         elif name.endswith(".journal"):
             assert after[name + ".lost"] == data, "put aside, not recycled"
+    aside = [at for at, op in enumerate(disk.ops) if op.target.endswith(".lost")]
+    assert not aside or ("sync_directory", "/journal") in {(op.kind, op.path) for op in disk.ops[aside[-1] :]}
 
 
 @pytest.mark.rule("G4", "K5")
