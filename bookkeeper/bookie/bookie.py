@@ -318,7 +318,7 @@ class Bookie:
     # -- about the bookie ---------------------------------------------------------------------------------
 
     def _info(self, request: wire.GetBookieInfo, reply: Reply) -> None:
-        if request.closed_ledger is not None:
+        if request.closed_ledger is not None and request.closed_ledger >= 0:
             self.engine.ledger_closed(request.closed_ledger)
         space = self.engine.space() if request.requested & 3 else None
         total = space.total if space is not None and request.requested & 1 else None

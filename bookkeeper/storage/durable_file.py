@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import errno
 import mmap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from posixpath import dirname
 from struct import Struct
 from weakref import WeakSet
@@ -122,6 +123,13 @@ def create_file(disk: Disk, path: str, *chunks: Buffer, keep: bool = False) -> F
     if not keep:
         file.close()
     return file
+
+
+def close_all(files: Iterable[File]) -> None:
+    """Close files of which nothing more is wanted. One that cannot be closed keeps none of the others open."""
+    for file in files:
+        with suppress(OSError):
+            file.close()
 
 
 def replace_file(disk: Disk, path: str, data: Buffer) -> None:

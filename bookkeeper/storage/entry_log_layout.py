@@ -23,14 +23,26 @@ class Copier(Protocol):
     """The way of durable groups into the entry logs; see :class:`GroupCopier`."""
 
     stuck: bool
+    """The oldest durable group could not be copied at the last try."""
 
     @property
-    def busy(self) -> bool: ...
-    def go_on(self) -> None: ...
-    def go_on_here(self, call_later: Callable[[float, Callable[[], None]], object]) -> None: ...
-    def failed_already(self) -> None: ...
-    def has_open(self, log_id: int) -> bool: ...
-    def copy(self, group: PendingGroup) -> GroupCopied: ...
+    def busy(self) -> bool:
+        """A copy is under way, or waits."""
+
+    def go_on(self) -> None:
+        """Copy the oldest durable group, if there is one and no copy is under way."""
+
+    def go_on_here(self, call_later: Callable[[float, Callable[[], None]], object]) -> None:
+        """The same on the loop's thread, a turn from now."""
+
+    def failed_already(self) -> None:
+        """The journal's worker has tried to copy the oldest durable group, and could not."""
+
+    def has_open(self, log_id: int) -> bool:
+        """A group for this log needs no new file."""
+
+    def copy(self, group: PendingGroup) -> GroupCopied:
+        """Copy a group on the calling thread; blocks."""
 
 
 class EntryLogLayout(Protocol):

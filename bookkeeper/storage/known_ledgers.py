@@ -1,12 +1,15 @@
 """The ledgers of a disk: those that were asked for in this life, and behind them the tables of the index segments.
 
 A start reads the tables and decodes none of their rows. A ledger becomes *resident* when it is asked for: its
-descriptor is made from the segments that know it, older before newer, and stays. What is new of a ledger is in its
-descriptor alone until a checkpoint has written it, so a ledger that is not resident has no tail and no change that is
-not in a segment.
+descriptor is made from the segments that know it, older before newer, and stays until the ledger is deleted or the
+bookie ends. Nothing is given back, so that who asks for every ledger has every descriptor in memory.
 
-A ledger is here if it is resident, or if a segment knows it and it was not deleted. Deleted ledgers never come back, so
-that what tables still say of them is passed over until a merge leaves it out.
+Always true:
+
+    - what no checkpoint has written of a ledger is in a resident descriptor: of any other the segments say everything
+    - a ledger is here if it is resident, or if a segment knows it and it was not deleted
+    - no resident ledger is a deleted one, and deleted ledgers never come back: what tables still say of them is passed
+      over, and stays in memory until a merge leaves it out
 
 This is no mapping: nobody walks over all descriptors, which would make all of them.
 """
@@ -14,12 +17,16 @@ This is no mapping: nobody walks over all descriptors, which would make all of t
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from bookkeeper.ids import IdRanges, LedgerId
 from bookkeeper.storage.index.entry_index import Extent
 from bookkeeper.storage.index.segment_table import SegmentTable
 from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
+
+DEAR_EXTENTS: Final = 1000
+"""A ledger of more extents is not made again and again: that takes the loop more than a millisecond each time."""
 
 
 class KnownLedgers:
@@ -34,8 +41,8 @@ class KnownLedgers:
         self.resident: Mapping[int, LedgerDescriptor] = self._resident
         """The ledgers whose descriptors are in memory; changed here alone."""
         self.dropped = dropped if dropped is not None else IdRanges()
-        """Ledgers that were deleted here, and ids that are not given out again. Only of ids that are not here may it be
-        told so; of others :meth:`drop` is."""
+        """Ledgers that were deleted here, and ids that are not given out again. Others may add ids of which nothing is
+        here; what is here is deleted by :meth:`drop` alone."""
         self._tables: dict[int, SegmentTable] = {}
         """Of the index segments that the manifest names, older before newer."""
 
@@ -56,9 +63,16 @@ class KnownLedgers:
 
     def look_at(self, ledger_id: int) -> LedgerDescriptor | None:
         """The same for whoever changes nothing and is through with it in this turn: it does not stay in memory because
-        of that."""
+        of that, unless it is dear to make."""
         found = self._resident.get(ledger_id)
-        return found if found is not None else self._made(ledger_id)
+        if found is None and (found := self._made(ledger_id)) is not None and len(found.index.extents) > DEAR_EXTENTS:
+            self._resident[ledger_id] = found
+        return found
+
+    def state_of(self, ledger_id: int) -> LedgerDescriptor | None:
+        """The same for whoever asks for nothing of its index, which may be empty."""
+        found = self._resident.get(ledger_id)
+        return found if found is not None else self._newest_state(ledger_id, self._knowing(ledger_id))
 
     def __contains__(self, ledger_id: object) -> bool:
         if ledger_id in self._resident:
@@ -103,7 +117,8 @@ class KnownLedgers:
         self.dropped.add(first, last)
 
     def add_table(self, table: SegmentTable) -> None:
-        """What one more index segment knows, newer than all others. To be told before anything is asked for."""
+        """What one more index segment knows, newer than all others. No ledger may be resident yet: it would not get
+        what this segment knows of it."""
         self._tables[table.segment_id] = table
         for first, last in table.dropped:
             self.drop(first, last)
@@ -139,16 +154,20 @@ class KnownLedgers:
 
     def _made(self, ledger_id: int) -> LedgerDescriptor | None:
         """The descriptor of a ledger that is not in memory."""
+        knowing = self._knowing(ledger_id)
+        if (made := self._newest_state(ledger_id, knowing)) is not None:
+            for table in knowing:
+                made.index.add(table.extents(ledger_id))
+        return made
+
+    def _knowing(self, ledger_id: int) -> list[SegmentTable]:
+        """The tables that say something of a ledger, older before newer; none if it was deleted."""
         if ledger_id in self.dropped:
-            return None
-        knowing = [table for table in self._tables.values() if ledger_id in table]
-        if not knowing:
-            return None
-        found: LedgerDescriptor | None = None
+            return []
+        return [table for table in self._tables.values() if ledger_id in table]
+
+    def _newest_state(self, ledger_id: int, knowing: Sequence[SegmentTable]) -> LedgerDescriptor | None:
         for table in reversed(knowing):
             if (found := table.state(ledger_id)) is not None:
-                break
-        made = found if found is not None else LedgerDescriptor(LedgerId(ledger_id))
-        for table in knowing:
-            made.index.add(table.extents(ledger_id))
-        return made
+                return found
+        return LedgerDescriptor(LedgerId(ledger_id)) if knowing else None

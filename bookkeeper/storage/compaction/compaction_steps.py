@@ -204,7 +204,7 @@ class CompactionSteps:
 
     def _is_needed(self, ledger_id: int, kind: int, lac: int) -> bool:
         """Whether a state record says what an index that is rebuilt from the logs must learn (K19)."""
-        ledger = self.ledgers.ledgers.look_at(ledger_id)
+        ledger = self.ledgers.ledgers.state_of(ledger_id)
         if ledger is None:
             self._require_dropped(ledger_id)
             assert self._source is not None

@@ -236,11 +236,9 @@ def merge_segments(
         UnreadableSegmentError: a segment is damaged, or cannot be read.
         OSError: a segment cannot be read for the moment (K28).
     """
-    sources: list[Source] = []
-    for segment_id, file in files:
-        with reading_segment(segment_id, file.path):
-            sources.append((read_segment(file, segment_id), file))
-        writer.dropped.update(sources[-1][0].dropped)
+    sources = [_source(segment_id, file) for segment_id, file in files]
+    for table, _ in sources:
+        writer.dropped.update(table.dropped)
     known = chain.from_iterable(table.ledger_ids() for table, _ in sources)
     for ledger_id in dict.fromkeys(sorted(chain(known, tails, states))):
         if ledger_id in dropped:
@@ -255,6 +253,11 @@ def merge_segments(
         else:
             for first, places in _pages(extents, tail):
                 writer.add(ledger_id, first, places)
+
+
+def _source(segment_id: int, file: File) -> Source:
+    with reading_segment(segment_id, file.path):
+        return read_segment(file, segment_id), file
 
 
 def _newest_state(sources: list[Source], ledger_id: int) -> bytes | None:

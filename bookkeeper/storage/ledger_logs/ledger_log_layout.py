@@ -158,37 +158,37 @@ class LedgerLogLayout:
 
     def _wrote(self, plan: WritePlan, done: LogsWritten | None, error: BaseException | None) -> None:
         if done is None:  # the job itself cannot fail, unless by mistake
-            done = LogsWritten()
-            self._fail(error or BookieFailedError("the entry log's worker gave no result"))
+            done = LogsWritten(error=BookieFailedError(f"the entry log's worker gave no result: {error!r}"))
         if self._stopped:
             return _close_all(file for _, file in done.written)
-        done.written.reverse()
+        self.close(self._take_over(plan, done))
+        self._failed = done.error
+        callbacks, self._after_this = self._after_this, []
+        if done.error is not None:
+            callbacks, self._after_next = callbacks + self._after_next, []
+        return self._report(done.error, callbacks)
+
+    def _take_over(self, plan: WritePlan, done: LogsWritten) -> list[File]:
+        """A plan is carried out, as far as ``done`` says. Returns the descriptors that are needed no more."""
         closing: list[File] = []
-        for write in plan.writes:
-            if not done.written:
-                self.logs.not_written(write)
-                continue
-            _, file = done.written.pop()
+        for write, file in done.written:
             if not self.logs.wrote(write):
                 closing.append(file)  # its ledger was deleted meanwhile
             elif write.keep:
                 self._opened(write.log_id, file, closing)
             else:
                 self._let_go(write.log_id, file, closing)
+        for write in plan.writes[len(done.written) :]:
+            self.logs.not_written(write)
         for log_id, _ in plan.give_way:
             if log_id not in done.gave_way:
                 self.logs.did_not_give_way(log_id)
             else:
                 self.logs.gave_way(log_id)
-                if (file_ := self._files.get(log_id)) is not None:
-                    self._let_go(log_id, file_, closing)
+                if (kept := self._files.get(log_id)) is not None:
+                    self._let_go(log_id, kept, closing)
         self.logs.ended_writing()
-        self.close(closing)
-        self._failed = done.error
-        callbacks, self._after_this = self._after_this, []
-        if done.error is not None:
-            callbacks, self._after_next = callbacks + self._after_next, []
-        return self._report(done.error, callbacks)
+        return closing
 
     def _opened(self, log_id: int, file: File, closing: list[File]) -> None:
         """The descriptor writes the log, and reads it."""

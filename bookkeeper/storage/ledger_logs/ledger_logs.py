@@ -283,8 +283,9 @@ class LedgerLogs:
         return self.writable >= self._half
 
     def plan(self) -> WritePlan:
-        """Everything that may be written, one write for each log. To be reported by :meth:`wrote` and
-        :meth:`not_written` for each write, then :meth:`ended_writing`."""
+        """Everything that may be written, one write for each log, in an order in which no more than ``open_max``
+        descriptors are open wherever it ends. To be reported by :meth:`wrote` and :meth:`not_written` for each write,
+        then :meth:`ended_writing`."""
         assert not self.writing, "one plan at a time"
         self.writing, ready, self._ready = True, self._ready, {}
         self.writable = 0
@@ -297,9 +298,9 @@ class LedgerLogs:
             log_id, log = self._recent.popitem(last=False)
             if log_id not in ready:
                 plan.give_way.append((log_id, log.unsynced))
-        for log_id, log in sorted(ready.items()):
+        for keep, log_id in sorted((log_id in self._recent, log_id) for log_id in ready):  # those that close come first
+            log = ready[log_id]
             assert log.writing is not None
-            keep = log_id in self._recent
             plan.writes.append(LogWrite(log_id, log.writing.begin, log.writing.data, not log.made, keep))
         return plan
 

@@ -60,8 +60,8 @@ class LedgerReads:
         return self._cached.answer(ledger, reads, i0, frame_max) if ledger is not None else None
 
     def entries(self, ledger_id: LedgerId) -> Sequence[AvailabilityRun]:
-        """See :meth:`Engine.entries`."""
-        ledger = self.found(ledger_id)
+        """See :meth:`Engine.entries`. Auditors ask for every ledger; it does not stay in memory because of that."""
+        ledger = self._honest(ledger_id, self._ledgers.ledgers.look_at(ledger_id))
         if self._unknowns.may_lack(ledger_id):
             raise DataUnknownError(f"ledger {ledger_id}: which entries were here is not known")
         return self._reader.places.entries(ledger)
@@ -74,7 +74,10 @@ class LedgerReads:
             NoSuchLedgerError: it is not here.
             DataUnknownError: whether it was here is not known.
         """
-        if (ledger := self._ledgers.ledgers.get(ledger_id)) is not None:
+        return self._honest(ledger_id, self._ledgers.ledgers.get(ledger_id))
+
+    def _honest(self, ledger_id: LedgerId, ledger: LedgerDescriptor | None) -> LedgerDescriptor:
+        if ledger is not None:
             return ledger
         if self._unknowns.has(ledger_id) and ledger_id not in self._ledgers.dropped:
             raise DataUnknownError(f"whether ledger {ledger_id} was here is not known")

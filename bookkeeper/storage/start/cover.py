@@ -59,14 +59,18 @@ class StartCheckpoint:
         spares = self._whole_spares()
         ids = journal_ids(disk, config.journal_dir)
         file_id = max([before.next_file - 1, before.file_id, known_file, *ids]) + 1  # greater than every id ever used
-        journal.begin_file(file_id, last + 1, spares.pop() if spares else None)
-        self._scope = self._scope_of(file_id, last, len(spares))
-        covered = run_checkpoint(disk, config, self._scope)
-        self._adopt(self._scope, covered)
-        if broken or losses.known:  # in the second case: those that an unfinished start before this one has left
-            put_journals_aside(disk, config.journal_dir, file_id if broken else before.file_id)
-        if not losses.damaged:
-            self._remove_unnamed(covered.manifest)
+        try:
+            journal.begin_file(file_id, last + 1, spares.pop() if spares else None)
+            self._scope = self._scope_of(file_id, last, len(spares))
+            covered = run_checkpoint(disk, config, self._scope)
+            self._adopt(self._scope, covered)
+            if broken or losses.known:  # in the second case: those that an unfinished start before this one has left
+                put_journals_aside(disk, config.journal_dir, file_id if broken else before.file_id)
+            if not losses.damaged:
+                self._remove_unnamed(covered.manifest)
+        except BaseException:
+            journal.close()
+            raise
         return CoveredDisk(covered.manifest, journal, spares + covered.spares)
 
     def _whole_spares(self) -> list[str]:

@@ -18,10 +18,11 @@ from bookkeeper.errors import CorruptionError
 from bookkeeper.seams import Buffer, Disk, File
 from bookkeeper.storage.checkpoint.manifest import Manifest
 from bookkeeper.storage.durable_file import BLOCK
-from bookkeeper.storage.entry_log.entry_log_file import log_ids, log_name, scan_log
+from bookkeeper.storage.entry_log.entry_log_file import LogPiece, log_ids, log_name, scan_steps
 from bookkeeper.storage.index.index_segment import read_segment, segment_name
 from bookkeeper.storage.known_ledgers import KnownLedgers
 from bookkeeper.storage.ledger_descriptor import LedgerDescriptor, StateRecordKind
+from bookkeeper.storage.read_room import ReadRoom
 from bookkeeper.storage.start.replayed_groups import ReplayedGroups
 
 _LAC = Struct(">q")
@@ -82,7 +83,7 @@ class ReplayFindings:
         """The row of an index segment says more of a ledger."""
         if row.ledger_id in self._dropped:
             return False
-        state = self._states.look_at(row.ledger_id)
+        state = self._states.state_of(row.ledger_id)
         return (
             state is None
             or row.last_entry > state.last_entry
@@ -109,24 +110,24 @@ def logged_only(
         entry = before.logs.get(log_id)
         if log_name(log_id) in made or (entry.finished if entry is not None else log_id < before.next_log):
             continue
-        path = f"{directory}/{log_name(log_id)}"
-        place: list[str] = []
-
-        def look(data: Buffer, at: int, scan: Scan, path: str = path, place: list[str] = place) -> None:
-            if not place and (found := replayed.first_unknown(data, scan)) is not None:
-                ledger_id, entry_id = scan.ledger_ids[found], scan.entry_ids[found]
-                what = f"entry {entry_id}" if entry_id >= 0 else "a state"
-                place.append(f"{path} at {at + scan.offsets[found]} holds {what} of ledger {ledger_id}")
-
-        file = disk.open(path, write=False)
+        file = disk.open(f"{directory}/{log_name(log_id)}", write=False)
         try:
             begin = entry.end if entry is not None else BLOCK
             begin = replayed.known_below(file, log_id, begin, named=entry is not None)
-            scan_log(file, file.size(), look, begin=begin, tail_may_be_torn=True)
+            if (place := _unknown_behind(file, begin, replayed)) is not None:
+                return place
         finally:
             file.close()
-        if place:
-            return place[0]
+    return None
+
+
+def _unknown_behind(file: File, begin: int, replayed: ReplayFindings) -> str | None:
+    """Where a log holds, from ``begin`` on, a record that was not replayed."""
+    for piece in scan_steps(file, file.size(), begin=begin, tail_may_be_torn=True, room=ReadRoom()):
+        if isinstance(piece, LogPiece) and (found := replayed.first_unknown(piece.data, piece.scan)) is not None:
+            ledger_id, entry_id = piece.scan.ledger_ids[found], piece.scan.entry_ids[found]
+            what = f"entry {entry_id}" if entry_id >= 0 else "a state"
+            return f"{file.path} at {piece.at + piece.scan.offsets[found]} holds {what} of ledger {ledger_id}"
     return None
 
 

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from bookkeeper.codec.shapes import Scan
 from bookkeeper.errors import CorruptionError
 from bookkeeper.ids import IdRanges
-from bookkeeper.seams import Buffer, Disk
+from bookkeeper.seams import Buffer, Disk, File
 from bookkeeper.storage.checkpoint.manifest import NAME, Manifest, ManifestLog, read_manifest
 from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.durable_file import BLOCK
+from bookkeeper.storage.durable_file import BLOCK, close_all
 from bookkeeper.storage.entry_log.entry_log_file import (
     Usage,
     check_header,
@@ -62,7 +62,11 @@ def look(config: StorageConfig, disk: Disk, directories: Sequence[str], director
     reading_max = READING_SHARE * config.open_logs_max
     logs = EntryLogs(disk, config.ledger_dir, config.entry_log_bytes, free, reading_max)
     found = Inventory(manifest, logs, losses=losses, report=report, no_manifest=no_manifest)
-    _Contents(config, disk, found).read()
+    try:
+        _Contents(config, disk, found).read()
+    except BaseException:
+        close_all(logs.open_files())
+        raise
     return found
 
 
@@ -135,15 +139,21 @@ class _Contents:
             keep = len(self.entry_logs.logs) < self.open_max
             self.entry_logs.add(log_id, entry, file if keep else None, of_one=self.of_one)
             try:
-                check_header(file, log_id)
-            except CorruptionError as error:  # the records have checksums of their own
-                self.losses.quarantined.append(str(error))
-                self.found.keep.add(log_id)
-            if file.size() < entry.end:
-                self.losses.lost.append(f"{path} ends at {file.size()}, {entry.end} bytes were synced")
-                self.found.keep.add(log_id)
-            if not keep:
-                file.close()
+                self._check_log(file, log_id, entry)
+            finally:
+                if not keep:
+                    file.close()
+
+    def _check_log(self, file: File, log_id: int, entry: ManifestLog) -> None:
+        """Its header is its own, and it has every byte that was synced."""
+        try:
+            check_header(file, log_id)
+        except CorruptionError as error:  # the records have checksums of their own
+            self.losses.quarantined.append(str(error))
+            self.found.keep.add(log_id)
+        if file.size() < entry.end:
+            self.losses.lost.append(f"{file.path} ends at {file.size()}, {entry.end} bytes were synced")
+            self.found.keep.add(log_id)
 
     # -- the index from its segments ----------------------------------------------------------------------
 

@@ -51,7 +51,11 @@ def take_in(disk: Disk, directory: str, log_id: int, known: int, found: Found) -
             found(data, at, news)
             taken.end = max(taken.end, at + scan.next)
 
-    taken.bad = scan_log(file, file.size(), each, tail_may_be_torn=True)
+    try:
+        taken.bad = scan_log(file, file.size(), each, tail_may_be_torn=True)
+    except BaseException:
+        file.close()
+        raise
     return taken
 
 

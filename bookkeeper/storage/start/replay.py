@@ -145,8 +145,10 @@ class JournalReplay:
             taken = take_in(self._disk, directory, log_id, BLOCK if log is None else log.end, each)
             file: File | None = taken.file
             if sum(1 for _ in found.entry_logs.open_files()) >= self._config.open_logs_max:
-                sync(taken.file)
-                taken.file.close()
+                try:
+                    sync(taken.file)
+                finally:
+                    taken.file.close()
                 file = None
             found.entry_logs.extend(log_id, file, taken.end, taken.usage)
             found.losses.quarantined += map(str, taken.bad)

@@ -1,15 +1,16 @@
 """Which groups a start has replayed, and what of an entry log comes from them alone.
 
 A log of many ledgers takes whole groups in their order, each right behind the one before (K33, K34), and its header
-says with which group it begins. So where each group lies in it follows from the sizes of the groups, and what lies
-below the end of the last one that was replayed need not be read to know that it came from no other: a start would
-else read everything twice that was written since the mark. It must hold that
+says with which group it begins. So the sizes of the groups say where each of them lies in it. Below the end of the last
+group that was replayed there is nothing but replayed groups, and nobody has to read it to know that. Without this a
+start would read twice what was written since the mark. A part of a log is passed over only if
 
     the replayed groups follow one another without a gap, from the mark on
-    the log begins with a group behind the mark, or goes on behind the mark at the end that the manifest gives
+    the log begins with a replayed group, or goes on behind the mark at the end that the manifest gives
+    the last replayed group that fits into it is there, byte for byte, where the sizes say
 
-and the last whole group in the log is compared with what was replayed: a log that lost a part of itself in a power cut,
-or is not what it says, is read from its beginning.
+The last condition fails in a log that lost a part of itself in a power cut, or is not what it says. Whatever fails, the
+log is read from its beginning.
 """
 
 from __future__ import annotations

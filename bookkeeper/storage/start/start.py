@@ -19,7 +19,7 @@ from bookkeeper.seams import Disk, Lock
 from bookkeeper.storage.checkpoint.manifest import Manifest
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.directory_id import directory_id_of, refuse_foreign
-from bookkeeper.storage.durable_file import remove_files
+from bookkeeper.storage.durable_file import close_all, remove_files
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.journal.group_writer import GroupWriter
 from bookkeeper.storage.known_ledgers import KnownLedgers
@@ -83,16 +83,17 @@ def _start(
     locks: list[Lock],
 ) -> ReplayedDisk:
     found = look(config, disk, directories, known.directory_id)
-    mark(disk, directories, boot)
     replay, checkpoint = JournalReplay(config, disk, boot, found), StartCheckpoint(config, disk, boot, found)
     try:
+        mark(disk, directories, boot)
         replay.run(known)
         broken = found.losses.journal_broken
         if found.losses.damaged:
             replay.take_in_orphans()
         covered = checkpoint.run(replay.groups.last, known.file_id, broken)
-    except OSError:
-        if not checkpoint.published:  # whoever tries again on a full disk needs the space
+    except BaseException as error:
+        close_all(found.entry_logs.open_files())
+        if isinstance(error, OSError) and not checkpoint.published:  # a full disk: the next try needs the space
             remove_files(disk, config.ledger_dir, replay.made)
         raise
     report = found.report

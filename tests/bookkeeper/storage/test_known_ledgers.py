@@ -23,7 +23,7 @@ from bookkeeper.storage.index import index_segment, segment_table
 from bookkeeper.storage.index.entry_index import PAGE, Extent
 from bookkeeper.storage.index.index_segment import IndexSegmentWriter, segment_name
 from bookkeeper.storage.index.segment_table import SegmentTable, extent_row
-from bookkeeper.storage.known_ledgers import KnownLedgers
+from bookkeeper.storage.known_ledgers import DEAR_EXTENTS, KnownLedgers
 from bookkeeper.storage.ledger_descriptor import LedgerDescriptor, decode_row, dropped_row
 from bookkeeper.storage.reads.entry_places import EntryPlaces
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
@@ -282,6 +282,28 @@ def test_who_only_looks_leaves_nothing_in_memory() -> None:
     assert one is not None and one == other and one is not other and not ledgers.resident
     kept = ledgers[7]
     assert ledgers.look_at(7) is kept
+
+
+def test_a_ledger_of_very_many_runs_is_made_once_for_all_who_look() -> None:
+    runs = [(7, PAGE * number, PAGE) for number in range(DEAR_EXTENTS + 1)]
+    ledgers = known(table(1, [], *runs), table(2, [], *((8, first, count) for _, first, count in runs[1:])))
+    assert ledgers.look_at(7) is ledgers.look_at(7) and list(ledgers.resident) == [7]
+    assert ledgers.look_at(8) is not ledgers.look_at(8)
+
+
+def test_who_asks_for_the_state_of_a_ledger_has_none_of_its_extents_made() -> None:
+    ledgers = known(
+        table(1, [LedgerDescriptor(lid(7), KEY)], (7, 0, 5), (8, 0, 1)),
+        table(2, [LedgerDescriptor(lid(7), KEY, fenced=True)]),
+        table(3, [LedgerDescriptor(lid(9))], (7, 5, 1)),
+    )
+    found, bare = ledgers.state_of(7), ledgers.state_of(8)
+    assert found is not None and found.fenced and found.key == KEY and found.index.extents == ()
+    assert bare is not None and bare.key is None and ledgers.state_of(6) is None and not ledgers.resident
+    kept = ledgers[7]
+    assert ledgers.state_of(7) is kept
+    ledgers.drop(9)
+    assert ledgers.state_of(9) is None
 
 
 @pytest.mark.rule("M6")

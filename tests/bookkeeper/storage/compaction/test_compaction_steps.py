@@ -12,7 +12,8 @@ from bookkeeper.errors import BookieFailedError
 from bookkeeper.seams import Space
 from bookkeeper.storage.compaction.chunk import MovedEntries
 from bookkeeper.storage.engine import Engine
-from bookkeeper.storage.entry_log.entry_log_file import log_ids
+from bookkeeper.storage.entry_log.entry_log_file import log_ids, log_name, read_map
+from bookkeeper.storage.known_ledgers import KnownLedgers
 from bookkeeper.storage.ledger_updates import LedgerUpdates
 from bookkeeper.storage.results import EngineState
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
@@ -145,6 +146,30 @@ def test_a_log_with_a_damaged_record_is_left_as_it_is(disk: RecordingDisk) -> No
     assert bad in log_ids(disk, "/ledgers"), "it is not touched again"
     again, workers = open_engine(RecordingDisk(disk.files()))
     assert everything(again, workers) == before
+
+
+@pytest.mark.rule("G4", "B5")
+def test_a_log_with_a_ledger_that_the_index_does_not_know_is_left_as_it_is(
+    disk: RecordingDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The index has lost a ledger that nobody has deleted: what the log holds of it is the last that there is."""
+    engine, workers = filled(disk)
+    drop(engine, workers, 1)
+    disk = RecordingDisk(disk.files())
+    engine, workers = open_engine(disk)
+    held = {
+        log_id
+        for log_id in log_ids(disk, "/ledgers")
+        if 2 in read_map(disk.open(f"/ledgers/{log_name(log_id)}", write=False), log_id)[1]
+    }
+    known = engine._ledgers.ledgers
+    known.drop(2)
+    known.dropped.discard(2)
+    knowing = KnownLedgers._knowing
+    monkeypatch.setattr(KnownLedgers, "_knowing", lambda self, key: [] if key == 2 else knowing(self, key))
+    assert known.get(2) is None and len(held) > 2
+    assert compact(engine, workers) is None
+    assert held <= set(log_ids(disk, "/ledgers")) and engine.suspects == {2}
 
 
 @pytest.mark.rule("G3")

@@ -17,6 +17,7 @@ from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.entry_log.entry_log_file import read_map
 from bookkeeper.storage.ledger_logs.ledger_log_layout import FINISH_WITHIN_S, LedgerLogLayout
+from bookkeeper.storage.ledger_logs.log_writes import LogWrites
 from bookkeeper.storage.results import EngineState
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import (
@@ -145,6 +146,18 @@ def test_the_journal_stays_until_the_logs_have_what_it_holds(disk: RecordingDisk
     assert manifest_of(disk).sequence > before
 
 
+@pytest.mark.rule("K13")
+def test_a_checkpoint_waits_for_what_is_being_written(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk, SMALL)
+    add(engine, 1, 0, size=3000)
+    engine.when_durable(lambda error: None)
+    while not layout_of(engine).logs.writing:
+        assert workers.step()
+    assert not layout_of(engine).logs.writable
+    done(workers, engine.checkpoint)
+    assert manifest_of(disk).logs[1].end == len(disk.files()["/ledgers/000001.log"])
+
+
 @pytest.mark.rule("P12")
 def test_when_the_buffer_is_full_the_journal_waits_and_goes_on(disk: RecordingDisk) -> None:
     engine, workers = open_engine(disk, SMALL)
@@ -217,6 +230,7 @@ def test_the_log_of_a_deleted_ledger_goes_without_a_copy_a_sync_or_a_map(disk: R
     collect(engine, workers, 1, 3)
     assert logs(disk) == ["/ledgers/000002.log", "/ledgers/000004.log"], "and a shared one, with the deletions"
     assert [path for path, _, _ in log_ops(disk, "sync")[begin:]] == ["000004"]
+    assert sorted(layout_of(engine)._files) == [2, 4], "nothing is kept of the others"
     assert engine.stats.removed_logs == 2 and engine.stats.compacted_logs == 0
     assert read_batch(engine, workers, 2, 0) == [make_entry(2, at) for at in range(5)]
     engine, workers = open_engine(RecordingDisk(disk.files()), ROOMY)
@@ -420,6 +434,23 @@ def test_reads_on_the_worker_keep_the_descriptor_that_they_have(disk: RecordingD
     workers.pump()
     assert got == [make_entry(1, 0, size=3000)]
     assert read(engine, workers, 1, 0) == make_entry(1, 0, size=3000)
+
+
+@pytest.mark.rule("K13")
+def test_a_worker_that_gives_no_result_has_written_nothing(disk: RecordingDisk, monkeypatch: Any) -> None:
+    engine, workers = open_engine(disk, ROOMY)
+    add(engine, 1, 0)
+    settle(engine, workers)
+
+    def mistake(*_: object) -> None:
+        raise RuntimeError("a mistake")
+
+    monkeypatch.setattr(LogWrites, "carry_out", mistake)
+    answers: list[BaseException | None] = []
+    engine.checkpoint(answers.append)
+    workers.pump()
+    assert len(answers) == 1 and answers[0] is not None and "a mistake" in str(answers[0])
+    assert engine.state is EngineState.FAILED and layout_of(engine).logs.writable > 0
 
 
 def test_a_descriptor_that_cannot_be_closed_holds_nobody_up(disk: RecordingDisk, caplog: Any) -> None:

@@ -187,6 +187,30 @@ def test_a_descriptor_that_could_not_be_synced_stays() -> None:
     assert desk.logs.must_sync({1: BLOCK + 100}) == [1]
 
 
+@pytest.mark.rule("K28", "K5")
+@pytest.mark.parametrize("done", range(5))
+def test_wherever_a_plan_ends_no_more_descriptors_stay_open_than_may(done: int) -> None:
+    desk = Desk(open_max=2)
+    for owner in range(4):
+        desk.take(owner)
+    parts, desk.group = desk.group, {}
+    desk.logs.made_durable({log_id: parts[log_id] for log_id in (3, 4)}, 0.0)
+    assert [write.keep for write in desk.write()] == [True, True]
+    desk.take(2)
+    desk.take(3)
+    desk.durable()
+    desk.logs.made_durable({log_id: parts[log_id] for log_id in (1, 2)}, 0.0)
+    plan = desk.logs.plan()
+    for number, write in enumerate(plan.writes):
+        if number < done:
+            assert desk.logs.wrote(write)
+        else:
+            desk.logs.not_written(write)
+    desk.logs.ended_writing()
+    desk.logs.validate_state()
+    assert sum(log.open for log_id in range(1, 5) if (log := desk.logs.log(log_id)) is not None) <= 2
+
+
 @pytest.mark.rule("K13")
 def test_a_checkpoint_covers_nothing_that_is_only_in_memory() -> None:
     desk = Desk()

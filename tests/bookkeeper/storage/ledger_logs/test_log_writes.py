@@ -79,6 +79,14 @@ def test_the_first_error_ends_it_and_what_was_done_is_told(disk: RecordingDisk) 
     assert again.error is None, "the file that an earlier try has left is made anew"
 
 
+@pytest.mark.rule("K5", "K28")
+def test_a_descriptor_that_wrote_before_stays_open_when_it_finds_no_space(disk: RecordingDisk) -> None:
+    file = carry_out(disk, WritePlan([write(1, b"x")])).written[0][1]
+    disk.faults["write", "000001"] = OSError(errno.ENOSPC, "full")
+    assert carry_out(disk, WritePlan([write(1, b"y", BLOCK + 1, make=False)]), {1: file}).error is not None
+    assert disk.left_open == ["/d/000001.log"], "its bytes are not synced"
+
+
 @pytest.mark.rule("K23")
 def test_a_sync_that_fails_is_told_as_that(disk: RecordingDisk) -> None:
     file = carry_out(disk, WritePlan([write(1, b"x")])).written[0][1]

@@ -99,6 +99,21 @@ def test_which_entries_are_here(disk: RecordingDisk) -> None:
     assert list(engine.ledgers()) == [1]
 
 
+def test_who_lists_the_entries_of_every_ledger_has_none_stay_in_memory(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    for ledger_id in (1, 2):
+        add(engine, ledger_id, 0)
+        add(engine, ledger_id, 1)
+    engine.close(lambda error: None)
+    workers.pump()
+    engine, workers = open_engine(disk)
+    assert [[(run.first, run.count) for run in engine.entries(lid(each))] for each in (1, 2)] == [[(0, 2)], [(0, 2)]]
+    with pytest.raises(NoSuchLedgerError):
+        engine.entries(lid(3))
+    assert not engine._ledgers.ledgers.resident
+    assert isinstance(read(engine, workers, 1, 0), bytes) and list(engine._ledgers.ledgers.resident) == [1]
+
+
 @pytest.mark.rule("K27")
 def test_an_io_error_is_no_negative(disk: RecordingDisk) -> None:
     engine, workers = open_engine(disk)

@@ -10,6 +10,7 @@ import pytest
 from bookkeeper.codec import record, scan_records
 from bookkeeper.storage.checkpoint.manifest import Manifest, read_manifest
 from bookkeeper.storage.known_ledgers import KnownLedgers
+from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
 from bookkeeper.storage.start.evidence import ReplayFindings, indexed_only, logged_only
 from bookkeeper.storage.start.replayed_ledgers import ReplayedLedgers
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
@@ -95,6 +96,22 @@ def test_a_checkpoint_that_did_not_come_to_its_manifest_is_evidence_where_the_lo
     assert engine.report.limbo_reason is None
 
 
+@pytest.mark.rule("K9")
+def test_a_removal_that_only_such_a_checkpoint_has_is_evidence_too() -> None:
+    life = Life(RecordingDisk(), ROOMY)
+    life.add(1, 0)
+    life.add(2, 0)
+    life.pump()
+    before = life.disk.files()
+    life.collect(1)
+    life.pump()
+    segments = {name: data for name, data in life.disk.files().items() if name.endswith(".index")}
+    engine, _ = open_engine(RecordingDisk({**segments, **before}), ROOMY)
+    assert "knows more of ledger 1" in str(engine.report.limbo_reason)
+    engine, _ = open_engine(RecordingDisk(before), ROOMY)
+    assert engine.report.limbo_reason is None
+
+
 @pytest.mark.rule("K9", "K3")
 def test_what_is_left_over_from_before_the_mark_is_no_evidence() -> None:
     before, after = a_life(lambda life: life.add(1, 3))
@@ -124,3 +141,29 @@ def test_one_record_among_known_ones_is_found_wherever_it_is(missing: int | None
     data = b"".join(records)
     found = ReplayFindings(ledgers.states).first_unknown(data, scan_records(data, 0, len(data)))
     assert found == missing
+
+
+@pytest.mark.rule("K9")
+def test_an_entry_between_two_that_were_replayed_is_not_known_for_that() -> None:
+    """They lie in one stretch of the index, which has a hole where it is."""
+    records = [record(make_entry(7, entry_id)) for entry_id in range(3)]
+    ledgers = ReplayedLedgers()
+    for each in (records[0], records[2]):
+        ledgers.apply(each, scan_records(each, 0, len(each)), 1000)
+    data = b"".join(records)
+    assert ReplayFindings(ledgers.states).first_unknown(data, scan_records(data, 0, len(data))) == 1
+
+
+@pytest.mark.rule("K9", "B3")
+def test_a_row_says_more_by_its_last_entry_its_fence_or_its_explicit_lac() -> None:
+    known = LedgerDescriptor(lid(7), b"k" * 20, last_entry=4, explicit_lac=3, explicit_blob=b"")
+    states = KnownLedgers()
+    states.add(known)
+    states.drop(9)
+    findings = ReplayFindings(states)
+    assert not findings.is_behind(replace(known, last_entry=3, explicit_lac=2))
+    assert not findings.is_behind(replace(known)) and not findings.is_behind(replace(known, ledger_id=lid(9)))
+    for more in ({"last_entry": 5}, {"explicit_lac": 4}, {"fenced": True}, {"ledger_id": lid(8)}):
+        assert findings.is_behind(replace(known, **more)), more
+    known.fenced = True
+    assert not findings.is_behind(replace(known))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.start.crashed_life import a_life, manifest_of
 from tests.bookkeeper.storage.workload import (
     CONFIG,
+    Life,
     everything,
     lid,
     open_engine,
@@ -58,3 +60,35 @@ def test_an_index_that_the_disk_does_not_give_is_rebuilt_from_the_logs() -> None
     assert engine.report.rebuilt and engine.report.quarantined
     disk.faults.clear()
     assert everything(engine, workers) == wanted
+
+
+@pytest.mark.rule("B3", "K19", "M6")
+def test_a_deleted_ledger_does_not_come_back_with_an_index_that_is_rebuilt() -> None:
+    """Its records lie beside those of a living one, and the log with the record of its deletion is gone."""
+    config = replace(CONFIG, entry_log_bytes=1 << 20, index_segments=20)
+    disk = RecordingDisk()
+    life = Life(disk, config)
+    life.add(1, 0)
+    life.add(2, 0)
+    life.pump()
+    life.checkpoint()
+    life.pump()
+    for gone in ([lid(1)], []):  # each life has a log of its own, and the second pass removes that of the first
+        engine, workers = open_engine(disk, config)
+        engine.collect(gone, lambda error: None)
+        workers.pump()
+    assert len(manifest_of(disk).logs) == 1, "the one with the records of both ledgers"
+    files = disk.files()
+    first = min(name for name in files if name.endswith(".index"))
+    files[first] = files[first][:-1] + b"!"
+    engine, workers = open_engine(RecordingDisk(files), config)
+    assert engine.report.rebuilt and list(engine.ledgers()) == [2] and engine.is_fenced(lid(1))
+
+
+@pytest.mark.rule("K22")
+@pytest.mark.parametrize("marked", ["/ledgers/dirty", "/journal/dirty"])
+def test_one_marker_is_enough_to_doubt_a_clean_stop(disk: RecordingDisk, marked: str) -> None:
+    open_engine(disk)[0].close_blocking()
+    files = disk.files()
+    assert open_engine(RecordingDisk(files))[0].report.clean
+    assert not open_engine(RecordingDisk({**files, marked: b""}))[0].report.clean

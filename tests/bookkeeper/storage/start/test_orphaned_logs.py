@@ -8,7 +8,9 @@ import pytest
 
 from bookkeeper.codec import record, scan_records
 from bookkeeper.errors import DataUnknownError
+from bookkeeper.storage.checkpoint.manifest import read_manifest
 from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.entry_log.entry_log_file import log_name
 from bookkeeper.storage.start.orphaned_logs import behind
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
 from tests.bookkeeper.storage.test_damage import flipped, groups_of, journal_of
@@ -118,6 +120,25 @@ def test_a_start_that_found_damage_removes_and_overwrites_nothing(suffix: str) -
             assert after[name].startswith(data.rstrip(b"\0")), name
         elif name.endswith(".journal"):
             assert after[name + ".lost"] == data, "put aside, not recycled"
+    aside = [at for at, op in enumerate(disk.ops) if op.target.endswith(".lost")]
+    assert not aside or ("sync_directory", "/journal") in {(op.kind, op.path) for op in disk.ops[aside[-1] :]}
+
+
+@pytest.mark.rule("G4", "K5")
+@pytest.mark.parametrize("config", [ROOMY, ONE_LOG])
+def test_a_log_that_is_taken_in_is_not_cut_and_the_log_of_the_start_is_finished(config: StorageConfig) -> None:
+    """Behind the last record that can be read may lie one that somebody can still mend."""
+    files, _ = lost_groups(config, checkpoint=True)
+    newest = max(name for name in files if name.endswith(".log"))
+    rotten = record(make_entry(1, 77))[:-1] + b"!"
+    files[newest] += rotten
+    disk = RecordingDisk(files)
+    open_engine(disk, config)
+    assert disk.files()[newest] == files[newest]
+    manifest = read_manifest(disk, "/ledgers")
+    assert manifest is not None
+    finished = {f"/ledgers/{log_name(log_id)}": entry.finished for log_id, entry in manifest.logs.items()}
+    assert finished[newest] is False and any(finished[name] for name in finished.keys() - files.keys())
 
 
 @pytest.mark.rule("G4")
@@ -141,7 +162,7 @@ def test_records_behind_a_place() -> None:
     assert not behind(scan, len(data)).offsets
 
 
-@pytest.mark.rule("G4", "K9", "K28")
+@pytest.mark.rule("G4", "K9", "K13", "K28")
 @pytest.mark.parametrize("few", [1, 100])
 def test_the_logs_of_many_ledgers_are_taken_in_with_few_descriptors(few: int) -> None:
     """The journal is lost; what the ledgers' own logs had by then is there, and the others are not denied."""
@@ -157,6 +178,9 @@ def test_the_logs_of_many_ledgers_are_taken_in_with_few_descriptors(few: int) ->
     disk = RecordingDisk(files)
     engine, workers = open_engine(disk, config)
     assert engine.report.limbo_reason is not None and held == 30
+    published = next(at for at, op in enumerate(disk.ops) if op.kind == "rename" and op.target.endswith("/manifest"))
+    synced = {op.path for op in disk.ops[:published] if op.kind == "sync"}
+    assert {name for name in files if name.endswith(".log")} <= synced, "before a manifest names what is in them"
     assert sum(path.endswith(".log") for path in disk.left_open) <= max(few, 1) + (30 if few > 1 else 0)
     for ledger_id in range(1, 31):
         for entry_id in range(3):

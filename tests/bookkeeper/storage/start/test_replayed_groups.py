@@ -122,6 +122,18 @@ def test_behind_a_gap_nothing_is_known_without_reading() -> None:
         assert replayed(without=without).known_below(file, 4, BLOCK, named=False) == BLOCK
 
 
+@pytest.mark.rule("K9")
+def test_behind_a_gap_groups_that_look_alike_are_no_others() -> None:
+    """The one that is missing is passed over by its size, and what came again lies where it would be the same."""
+    alike = [record(make_entry(1, at, size=60)) for at in (0, 1, 2, 3, 4, 3)]
+    groups, copy = ReplayedGroups(MARK, lambda _log, size, offset: copy.pread(size, offset)), log_of(0, *alike)
+    for at, data in enumerate(alike):
+        if at != 2:
+            groups.add(MARK + 1 + at, len(data), 9, BLOCK + at * len(data))
+    file = log_of(MARK + 1, *alike)
+    assert groups.known_below(file, 4, BLOCK, named=False) == BLOCK
+
+
 ONE_LOG = replace(CONFIG, journal_file_bytes=1 << 18)
 """All of the journal is in one file, so that its end can be lost without a gap."""
 LOG_PER_LEDGER = replace(PER_LEDGER, journal_file_bytes=1 << 18)

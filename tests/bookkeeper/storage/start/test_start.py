@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
-from bookkeeper.errors import BookKeeperError, DirectoryLockedError, LedgerFencedError
+from bookkeeper.errors import BookKeeperError, DirectoryLockedError, LedgerFencedError, UnsupportedFormatError
 from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.durable_file import stamp
 from bookkeeper.storage.results import NOTHING_KNOWN, EngineState
 from bookkeeper.storage.start.start import start
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
@@ -16,6 +18,8 @@ from tests.bookkeeper.storage.start.crashed_life import a_life, manifest_of
 from tests.bookkeeper.storage.workload import (
     CONFIG,
     KEY,
+    PER_LEDGER,
+    Life,
     add,
     everything,
     lid,
@@ -106,6 +110,54 @@ def test_a_start_that_ends_anywhere_is_made_good_by_the_next(error: BaseExceptio
         assert everything(engine, workers) == wanted, at
         assert engine.report.limbo_reason is None and engine.report.quarantined == []
     assert at > 40
+
+
+def cut_short(config: StorageConfig, *, damaged: bool) -> dict[str, bytes]:
+    """The files of a life with several unfinished logs; perhaps the journal has lost its beginning."""
+    life = Life(RecordingDisk(), config)
+    for entry_id in range(3):
+        life.add(1, entry_id)
+        life.add(2, entry_id)
+        life.pump()
+    life.checkpoint()
+    life.pump()
+    for entry_id in range(3, 6):
+        life.add(1, entry_id)
+        life.add(3, entry_id)
+        life.pump()
+    files = life.disk.files()
+    return {name: data for name, data in files.items() if not (damaged and name.endswith(".journal"))}
+
+
+@pytest.mark.rule("K26", "K28")
+@pytest.mark.parametrize("damaged", [False, True], ids=["whole", "without its journal"])
+@pytest.mark.parametrize("error", [Stop(), OSError(errno.ENOSPC, "no space left")], ids=["killed", "no space"])
+def test_a_start_that_ends_anywhere_leaves_no_file_open(error: BaseException, damaged: bool) -> None:
+    """What is unlinked and open keeps its space, which the next try on a full disk needs; and a bookie that goes on
+    without this directory needs the descriptors."""
+    config = replace(PER_LEDGER, open_logs_max=1)
+    files, at, disk = cut_short(config, damaged=damaged), 0, Interrupted({}, 0, error)
+    while at == 0 or disk.at <= 0:
+        at += 1
+        assert at < 500
+        disk = Interrupted(files, at, error)
+        with suppress(Stop, OSError, BookKeeperError):
+            start(config, disk, 0, NOTHING_KNOWN)
+            continue
+        assert disk.left_open == [], at
+    assert at > 30
+
+
+def test_a_start_that_refuses_a_file_leaves_none_open() -> None:
+    files = cut_short(PER_LEDGER, damaged=False)
+    name = max(name for name in files if name.endswith(".log"))
+    header = bytearray(files[name][:4096])
+    header[:512] = stamp(b"BKEL", 99, bytes(24), pad_to=512)
+    for few in (1, 9):
+        disk = RecordingDisk({**files, name: bytes(header) + files[name][4096:]})
+        with pytest.raises(UnsupportedFormatError):
+            start(replace(PER_LEDGER, open_logs_max=few), disk, 0, NOTHING_KNOWN)
+        assert disk.left_open == [] and not disk.locks
 
 
 @pytest.mark.rule("K26", "V8")
