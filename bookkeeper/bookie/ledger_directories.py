@@ -36,7 +36,7 @@ class LedgerDirectories:
         self._new_drain = asyncio.Event()
         self._changing = asyncio.Lock()
         """Held while a directory is added."""
-        volumes.on_loss = self._on_loss
+        volumes.on_loss(self._on_loss)
 
     def publishes(self, highest: Callable[[], int]) -> None:
         """Who knows the greatest ledger id that may be older than the disk."""
