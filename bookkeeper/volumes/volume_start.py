@@ -204,6 +204,8 @@ def recall_placements(
     for number in sorted(placements.volumes - engines.keys()):
         placements.take(PlacementRecord(PlacementKind.VOLUME_LOST, volume=number))
     _reconcile(placements, engines, damaged=read.damage is not None)
+    if damage is not None and listed.mended:
+        _doubt_all(placements, damage)
     needless = len(read.records) > 2 * len(placements) + _SPARE_RECORDS
     current = len(read.records)
     if data is None or read.damage is not None or read.size < len(data) or needless or not _says(read, placements):
@@ -248,6 +250,17 @@ def _reconcile(placements: Placements, engines: Mapping[int, Engine], *, damaged
                     placements.take(PlacementRecord(PlacementKind.GONE, ledger))  # placed, and nothing was stored
 
 
+def _doubt_all(placements: Placements, damage: str) -> None:
+    """Which ledgers are retired cannot be told: any of those that are here may be, and its fence may be gone (B3)."""
+    log.error(
+        "%s, and ledgers that were once on a lost disk are here: which ones cannot be told. So the bookie refuses adds "
+        "to every ledger that it has, and answers 'unknown', until the ledger is closed and was read here as a whole",
+        damage,
+    )
+    for ledger in [record.ledger_id for record in placements.records() if record.kind is PlacementKind.PLACED]:
+        placements.take(PlacementRecord(PlacementKind.LOST, ledger))
+
+
 def open_door(
     disk: Disk,
     directory: str,
@@ -267,7 +280,7 @@ def open_door(
             listed = listed.with_state(each.number, VolumeState.USED)
     placements, count = recall_placements(disk, directory, listed, {each.number: each.engine for each in volumes})
     if not placements.lost:
-        listed = replace(listed, replaced=())
+        listed = listed.with_whole(any_retired=bool(placements.retired))
     write_volumes(disk, directory, listed)  # after the placements: a loss that it notes is in them
     placement_log = PlacementLog(disk, directory, listed.file_id, count, worker("placements"), _nobody)
     return Volumes(directory, disk, volumes, listed, placements, placement_log, worker("volumes"), call_later)

@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from bookkeeper.errors import CookieError, CorruptionError, DataUnknownError, NoSuchLedgerError, StorageError
+from bookkeeper.errors import (
+    BookKeeperError,
+    CookieError,
+    CorruptionError,
+    DataUnknownError,
+    NoSuchLedgerError,
+    StorageError,
+)
 from bookkeeper.ids import LedgerId
 from bookkeeper.storage.durable_file import SyncFailedError
 from bookkeeper.testing.disk import Fault, SimDisk
@@ -249,6 +256,36 @@ def test_a_loss_counts_also_when_its_directory_is_used_again(how: str) -> None:
     else:
         for ledger in (2, 4):
             assert isinstance(again.read(ledger, 0), DataUnknownError), f"ledger {ledger} is denied"
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+@pytest.mark.rule("B3", "B12")
+def test_without_the_places_nobody_can_tell_which_fences_were_lost(how: str) -> None:
+    """All ledgers are whole again. Which of them had their fence on the lost disk only the damaged file has said."""
+    door = filled()
+    assert door.fenced(2) is None
+    door.volumes.lose(2, "burnt")
+    door.pump()
+    for ledger in (2, 4):
+        door.acked(ledger, 0, 1, recovery=True)
+        assert door.volumes.end_suspicion(LedgerId(ledger), door.volumes.suspicion(LedgerId(ledger)))
+    door.pump()
+    files = {path: data for path, data in door.disk.files().items() if not path.startswith("/d2/")}
+    disk = RecordingDisk(files)
+    write_volumes(disk, HOME, door.volumes.volume_list.with_new("/d2", "/d2", USED))
+    door = Door(files=disk.files()).again()
+    assert not door.volumes.suspects and door.has(2, 0)
+    again = Door(files=changed(door, DAMAGE[how]))
+    for life in (again, again.again()):
+        for ledger in (1, 2, 3, 4):
+            assert life.volumes.is_fenced(LedgerId(ledger))
+            with pytest.raises(BookKeeperError):
+                life.add(ledger, 2)
+        life.acked(5, 0)
+        assert life.volumes.suspects == {1, 2, 3, 4}
+    for ledger in (1, 3, 2, 4):
+        assert again.volumes.end_suspicion(LedgerId(ledger), again.volumes.suspicion(LedgerId(ledger)))
+    assert all(again.has(ledger, 1) for ledger in (1, 2, 3, 4))
 
 
 def test_a_torn_tail_is_cut() -> None:
