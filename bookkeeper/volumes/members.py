@@ -74,6 +74,8 @@ class Members:
 
         def written(error: BaseException | None) -> None:
             if error is not None or self._state.closing:
+                if error is not None:
+                    self._list.now = self._list.now.with_state(volume.number, VolumeState.DRAINED)
                 volume.engine.close(_ignore)
                 return callback(error or BookieFailedError("the bookie is closing"))
             return volume.engine.collect((), remembered, never_again=list(self._serving.dropped))
@@ -88,7 +90,7 @@ class Members:
         self._list.write(written)
 
     def set_state(self, number: int, state: VolumeState, callback: Done) -> None:
-        """Note that a volume is draining, drained, or used again.
+        """Note that a volume is draining, drained, or used again. If that cannot be written down, nothing has changed.
 
         One that is drained serves no more. The list has it as drained when the others remember which of its ledgers
         were dropped: a collection that was answered with an error may have left that to this volume alone.
@@ -96,9 +98,21 @@ class Members:
         if state is VolumeState.DRAINED:
             self._let_go(number, callback)
         else:
-            self._list.now = self._list.now.with_state(number, state)
-            self._list.write(callback)
+            self._note(number, state, callback)
         self._judge()
+
+    def _note(self, number: int, state: VolumeState, callback: Done) -> None:
+        """Let the list have another state of a volume; as it was, if that cannot be written."""
+        before = self._list.state_of(number) or state
+        self._list.now = self._list.now.with_state(number, state)
+
+        def written(error: BaseException | None) -> None:
+            if error is not None and self._list.state_of(number) is state:
+                self._list.now = self._list.now.with_state(number, before)
+                self._judge()
+            callback(error)
+
+        self._list.write(written)
 
     def _let_go(self, number: int, callback: Done) -> None:
         leaving = self._serving.end(number)
@@ -108,11 +122,25 @@ class Members:
 
         def remembered(error: BaseException | None) -> None:
             if error is not None:
-                return callback(error)
-            self._list.now = self._list.now.with_state(number, VolumeState.DRAINED)
-            return self._list.write(lambda failed: leaving.engine.close(lambda _closed: callback(failed)))
+                return noted(error)
+            return self._note(number, VolumeState.DRAINED, noted)
+
+        def noted(error: BaseException | None) -> None:
+            if error is None:
+                return leaving.engine.close(lambda _closed: callback(None))
+            self._serve_again(leaving)
+            return callback(error)
 
         join([collects(engine, dropped) for engine in self._serving.engines], remembered)
+
+    def _serve_again(self, volume: Volume) -> None:
+        """A volume could not be let go: the next attempt finds it where it was."""
+        if self._state.closing:
+            return volume.engine.close(_ignore)
+        self._serving.begin(volume)
+        if volume.engine.state is EngineState.FAILED:
+            self.lose(volume.number, "it failed while it was let go")
+        return self._judge()
 
     def lose(self, number: int, reason: str) -> None:
         """A volume has failed, or is given up: it leaves, and its ledgers are lost.
@@ -152,6 +180,7 @@ class Members:
                     continue
                 self.lose(each.number, in_words(error))
         self._places.write()
+        self._list.catch_up()
         self._judge()
 
     def on_new_journal_file(self, callback: Callable[[], None]) -> None:

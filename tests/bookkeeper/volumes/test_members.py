@@ -10,13 +10,15 @@ import pytest
 from bookkeeper.errors import (
     BookieFailedError,
     BookKeeperError,
+    DiskFullError,
+    LedgerFencedError,
 )
 from bookkeeper.ids import LedgerId
 from bookkeeper.storage.engine import EngineState
 from bookkeeper.storage.results import Done
-from bookkeeper.volumes.volume_list import VolumeList, VolumeState
+from bookkeeper.volumes.volume_list import VolumeList, VolumeState, read_volumes
 from tests.bookkeeper.storage.workload import KEY, make_entry
-from tests.bookkeeper.volumes.doors import Door, moving
+from tests.bookkeeper.volumes.doors import HOME, Door, moving
 from tests.bookkeeper.volumes.stories import DISKS, DirectoriesCluster, Writers, directories_of, until
 
 
@@ -225,3 +227,73 @@ def test_while_the_volumes_close_nothing_more_is_placed() -> None:
     assert door.volumes.placements.volume_of(9) is None
     door.pump()
     assert ended == [None]
+
+
+def drained(door: Door, number: int) -> BaseException | None:
+    return door.done(lambda done: door.volumes.set_state(number, VolumeState.DRAINED, done))
+
+
+@pytest.mark.parametrize("state", [VolumeState.DRAINING, VolumeState.DRAINED])
+def test_a_full_disk_with_the_list_ends_no_bookie(state: VolumeState) -> None:
+    """Who asked is told what to do, nothing has changed, and it can be asked for again."""
+    door = Door(3)
+    door.acked(2, 0)
+    assert door.done(lambda done: door.volumes.set_state(1, VolumeState.DRAINING, done)) is None
+    number = 3 if state is VolumeState.DRAINING else 1
+    before = [(each.number, each.state) for each in door.volumes.volume_list]
+    door.disk.faults["open", "/home/volumes"] = OSError(errno.ENOSPC, "full")
+    error = door.done(lambda done: door.volumes.set_state(number, state, done))
+    assert isinstance(error, DiskFullError) and "free some space there" in str(error)
+    assert door.volumes.state is EngineState.WRITABLE
+    assert [(each.number, each.state) for each in door.volumes.volume_list] == before
+    assert {each.number for each in door.volumes.serving} == {1, 2, 3}
+    door.acked(2, 1)
+    door.disk.faults.clear()
+    assert door.done(lambda done: door.volumes.set_state(number, state, done)) is None
+    assert door.volumes.members.is_last(2) is (number == 3)
+
+
+def test_a_loss_that_could_not_be_noted_is_noted_when_there_is_space() -> None:
+    door = Door(3)
+    door.acked(2, 0)
+    door.disk.faults["open", "/home/volumes"] = OSError(errno.ENOSPC, "full")
+    door.volumes.lose(1, "burnt")
+    door.pump()
+    assert door.volumes.state is EngineState.WRITABLE
+    door.disk.faults.clear()
+    door.volumes.check_space()
+    door.pump()
+    listed = read_volumes(door.disk, HOME)
+    assert listed is not None and listed == door.volumes.volume_list
+    assert listed.at("/d1").state is VolumeState.LOST  # type: ignore[union-attr]
+
+
+def test_a_volume_that_cannot_be_let_go_now_is_let_go_later() -> None:
+    """Another disk is full, so it cannot remember what was dropped."""
+    door = Door(3)
+    door.acked(1, 0)
+    assert door.done(lambda done: door.engine(1).collect({LedgerId(1)}, done)) is None
+    assert door.done(lambda done: door.volumes.set_state(1, VolumeState.DRAINING, done)) is None
+    door.disk.faults["open", "/d3/"] = OSError(errno.ENOSPC, "full")
+    assert drained(door, 1) is not None
+    assert {each.number for each in door.volumes.serving} == {1, 2, 3}, "it is tried again"
+    door.disk.faults.clear()
+    assert drained(door, 1) is None
+    assert {each.number for each in door.volumes.serving} == {2, 3}
+    with pytest.raises(LedgerFencedError):
+        door.again().add(1, 1)
+
+
+def test_a_volume_that_fails_while_it_is_let_go_is_lost() -> None:
+    door = Door(3)
+    assert door.done(lambda done: door.volumes.set_state(1, VolumeState.DRAINING, done)) is None
+    volume = door.volume(1)
+    door.disk.faults["open", "/home/volumes"] = OSError(errno.ENOSPC, "full")
+    ended: list[BaseException | None] = []
+    door.volumes.set_state(1, VolumeState.DRAINED, ended.append)
+    door.disk.faults["write", "/d1/"] = OSError(errno.EIO, "burnt")
+    volume.engine.fence(LedgerId(99), KEY, lambda error: None)
+    door.pump()
+    assert volume.engine.state is EngineState.FAILED and isinstance(ended[0], DiskFullError)
+    assert door.volumes.volume_list.at("/d1").state is VolumeState.LOST  # type: ignore[union-attr]
+    assert {each.number for each in door.volumes.serving} == {2, 3}
