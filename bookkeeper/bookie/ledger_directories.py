@@ -149,19 +149,26 @@ class LedgerDirectories:
         for entry in self._volumes.volume_list.serving:
             if entry.state is VolumeState.DRAINING:
                 self._drains[entry.number] = self._drain_of(entry.number)
-        while True:
-            self._new_drain.clear()
-            for number, drain in list(self._drains.items()):
-                await drain.run()
-                del self._drains[number]
-                entry = self._entry(number)
-                if entry.state is VolumeState.DRAINED:
-                    log.warning(
-                        "ledger directory %s is empty, and not used any more: take it out of ledger_dirs",
-                        entry.ledger_dir,
-                    )
-            if not self._drains:
+        begun: set[VolumeDrain] = set()
+        async with asyncio.TaskGroup() as group:
+            while True:
+                self._new_drain.clear()
+                for number, drain in self._drains.items():
+                    if drain not in begun:
+                        begun.add(drain)
+                        group.create_task(self._empty(number, drain))
                 await self._new_drain.wait()
+                begun &= set(self._drains.values())
+
+    async def _empty(self, number: int, drain: VolumeDrain) -> None:
+        """Empty one directory. Others do not wait for it: a ledger that is not whole may keep it for long."""
+        await drain.run()
+        del self._drains[number]
+        entry = self._entry(number)
+        if entry.state is VolumeState.DRAINED:
+            log.warning(
+                "ledger directory %s is empty, and not used any more: take it out of ledger_dirs", entry.ledger_dir
+            )
 
     def _drain_of(self, number: int) -> VolumeDrain:
         return VolumeDrain(self._volumes, number, self._config.storage.compaction_bytes_per_s)

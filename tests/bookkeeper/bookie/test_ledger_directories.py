@@ -196,12 +196,34 @@ def test_a_directory_that_is_emptied_says_how_far_it_is() -> None:
         await until(lambda: volumes.placements.count(2) <= 1)
         if volumes.placements.count(2):
             assert "ledger directory /disk2 is being emptied: 2 ledgers moved, 1 left" in found.sentences()
-            assert any(text.startswith("ledger 1 stays on /disk2: some of its entries may be missing here") for text in found.sentences())
+            assert any(
+                text.startswith("ledger 1 stays on /disk2: some of its entries may be missing here")
+                for text in found.sentences()
+            )
         assert found.rows()[1]["state"] == VolumeState.DRAINING.value
         assert heard[0] == "0 ledgers moved, 3 left"
         source.end_suspicion(stays, source.suspicion(stays))
         assert await task == 3
         assert found.sentences() == ()
+
+    run(story)
+
+
+def test_a_directory_that_cannot_be_emptied_yet_keeps_no_other_waiting() -> None:
+    async def story(cluster: DirectoriesCluster) -> None:
+        await some_ledgers(cluster)
+        found, volumes = directories(cluster), cluster.volumes("b1")
+        held = volumes.placements.ledgers_on(2)[0]
+        source = next(each.engine for each in volumes.serving if each.number == 2)
+        source.scrubber.suspect([held])
+        first = asyncio.get_running_loop().create_task(found.drain("/disk2", says))
+        await until(lambda: volumes.placements.count(2) == 1)
+        async with asyncio.timeout(60):
+            assert await found.drain("/disk3", says) >= 3
+        assert not first.done() and volumes.placements.ledgers_on(2) == [held]
+        source.end_suspicion(held, source.suspicion(held))
+        assert await first == 3
+        assert directories_of(cluster.servers["b1"]) == {"/disk1": "used", "/disk2": "drained", "/disk3": "drained"}
 
     run(story)
 
