@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from bookkeeper.bookie.config import BookieConfig
@@ -128,7 +128,7 @@ class BookieStart:
                     f"the ledger directories of {self.bookie_id} are empty, but it has served before: mount their "
                     "disks; if they are lost, join with empty directories under another --bookie-id"
                 )
-            self.volumes = without_failed(disk, listed)
+            self.volumes = without_failed(disk, listed, config.directory)
             for place, _ in wanted:
                 entry = self.volumes.at(place)
                 if entry is not None and not entry.state.serves:
@@ -363,11 +363,26 @@ class BookieStart:
                 )
             )
         except ForeignDirectoryError as error:
-            raise await publisher.named(error) from error
+            raise self._exchanged(publisher, error) or await publisher.named(error) from error
         finally:
             worker.close()
 
     # -- several ledger directories -----------------------------------------------------------------------
+
+    def _exchanged(self, publisher: ProgressPublisher, error: ForeignDirectoryError) -> CookieError | None:
+        """What to say if the file is this bookie's own, of another of its directories."""
+        number = publisher.volume_with(error.directory_id)
+        entry = next((each for each in self.volumes or () if each.number == number), None)
+        if entry is None:
+            return None
+        return CookieError(
+            f"{error.path} belongs to {entry.ledger_dir}, another ledger directory of this bookie: mount each disk "
+            "where it was; nothing was changed here"
+        )
+
+    def refuse_owned(self, directories: Sequence[str]) -> None:
+        """Refuse directories of other bookies. Raises: CookieError: one is."""
+        refuse_strangers(self._seams.disk, self._cookie, directories, growing=True)
 
     async def _open_volumes(self, publisher: ProgressPublisher, listed: VolumeList) -> BookieStorage:
         """Open every volume, all at the same time, and put one door before them. One whose disk does not work is

@@ -18,6 +18,7 @@ from bookkeeper.seams import Disk, Worker
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.directory_id import is_unused
 from bookkeeper.storage.engine import Engine
+from bookkeeper.storage.start.start import LOCK
 from bookkeeper.volumes.placement import PlacementKind, PlacementRecord, Placements
 from bookkeeper.volumes.placement_log import (
     NAME,
@@ -94,10 +95,18 @@ def without_forgotten(listed: VolumeList, wanted: Iterable[str]) -> VolumeList:
     return replace(listed, entries=tuple(kept))
 
 
-def without_failed(disk: Disk, listed: VolumeList) -> VolumeList:
+def _mount_or_give_up(directory: str, entry: VolumeEntry) -> str:
+    return (
+        "mount its disk; or, if that is lost, give it up with "
+        f"`bk bookie lose-directory --dir {directory} {entry.ledger_dir}`"
+    )
+
+
+def without_failed(disk: Disk, listed: VolumeList, directory: str) -> VolumeList:
     """The list, with those as lost whose directories cannot even be listed. Logs each.
 
     Raises:
+        CookieError: something else stands where a directory should be.
         StorageError: none would be left.
     """
     for each in listed.serving:
@@ -105,6 +114,9 @@ def without_failed(disk: Disk, listed: VolumeList) -> VolumeList:
             for path in dict.fromkeys((each.ledger_dir, each.journal_dir)):
                 if each.state is not VolumeState.NEW or disk.exists(path):
                     disk.list(path)
+        except NotADirectoryError as error:
+            what = "choose a directory" if each.state is VolumeState.NEW else _mount_or_give_up(directory, each)
+            raise CookieError(f"{path} is no directory: {what}") from error
         except OSError as error:
             if is_disk_failure(error):
                 listed = lost(listed, each, error)
@@ -140,9 +152,20 @@ def refuse_emptied(disk: Disk, listed: VolumeList, storage: StorageConfig, direc
     for each in listed.serving:
         if each.state is not VolumeState.NEW and is_unused(disk, share_of(storage, each, 1)):
             raise CookieError(
-                f"{each.ledger_dir} is empty, but ledgers of this bookie were on it: mount its disk; or, if that is "
-                f"lost, give it up with `bk bookie lose-directory --dir {directory} {each.ledger_dir}`"
+                f"{each.ledger_dir} is empty, but ledgers of this bookie were on it: "
+                f"{_mount_or_give_up(directory, each)}"
             )
+
+
+def _locked(disk: Disk, config: StorageConfig) -> str | None:
+    """One of the directories that somebody has open; None: nobody has."""
+    for place in (config.ledger_dir, config.journal_dir):
+        if disk.exists(path := f"{place}/{LOCK}"):
+            try:
+                disk.lock(path).release()
+            except BlockingIOError:
+                return place
+    return None
 
 
 def refuse_filled(disk: Disk, config: StorageConfig) -> None:
@@ -151,6 +174,10 @@ def refuse_filled(disk: Disk, config: StorageConfig) -> None:
         CookieError: a directory for a new volume holds data.
     """
     if not is_unused(disk, config):
+        if (place := _locked(disk, config)) is not None:
+            raise CookieError(
+                f"{place} is in use by a bookie, perhaps under another name (a link): give the bookie another directory"
+            )
         raise CookieError(
             f"{config.ledger_dir} (journal in {config.journal_dir}) is not empty, and a new ledger directory must be: "
             "give the bookie an empty one; if this one was lost or drained before, empty it first"

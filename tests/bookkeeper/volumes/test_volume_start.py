@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -17,6 +18,7 @@ from bookkeeper.errors import (
     StorageError,
 )
 from bookkeeper.ids import LedgerId
+from bookkeeper.real.disk import PosixDisk
 from bookkeeper.storage.durable_file import SyncFailedError
 from bookkeeper.testing.disk import Fault, SimDisk
 from bookkeeper.volumes.placement import PlacementKind, PlacementRecord
@@ -94,7 +96,7 @@ def test_a_disk_that_cannot_be_listed_is_lost(code: int, place: str, caplog: pyt
     disk = new_disk("/a", "/ja", "/b")
     disk.faults.append(Fault(operation="list", code=code, path=place))
     listed = VolumeList(1).with_new("/a", "/ja", USED).with_new("/b", "/b", USED)
-    found = without_failed(disk, listed)
+    found = without_failed(disk, listed, HOME)
     assert states(found) == {"/a": "lost", "/b": "used"} and found.entries[0].reason
     assert "ledger directory /a does not work" in caplog.text
 
@@ -102,8 +104,8 @@ def test_a_disk_that_cannot_be_listed_is_lost(code: int, place: str, caplog: pyt
 def test_a_directory_that_is_not_mounted_is_not_lost() -> None:
     disk = new_disk("/a")
     listed = VolumeList(1).with_new("/a", "/a", USED).with_new("/b", "/b", USED)
-    assert without_failed(disk, listed) == listed
-    assert without_failed(disk, VolumeList(1).with_new("/c", "/c")).entries[0].state is NEW
+    assert without_failed(disk, listed, HOME) == listed
+    assert without_failed(disk, VolumeList(1).with_new("/c", "/c"), HOME).entries[0].state is NEW
 
 
 def test_without_any_disk_there_is_no_start() -> None:
@@ -113,7 +115,7 @@ def test_without_any_disk_there_is_no_start() -> None:
     with pytest.raises(StorageError, match="the new ledger directory /a does not work: gone"):
         lost(listed, VolumeList(1).with_new("/a", "/a").entries[0], OSError("gone"))
     with pytest.raises(StorageError, match="no ledger directory of this bookie works: /b: "):
-        without_failed(disk, listed)
+        without_failed(disk, listed, HOME)
     with pytest.raises(StorageError, match="no ledger directory of this bookie works: /a: gone"):
         lost(VolumeList(1).with_new("/a", "/a", USED), listed.entries[0], OSError("gone"))
 
@@ -160,9 +162,36 @@ def test_an_empty_directory_that_was_used_is_refused() -> None:
 def test_a_new_directory_with_data_is_refused() -> None:
     door = Door(1)
     entry = door.volumes.volume_list.entries[0]
+    assert door.done(door.volumes.close) is None
     with pytest.raises(CookieError, match=r"/d1 \(journal in /d1\) is not empty, and a new ledger directory must be"):
         refuse_filled(door.disk, share_of(CONFIG, entry, 1))
     refuse_filled(RecordingDisk(), share_of(CONFIG, entry, 1))
+
+
+def test_a_directory_that_somebody_has_open_is_refused_and_not_to_be_emptied() -> None:
+    """It may be this bookie's own, under another name."""
+    door = Door(1)
+    config = share_of(CONFIG, door.volumes.volume_list.entries[0], 1)
+    with pytest.raises(CookieError, match=r"^/d1 is in use by a bookie, perhaps under another name") as caught:
+        refuse_filled(door.disk, config)
+    assert "empty" not in str(caught.value)
+    assert door.done(door.volumes.close) is None
+    for _ in range(2):
+        with pytest.raises(CookieError, match=r"/d1 \(journal in /d1\) is not empty"):
+            refuse_filled(door.disk, config)
+
+
+@pytest.mark.parametrize("state", [NEW, USED])
+def test_a_file_in_the_place_of_a_directory_ends_the_start(state: VolumeState, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "c").write_text("x")
+    listed = VolumeList(1)
+    for name in ("a", "b", "c"):
+        listed = listed.with_new(str(tmp_path / name), str(tmp_path / name), state)
+    what = "choose a directory" if state is NEW else f"mount its disk; .*lose-directory --dir {HOME} {tmp_path}/c"
+    with pytest.raises(CookieError, match=f"{tmp_path}/c is no directory: {what}"):
+        without_failed(PosixDisk(), listed, HOME)
 
 
 def test_a_volume_of_a_stopped_bookie_is_given_up() -> None:

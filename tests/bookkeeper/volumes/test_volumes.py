@@ -90,3 +90,25 @@ def test_a_bookie_with_one_directory_grows() -> None:
 
     cluster = DirectoriesCluster(seed=10, bookies=3, ledger_dirs=())
     cluster.run(lambda _: story(cluster))
+
+
+def test_disks_that_were_exchanged_are_named() -> None:
+    async def story(cluster: DirectoriesCluster) -> None:
+        cluster.node("b1").crash()
+        disk = cluster.node("b1").disk
+        before = {path: data for path, data in disk.files().items() if path.startswith(("/disk1/", "/disk2/"))}
+        other = {"/disk1": "/disk2", "/disk2": "/disk1"}
+        after = {f"{other[path[:6]]}{path[6:]}": data for path, data in before.items()}
+        disk.replace({**dict.fromkeys(before), **after})
+        cluster.node("b1").restart()
+        main = cluster.node("b1").main
+        assert main is not None
+        with pytest.raises(CookieError, match=r"/disk1/.* belongs to /disk2, another ledger directory of this bookie"):
+            await main
+        cluster.node("b1").crash()
+        disk.replace({**dict.fromkeys(after), **before})
+        cluster.node("b1").restart()
+        await cluster.until_up("b1")
+
+    cluster = DirectoriesCluster(seed=8, bookies=1)
+    cluster.run(lambda _: story(cluster))
