@@ -267,7 +267,9 @@ class BookieStart:
     async def settle_disk_identity(self, *, served_before: bool) -> None:
         """Read ``birth.json``. On empty storage, or if the file is gone or outdated, look at all ledgers instead."""
         disk, directory = self._seams.disk, self.config.directory
-        seen, which = self.known.highest if self.known is not None else NO_LEDGER, "an empty disk"
+        seen = self.known.highest if self.known is not None else NO_LEDGER
+        used = any(each.state is not VolumeState.NEW for each in self.volumes or ())
+        which = "ledger directories without the bookie's own notes" if used else "an empty disk"
         if disk.exists(os.path.join(directory, OPENED)):
             self._refuse_emptied()
             disk_identity, doubt = self._remembered_disk_identity()

@@ -230,7 +230,7 @@ def recall_placements(
     placements = Placements(read.records)
     for number in sorted(placements.volumes - engines.keys()):
         placements.take(PlacementRecord(PlacementKind.VOLUME_LOST, volume=number))
-    _reconcile(placements, engines, damaged=read.damage is not None)
+    _reconcile(placements, engines, damaged=damage is not None)
     if damage is not None and listed.mended:
         _doubt_all(placements, damage)
     needless = len(read.records) > 2 * len(placements) + _SPARE_RECORDS
