@@ -171,6 +171,7 @@ def test_a_new_directory_with_data_is_refused() -> None:
 def test_a_directory_that_somebody_has_open_is_refused_and_not_to_be_emptied() -> None:
     """It may be this bookie's own, under another name."""
     door = Door(1)
+    door.disk.open("/d1/lock", create=True).close()  # as a real disk has it
     config = share_of(CONFIG, door.volumes.volume_list.entries[0], 1)
     with pytest.raises(CookieError, match=r"^/d1 is in use by a bookie, perhaps under another name") as caught:
         refuse_filled(door.disk, config)
