@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from bookkeeper.bookie.config import BookieConfig
@@ -128,7 +128,7 @@ class BookieStart:
                     f"the ledger directories of {self.bookie_id} are empty, but it has served before: mount their "
                     "disks; if they are lost, join with empty directories under another --bookie-id"
                 )
-            self.volumes = without_failed(disk, listed)
+            self.volumes = without_failed(disk, listed, config.directory)
             for place, _ in wanted:
                 entry = self.volumes.at(place)
                 if entry is not None and not entry.state.serves:
@@ -267,7 +267,9 @@ class BookieStart:
     async def settle_disk_identity(self, *, served_before: bool) -> None:
         """Read ``birth.json``. On empty storage, or if the file is gone or outdated, look at all ledgers instead."""
         disk, directory = self._seams.disk, self.config.directory
-        seen, which = self.known.highest if self.known is not None else NO_LEDGER, "an empty disk"
+        seen = self.known.highest if self.known is not None else NO_LEDGER
+        used = any(each.state is not VolumeState.NEW for each in self.volumes or ())
+        which = "ledger directories without the bookie's own notes" if used else "an empty disk"
         if disk.exists(os.path.join(directory, OPENED)):
             self._refuse_emptied()
             disk_identity, doubt = self._remembered_disk_identity()
@@ -363,11 +365,26 @@ class BookieStart:
                 )
             )
         except ForeignDirectoryError as error:
-            raise await publisher.named(error) from error
+            raise self._exchanged(publisher, error) or await publisher.named(error) from error
         finally:
             worker.close()
 
     # -- several ledger directories -----------------------------------------------------------------------
+
+    def _exchanged(self, publisher: ProgressPublisher, error: ForeignDirectoryError) -> CookieError | None:
+        """What to say if the file is this bookie's own, of another of its directories."""
+        number = publisher.volume_with(error.directory_id)
+        entry = next((each for each in self.volumes or () if each.number == number), None)
+        if entry is None:
+            return None
+        return CookieError(
+            f"{error.path} belongs to {entry.ledger_dir}, another ledger directory of this bookie: mount each disk "
+            "where it was; nothing was changed here"
+        )
+
+    def refuse_owned(self, directories: Sequence[str]) -> None:
+        """Refuse directories of other bookies. Raises: CookieError: one is."""
+        refuse_strangers(self._seams.disk, self._cookie, directories, growing=True)
 
     async def _open_volumes(self, publisher: ProgressPublisher, listed: VolumeList) -> BookieStorage:
         """Open every volume, all at the same time, and put one door before them. One whose disk does not work is

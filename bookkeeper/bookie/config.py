@@ -286,6 +286,7 @@ def config_from(options: Mapping[str, Any]) -> BookieConfig:
     for name in _MANY_PLACES:
         if isinstance(places := options.get(name), list | tuple) and all(isinstance(each, str) for each in places):
             options[name] = [os.path.abspath(each) if each else each for each in places]
+            _refuse_links(name, options[name])
     if ledger_dirs := options.get("ledger_dirs"):
         if isinstance(storage, Mapping) and (named := [name for name in _PLACES if storage.get(name)]):
             raise ConfigError(f"give ledger_dirs or storage.{named[0]}, not both")
@@ -296,6 +297,14 @@ def config_from(options: Mapping[str, Any]) -> BookieConfig:
         raise ConfigError("journal_dirs needs ledger_dirs; the journal of one ledger directory is storage.journal_dir")
     options["storage"] = _storage_options(directory, storage)
     return structure(BookieConfig, options)
+
+
+def _refuse_links(name: str, places: list[str]) -> None:
+    """Refuse directories that are one under two names: neither would survive the loss of the other."""
+    where: dict[str, str] = {}
+    for place in filter(None, places):
+        other = where.setdefault(os.path.realpath(place), place)
+        require(other == place, f"{name} names one directory twice: {other} and {place} are the same")
 
 
 def _storage_options(directory: str, storage: object) -> dict[str, Any]:

@@ -36,7 +36,7 @@ class LedgerDirectories:
         self._new_drain = asyncio.Event()
         self._changing = asyncio.Lock()
         """Held while a directory is added."""
-        volumes.on_loss = self._on_loss
+        volumes.on_loss(self._on_loss)
 
     def publishes(self, highest: Callable[[], int]) -> None:
         """Who knows the greatest ledger id that may be older than the disk."""
@@ -64,10 +64,10 @@ class LedgerDirectories:
         for number, drain in self._drains.items():
             left = self._volumes.placements.count(number)
             place = self._entry(number).ledger_dir
-            said.append(f"ledger directory {place} is being emptied: {drain.moved} ledgers moved, {left} left")
+            said.append(f"ledger directory {place} is being emptied; ledgers moved: {drain.moved}, left: {left}")
             said += [f"ledger {ledger} stays on {place}: {why}" for ledger, why in list(drain.waits_for.items())[:5]]
         if lost := len(self._volumes.placements.lost):
-            said.append(f"{lost} ledgers were on a disk that was lost, and are not whole here again yet")
+            said.append(f"ledgers that were on a lost disk, and are not whole here again yet: {lost}")
         return tuple(said)
 
     # -- commands -----------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ class LedgerDirectories:
 
         Raises:
             IllegalOperationError: it is in use, or does not exist.
-            CookieError: it is not empty.
+            CookieError: it is not empty, or another bookie's.
             OSError, StorageError: its disk cannot be used.
             MetadataError: the store does not answer; nothing was changed that matters.
         """
@@ -96,6 +96,7 @@ class LedgerDirectories:
                     raise IllegalOperationError(
                         f"{place} lies in {around}, which this bookie uses: choose a directory on a disk of its own"
                     )
+            self._start.refuse_owned([ledger_dir, journal_dir])
             listed = listed.with_new(ledger_dir, journal_dir)
             entry = listed.entries[-1]
             refuse_filled(self._disk, share_of(self._config.storage, entry, 1))
@@ -124,7 +125,7 @@ class LedgerDirectories:
             drain = self._drains[entry.number] = self._drain_of(entry.number)
             self._new_drain.set()
         while entry.number in self._drains:  # until the list has it as drained, durably
-            await says(f"{drain.moved} ledgers moved, {self._volumes.placements.count(entry.number)} left")
+            await says(f"ledgers moved: {drain.moved}, left: {self._volumes.placements.count(entry.number)}")
             await asyncio.sleep(0.5)
         if (now := self._entry(entry.number)).state is not VolumeState.DRAINED:
             raise IllegalOperationError(f"{ledger_dir} is {now.state.value} now: {now.reason}")
@@ -149,28 +150,35 @@ class LedgerDirectories:
         for entry in self._volumes.volume_list.serving:
             if entry.state is VolumeState.DRAINING:
                 self._drains[entry.number] = self._drain_of(entry.number)
-        while True:
-            self._new_drain.clear()
-            for number, drain in list(self._drains.items()):
-                await drain.run()
-                del self._drains[number]
-                entry = self._entry(number)
-                if entry.state is VolumeState.DRAINED:
-                    log.warning(
-                        "ledger directory %s is empty, and not used any more: take it out of ledger_dirs",
-                        entry.ledger_dir,
-                    )
-            if not self._drains:
+        begun: set[VolumeDrain] = set()
+        async with asyncio.TaskGroup() as group:
+            while True:
+                self._new_drain.clear()
+                for number, drain in self._drains.items():
+                    if drain not in begun:
+                        begun.add(drain)
+                        group.create_task(self._empty(number, drain))
                 await self._new_drain.wait()
+                begun &= set(self._drains.values())
+
+    async def _empty(self, number: int, drain: VolumeDrain) -> None:
+        """Empty one directory. Others do not wait for it: a ledger that is not whole may keep it for long."""
+        await drain.run()
+        del self._drains[number]
+        entry = self._entry(number)
+        if entry.state is VolumeState.DRAINED:
+            log.warning(
+                "ledger directory %s is empty, and not used any more: take it out of ledger_dirs", entry.ledger_dir
+            )
 
     def _drain_of(self, number: int) -> VolumeDrain:
         return VolumeDrain(self._volumes, number, self._config.storage.compaction_bytes_per_s)
 
     def _on_loss(self, ledger_dir: str, reason: str, ledgers: int) -> None:
         log.error(
-            "ledger directory %s is lost: %s. %d ledgers were on it: the bookie answers 'unknown' for them, and copies "
-            "them from other bookies once they are closed; it serves on with its other directories. On a disk that "
-            "works, and emptied, the directory can be added again with `bk bookie add-directory`",
+            "ledger directory %s is lost: %s. Ledgers that were on it: %d. For them the bookie answers 'unknown', and "
+            "copies them from other bookies once they are closed; it serves on with its other directories. On a disk "
+            "that works, and emptied, the directory can be added again with `bk bookie add-directory`",
             ledger_dir,
             reason,
             ledgers,

@@ -28,7 +28,7 @@ class ForeignDirectoryError(CookieError):
             f"{path} belongs to another bookie's directory ({found:016x}; this one is {expected:016x}): put every "
             "bookie's files back where they were, journal and ledgers together; nothing was changed here"
         )
-        self.directory_id = found
+        self.path, self.directory_id = path, found
 
 
 def is_unused(disk: Disk, config: StorageConfig) -> bool:

@@ -16,9 +16,9 @@ from bookkeeper.testing.sim_plan import FIRST_WITH_VOLUMES
 from bookkeeper.volumes.ledger_moves import LedgerMove
 from bookkeeper.volumes.ledger_places import LedgerPlaces
 from bookkeeper.volumes.placement import PlacementKind, PlacementRecord, Placements
+from bookkeeper.volumes.routes import Routes
 from bookkeeper.volumes.volume import Volume
 from bookkeeper.volumes.volume_drain import VolumeDrain
-from bookkeeper.volumes.volumes import Volumes
 
 VOLUME_BUGS: Final[dict[str, Bug]] = {}
 """By name, in the order of this file."""
@@ -64,35 +64,35 @@ def _fence_not_moved(patch: Patch) -> None:
 @_bug("lost-ledger-takes-adds", "B12", 40)
 def _lost_ledger_takes_adds(patch: Patch) -> None:
     """Regular adds to a ledger whose disk has failed are taken, on another disk."""
-    volume_for = Volumes._volume_for
+    taker = Routes.taker
 
-    def any_add(self: Volumes, ledger_id: int, recovery: bool) -> Volume:
-        return volume_for(self, ledger_id, True)
+    def any_add(self: Routes, ledger_id: int, recovery: bool) -> Volume:
+        return taker(self, ledger_id, True)
 
-    patch(Volumes, "_volume_for", any_add)
+    patch(Routes, "taker", any_add)
 
 
 @_bug("lost-ledger-is-denied", "B12 B5", 40)
 def _lost_ledger_is_denied(patch: Patch) -> None:
     """A ledger whose disk has failed is not there."""
 
-    def engine_of(self: Volumes, ledger_id: LedgerId) -> Engine:
-        if (volume := self._at(ledger_id)) is None:
+    def engine_of(self: Routes, ledger_id: LedgerId) -> Engine:
+        if (volume := self.at(ledger_id)) is None:
             raise NoSuchLedgerError(f"ledger {ledger_id} is not here")
         return volume.engine
 
-    patch(Volumes, "_engine_of", engine_of)
+    patch(Routes, "engine_of", engine_of)
 
 
 @_bug("lost-ledger-is-unfenced", "B12 B3", 40)
 def _lost_ledger_is_unfenced(patch: Patch) -> None:
     """A ledger whose disk has failed counts as fenced only if somebody has fenced it since."""
 
-    def is_fenced(self: Volumes, ledger_id: LedgerId) -> bool:
-        volume = self._at(ledger_id)
+    def is_fenced(self: Routes, ledger_id: LedgerId) -> bool:
+        volume = self.at(ledger_id)
         return volume is not None and volume.engine.is_fenced(ledger_id)
 
-    patch(Volumes, "is_fenced", is_fenced)
+    patch(Routes, "is_fenced", is_fenced)
 
 
 @_bug("whole-ledger-is-not-retired", "B12 B3", 60)

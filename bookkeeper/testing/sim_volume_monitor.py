@@ -35,7 +35,7 @@ def engine_with(storage: BookieStorage, ledger: int) -> Engine | None:
     """The engine on which a ledger lies."""
     if isinstance(storage, Engine):
         return storage
-    volume = storage._at(ledger)
+    volume = storage.volume_with(LedgerId(ledger))
     return volume.engine if volume is not None else None
 
 
@@ -64,13 +64,16 @@ class VolumeMonitor:
         """Bookie -> the directory of every volume that ever served."""
         self._placed: dict[str, set[int]] = defaultdict(set)
         """Bookie -> ledgers whose place is durable."""
+        self._handed_in: dict[str, set[int]] = defaultdict(set)
+        """Bookie -> ledgers of the adds for which nobody waits yet."""
 
     def watch(self, name: str, volumes: Volumes, disk: Disk) -> None:
         """From a bookie's start on."""
         assert isinstance(disk, SimDisk)
-        monitor, placements = self._monitor, volumes._places.placements
+        monitor, placements = self._monitor, volumes.placements
         monitor.deferred[name].clear()
         self._placed[name].clear()
+        self._handed_in[name].clear()
         serving = {each.number for each in volumes.serving}
         for number in sorted(self._entries[name].keys() - serving):
             on_it = [ledger for ledger, where in self._where[name].items() if where == number]
@@ -119,9 +122,9 @@ class VolumeMonitor:
         journal.make_durable = watched
 
     def _watch_placements(self, name: str, volumes: Volumes) -> None:
-        placements: Any = volumes._places.placements
-        door: Any = volumes
-        take, lose, admit = placements.take, door.lose, door._admit
+        placements: Any = volumes.placements
+        members: Any = volumes.members
+        take, lose, admit = placements.take, members.lose, members.admit
 
         def watched_take(record: PlacementRecord) -> None:
             if record.kind is PlacementKind.VOLUME_LOST:
@@ -138,7 +141,7 @@ class VolumeMonitor:
 
         def watched_lose(number: int, reason: str) -> None:
             place = self._places[name].get(number, "")
-            if number in volumes._serving and (name, place) not in self.broken:
+            if any(each.number == number for each in volumes.serving) and (name, place) not in self.broken:
                 self._monitor.problem("B12", f"{name} gives {place} up, whose disk works: {reason}")
             lose(number, reason)
 
@@ -146,7 +149,7 @@ class VolumeMonitor:
             admit(volume)
             self._admit(name, volumes, volume)
 
-        placements.take, door.lose, door._admit = watched_take, watched_lose, watched_admit
+        placements.take, members.lose, members.admit = watched_take, watched_lose, watched_admit
 
     def _lost(self, name: str, number: int, ledgers: Iterable[int]) -> None:
         monitor, gone = self._monitor, set(ledgers)
@@ -183,6 +186,7 @@ class VolumeMonitor:
         door.append, door.append_entry = watched_append, watched_append_entry
 
     def _taken(self, name: str, ledger: int, recovery: bool) -> None:
+        self._handed_in[name].add(ledger)
         if recovery:
             return
         if ledger in self.forsaken[name]:
@@ -192,16 +196,20 @@ class VolumeMonitor:
 
     def _watch_answers(self, name: str, volumes: Volumes, disk: SimDisk) -> None:
         door: Any = volumes
-        when_durable, fence, force = door.when_durable, door.fence, door.force
+        when_durable, start_writing, fence, force = door.when_durable, door.start_writing, door.fence, door.force
 
         def watched_when_durable(callback: Done) -> None:
-            ledgers = set().union(*door._touched.values())
+            ledgers = sorted(self._handed_in.pop(name, ()))
 
             def durable(error: BaseException | None) -> None:
                 self._judge_places(name, volumes, disk, [each for each in ledgers if concerns(error, each) is None])
                 callback(error)
 
             when_durable(durable)
+
+        def watched_start_writing() -> None:
+            self._handed_in.pop(name, None)
+            start_writing()
 
         def judged(ledger: int, callback: Done) -> Done:
             def answered(error: BaseException | None) -> None:
@@ -217,7 +225,8 @@ class VolumeMonitor:
         def watched_force(ledger_id: LedgerId, callback: Done) -> None:
             force(ledger_id, judged(ledger_id, callback))
 
-        door.when_durable, door.fence, door.force = watched_when_durable, watched_fence, watched_force
+        door.when_durable, door.start_writing = watched_when_durable, watched_start_writing
+        door.fence, door.force = watched_fence, watched_force
 
     def _judge_places(self, name: str, volumes: Volumes, disk: SimDisk, ledgers: Iterable[int]) -> None:
         """K35: a power cut now leaves these ledgers where what is durable of them is."""
@@ -235,4 +244,4 @@ class VolumeMonitor:
     def _after_a_power_cut(self, volumes: Volumes, disk: SimDisk) -> Placements:
         path = f"{HOME}/{NAME}"
         data = disk.surviving(path)
-        return Placements(decode_placements(data, volumes._list.now.file_id, path).records if data else ())
+        return Placements(decode_placements(data, volumes.volume_list.file_id, path).records if data else ())

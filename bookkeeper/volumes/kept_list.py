@@ -1,12 +1,17 @@
-"""The list of volumes, as it is now, and the file that follows it."""
+"""The list of volumes, as it is now, and the file that follows it.
+
+Without space for the file the bookie serves on, and whoever waits is told. The file follows when there is space again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from bookkeeper.errors import DiskFullError, in_words
 from bookkeeper.seams import Disk, Worker
+from bookkeeper.storage.durable_file import NO_SPACE, SyncFailedError
 from bookkeeper.storage.results import Done
-from bookkeeper.volumes.volume_list import VolumeList, VolumeState, write_volumes
+from bookkeeper.volumes.volume_list import NAME, VolumeList, VolumeState, write_volumes
 
 
 class KeptList:
@@ -16,14 +21,19 @@ class KeptList:
         self.now = listed
         """Changed by whoever calls :meth:`write` then."""
         self.failed: Callable[[BaseException], None] = lambda error: None
-        """Called when the list could not be written."""
+        """Called when the list could not be written, and space is not what is missing."""
+        self._follows = True
         self._disk, self._directory, self._worker = disk, directory, worker
         self._writing = False
         self._waiting: list[Done] = []
 
+    def state_of(self, number: int) -> VolumeState | None:
+        """What has become of a volume; None: the list does not have it."""
+        return next((each.state for each in self.now if each.number == number), None)
+
     def is_used(self, number: int) -> bool:
         """Whether a volume gets new ledgers."""
-        return any(each.number == number and each.state is VolumeState.USED for each in self.now)
+        return self.state_of(number) is VolumeState.USED
 
     def write(self, callback: Done) -> None:
         """Make the list durable, as it is when the writing begins."""
@@ -36,14 +46,30 @@ class KeptList:
 
         def written(_none: None, error: BaseException | None) -> None:
             self._writing = False
+            self._follows = error is None
             if error is not None:
-                self.failed(error)
+                error = self._judged(error)
             for each in waiting:
                 each(error)
             if self._waiting:
                 self.write(lambda _error: None)
 
         self._worker.submit(lambda: write_volumes(self._disk, self._directory, wanted), written)
+
+    def catch_up(self) -> None:
+        """Write the list again if there was no space for it."""
+        if not self._follows and not self._writing:
+            self.write(lambda _error: None)
+
+    def _judged(self, error: BaseException) -> BaseException:
+        """Why the list could not be written. A file that could not be replaced is as it was."""
+        if isinstance(error, OSError) and not isinstance(error, SyncFailedError) and error.errno in NO_SPACE:
+            path = f"{self._directory}/{NAME}"
+            return DiskFullError(
+                f"{path} cannot be written for now: {in_words(error, beside=path)}; free some space there"
+            )
+        self.failed(error)
+        return error
 
     def close(self) -> None:
         """End the worker; what was begun is written."""

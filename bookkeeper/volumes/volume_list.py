@@ -3,7 +3,7 @@
 It is JSON in a stamp (magic BKVL)::
 
     {"id": "hex", "next": 4, "volumes": [{"number": 1, "ledger_dir": "/disk1", "journal_dir": "/disk1",
-     "state": "used"}, ...], "replaced": [2]}
+     "state": "used"}, ...], "replaced": [2], "mended": [1]}
 
 A number is given once, and never again: placements name volumes by it. A directory that comes back empty is another
 volume. ``id`` is random, and stands in the file of placements, too.
@@ -67,6 +67,8 @@ class VolumeList:
     next_number: int = 1
     replaced: tuple[int, ...] = ()
     """Lost volumes whose directories are used again, while any ledger is not whole."""
+    mended: tuple[int, ...] = ()
+    """Those of which every ledger is whole, while any is retired."""
 
     # -- changes; each gives another list -----------------------------------------------------------------
 
@@ -82,12 +84,16 @@ class VolumeList:
         kept = [each for each in self.entries if each not in former]
         losses = [each.number for each in former if each.state is VolumeState.LOST]
         following = max(self.next_number, entry.number + 1)
-        return VolumeList(self.file_id, (*kept, entry), following, (*self.replaced, *losses))
+        return replace(self, entries=(*kept, entry), next_number=following, replaced=(*self.replaced, *losses))
 
     def with_state(self, number: int, state: VolumeState, reason: str = "") -> VolumeList:
         """A volume has another state."""
         changed = [replace(each, state=state, reason=reason) if each.number == number else each for each in self]
         return replace(self, entries=tuple(changed))
+
+    def with_whole(self, *, any_retired: bool) -> VolumeList:
+        """No ledger is lost any more."""
+        return replace(self, replaced=(), mended=(*self.mended, *self.replaced) if any_retired else ())
 
     # -- questions ----------------------------------------------------------------------------------------
 
@@ -117,9 +123,9 @@ class VolumeList:
             }
             for each in self.entries
         ]
-        found = {"id": f"{self.file_id:016x}", "next": self.next_number, "volumes": rows}
-        if self.replaced:
-            found["replaced"] = self.replaced
+        found: dict[str, object] = {"id": f"{self.file_id:016x}", "next": self.next_number, "volumes": rows}
+        lists = {"replaced": self.replaced, "mended": self.mended}
+        found |= {name: numbers for name, numbers in lists.items() if numbers}
         return stamp(_MAGIC, _VERSION, json.dumps(found, indent=1).encode())
 
     @classmethod
@@ -136,8 +142,8 @@ class VolumeList:
                 VolumeEntry(**{**row, "number": int(row["number"]), "state": VolumeState(row["state"])})
                 for row in found["volumes"]
             )
-            replaced = tuple(int(number) for number in found.get("replaced", ()))
-            return cls(int(found["id"], 16), entries, int(found["next"]), replaced)
+            replaced, mended = (tuple(int(each) for each in found.get(name, ())) for name in ("replaced", "mended"))
+            return cls(int(found["id"], 16), entries, int(found["next"]), replaced, mended)
         except (ValueError, TypeError, KeyError) as error:
             raise CorruptionError(f"{path} cannot be read: {in_words(error)}") from error
 

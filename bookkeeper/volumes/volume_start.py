@@ -18,6 +18,7 @@ from bookkeeper.seams import Disk, Worker
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.directory_id import is_unused
 from bookkeeper.storage.engine import Engine
+from bookkeeper.storage.start.start import LOCK
 from bookkeeper.volumes.placement import PlacementKind, PlacementRecord, Placements
 from bookkeeper.volumes.placement_log import (
     NAME,
@@ -94,10 +95,18 @@ def without_forgotten(listed: VolumeList, wanted: Iterable[str]) -> VolumeList:
     return replace(listed, entries=tuple(kept))
 
 
-def without_failed(disk: Disk, listed: VolumeList) -> VolumeList:
+def _mount_or_give_up(directory: str, entry: VolumeEntry) -> str:
+    return (
+        "mount its disk; or, if that is lost, give it up with "
+        f"`bk bookie lose-directory --dir {directory} {entry.ledger_dir}`"
+    )
+
+
+def without_failed(disk: Disk, listed: VolumeList, directory: str) -> VolumeList:
     """The list, with those as lost whose directories cannot even be listed. Logs each.
 
     Raises:
+        CookieError: something else stands where a directory should be.
         StorageError: none would be left.
     """
     for each in listed.serving:
@@ -105,6 +114,9 @@ def without_failed(disk: Disk, listed: VolumeList) -> VolumeList:
             for path in dict.fromkeys((each.ledger_dir, each.journal_dir)):
                 if each.state is not VolumeState.NEW or disk.exists(path):
                     disk.list(path)
+        except NotADirectoryError as error:
+            what = "choose a directory" if each.state is VolumeState.NEW else _mount_or_give_up(directory, each)
+            raise CookieError(f"{path} is no directory: {what}") from error
         except OSError as error:
             if is_disk_failure(error):
                 listed = lost(listed, each, error)
@@ -140,9 +152,20 @@ def refuse_emptied(disk: Disk, listed: VolumeList, storage: StorageConfig, direc
     for each in listed.serving:
         if each.state is not VolumeState.NEW and is_unused(disk, share_of(storage, each, 1)):
             raise CookieError(
-                f"{each.ledger_dir} is empty, but ledgers of this bookie were on it: mount its disk; or, if that is "
-                f"lost, give it up with `bk bookie lose-directory --dir {directory} {each.ledger_dir}`"
+                f"{each.ledger_dir} is empty, but ledgers of this bookie were on it: "
+                f"{_mount_or_give_up(directory, each)}"
             )
+
+
+def _locked(disk: Disk, config: StorageConfig) -> str | None:
+    """One of the directories that somebody has open; None: nobody has."""
+    for place in (config.ledger_dir, config.journal_dir):
+        if disk.exists(path := f"{place}/{LOCK}"):
+            try:
+                disk.lock(path).release()
+            except BlockingIOError:
+                return place
+    return None
 
 
 def refuse_filled(disk: Disk, config: StorageConfig) -> None:
@@ -151,6 +174,10 @@ def refuse_filled(disk: Disk, config: StorageConfig) -> None:
         CookieError: a directory for a new volume holds data.
     """
     if not is_unused(disk, config):
+        if (place := _locked(disk, config)) is not None:
+            raise CookieError(
+                f"{place} is in use by a bookie, perhaps under another name (a link): give the bookie another directory"
+            )
         raise CookieError(
             f"{config.ledger_dir} (journal in {config.journal_dir}) is not empty, and a new ledger directory must be: "
             "give the bookie an empty one; if this one was lost or drained before, empty it first"
@@ -203,7 +230,9 @@ def recall_placements(
     placements = Placements(read.records)
     for number in sorted(placements.volumes - engines.keys()):
         placements.take(PlacementRecord(PlacementKind.VOLUME_LOST, volume=number))
-    _reconcile(placements, engines, damaged=read.damage is not None)
+    _reconcile(placements, engines, damaged=damage is not None)
+    if damage is not None and listed.mended:
+        _doubt_all(placements, damage)
     needless = len(read.records) > 2 * len(placements) + _SPARE_RECORDS
     current = len(read.records)
     if data is None or read.damage is not None or read.size < len(data) or needless or not _says(read, placements):
@@ -248,6 +277,17 @@ def _reconcile(placements: Placements, engines: Mapping[int, Engine], *, damaged
                     placements.take(PlacementRecord(PlacementKind.GONE, ledger))  # placed, and nothing was stored
 
 
+def _doubt_all(placements: Placements, damage: str) -> None:
+    """Which ledgers are retired cannot be told: any of those that are here may be, and its fence may be gone (B3)."""
+    log.error(
+        "%s, and ledgers that were once on a lost disk are here: which ones cannot be told. So the bookie refuses adds "
+        "to every ledger that it has, and answers 'unknown', until the ledger is closed and was read here as a whole",
+        damage,
+    )
+    for ledger in [record.ledger_id for record in placements.records() if record.kind is PlacementKind.PLACED]:
+        placements.take(PlacementRecord(PlacementKind.LOST, ledger))
+
+
 def open_door(
     disk: Disk,
     directory: str,
@@ -267,7 +307,7 @@ def open_door(
             listed = listed.with_state(each.number, VolumeState.USED)
     placements, count = recall_placements(disk, directory, listed, {each.number: each.engine for each in volumes})
     if not placements.lost:
-        listed = replace(listed, replaced=())
+        listed = listed.with_whole(any_retired=bool(placements.retired))
     write_volumes(disk, directory, listed)  # after the placements: a loss that it notes is in them
     placement_log = PlacementLog(disk, directory, listed.file_id, count, worker("placements"), _nobody)
     return Volumes(directory, disk, volumes, listed, placements, placement_log, worker("volumes"), call_later)

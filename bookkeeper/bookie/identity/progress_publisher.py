@@ -162,6 +162,10 @@ class ProgressPublisher:
         await self._tell(storage, highest)
         return PublishedProgress(directory_id=self._volume_ids[number])
 
+    def volume_with(self, directory_id: int) -> int | None:
+        """The volume whose files have this id; None: none of this bookie's."""
+        return next((number for number, ours in self._volume_ids.items() if ours == directory_id), None)
+
     async def named(self, error: ForeignDirectoryError) -> CookieError:
         """The error, with the bookie to which the file belongs, if the metadata name one."""
         whose = await self._disks.holder_of(error.directory_id)

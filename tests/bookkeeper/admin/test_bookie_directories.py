@@ -191,10 +191,14 @@ def test_a_damaged_list_is_said(stopped: Path) -> None:
 
 
 def test_a_directory_whose_disk_is_gone_can_be_given_up(stopped: Path) -> None:
-    """Its name may be a link to nowhere."""
-    place = stopped / "gone"
-    listed = read_volumes(PosixDisk(), str(stopped))
-    assert listed is not None
-    write_volumes(PosixDisk(), str(stopped), listed.with_new(str(place), str(place), VolumeState.USED))
-    os.symlink(stopped / "nowhere", place)
-    assert bk("bookie", "lose-directory", "--dir", stopped, place, "--yes").status == 0
+    """Its name may be a link to nowhere, or a file."""
+    for name in ("gone", "file"):
+        place = stopped / name
+        listed = read_volumes(PosixDisk(), str(stopped))
+        assert listed is not None
+        write_volumes(PosixDisk(), str(stopped), listed.with_new(str(place), str(place), VolumeState.USED))
+        if name == "gone":
+            os.symlink(stopped / "nowhere", place)
+        else:
+            place.write_text("x")
+        assert bk("bookie", "lose-directory", "--dir", stopped, place, "--yes").status == 0

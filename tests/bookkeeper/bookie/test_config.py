@@ -211,3 +211,19 @@ def test_ledger_directories_that_do_not_fit_are_refused(options: dict[str, objec
 
 def test_directories_with_like_names_do_not_lie_in_one_another() -> None:
     assert config_from({**LEAST, "ledger_dirs": ["/a", "/ab"]}).ledger_dirs == ("/a", "/ab")
+
+
+@pytest.mark.parametrize("name", ["ledger_dirs", "journal_dirs"])
+def test_one_directory_under_two_names_is_refused(name: str, tmp_path: Path) -> None:
+    """As two it would fail as one."""
+    for each in ("a", "b", "c"):
+        (tmp_path / each).mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    options = {
+        "metadata_uri": "memory:x",
+        "directory": str(tmp_path / "home"),
+        "ledger_dirs": [str(tmp_path / "b"), str(tmp_path / "c")],
+    }
+    assert config_from({**options, name: [str(tmp_path / "link"), str(tmp_path / "b")]})
+    with pytest.raises(ConfigError, match=f"{name} names one directory twice: {tmp_path}/a and {tmp_path}/link are"):
+        config_from({**options, name: [str(tmp_path / "a"), str(tmp_path / "link")]})

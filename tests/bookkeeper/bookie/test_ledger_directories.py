@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from bookkeeper.bookie.ledger_directories import LedgerDirectories
 from bookkeeper.errors import CookieError, IllegalOperationError
-from bookkeeper.ids import LedgerId
+from bookkeeper.ids import LedgerId, bookie_id
+from bookkeeper.meta.records import cookies
 from bookkeeper.testing.disk import Fault
 from bookkeeper.volumes.joined import until_done
 from bookkeeper.volumes.volume_list import VolumeState
@@ -68,7 +70,7 @@ def test_a_lost_directory_is_shown_and_said_until_it_is_used_again() -> None:
         assert (row["disk"], row["free_bytes"], row["total_bytes"]) == (None, None, None)
         said = directories(cluster).sentences()
         assert said[0].startswith("ledger directory /disk2 is lost (an operator has given it up)")
-        assert said[1] == "3 ledgers were on a disk that was lost, and are not whole here again yet"
+        assert said[1] == "ledgers that were on a lost disk, and are not whole here again yet: 3"
         assert cluster.servers["b1"].directory_sentences() == said
         assert directories(cluster).in_use == ["/disk1", "/disk3"]
         await asyncio.sleep(1)
@@ -107,6 +109,7 @@ def test_a_directory_that_is_added_remembers_what_was_dropped_before() -> None:
         ("/disk2/sub", "/disk2/sub", IllegalOperationError, "/disk2/sub lies in /disk2, which this bookie uses"),
         ("/disk4", "/disk2/sub", IllegalOperationError, "/disk2/sub lies in /disk2, which this bookie uses"),
         ("/full", "/full", CookieError, "/full .* is not empty, and a new ledger directory must be"),
+        ("/theirs", "/theirs", CookieError, "/theirs does not belong to this bookie: its bookie id is b2"),
         ("/strange", "/strange", CookieError, "/strange is not empty and has no cookie: it holds photo.jpg"),
     ],
 )
@@ -117,6 +120,13 @@ def test_what_cannot_be_added_is_refused(ledger_dir: str, journal_dir: str, erro
             disk.make_directories(place)
         disk.open("/strange/photo.jpg", create=True).close()
         disk.open("/full/0000000000000001.journal", create=True).close()
+        disk.make_directories("/theirs")
+        cookie = cookies.decode(disk.read_file("/disk1/VERSION"))
+        theirs = cookies.encode(replace(cookie, bookie_id=bookie_id("b2")))
+        for path, data in (("/theirs/VERSION", theirs), ("/theirs/0000000000000001.journal", b"")):
+            file = disk.open(path, create=True)
+            file.pwrite(data, 0)
+            file.close()
         before = directories(cluster).rows()
         with pytest.raises(error, match=text):
             await directories(cluster).add(ledger_dir, journal_dir)
@@ -195,16 +205,35 @@ def test_a_directory_that_is_emptied_says_how_far_it_is() -> None:
         task = asyncio.get_running_loop().create_task(found.drain("/disk2", hear))
         await until(lambda: volumes.placements.count(2) <= 1)
         if volumes.placements.count(2):
-            assert "ledger directory /disk2 is being emptied: 2 ledgers moved, 1 left" in found.sentences()
+            assert "ledger directory /disk2 is being emptied; ledgers moved: 2, left: 1" in found.sentences()
             assert any(
                 text.startswith("ledger 1 stays on /disk2: some of its entries may be missing here")
                 for text in found.sentences()
             )
         assert found.rows()[1]["state"] == VolumeState.DRAINING.value
-        assert heard[0] == "0 ledgers moved, 3 left"
+        assert heard[0] == "ledgers moved: 0, left: 3"
         source.end_suspicion(stays, source.suspicion(stays))
         assert await task == 3
         assert found.sentences() == ()
+
+    run(story)
+
+
+def test_a_directory_that_cannot_be_emptied_yet_keeps_no_other_waiting() -> None:
+    async def story(cluster: DirectoriesCluster) -> None:
+        await some_ledgers(cluster)
+        found, volumes = directories(cluster), cluster.volumes("b1")
+        held = volumes.placements.ledgers_on(2)[0]
+        source = next(each.engine for each in volumes.serving if each.number == 2)
+        source.scrubber.suspect([held])
+        first = asyncio.get_running_loop().create_task(found.drain("/disk2", says))
+        await until(lambda: volumes.placements.count(2) == 1)
+        async with asyncio.timeout(60):
+            assert await found.drain("/disk3", says) >= 3
+        assert not first.done() and volumes.placements.ledgers_on(2) == [held]
+        source.end_suspicion(held, source.suspicion(held))
+        assert await first == 3
+        assert directories_of(cluster.servers["b1"]) == {"/disk1": "used", "/disk2": "drained", "/disk3": "drained"}
 
     run(story)
 
@@ -234,4 +263,4 @@ def test_the_log_says_which_directory_was_lost(caplog: pytest.LogCaptureFixture)
 
     run(story)
     said = [line for line in caplog.messages if "ledger directory /disk2 is lost" in line]
-    assert len(said) == 1 and "3 ledgers were on it" in said[0]
+    assert len(said) == 1 and "Ledgers that were on it: 3." in said[0]

@@ -8,14 +8,14 @@ from bookkeeper.testing.patches import patches
 from bookkeeper.testing.sim_bugs import BUGS
 from bookkeeper.testing.sim_plan import FIRST_WITH_VOLUMES
 from bookkeeper.testing.sim_volume_bugs import VOLUME_BUGS
-from bookkeeper.volumes import Volumes
 from bookkeeper.volumes.ledger_moves import LedgerMoves
 from bookkeeper.volumes.ledger_places import LedgerPlaces
 from bookkeeper.volumes.placement import PlacementKind, PlacementRecord, Placements
+from bookkeeper.volumes.routes import Routes
 from bookkeeper.volumes.volume_drain import VolumeDrain
 from bookkeeper.volumes.volume_list import VolumeList
 
-WATCHED = (LedgerMoves, LedgerPlaces, Placements, VolumeDrain, VolumeList, Volumes)
+WATCHED = (LedgerMoves, LedgerPlaces, Placements, Routes, VolumeDrain, VolumeList)
 
 
 def test_they_are_bugs_like_the_others() -> None:

@@ -64,6 +64,6 @@ def test_a_regular_add_to_a_ledger_that_was_on_a_lost_disk_is_seen() -> None:
     door.volumes.lose(1, "burnt")
     assert is_lost(door.volumes, 1) and engine_with(door.volumes, 1) is None
     assert door.monitor.durable["b1"] == set() and door.monitor.volumes.gone["b1"] == {(1, 0), (1, 1)}
-    door.volumes._places.placements.take(PlacementRecord(PlacementKind.GONE, 1))  # as if it had been deleted
+    door.volumes.placements.take(PlacementRecord(PlacementKind.GONE, 1))  # as if it had been deleted
     door.add(1, 2)
     assert door.monitor.problems == ["B12: b1 takes a regular add to ledger 1, which was on a lost disk"]

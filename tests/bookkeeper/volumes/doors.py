@@ -10,6 +10,7 @@ from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.results import PackedEntries
 from bookkeeper.volumes import Volume, Volumes
+from bookkeeper.volumes.ledger_moves import LedgerMove
 from bookkeeper.volumes.volume_list import VolumeList, VolumeState, read_volumes, share_of
 from bookkeeper.volumes.volume_start import open_door
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk, crash_images
@@ -123,3 +124,16 @@ class Door:
 
     def _call_later(self, _seconds: float, call: Callable[[], None]) -> None:
         self._later.append(call)
+
+
+def moving(door: Door, ledger: int) -> LedgerMove:
+    """A ledger that was copied to another volume; the move is not recorded yet."""
+    source = door.volumes.placements.volume_of(ledger)
+    target = door.volumes.best_target(source or 0)
+    assert target is not None
+    move = door.volumes.begin_move(LedgerId(ledger), target)
+    for run in move.source.engine.entries(LedgerId(ledger)):
+        for entry in range(run.first, run.first + run.count):
+            target.engine.append_entry(LedgerId(ledger), KEY, make_entry(ledger, entry), recovery=True)
+    assert door.done(lambda done: door.volumes.moves.wait_for_both(move, done)) is None
+    return move

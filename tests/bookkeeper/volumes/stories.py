@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
@@ -14,6 +14,8 @@ from bookkeeper.ids import LedgerId
 from bookkeeper.testing.cluster import SimCluster
 from bookkeeper.testing.disk import Fault
 from bookkeeper.volumes import Volumes
+from tests.bookkeeper.bookie.cluster import Cluster
+from tests.bookkeeper.bookie.cluster import run as run_one
 
 DISKS = ("/disk1", "/disk2", "/disk3")
 
@@ -88,3 +90,12 @@ def directories_of(server: BookieServer) -> dict[str, str]:
     """Each ledger directory and its state."""
     assert server.ledger_directories is not None
     return {row["ledger_dir"]: row["state"] for row in server.ledger_directories.rows()}
+
+
+def run_bookie(main: Callable[[Cluster], Any]) -> None:
+    run_one(main, ledger_dirs=["/d1", "/d2"])
+
+
+def volumes_of(cluster: Cluster) -> Volumes:
+    assert cluster.server is not None and isinstance(cluster.server.engine, Volumes)
+    return cluster.server.engine

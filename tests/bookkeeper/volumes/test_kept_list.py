@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 
+from bookkeeper.errors import DiskFullError
 from bookkeeper.volumes.kept_list import KeptList
 from bookkeeper.volumes.volume_list import VolumeList, VolumeState, read_volumes
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
@@ -50,3 +51,35 @@ def test_only_a_volume_in_use_gets_new_ledgers() -> None:
     assert not kept.is_used(3)
     kept.now = kept.now.with_state(2, VolumeState.DRAINING)
     assert not kept.is_used(2)
+
+
+def test_without_space_the_list_is_written_later() -> None:
+    kept, disk, workers = _kept()
+    failed: list[BaseException] = []
+    told: list[BaseException | None] = []
+    kept.failed = failed.append
+    disk.faults["open", "volumes"] = OSError(errno.ENOSPC, "full")
+    kept.now = kept.now.with_state(2, VolumeState.LOST, "burnt")
+    kept.write(told.append)
+    workers.pump()
+    assert isinstance(told[0], DiskFullError) and "/home/volumes cannot be written for now" in str(told[0])
+    assert not failed, "the bookie serves on"
+    kept.catch_up()
+    workers.pump()
+    assert read_volumes(disk, "/home") is None
+    disk.faults.clear()
+    kept.catch_up()
+    workers.pump()
+    assert read_volumes(disk, "/home") == kept.now
+    kept.catch_up()
+    assert not workers.step(), "nothing is written twice"
+
+
+def test_a_list_that_was_not_synced_is_no_lack_of_space() -> None:
+    kept, disk, workers = _kept()
+    failed: list[BaseException] = []
+    kept.failed = failed.append
+    disk.faults["sync", "volumes"] = OSError(errno.ENOSPC, "full")
+    kept.write(lambda error: None)
+    workers.pump()
+    assert len(failed) == 1

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from random import Random
+
+import pytest
+
 from bookkeeper.errors import BookieFailedError, DiskFullError
 from bookkeeper.ids import LedgerId
 from bookkeeper.storage.engine import Engine
 from bookkeeper.volumes.ledger_moves import LedgerMove
-from tests.bookkeeper.volumes.doors import Door
+from tests.bookkeeper.volumes.doors import Door, moving
 
 
 def _moving() -> tuple[Door, LedgerMove]:
@@ -56,3 +60,50 @@ def test_a_lost_volume_ends_the_moves_from_it_and_to_it() -> None:
     third = next(each for each in other.volumes.serving if each not in (another.source, another.target))
     other.volumes.moves.lost(third, BookieFailedError("gone"))
     assert another.error is None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_move_that_fails_takes_no_answered_add_with_it(seed: int) -> None:
+    """The record of the move is on its way, the copy fails: adds are answered when it is taken back (K35)."""
+    door = Door()
+    door.acked(1, 0, 1)
+    move = moving(door, 1)
+    door.begun = len(door.disk.ops)
+    answers: list[BaseException | None] = []
+    acked: list[tuple[int, int]] = []
+    ended: list[BaseException | None] = []
+
+    def finished(error: BaseException | None) -> None:
+        ended.append(error)
+        door.volumes.moves.end(move)
+
+    door.volumes.moves.finish(move, finished)
+    move.error = OSError("the copy has failed")
+    for entry in (2, 3, 4):
+        door.add(1, entry)
+
+        def answered(error: BaseException | None, entry: int = entry) -> None:
+            acked.append((len(door.disk.ops) + 1, entry))
+            answers.append(error)
+
+        door.volumes.when_durable(answered)
+        for _ in range(entry - 1):
+            door.workers.step()
+    door.pump()
+    assert answers == [None] * 3 and ended == [move.error]
+    for done, name, files in door.crash_images(Random(seed), 10):
+        again = Door(files=files)
+        for entry in (0, 1, *(key for since, key in acked if since <= done)):
+            assert again.has(1, entry), (done, name, entry)
+
+
+@pytest.mark.parametrize("which", ["source", "target"])
+def test_a_move_knows_that_its_volume_was_lost(which: str) -> None:
+    door = Door(3)
+    door.add(1, 0)
+    assert door.done(door.volumes.when_durable) is None
+    source = door.volumes.placements.volume_of(1)
+    move = door.volumes.begin_move(LedgerId(1), next(each for each in door.volumes.serving if each.number != source))
+    door.volumes.lose(getattr(move, which).number, "burnt")
+    assert isinstance(move.error, BookieFailedError)
+    assert "was lost: burnt" in str(move.error)

@@ -53,7 +53,11 @@ def test_what_was_written_is_read() -> None:
     disk = SimDisk(Random(1))
     disk.make_directories("/d")
     assert read_volumes(disk, "/d") is None
-    for listed in (LIST, LIST.with_new("/c", "/c"), VolumeList(2**63 - 1)):
+    replaced = LIST.with_new("/b", "/b")
+    mended = replaced.with_whole(any_retired=True)
+    assert (replaced.replaced, replaced.mended, mended.replaced, mended.mended) == ((2,), (), (), (2,))
+    assert mended.with_whole(any_retired=False).mended == ()
+    for listed in (LIST, LIST.with_new("/c", "/c"), VolumeList(2**63 - 1), replaced, mended):
         write_volumes(disk, "/d", listed)
         disk.crash(keep=0.0)
         assert read_volumes(disk, "/d") == listed

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import errno
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from bookkeeper.errors import CookieError, CorruptionError, DataUnknownError, NoSuchLedgerError, StorageError
+from bookkeeper.errors import (
+    BookKeeperError,
+    CookieError,
+    CorruptionError,
+    DataUnknownError,
+    NoSuchLedgerError,
+    StorageError,
+)
 from bookkeeper.ids import LedgerId
+from bookkeeper.real.disk import PosixDisk
 from bookkeeper.storage.durable_file import SyncFailedError
 from bookkeeper.testing.disk import Fault, SimDisk
 from bookkeeper.volumes.placement import PlacementKind, PlacementRecord
@@ -87,7 +96,7 @@ def test_a_disk_that_cannot_be_listed_is_lost(code: int, place: str, caplog: pyt
     disk = new_disk("/a", "/ja", "/b")
     disk.faults.append(Fault(operation="list", code=code, path=place))
     listed = VolumeList(1).with_new("/a", "/ja", USED).with_new("/b", "/b", USED)
-    found = without_failed(disk, listed)
+    found = without_failed(disk, listed, HOME)
     assert states(found) == {"/a": "lost", "/b": "used"} and found.entries[0].reason
     assert "ledger directory /a does not work" in caplog.text
 
@@ -95,8 +104,8 @@ def test_a_disk_that_cannot_be_listed_is_lost(code: int, place: str, caplog: pyt
 def test_a_directory_that_is_not_mounted_is_not_lost() -> None:
     disk = new_disk("/a")
     listed = VolumeList(1).with_new("/a", "/a", USED).with_new("/b", "/b", USED)
-    assert without_failed(disk, listed) == listed
-    assert without_failed(disk, VolumeList(1).with_new("/c", "/c")).entries[0].state is NEW
+    assert without_failed(disk, listed, HOME) == listed
+    assert without_failed(disk, VolumeList(1).with_new("/c", "/c"), HOME).entries[0].state is NEW
 
 
 def test_without_any_disk_there_is_no_start() -> None:
@@ -106,7 +115,7 @@ def test_without_any_disk_there_is_no_start() -> None:
     with pytest.raises(StorageError, match="the new ledger directory /a does not work: gone"):
         lost(listed, VolumeList(1).with_new("/a", "/a").entries[0], OSError("gone"))
     with pytest.raises(StorageError, match="no ledger directory of this bookie works: /b: "):
-        without_failed(disk, listed)
+        without_failed(disk, listed, HOME)
     with pytest.raises(StorageError, match="no ledger directory of this bookie works: /a: gone"):
         lost(VolumeList(1).with_new("/a", "/a", USED), listed.entries[0], OSError("gone"))
 
@@ -153,9 +162,37 @@ def test_an_empty_directory_that_was_used_is_refused() -> None:
 def test_a_new_directory_with_data_is_refused() -> None:
     door = Door(1)
     entry = door.volumes.volume_list.entries[0]
+    assert door.done(door.volumes.close) is None
     with pytest.raises(CookieError, match=r"/d1 \(journal in /d1\) is not empty, and a new ledger directory must be"):
         refuse_filled(door.disk, share_of(CONFIG, entry, 1))
     refuse_filled(RecordingDisk(), share_of(CONFIG, entry, 1))
+
+
+def test_a_directory_that_somebody_has_open_is_refused_and_not_to_be_emptied() -> None:
+    """It may be this bookie's own, under another name."""
+    door = Door(1)
+    door.disk.open("/d1/lock", create=True).close()  # as a real disk has it
+    config = share_of(CONFIG, door.volumes.volume_list.entries[0], 1)
+    with pytest.raises(CookieError, match=r"^/d1 is in use by a bookie, perhaps under another name") as caught:
+        refuse_filled(door.disk, config)
+    assert "empty" not in str(caught.value)
+    assert door.done(door.volumes.close) is None
+    for _ in range(2):
+        with pytest.raises(CookieError, match=r"/d1 \(journal in /d1\) is not empty"):
+            refuse_filled(door.disk, config)
+
+
+@pytest.mark.parametrize("state", [NEW, USED])
+def test_a_file_in_the_place_of_a_directory_ends_the_start(state: VolumeState, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "c").write_text("x")
+    listed = VolumeList(1)
+    for name in ("a", "b", "c"):
+        listed = listed.with_new(str(tmp_path / name), str(tmp_path / name), state)
+    what = "choose a directory" if state is NEW else f"mount its disk; .*lose-directory --dir {HOME} {tmp_path}/c"
+    with pytest.raises(CookieError, match=f"{tmp_path}/c is no directory: {what}"):
+        without_failed(PosixDisk(), listed, HOME)
 
 
 def test_a_volume_of_a_stopped_bookie_is_given_up() -> None:
@@ -251,6 +288,36 @@ def test_a_loss_counts_also_when_its_directory_is_used_again(how: str) -> None:
             assert isinstance(again.read(ledger, 0), DataUnknownError), f"ledger {ledger} is denied"
 
 
+@pytest.mark.parametrize("how", DAMAGE)
+@pytest.mark.rule("B3", "B12")
+def test_without_the_places_nobody_can_tell_which_fences_were_lost(how: str) -> None:
+    """All ledgers are whole again. Which of them had their fence on the lost disk only the damaged file has said."""
+    door = filled()
+    assert door.fenced(2) is None
+    door.volumes.lose(2, "burnt")
+    door.pump()
+    for ledger in (2, 4):
+        door.acked(ledger, 0, 1, recovery=True)
+        assert door.volumes.end_suspicion(LedgerId(ledger), door.volumes.suspicion(LedgerId(ledger)))
+    door.pump()
+    files = {path: data for path, data in door.disk.files().items() if not path.startswith("/d2/")}
+    disk = RecordingDisk(files)
+    write_volumes(disk, HOME, door.volumes.volume_list.with_new("/d2", "/d2", USED))
+    door = Door(files=disk.files()).again()
+    assert not door.volumes.suspects and door.has(2, 0)
+    again = Door(files=changed(door, DAMAGE[how]))
+    for life in (again, again.again()):
+        for ledger in (1, 2, 3, 4):
+            assert life.volumes.is_fenced(LedgerId(ledger))
+            with pytest.raises(BookKeeperError):
+                life.add(ledger, 2)
+        life.acked(5, 0)
+        assert life.volumes.suspects == {1, 2, 3, 4}
+    for ledger in (1, 3, 2, 4):
+        assert again.volumes.end_suspicion(LedgerId(ledger), again.volumes.suspicion(LedgerId(ledger)))
+    assert all(again.has(ledger, 1) for ledger in (1, 2, 3, 4))
+
+
 def test_a_torn_tail_is_cut() -> None:
     door = filled()
     half = encode_record(PlacementRecord(PlacementKind.PLACED, 9, 1), 4, 77)[:13]
@@ -310,14 +377,21 @@ def test_a_copy_that_a_move_has_left_does_not_count() -> None:
     assert again.again(without=[2]).has(1, 2)
 
 
-def test_of_two_copies_none_counts_when_the_file_is_damaged() -> None:
+@pytest.mark.parametrize("how", DAMAGE)
+@pytest.mark.rule("B5", "K35")
+def test_of_two_copies_none_counts_when_the_file_is_damaged(how: str) -> None:
+    """A move that a crash cut short has left a part of a ledger on another volume, maybe on one before its own."""
     door = filled()
     door.engine(2).append_entry(LedgerId(1), KEY, make_entry(1, 0), recovery=True)
     assert door.done(door.engine(2).when_durable) is None
-    again = Door(files=changed(door, flipped))
-    assert again.volumes.suspects == {1}
-    assert isinstance(again.read(1, 1), DataUnknownError | bytes)
-    assert not isinstance(again.read(1, 9), NoSuchLedgerError) and again.has(3, 1)
+    door.engine(1).append_entry(LedgerId(2), KEY, make_entry(2, 0), recovery=True)
+    assert door.done(door.engine(1).when_durable) is None
+    again = Door(files=changed(door, DAMAGE[how]))
+    assert again.volumes.suspects == {1, 2}
+    for ledger in (1, 2):
+        for entry in (1, 9):
+            assert isinstance(again.read(ledger, entry), DataUnknownError | bytes), (ledger, entry)
+    assert again.has(3, 1)
 
 
 def test_a_ledger_that_is_placed_and_of_which_nothing_was_stored_is_nowhere() -> None:

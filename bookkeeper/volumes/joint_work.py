@@ -1,0 +1,102 @@
+"""What concerns all ledgers is asked of all volumes: it has ended when it has ended on all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable
+
+from bookkeeper.ids import IdRanges, LedgerId
+from bookkeeper.seams import Space
+from bookkeeper.storage.results import Done, EngineStats
+from bookkeeper.volumes.dropped_ledgers import collects, share
+from bookkeeper.volumes.joined import join
+from bookkeeper.volumes.ledger_places import LedgerPlaces
+from bookkeeper.volumes.merged import merged_stats
+from bookkeeper.volumes.reads import VolumeReads
+from bookkeeper.volumes.routes import Routes
+from bookkeeper.volumes.serving import ServingVolumes
+
+
+class JointWork:
+    """With the face of an engine. Runs on the loop's thread, and keeps nothing."""
+
+    def __init__(self, serving: ServingVolumes, routes: Routes, places: LedgerPlaces, reads: VolumeReads) -> None:
+        self._serving, self._routes, self._places, self._reads = serving, routes, places, reads
+
+    def checkpoint(self, callback: Done) -> None:
+        """See :meth:`Engine.checkpoint`."""
+        join([engine.checkpoint for engine in self._serving.engines], callback)
+
+    def collect(
+        self,
+        dead: Container[LedgerId] | Callable[[LedgerId], bool],
+        callback: Done,
+        never_again: Iterable[tuple[int, int]],
+    ) -> None:
+        """See :meth:`Engine.collect`. Every volume remembers every ledger that was dropped."""
+        is_dead = dead if callable(dead) else dead.__contains__
+        gone = [ledger for ledger in self._reads.ledgers() if is_dead(ledger)]
+        ranges = [*never_again, *((ledger, ledger) for ledger in gone)]
+
+        def collected(error: BaseException | None) -> None:
+            if error is not None:
+                return callback(error)
+            retired, forgotten = self._places.placements.retired, IdRanges(ranges)
+            nowhere = [LedgerId(each) for each in retired if self._routes.at(each) is None and each in forgotten]
+            return self._places.forget([*gone, *nowhere], callback)
+
+        join([collects(engine, ranges, is_dead) for engine in self._serving.engines], collected)
+
+    def share_dropped(self, callback: Done) -> None:
+        """Have every volume remember which ledgers were dropped by any; ``callback`` when they do. A volume that was
+        configured for this start knows of none, one on which the last collection failed not of all. What is not shared
+        goes with its disk, and a writer that is late makes a deleted ledger anew."""
+        share(self._serving.dropped, self._serving.engines, callback)
+
+    def compact(self, callback: Done, major: bool) -> None:
+        """See :meth:`Engine.compact`: all volumes at the same time."""
+        join([lambda done, each=each: each.compact(done, major=major) for each in self._serving.engines], callback)  # type: ignore[misc]
+
+    def finish_logs(self) -> None:
+        """See :meth:`Engine.finish_logs`."""
+        for engine in self._serving.engines:
+            engine.finish_logs()
+
+    # -- limbo --------------------------------------------------------------------------------------------
+
+    @property
+    def in_limbo(self) -> bool:
+        """See :attr:`Engine.in_limbo`: a volume is."""
+        return any(engine.in_limbo for engine in self._serving.engines)
+
+    @property
+    def takes_new_ledgers(self) -> bool:
+        """See :attr:`Engine.takes_new_ledgers`: a volume does."""
+        return any(engine.takes_new_ledgers for engine in self._serving.engines)
+
+    def narrow_limbo(self, suspects: Iterable[LedgerId]) -> None:
+        """See :meth:`Engine.narrow_limbo`."""
+        chosen = frozenset(suspects)
+        for engine in self._serving.engines:
+            engine.narrow_limbo(chosen)
+
+    def end_limbo(self, ledger_id: LedgerId | None) -> None:
+        """See :meth:`Engine.end_limbo`."""
+        for engine in self._serving.engines:
+            engine.end_limbo(ledger_id)
+
+    # -- figures ------------------------------------------------------------------------------------------
+
+    @property
+    def stats(self) -> EngineStats:
+        """The sums over the volumes that serve."""
+        return merged_stats([engine.stats for engine in self._serving.engines])
+
+    @property
+    def journal_bytes_in_flight(self) -> int:
+        """Bytes accepted and not yet durable, of all volumes."""
+        return sum(engine.journal_bytes_in_flight for engine in self._serving.engines)
+
+    def space(self) -> Space:
+        """Bytes of all volumes' file systems. Two volumes on one file system count it twice."""
+        found = [engine.space() for engine in self._serving.engines]
+        return Space(total=sum(each.total for each in found), free=sum(each.free for each in found))

@@ -1,0 +1,63 @@
+"""Ledgers of which entries may be missing: those that were on a lost volume, and those that a volume itself suspects.
+
+Whoever repairs what a scrub has found damaged repairs lost ledgers, too
+(:mod:`bookkeeper.bookie.identity.damaged_ledgers`). A *suspicion* is a number that rises whenever a ledger becomes
+suspect anew: proof that was begun before a second loss does not end it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Final
+
+from bookkeeper.ids import LedgerId
+from bookkeeper.volumes.ledger_places import LedgerPlaces
+from bookkeeper.volumes.placement import PlacementKind, Placements
+from bookkeeper.volumes.routes import Routes
+from bookkeeper.volumes.serving import ServingVolumes
+
+_DAMAGE_BITS: Final = 32
+
+
+class Doubts:
+    """Ledgers about which no negative is honest: lost ones, and those that the bookie doubts."""
+
+    def __init__(self, placements: Placements) -> None:
+        self._lost = placements.lost
+        self.by_bookie: Container[int] = frozenset()
+
+    def __contains__(self, ledger_id: object) -> bool:
+        return ledger_id in self._lost or ledger_id in self.by_bookie
+
+
+class Suspects:
+    """Of several volumes, with the face of an engine. Runs on the loop's thread."""
+
+    def __init__(self, serving: ServingVolumes, routes: Routes, places: LedgerPlaces) -> None:
+        self._serving, self._routes, self._places = serving, routes, places
+        self._lost = places.placements.lost
+
+    @property
+    def ledgers(self) -> frozenset[int]:
+        """See :attr:`Engine.suspects`; lost ledgers are among them."""
+        where = self._places.placements.volume_of
+        damaged = [ledger for each in self._serving for ledger in each.engine.suspects if where(ledger) == each.number]
+        return frozenset([*self._lost, *damaged])
+
+    def suspicion(self, ledger_id: LedgerId) -> int:
+        """See :meth:`Engine.suspicion`."""
+        volume = self._routes.at(ledger_id)
+        damaged = volume.engine.suspicion(ledger_id) if volume is not None else 0
+        return self._lost.get(ledger_id, 0) << _DAMAGE_BITS | damaged
+
+    def end(self, ledger_id: LedgerId, suspicion: int) -> bool:
+        """See :meth:`Engine.end_suspicion`."""
+        loss, damage = suspicion >> _DAMAGE_BITS, suspicion & (1 << _DAMAGE_BITS) - 1
+        if self._lost.get(ledger_id, 0) > loss:
+            return False
+        volume = self._routes.at(ledger_id)
+        if volume is not None and not volume.engine.end_suspicion(ledger_id, damage):
+            return False
+        if loss:
+            self._places.record(PlacementKind.WHOLE, ledger_id)
+        return True

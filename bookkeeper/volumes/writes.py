@@ -1,0 +1,157 @@
+"""What is written to a ledger goes to its volume; to the target as well, if the ledger is being moved.
+
+Where a ledger is placed is durable before anything about it is answered (K35): whoever waits here waits for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from bookkeeper.errors import BookieFailedError
+from bookkeeper.ids import LedgerId
+from bookkeeper.seams import Buffer
+from bookkeeper.storage.engine import Engine
+from bookkeeper.storage.record_runs import EntryRecords, RecordRun
+from bookkeeper.storage.results import Done
+from bookkeeper.volumes.joined import join, join_ledgers
+from bookkeeper.volumes.ledger_moves import LedgerMoves
+from bookkeeper.volumes.ledger_places import LedgerPlaces
+from bookkeeper.volumes.routes import Routes, lost_error
+from bookkeeper.volumes.serving import ServingVolumes
+from bookkeeper.volumes.volume import Volume
+
+
+class VolumeWrites:
+    """With the face of an engine. Owned by the loop's thread."""
+
+    def __init__(self, serving: ServingVolumes, routes: Routes, places: LedgerPlaces, moves: LedgerMoves) -> None:
+        self._serving, self._routes, self._places, self._moves = serving, routes, places, moves
+        self._touched: dict[int, set[int]] = {}
+        """Volumes that were given something since the last :meth:`when_durable`, and the ledgers concerned."""
+
+    def append(self, run: RecordRun, batch: EntryRecords, *, recovery: bool = False) -> None:
+        """See :meth:`Engine.append`. BookieFailedError: the ledger's volume was lost."""
+        ledger_id = run.ledger_id
+        volume = self._routes.taker(ledger_id, recovery)
+        volume.engine.append(run, batch, recovery=recovery)
+        self._touch(volume, ledger_id)
+        if self._moves:
+            self._append_too(ledger_id, lambda engine: engine.append(run, batch, recovery=True))
+
+    def append_entry(self, ledger_id: LedgerId, master_key: bytes, entry: Buffer, *, recovery: bool = False) -> None:
+        """See :meth:`Engine.append_entry`."""
+        volume = self._routes.taker(ledger_id, recovery)
+        volume.engine.append_entry(ledger_id, master_key, entry, recovery=recovery)
+        self._touch(volume, ledger_id)
+        if self._moves:
+            self._append_too(ledger_id, lambda engine: engine.append_entry(ledger_id, master_key, entry, recovery=True))
+
+    def _append_too(self, ledger_id: int, act: Callable[[Engine], None]) -> None:
+        """The same on the target, if the ledger is being moved."""
+        if (move := self._moves.get(ledger_id)) is not None and self._moves.too(move, act):
+            self._touch(move.target, ledger_id)
+
+    def _touch(self, volume: Volume, ledger_id: int) -> None:
+        if (ledgers := self._touched.get(volume.number)) is None:
+            self._touched[volume.number] = {ledger_id}
+        else:
+            ledgers.add(ledger_id)
+
+    def when_durable(self, callback: Done) -> None:
+        """``callback(None)`` when everything handed in since the last call is durable, and where it is, too. With
+        :class:`PartlyFailedError` if that failed for some ledgers and not for others."""
+        touched, self._touched = self._touched, {}
+        fresh = any(self._places.any_fresh(ledgers) for ledgers in touched.values())
+        if len(touched) == 1 and not fresh:
+            (number,) = touched
+            return self._durable_on(number)(callback)
+        parts: list[tuple[Callable[[Done], None], set[int]]] = [
+            (self._durable_on(number), ledgers) for number, ledgers in touched.items()
+        ]
+        if fresh:
+            parts.append((self._places.when_placed, set().union(*touched.values())))
+        return join_ledgers(parts, callback)
+
+    def _durable_on(self, number: int) -> Callable[[Done], None]:
+        volume = self._serving.by_number.get(number)
+        if volume is None:
+            return lambda done: done(BookieFailedError("the disk that was to have the entries has failed"))
+        return volume.engine.when_durable
+
+    def start_writing(self) -> None:
+        """See :meth:`Engine.start_writing`."""
+        touched, self._touched = self._touched, {}
+        for number in touched:
+            if (volume := self._serving.by_number.get(number)) is not None:
+                volume.engine.start_writing()
+        self._places.write()
+
+    def fence(self, ledger_id: LedgerId, master_key: bytes, callback: Done) -> None:
+        """See :meth:`Engine.fence`."""
+        if self._serving.has_dropped(ledger_id):
+            return callback(None)
+        return self._change(ledger_id, callback, True, lambda engine, done: engine.fence(ledger_id, master_key, done))
+
+    def set_explicit_lac(self, ledger_id: LedgerId, master_key: bytes, lac: int, blob: Buffer, callback: Done) -> None:
+        """See :meth:`Engine.set_explicit_lac`."""
+        self._change(
+            ledger_id,
+            callback,
+            False,
+            lambda engine, done: engine.set_explicit_lac(ledger_id, master_key, lac, blob, done),
+        )
+
+    def _change(self, ledger_id: LedgerId, callback: Done, recovery: bool, act: Callable[[Engine, Done], None]) -> None:
+        """Change what is known of a ledger; ``callback`` when that is durable wherever it must be.
+
+        Raises: what ``act`` raises; then nothing was changed.
+        """
+        volume, move = self._routes.taker(ledger_id, recovery), self._moves.get(ledger_id)
+        changed, copied = _Pending(), _Pending()
+        act(volume.engine, changed.done)
+        begun: list[Callable[[Done], None]] = [changed.then]
+        if move is not None and self._moves.too(move, lambda engine: act(engine, copied.done)):
+            begun.append(copied.then)
+        if self._places.any_fresh((ledger_id,)):
+            begun.append(self._places.when_placed)
+        join(begun, callback)
+
+    def force(self, ledger_id: LedgerId, callback: Done) -> None:
+        """See :meth:`Engine.force`. Fails for a ledger that is lost, or ever was: what it had taken and not
+        synced is gone, and a copy that is whole says nothing of it. With a negative id: for all ledgers."""
+        if ledger_id < 0:
+            return join([*(each.when_durable for each in self._serving.engines), self._places.when_placed], callback)
+        placements = self._places.placements
+        if ledger_id in placements.lost or ledger_id in placements.retired:
+            return callback(lost_error(ledger_id))
+        volume, move = self._routes.at(ledger_id), self._moves.get(ledger_id)
+        if volume is None:
+            return callback(None)
+        begun: list[Callable[[Done], None]] = [lambda done: volume.engine.force(ledger_id, done)]
+        if move is not None and move.answers_wait and move.error is None:
+            begun.append(lambda done: move.target.engine.force(ledger_id, done))
+        elif move is not None and move.error is not None:
+            self._moves.take_back(move)
+        if self._places.any_fresh((ledger_id,)):
+            begun.append(self._places.when_placed)
+        return join(begun, callback)
+
+
+@dataclass(slots=True)
+class _Pending:
+    """Something that was begun before anybody waits for it."""
+
+    _ended: list[BaseException | None] = field(default_factory=list)
+    _waiting: Done | None = None
+
+    def done(self, error: BaseException | None) -> None:
+        self._ended.append(error)
+        if self._waiting is not None:
+            self._waiting(error)
+
+    def then(self, callback: Done) -> None:
+        if self._ended:
+            callback(self._ended[0])
+        else:
+            self._waiting = callback

@@ -1,0 +1,138 @@
+"""To which volume a call goes, and what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+
+import pytest
+
+from bookkeeper.errors import (
+    BookieFailedError,
+    DataUnknownError,
+    DiskFullError,
+    LedgerFencedError,
+)
+from bookkeeper.ids import LedgerId
+from bookkeeper.volumes.joined import PartlyFailedError
+from tests.bookkeeper.storage.workload import KEY
+from tests.bookkeeper.volumes.doors import Door
+from tests.bookkeeper.volumes.stories import (
+    DirectoriesCluster,
+    Writers,
+    until,
+)
+
+
+def _entry(ledger: LedgerId, entry_id: int) -> bytes:
+    head = (ledger, entry_id, entry_id - 1, entry_id)
+    return b"".join(number.to_bytes(8, "big", signed=True) for number in head) + b"digest"
+
+
+def test_ledgers_are_spread_and_found_again() -> None:
+    async def story(cluster: DirectoriesCluster) -> None:
+        async with cluster.connect() as bk:
+            writers = Writers(cluster, bk, 6)
+            await asyncio.sleep(2)
+            await writers.stop()
+        for name in cluster.names:
+            placements = cluster.volumes(name).placements
+            counts = [placements.count(number) for number in (1, 2, 3)]
+            assert min(counts) > 0 and max(counts) - min(counts) <= 2, counts
+            before = {ledger: placements.volume_of(ledger) for ledger in cluster.volumes(name).ledgers()}
+            cluster.node(name).crash()
+            cluster.node(name).restart()
+            await cluster.until_up(name)
+            again = cluster.volumes(name)
+            assert {ledger: again.placements.volume_of(ledger) for ledger in again.ledgers()} == before
+        await cluster.check_acked()
+
+    cluster = DirectoriesCluster(seed=3)
+    cluster.run(lambda _: story(cluster))
+
+
+def test_b3_a_ledger_whose_fence_was_lost_takes_no_regular_add_ever_again() -> None:
+    """Its writer was cut off while it was recovered; this bookie has lost the fence, and has the entries again."""
+
+    async def story(cluster: DirectoriesCluster) -> None:
+        async with cluster.connect() as bk, cluster.connect() as other:
+            writer = await bk.create_ledger(ensemble=3, write_quorum=3, ack_quorum=2, password=b"")
+            for at in range(5):
+                cluster.acked(writer.id, await writer.append(b"%d" % at), b"%d" % at)
+            await (await other.open_ledger(writer.id, b"")).close()
+            hurt = next(name for name in cluster.names if cluster.servers[name].engine.has(writer.id))
+            volumes = cluster.volumes(hurt)
+            number = volumes.placements.volume_of(writer.id)
+            assert number is not None
+            cluster.pull_out(hurt, f"/disk{number}")
+            volumes.lose(number, "a test has pulled it out")
+            assert volumes.is_fenced(writer.id)
+            entry = _entry(writer.id, 5)
+            with pytest.raises(BookieFailedError, match="has failed"):
+                volumes.append_entry(writer.id, KEY, entry)
+            await until(lambda: not volumes.suspects, within_s=300)
+            assert volumes.has(writer.id)
+            for _ in range(2):
+                volumes = cluster.volumes(hurt)
+                with pytest.raises(LedgerFencedError, match="was on a disk that was lost"):
+                    volumes.append_entry(writer.id, KEY, entry)
+                cluster.node(hurt).crash()
+                cluster.node(hurt).restart()
+                await cluster.until_up(hurt)
+        await cluster.check_acked()
+
+    cluster = DirectoriesCluster(seed=11, bookies=3)
+    cluster.run(lambda _: story(cluster), within_s=2000)
+
+
+@pytest.mark.rule("B12")
+def test_of_a_lost_ledger_nothing_is_denied_forced_or_added() -> None:
+    door = Door()
+    door.acked(1, 0, 1)
+    door.acked(2, 0)
+    number = door.volumes.placements.volume_of(1)
+    assert number == 1 and door.volumes.placements.volume_of(2) == 2
+    door.add(1, 2)
+    door.volumes.start_writing()  # deferred: answered, and not durable
+    door.volumes.lose(1, "burnt")
+    for here in (door, None):
+        if here is None:
+            door.pump()
+            here = door.again()
+        with pytest.raises(BookieFailedError, match="the disk with ledger 1 has failed"):
+            here.add(1, 3)
+        with pytest.raises(BookieFailedError):
+            here.volumes.set_explicit_lac(LedgerId(1), KEY, 1, b"", lambda error: None)
+        assert isinstance(here.done(lambda done: here.volumes.force(LedgerId(1), done)), BookieFailedError)  # noqa: B023
+        assert isinstance(here.read(1, 0), DataUnknownError)
+        assert isinstance(here.read(1, -1), DataUnknownError)
+        assert isinstance(here.read_batch(1, 0), DataUnknownError)
+        for ask in (here.volumes.lac, here.volumes.entries, here.volumes.last_entry, here.volumes.explicit_lac):
+            with pytest.raises(DataUnknownError):
+                ask(LedgerId(1))
+        assert here.volumes.is_fenced(LedgerId(1))
+        assert here.volumes.suspects == {1} and here.volumes.suspicion(LedgerId(1)) > 0
+        here.acked(2, 5)
+        assert here.done(lambda done: here.volumes.force(LedgerId(2), done)) is None  # noqa: B023
+    assert 1 not in set(door.volumes.ledgers())
+
+
+def test_while_places_cannot_be_written_nothing_more_is_placed() -> None:
+    """So what waits for space is bounded; what is placed already goes on."""
+    door = Door()
+    door.acked(1, 0)
+    door.disk.faults["write", "placements"] = OSError(errno.ENOSPC, "full")
+    door.add(2, 0)
+    error = door.done(door.volumes.when_durable)
+    assert isinstance(error, PartlyFailedError) and error.ledgers == {2}
+    with pytest.raises(DiskFullError, match=r"placements cannot be written for now: .*; free some space there"):
+        door.add(3, 0)
+    with pytest.raises(DiskFullError):
+        door.volumes.fence(LedgerId(4), KEY, lambda error: None)
+    assert [door.volumes.placements.volume_of(ledger) for ledger in (3, 4)] == [None, None]
+    door.acked(1, 1)
+    door.disk.faults.clear()
+    door.volumes.check_space()
+    door.pump()
+    door.acked(3, 0)
+    door.acked(2, 1)
