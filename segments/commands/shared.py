@@ -11,7 +11,7 @@ import click
 
 from bookkeeper.admin.options import connected, finish
 from segments.chain import StreamSegment
-from segments.errors import Applied, SeekFormatError, StreamError
+from segments.errors import Applied, GatewayTooOldError, SeekFormatError, StreamError
 from segments.life.holds import Hold
 from segments.namespace import StreamNamespace, connect
 from segments.position import EARLIEST, LATEST, Position
@@ -90,6 +90,8 @@ def complete(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end. An error of a stream becomes a sentence."""
     try:
         return finish(work)
+    except GatewayTooOldError as error:
+        raise click.ClickException(f"{click.get_current_context().command_path} does not work: {error}") from error
     except StreamError as error:
         raise click.ClickException(in_a_line(error)) from error
 

@@ -6,16 +6,19 @@ Any gateway reads any stream: readers ask the bookies, not the owner.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from typing import Final
 
 from segments import errors
+from segments.cursors import undone
 from segments.gateway.append_calls import CREDENTIALS_S
 from segments.gateway.call_guard import Behaviour, GrpcCall
 from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.gateway.served_streams import ServedStream, ServedStreams
 from segments.position import EARLIEST, LATEST
 from segments.read import Reader, RecordBatch
+from segments.read.options import OnGap, Parts
 from segments.rpc import segments_pb2 as pb
 from segments.rpc.credits import CreditBalance
 from segments.rpc.messages import get_seek, put_batch, put_gap, put_position
@@ -61,7 +64,8 @@ class ReadCalls:
         served = await self._table.get(request.stream)
         left = request.max_records or None
         stop = get_seek(request.stop) if request.HasField("stop") else None
-        reader = _reader(served, get_seek(request.start, EARLIEST), request.on_gap, stop=stop)
+        parts = await _parts(served, request.undone_by)
+        reader = _reader(served, get_seek(request.start, EARLIEST), request.on_gap, parts, stop=stop)
         async with reader:
             while left is None or left > 0:
                 wanted = BATCH_RECORDS if left is None else min(left, BATCH_RECORDS)
@@ -95,7 +99,8 @@ class ReadCalls:
             raise errors.SeekFormatError("the first request of a tail has `open`: the stream, and where to begin")
         call.require(first.open.stream)
         served = await self._table.get(first.open.stream)
-        session = _TailSession(self, served, first, call, self._metrics, self._draining)
+        parts = await _parts(served, first.open.undone_by)
+        session = _TailSession(self, served, first, parts, call, self._metrics, self._draining)
         self._metrics.tails.value += 1
         listening = asyncio.get_running_loop().create_task(session.listen(requests), name="tail")
         try:
@@ -147,6 +152,7 @@ class _TailSession:
         calls: ReadCalls,
         served: ServedStream,
         first: pb.TailRequest,
+        parts: Callable[[], Parts] | None,
         call: GrpcCall,
         metrics: GatewayMetrics,
         draining: asyncio.Event,
@@ -166,7 +172,7 @@ class _TailSession:
         start: Seek = get_seek(first.open.start, EARLIEST)
         if first.open.resume_token:
             start = self._resumed(first.open.resume_token)
-        self._reader = _reader(served, start, first.open.on_gap, follow=True)
+        self._reader = _reader(served, start, first.open.on_gap, parts, follow=True)
         self._take(first)
 
     def _resumed(self, raw: bytes) -> Seek:
@@ -272,11 +278,27 @@ class _TailSession:
 
 
 def _reader(
-    served: ServedStream, start: Seek, on_gap: int, *, stop: Seek | None = None, follow: bool = False
+    served: ServedStream,
+    start: Seek,
+    on_gap: int,
+    parts: Callable[[], Parts] | None,
+    *,
+    stop: Seek | None = None,
+    follow: bool = False,
 ) -> Reader:
-    if on_gap == pb.ON_GAP_YIELD:
-        return served.stream.read(start, stop=stop, follow=follow, on_gap="yield")
-    return served.stream.read(start, stop=stop, follow=follow)
+    gaps: OnGap = "yield" if on_gap == pb.ON_GAP_YIELD else "raise"
+    return served.stream.reading.read(start, parts=parts, stop=stop, follow=follow, on_gap=gaps)
+
+
+async def _parts(served: ServedStream, cursor: str) -> Callable[[], Parts] | None:
+    """Which records to send: those that the cursor has not done; all if no cursor is named.
+
+    Raises: CursorNotFoundError.
+    """
+    if not cursor:
+        return None
+    state = await served.stream.cursor(cursor).state()
+    return lambda: partial(undone, state.mark, state.ranges)
 
 
 def _ended(served: ServedStream, reader: Reader, generation: int) -> pb.ReadReply:

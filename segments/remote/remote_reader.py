@@ -49,14 +49,17 @@ class RemoteReader:
         stop: Seek | None = None,
         follow: bool = False,
         on_gap: OnGap = "raise",
+        undone_by: str = "",
     ) -> None:
-        """``stop``: exclusive; None without ``follow``: where the stream ends when reading begins."""
+        """``stop``: exclusive; None without ``follow``: where the stream ends when reading begins. ``undone_by``: leave
+        out what this cursor has done."""
         self._channels = channels
         self._stream = stream
         self._start = start
         self._stop = stop
         self._follow = follow
         self._on_gap = on_gap
+        self._undone_by = undone_by
         self._token = b""
         self._ready: deque[StoredRecord | Gap] = deque()
         self._news = asyncio.Event()
@@ -249,7 +252,9 @@ class RemoteReader:
         if self._token:
             start = pb.Seek(position=self._resume_at)
         stop = None if self._stop is None else put_seek(self._stop)
-        request = pb.ReadRequest(stream=self._stream, start=start, stop=stop, on_gap=pb.ON_GAP_YIELD)
+        request = pb.ReadRequest(
+            stream=self._stream, start=start, stop=stop, on_gap=pb.ON_GAP_YIELD, undone_by=self._undone_by
+        )
         return self._channels.open("Read.Read", address, request)
 
     async def _receive(self, call: GatewayCall) -> Any:
@@ -272,7 +277,11 @@ class RemoteReader:
 
     async def _send_credits(self, call: GatewayCall) -> None:
         opened = pb.TailRequest.Open(
-            stream=self._stream, on_gap=pb.ON_GAP_YIELD, progress_ms=PROGRESS_MS, resume_token=self._token
+            stream=self._stream,
+            on_gap=pb.ON_GAP_YIELD,
+            progress_ms=PROGRESS_MS,
+            resume_token=self._token,
+            undone_by=self._undone_by,
         )
         if not self._token:
             opened.start.CopyFrom(put_seek(self._start))
