@@ -5,6 +5,7 @@ remote_stream     a stream: writers, producers, readers, and what is asked of it
 remote_writer     appends and idempotent producers
 append_pipe       a streaming append that goes on after the gateway is gone
 append_queue      which batches are to be sent, and what becomes of them (pure)
+remote_transfer   copies of streams, out to a file and in from one
 remote_cursor     a place that outlives its readers
 life_messages     holds, retention, findings and overviews in messages (pure)
 remote_reader     records as they come, with credits, that go on at another gateway

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from bookkeeper.real import read_private
 from segments.config import StreamConfig
@@ -15,11 +15,13 @@ from segments.errors import StreamNotFoundError
 from segments.life.checker import CheckOptions
 from segments.life.directory import StreamInfo
 from segments.life.findings import Finding
+from segments.life.transfer import Imported
 from segments.names import check_stream_name
 from segments.remote.gateway_address import GatewayAddresses, GatewayCredentials
 from segments.remote.gateway_channels import GatewayChannels
 from segments.remote.life_messages import get_finding, get_info
 from segments.remote.remote_stream import RemoteStream
+from segments.remote.remote_transfer import import_stream
 from segments.rpc import segments_pb2 as pb
 from segments.rpc.messages import put_settings
 from segments.write.opening import Opening
@@ -114,6 +116,26 @@ class RemoteNamespace:
         """Delete a stream with everything that belongs to it. Raises: StreamNotFoundError, StreamHeldError."""
         request = pb.DeleteStreamRequest(stream=check_stream_name(name), missing_ok=missing_ok, force=force)
         await self.channels.call("Streams.Delete", request, repeat=missing_ok)
+
+    async def import_stream(
+        self,
+        chunks: AsyncIterator[bytes],
+        *,
+        name: str | None = None,
+        changes: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+    ) -> Imported:
+        """Make a stream of an exported file, under its old name or another, with its positions kept. With ``dry_run``
+        the file is only verified. ``changes`` are settings that shall differ.
+
+        Raises:
+            StreamCorruptError, UnsupportedStreamFormatError, StreamExistsError, StreamNameError, StreamConfigError,
+            StreamAccessError, GatewayTooOldError: there is no new stream. StreamUnavailableError: the gateway went
+            away; its ``outcome`` says whether the stream may be there.
+        """
+        if name is not None:
+            name = check_stream_name(name)
+        return await import_stream(self.channels, chunks, name=name, changes=changes or {}, dry_run=dry_run)
 
     async def verify(self, name: str | None = None, options: CheckOptions | None = None) -> tuple[Finding, ...]:
         """Compare what is known of a stream, or of all streams: records, ledgers, entries, cursors, names. With

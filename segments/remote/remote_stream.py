@@ -25,6 +25,7 @@ from segments.remote.gateway_channels import GatewayChannels
 from segments.remote.life_messages import get_hold, get_info, get_overview, get_pass
 from segments.remote.remote_cursor import RemoteCursor
 from segments.remote.remote_reader import OnGap, RemoteReader
+from segments.remote.remote_transfer import RemoteExport
 from segments.remote.remote_writer import RemoteProducer, RemoteWriter, open_producer
 from segments.rpc import segments_pb2 as pb
 from segments.rpc.cursor_messages import get_cursor
@@ -236,6 +237,10 @@ class RemoteStream:
     async def release_hold(self, name: str) -> None:
         """Remove a hold. Raises: HoldNotFoundError; and as read_config."""
         await self._call("Segments.DeleteHold", pb.DeleteHoldRequest(stream=self.name, name=name))
+
+    def export(self, start: Position = EARLIEST, stop: Position = LATEST) -> RemoteExport:
+        """Copy the stream to a file that proves itself: ``async for chunk in stream.export().chunks()``."""
+        return RemoteExport(self._channels, self.name, start, stop)
 
     async def _info(self) -> Any:
         return await self._call("Streams.Get", pb.GetStreamRequest(stream=self.name))

@@ -399,6 +399,85 @@ class CheckReply(_message.Message):
     findings: _containers.RepeatedCompositeFieldContainer[Finding]
     def __init__(self, findings: _Optional[_Iterable[_Union[Finding, _Mapping]]] = ...) -> None: ...
 
+class ExportRequest(_message.Message):
+    __slots__ = ("stream", "start", "stop")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    STOP_FIELD_NUMBER: _ClassVar[int]
+    stream: str
+    start: Seek
+    stop: Seek
+    def __init__(self, stream: _Optional[str] = ..., start: _Optional[_Union[Seek, _Mapping]] = ..., stop: _Optional[_Union[Seek, _Mapping]] = ...) -> None: ...
+
+class ExportReply(_message.Message):
+    __slots__ = ("chunk", "exported")
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    EXPORTED_FIELD_NUMBER: _ClassVar[int]
+    chunk: bytes
+    exported: Exported
+    def __init__(self, chunk: _Optional[bytes] = ..., exported: _Optional[_Union[Exported, _Mapping]] = ...) -> None: ...
+
+class Totals(_message.Message):
+    __slots__ = ("segments", "entries", "bytes")
+    SEGMENTS_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    segments: int
+    entries: int
+    bytes: int
+    def __init__(self, segments: _Optional[int] = ..., entries: _Optional[int] = ..., bytes: _Optional[int] = ...) -> None: ...
+
+class Exported(_message.Message):
+    __slots__ = ("start", "end", "totals")
+    START_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    TOTALS_FIELD_NUMBER: _ClassVar[int]
+    start: Position
+    end: Position
+    totals: Totals
+    def __init__(self, start: _Optional[_Union[Position, _Mapping]] = ..., end: _Optional[_Union[Position, _Mapping]] = ..., totals: _Optional[_Union[Totals, _Mapping]] = ...) -> None: ...
+
+class ImportRequest(_message.Message):
+    __slots__ = ("open", "chunk")
+    class Open(_message.Message):
+        __slots__ = ("stream", "settings", "dry_run")
+        STREAM_FIELD_NUMBER: _ClassVar[int]
+        SETTINGS_FIELD_NUMBER: _ClassVar[int]
+        DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+        stream: str
+        settings: Settings
+        dry_run: bool
+        def __init__(self, stream: _Optional[str] = ..., settings: _Optional[_Union[Settings, _Mapping]] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+    OPEN_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    open: ImportRequest.Open
+    chunk: bytes
+    def __init__(self, open: _Optional[_Union[ImportRequest.Open, _Mapping]] = ..., chunk: _Optional[bytes] = ...) -> None: ...
+
+class ImportReply(_message.Message):
+    __slots__ = ("imported", "stop")
+    IMPORTED_FIELD_NUMBER: _ClassVar[int]
+    STOP_FIELD_NUMBER: _ClassVar[int]
+    imported: Imported
+    stop: Empty
+    def __init__(self, imported: _Optional[_Union[Imported, _Mapping]] = ..., stop: _Optional[_Union[Empty, _Mapping]] = ...) -> None: ...
+
+class Imported(_message.Message):
+    __slots__ = ("stream", "stream_id", "start", "segments", "records", "totals")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    STREAM_ID_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    SEGMENTS_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    TOTALS_FIELD_NUMBER: _ClassVar[int]
+    stream: str
+    stream_id: str
+    start: Position
+    segments: int
+    records: int
+    totals: Totals
+    def __init__(self, stream: _Optional[str] = ..., stream_id: _Optional[str] = ..., start: _Optional[_Union[Position, _Mapping]] = ..., segments: _Optional[int] = ..., records: _Optional[int] = ..., totals: _Optional[_Union[Totals, _Mapping]] = ...) -> None: ...
+
 class AppendRequest(_message.Message):
     __slots__ = ("stream", "records", "values", "producer", "expected_tail", "crc32c", "monotonic")
     STREAM_FIELD_NUMBER: _ClassVar[int]

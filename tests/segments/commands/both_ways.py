@@ -60,6 +60,7 @@ async def both_ways(directory: Path, patch: pytest.MonkeyPatch, **changes: objec
 def without_chance(said: str) -> str:
     """What a command said, without what differs between two clusters: ids, times, addresses."""
     said = re.sub(r"[0-9a-f]{32}", "ID", said)
+    said = re.sub(r"export-[0-9a-f]{16}", "export-ID", said)
     said = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?", "TIME", said)
     said = re.sub(r"seconds_behind\": [\d.]+", "seconds_behind", said)
     said = re.sub(r"_ms\": \d{13}", "_ms", said)

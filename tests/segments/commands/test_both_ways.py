@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 
@@ -120,6 +121,35 @@ STORIES: dict[str, tuple[str, ...]] = {
         "check others",
         "show orders",
     ),
+    "copying": (
+        "export orders FILE",
+        "export orders FILE --json",
+        "import FILE --dry-run",
+        "import FILE --dry-run --json",
+        "import FILE",
+        "import FILE --name copy --set retention.max_records=100",
+        "import FILE --name copy",
+        "import FILE --name again --json",
+        "import FILE --name bad --set retention.max_record=100",
+        "import FILE --name a//b",
+        "show copy --json",
+        "read copy",
+        "export orders PART --from seq:4 --to 3:0:0 --json",
+        "import PART --name part --json",
+        "explain part",
+        "check",
+        "export others FILE",
+        "export orders PART --from 9:0:0",
+        "export orders PART --from latest",
+        "DAMAGE",
+        "import FILE --name damaged",
+        "CUT",
+        "import FILE --name damaged",
+        "import PYTHON --name damaged",
+        "list",
+        "check",
+        "hold list orders",
+    ),
     "changing": (
         "create orders",
         "create orders --exist-ok",
@@ -167,11 +197,28 @@ async def filled(ways: BothWays) -> None:
                 await writer.roll()
 
 
+def damage(file: Path) -> None:
+    """Change a bit."""
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+
+
+def cut(file: Path) -> None:
+    """Cut a file in its middle."""
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1  # as it was
+    file.write_bytes(data[:-20])
+
+
 async def spoil(ways: BothWays) -> None:
     """Let the stream's record say something wrong."""
     assert ways.gateway._namespace is not None
     stream = await ways.gateway._namespace.open("orders")
     await change_chain(StreamRecord(ways.gateway._namespace.client.metadata_store, stream.id, "orders"), wrong_count)
+
+
+SPOILS = {"DAMAGE": damage, "CUT": cut}
 
 
 @pytest.mark.parametrize("story", STORIES)
@@ -190,10 +237,15 @@ async def test_a_verb_says_and_does_the_same_through_a_gateway(
             lines = "".join(f"{word}\n" for word in data.split()).encode()
             said = {}
             for way, commands in ways.items():
+                files = {"FILE": tmp_path / way / "file", "PART": tmp_path / way / "part", "PYTHON": Path(__file__)}
                 if line == "SPOIL":
                     await spoil(commands)
                     continue
-                status, text = await commands.run(way, *words.split(), data=lines)
+                if line in SPOILS:
+                    await asyncio.to_thread(SPOILS[line], files["FILE"])
+                    continue
+                arguments = [str(files.get(word, word)) for word in words.split()]
+                status, text = await commands.run(way, *arguments, data=lines)
                 if story == "appending":  # a gateway goes on in its segment, and each command begins one
                     text = PLACE.sub("PLACE", text)
                 said[way] = status, without_chance(text)
