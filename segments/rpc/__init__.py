@@ -5,6 +5,7 @@ segments_pb2      generated from it: make proto
 methods           the calls of each service
 messages          values of the library as messages, and back
 cursor_messages   cursors as messages, and back
+entry_messages    records in their entries as messages, and back
 segment_messages  segments as messages, and back
 refusals          errors as messages and status codes, and back
 credits           how much may still be sent

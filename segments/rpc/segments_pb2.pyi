@@ -569,20 +569,22 @@ class OutcomeReply(_message.Message):
     def __init__(self, outcome: _Optional[_Union[Outcome, str]] = ..., result: _Optional[_Union[AppendResult, _Mapping]] = ...) -> None: ...
 
 class ReadRequest(_message.Message):
-    __slots__ = ("stream", "start", "stop", "max_records", "on_gap", "undone_by")
+    __slots__ = ("stream", "start", "stop", "max_records", "on_gap", "undone_by", "entries")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
     STOP_FIELD_NUMBER: _ClassVar[int]
     MAX_RECORDS_FIELD_NUMBER: _ClassVar[int]
     ON_GAP_FIELD_NUMBER: _ClassVar[int]
     UNDONE_BY_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
     stream: str
     start: Seek
     stop: Seek
     max_records: int
     on_gap: OnGap
     undone_by: str
-    def __init__(self, stream: _Optional[str] = ..., start: _Optional[_Union[Seek, _Mapping]] = ..., stop: _Optional[_Union[Seek, _Mapping]] = ..., max_records: _Optional[int] = ..., on_gap: _Optional[_Union[OnGap, str]] = ..., undone_by: _Optional[str] = ...) -> None: ...
+    entries: bool
+    def __init__(self, stream: _Optional[str] = ..., start: _Optional[_Union[Seek, _Mapping]] = ..., stop: _Optional[_Union[Seek, _Mapping]] = ..., max_records: _Optional[int] = ..., on_gap: _Optional[_Union[OnGap, str]] = ..., undone_by: _Optional[str] = ..., entries: _Optional[bool] = ...) -> None: ...
 
 class Credits(_message.Message):
     __slots__ = ("records", "bytes")
@@ -595,20 +597,22 @@ class Credits(_message.Message):
 class TailRequest(_message.Message):
     __slots__ = ("open", "credits", "seek")
     class Open(_message.Message):
-        __slots__ = ("stream", "start", "resume_token", "on_gap", "progress_ms", "undone_by")
+        __slots__ = ("stream", "start", "resume_token", "on_gap", "progress_ms", "undone_by", "entries")
         STREAM_FIELD_NUMBER: _ClassVar[int]
         START_FIELD_NUMBER: _ClassVar[int]
         RESUME_TOKEN_FIELD_NUMBER: _ClassVar[int]
         ON_GAP_FIELD_NUMBER: _ClassVar[int]
         PROGRESS_MS_FIELD_NUMBER: _ClassVar[int]
         UNDONE_BY_FIELD_NUMBER: _ClassVar[int]
+        ENTRIES_FIELD_NUMBER: _ClassVar[int]
         stream: str
         start: Seek
         resume_token: bytes
         on_gap: OnGap
         progress_ms: int
         undone_by: str
-        def __init__(self, stream: _Optional[str] = ..., start: _Optional[_Union[Seek, _Mapping]] = ..., resume_token: _Optional[bytes] = ..., on_gap: _Optional[_Union[OnGap, str]] = ..., progress_ms: _Optional[int] = ..., undone_by: _Optional[str] = ...) -> None: ...
+        entries: bool
+        def __init__(self, stream: _Optional[str] = ..., start: _Optional[_Union[Seek, _Mapping]] = ..., resume_token: _Optional[bytes] = ..., on_gap: _Optional[_Union[OnGap, str]] = ..., progress_ms: _Optional[int] = ..., undone_by: _Optional[str] = ..., entries: _Optional[bool] = ...) -> None: ...
     OPEN_FIELD_NUMBER: _ClassVar[int]
     CREDITS_FIELD_NUMBER: _ClassVar[int]
     SEEK_FIELD_NUMBER: _ClassVar[int]
@@ -622,6 +626,26 @@ class RecordBatch(_message.Message):
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     records: _containers.RepeatedCompositeFieldContainer[StoredRecord]
     def __init__(self, records: _Optional[_Iterable[_Union[StoredRecord, _Mapping]]] = ...) -> None: ...
+
+class EntrySlice(_message.Message):
+    __slots__ = ("segment", "entry", "first", "end", "stored")
+    SEGMENT_FIELD_NUMBER: _ClassVar[int]
+    ENTRY_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    STORED_FIELD_NUMBER: _ClassVar[int]
+    segment: int
+    entry: int
+    first: int
+    end: int
+    stored: bytes
+    def __init__(self, segment: _Optional[int] = ..., entry: _Optional[int] = ..., first: _Optional[int] = ..., end: _Optional[int] = ..., stored: _Optional[bytes] = ...) -> None: ...
+
+class EntryBatch(_message.Message):
+    __slots__ = ("slices",)
+    SLICES_FIELD_NUMBER: _ClassVar[int]
+    slices: _containers.RepeatedCompositeFieldContainer[EntrySlice]
+    def __init__(self, slices: _Optional[_Iterable[_Union[EntrySlice, _Mapping]]] = ...) -> None: ...
 
 class Progress(_message.Message):
     __slots__ = ("position", "caught_up")
@@ -638,20 +662,22 @@ class EndOfStream(_message.Message):
     def __init__(self, position: _Optional[_Union[Position, _Mapping]] = ...) -> None: ...
 
 class ReadReply(_message.Message):
-    __slots__ = ("batch", "gap", "progress", "end_of_stream", "resume_token", "generation")
+    __slots__ = ("batch", "gap", "progress", "end_of_stream", "entries", "resume_token", "generation")
     BATCH_FIELD_NUMBER: _ClassVar[int]
     GAP_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     END_OF_STREAM_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
     RESUME_TOKEN_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     batch: RecordBatch
     gap: Gap
     progress: Progress
     end_of_stream: EndOfStream
+    entries: EntryBatch
     resume_token: bytes
     generation: int
-    def __init__(self, batch: _Optional[_Union[RecordBatch, _Mapping]] = ..., gap: _Optional[_Union[Gap, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., end_of_stream: _Optional[_Union[EndOfStream, _Mapping]] = ..., resume_token: _Optional[bytes] = ..., generation: _Optional[int] = ...) -> None: ...
+    def __init__(self, batch: _Optional[_Union[RecordBatch, _Mapping]] = ..., gap: _Optional[_Union[Gap, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., end_of_stream: _Optional[_Union[EndOfStream, _Mapping]] = ..., entries: _Optional[_Union[EntryBatch, _Mapping]] = ..., resume_token: _Optional[bytes] = ..., generation: _Optional[int] = ...) -> None: ...
 
 class FindRequest(_message.Message):
     __slots__ = ("stream", "seek")
