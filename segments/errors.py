@@ -282,6 +282,10 @@ class GatewayRedirectError(StreamError):
     retryable = True
 
 
+class GatewayTooOldError(StreamError):
+    """The gateway is of an older version, which has no such call."""
+
+
 class StreamAccessError(StreamError):
     """The caller is not allowed to do this with the stream."""
 

@@ -14,9 +14,10 @@ from segments.cursors import Cursor, CursorOptions, CursorState, read_cursors
 from segments.error_translation import worded
 from segments.errors import StreamSealedError
 from segments.life.cursor_places import cursor_places
-from segments.life.directory import StreamEvent, watch_stream
+from segments.life.directory import StreamEvent, StreamInfo, info_of, watch_stream
 from segments.life.hold_record import HoldRecord
 from segments.life.holds import Hold
+from segments.life.overview import StreamOverview, overview_of
 from segments.life.retention import CursorPlace, RetentionReport
 from segments.life.retention_pass import EVERY_S as RETENTION_EVERY_S
 from segments.life.retention_pass import PassResult, RetentionPass
@@ -185,6 +186,17 @@ class Stream:
     async def segments(self) -> tuple[StreamSegment, ...]:
         """The segments, oldest first. What an open one holds is not known here. Raises: as chain()."""
         return tuple((await self.chain()).segments)
+
+    async def info(self) -> StreamInfo:
+        """The stream in one line. Raises: as chain()."""
+        return info_of(self.name, await self.chain())
+
+    async def show(self) -> StreamOverview:
+        """All that is known of the stream: its writer, settings, segments, cursors and holds. Raises: as chain()."""
+        chain = await self.chain()
+        cursors, holds = await self._cursor_places(), await self.holds()
+        now_ms = self.client.services.seams.clock.wall_ms()
+        return overview_of(self.name, chain, await self.read_config(), cursors, holds, now_ms)
 
     # -- what becomes of it -----------------------------------------------------------------------------
 

@@ -35,6 +35,7 @@ from segments.life.deletion import Tombstone
 from segments.life.directory import NamespaceEvent, StreamEvent, StreamInfo
 from segments.life.findings import Finding
 from segments.life.holds import Hold
+from segments.life.overview import StreamOverview
 from segments.life.retention import RetentionReport
 from segments.life.retention_pass import PassResult
 from segments.life.transfer import Imported
@@ -219,6 +220,14 @@ class Stream:
     def splits(self, start: Seek = EARLIEST, stop: Seek = LATEST, *, target: int) -> list[StreamRange]:
         """About ``target`` ranges of about equal size, for scans side by side."""
         return run(self._stream.splits(start, stop, target=target))
+
+    def info(self) -> StreamInfo:
+        """The stream in one line."""
+        return run(self._stream.info())
+
+    def show(self) -> StreamOverview:
+        """All that is known of the stream: its writer, settings, segments, cursors and holds."""
+        return run(self._stream.show())
 
     def segments(self) -> tuple[StreamSegment, ...]:
         """The segments, oldest first."""

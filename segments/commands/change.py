@@ -13,7 +13,6 @@ from segments.commands.shared import (
     complete,
     dry_run_option,
     is_gateway,
-    namespace_at,
     segment_row,
     settings_option,
     stream_argument,
@@ -97,12 +96,8 @@ def delete(metadata: str, yes: bool, dry_run: bool, force: bool, name: str) -> N
 
     async def look() -> tuple[str, int, int, str]:
         async with streams_at(metadata) as namespace:
-            stream = await namespace.open(name)
-            if is_gateway(metadata):
-                segments = await stream.segments()
-                return "", len(segments), sum(segment.bytes for segment in segments), stream.id
-            chain = await stream.chain()
-            return chain.owner, chain.count, chain.listed_bytes, chain.stream_id
+            info = await (await namespace.open(name)).info()
+            return info.owner, info.segments, info.bytes, info.stream_id
 
     owner, segments, size, stream_id = complete(look())
     what = f"{name} with {counted(segments, 'segment')} and {counted(size, 'byte')}"
@@ -146,8 +141,7 @@ def truncate(
         async with streams_at(metadata) as namespace:
             stream = await namespace.open(name)
             result = await stream.truncate(before, up_to_holds=up_to_holds, dry_run=dry_run)
-            hides = dry_run or keep_ledgers or is_gateway(metadata)  # behind a gateway the stream's writer frees space
-            deleted = () if hides else (await stream.apply_retention()).deleted
+            deleted = () if dry_run or keep_ledgers else (await stream.apply_retention()).deleted
             return result, deleted
 
     if not dry_run and not yes:
@@ -191,7 +185,7 @@ def purge(metadata: str, as_json: bool, dry_run: bool, name: str) -> None:
     """Apply a stream's retention now: remove the segments that may go. bk stream explain says which, and why."""
 
     async def work() -> PassResult:
-        async with namespace_at(metadata) as namespace:
+        async with streams_at(metadata) as namespace:
             stream = await namespace.open(name)
             if dry_run:
                 return PassResult(await stream.explain_retention(), ())

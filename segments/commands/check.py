@@ -7,7 +7,7 @@ import sys
 import click
 
 from bookkeeper.admin.options import counted, json_option, metadata_option, print_json
-from segments.commands.shared import complete, namespace_at
+from segments.commands.shared import complete, streams_at
 from segments.life.checker import CheckOptions
 from segments.life.findings import Finding
 
@@ -48,7 +48,7 @@ def check(
     options = CheckOptions(scan=not no_scan, repair=repair, orphans=not no_orphans, older_than_s=older_than)
 
     async def work() -> tuple[Finding, ...]:
-        async with namespace_at(metadata) as namespace:
+        async with streams_at(metadata) as namespace:
             return await namespace.verify(name, options)
 
     found = complete(work())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final
 
 import click
 
@@ -11,21 +11,14 @@ from segments.commands.shared import (
     Place,
     complete,
     dry_run_option,
-    is_gateway,
-    namespace_at,
     stream_argument,
     streams_at,
     told,
     yes_option,
 )
-from segments.cursors import CursorOptions
 from segments.errors import CursorNotFoundError
-from segments.position import Position
 from segments.record import from_ms
 from segments.seek import Seek
-
-if TYPE_CHECKING:
-    from segments.remote import RemoteStream
 
 OWNER: Final = "bk stream cursor"
 
@@ -46,11 +39,6 @@ def list_cursors(metadata: str, as_json: bool, name: str) -> None:
         async with streams_at(metadata) as namespace:
             stream = await namespace.open(name)
             rows: list[dict[str, object]] = []
-            if is_gateway(metadata):
-                return [
-                    {"cursor": each, "needs": told(state.position), "owner": None, "records_left": None}
-                    for each, state in (await cast("RemoteStream", stream).cursors()).items()
-                ]
             for each, state in (await stream.cursors()).items():
                 backlog = await stream.cursor(each).backlog()
                 rows.append(
@@ -81,7 +69,7 @@ def show(metadata: str, as_json: bool, name: str, cursor_name: str) -> None:
     """Show a cursor: its place, its owner, how far it is behind, its properties."""
 
     async def work() -> dict[str, Any]:
-        async with namespace_at(metadata) as namespace:
+        async with streams_at(metadata) as namespace:
             found = (await namespace.open(name)).cursor(cursor_name)
             state = await found.state()
             backlog = await found.backlog(precise=True)
@@ -124,8 +112,7 @@ def set_command(metadata: str, dry_run: bool, place: Seek, force: bool, name: st
     async def work() -> tuple[str, str]:
         async with streams_at(metadata) as namespace:
             stream = await namespace.open(name)
-            options: CursorOptions = {} if is_gateway(metadata) else {"owner": OWNER}
-            found = stream.cursor(cursor_name, start=place, **options)
+            found = stream.cursor(cursor_name, start=place, owner=OWNER)
             if dry_run:
                 return "would be", str(await stream.find(place))
             try:
@@ -149,11 +136,13 @@ def history(metadata: str, as_json: bool, name: str, cursor_name: str) -> None:
     async def work() -> list[dict[str, object]]:
         async with streams_at(metadata) as namespace:
             stream = await namespace.open(name)
-            if is_gateway(metadata):
-                known = await cast("RemoteStream", stream).cursor(cursor_name).history(1000)
-                return [_version_row(each.version, each.position, None, each.changed_ms or 0) for each in known]
             return [
-                _version_row(each.number, each.mark.position, each.change.name.lower(), each.changed_ms)
+                {
+                    "version": each.number,
+                    "needs": told(each.mark.position),
+                    "change": each.change.name.lower(),
+                    "at": from_ms(each.changed_ms).isoformat(timespec="seconds"),
+                }
                 for each in await stream.cursor(cursor_name).history(1000)
             ]
 
@@ -162,12 +151,6 @@ def history(metadata: str, as_json: bool, name: str, cursor_name: str) -> None:
         print_json(rows)
     else:
         print_table(f"cursor {cursor_name} of {name}", ("version", "needs", "change", "at"), rows)
-
-
-def _version_row(number: int, position: Position, change: str | None, at_ms: int) -> dict[str, object]:
-    """A version of a cursor as a row of a table, or as JSON."""
-    when = from_ms(at_ms).isoformat(timespec="seconds")
-    return {"version": number, "needs": told(position), "change": change, "at": when}
 
 
 @cursor.command()
@@ -180,7 +163,7 @@ def restore(metadata: str, force: bool, name: str, cursor_name: str, version: in
     """Let a cursor be again what it was in an earlier VERSION; bk stream cursor history lists them."""
 
     async def work() -> str:
-        async with namespace_at(metadata) as namespace:
+        async with streams_at(metadata) as namespace:
             found = (await namespace.open(name)).cursor(cursor_name, owner=OWNER)
             return str(await found.restore(version, force=force))
 

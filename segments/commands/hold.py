@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from bookkeeper.admin.options import json_option, metadata_option, print_json, print_table
-from segments.commands.shared import Place, complete, hold_row, namespace_at, stream_argument, streams_at
+from segments.commands.shared import Place, complete, hold_row, stream_argument, streams_at
 from segments.life.holds import Hold
 from segments.position import EARLIEST, LATEST
+from segments.record import to_ms
 from segments.seek import Seek
 
 
@@ -57,10 +58,9 @@ def list_holds(metadata: str, as_json: bool, name: str) -> None:
     """List the holds of a stream."""
 
     async def work() -> list[dict[str, object]]:
-        async with namespace_at(metadata) as namespace:
-            stream = await namespace.open(name)
-            now_ms = stream.client.services.seams.clock.wall_ms()
-            return [hold_row(each, now_ms) for each in await stream.holds()]
+        async with streams_at(metadata) as namespace:
+            now_ms = to_ms(datetime.now(UTC))
+            return [hold_row(each, now_ms) for each in await (await namespace.open(name)).holds()]
 
     rows = complete(work())
     if as_json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,18 +11,12 @@ from bookkeeper.admin.options import counted, json_option, metadata_option, prin
 from segments.commands.shared import (
     complete,
     hold_row,
-    is_gateway,
-    namespace_at,
     segment_row,
     stream_argument,
     streams_at,
     told,
 )
-from segments.life.cursor_places import cursor_places
 from segments.life.retention import RetentionReport
-
-if TYPE_CHECKING:
-    from segments.remote import SegmentKept
 
 
 @click.command("list")
@@ -34,19 +28,6 @@ def list_command(metadata: str, as_json: bool, prefix: str) -> None:
 
     async def work() -> list[dict[str, object]]:
         async with streams_at(metadata) as namespace:
-            if is_gateway(metadata):
-                return [
-                    {
-                        "stream": info.name,
-                        "writer": None,
-                        "sealed": info.sealed,
-                        "segments": info.segments,
-                        "records": None,
-                        "bytes": None,
-                        "start": told(info.start),
-                    }
-                    async for info in namespace.infos(prefix)
-                ]
             return [
                 {
                     "stream": info.name,
@@ -80,28 +61,26 @@ def show(metadata: str, as_json: bool, name: str) -> None:
     """
 
     async def work() -> dict[str, Any]:
-        async with namespace_at(metadata) as namespace:
-            stream = await namespace.open(name)
-            chain = await stream.chain()
-            now_ms = stream.client.services.seams.clock.wall_ms()
-            cursors = await cursor_places(stream.client.metadata_store, stream.id, name)
+        async with streams_at(metadata) as namespace:
+            shown = await (await namespace.open(name)).show()
+            info = shown.info
             return {
-                "stream": stream.name,
-                "id": stream.id,
-                "writer": chain.owner or None,
-                "location": chain.location or None,
-                "epoch": chain.epoch,
-                "sealed": chain.sealed,
-                "start": told(chain.first_position),
-                "last": told(chain.last_position),
-                "records": chain.listed_records,
-                "bytes": chain.listed_bytes,
-                "next_ledger": chain.next_ledger,
-                "removing": [removed.ledger_id for removed in chain.removing],
-                "settings": asdict(stream.config),
-                "segments": [segment_row(segment) for segment in chain.segments],
-                "cursors": [{"cursor": each.name, "needs": told(each.needs)} for each in cursors],
-                "holds": [hold_row(hold, now_ms) for hold in await stream.holds()],
+                "stream": info.name,
+                "id": info.stream_id,
+                "writer": info.owner or None,
+                "location": shown.location or None,
+                "epoch": info.epoch,
+                "sealed": info.sealed,
+                "start": told(info.start),
+                "last": told(shown.last),
+                "records": info.records,
+                "bytes": info.bytes,
+                "next_ledger": shown.next_ledger,
+                "removing": list(shown.removing),
+                "settings": asdict(shown.config),
+                "segments": [segment_row(segment) for segment in shown.segments],
+                "cursors": [{"cursor": each.name, "needs": told(each.needs)} for each in shown.cursors],
+                "holds": [hold_row(hold, shown.at_ms) for hold in shown.holds],
             }
 
     found = complete(work())
@@ -158,14 +137,11 @@ def flat(settings: dict[str, Any]) -> dict[str, Any]:
 def explain(metadata: str, as_json: bool, name: str) -> None:
     """Say of each segment why it is kept, or that it may go."""
 
-    async def work() -> RetentionReport | list[SegmentKept]:
+    async def work() -> RetentionReport:
         async with streams_at(metadata) as namespace:
             return await (await namespace.open(name)).explain_retention()
 
     report = complete(work())
-    if not isinstance(report, RetentionReport):
-        _print_kept(name, report, as_json)
-        return
     if as_json:
         print_json(report_document(report))
         return
@@ -182,15 +158,6 @@ def explain(metadata: str, as_json: bool, name: str) -> None:
     print_table(f"segments of {name}", ("segment", "ledger", "bytes", "", "why"), rows)
     for cursor in report.expired_cursors:
         click.echo(f"cursor {cursor} still needs records that go, or are gone")
-
-
-def _print_kept(name: str, kept: list[SegmentKept], as_json: bool) -> None:
-    """What a gateway tells of a stream's segments."""
-    rows = [{"segment": each.segment, "": "stays" if each.kept else "goes", "why": each.text} for each in kept]
-    if as_json:
-        print_json({"segments": [{"segment": e.segment, "goes": not e.kept, "why": e.text} for e in kept]})
-    else:
-        print_table(f"segments of {name}", ("segment", "", "why"), rows)
 
 
 def report_document(report: RetentionReport) -> dict[str, object]:

@@ -11,7 +11,7 @@ import click
 
 from bookkeeper.admin.options import connected, finish
 from segments.chain import StreamSegment
-from segments.errors import Applied, SeekFormatError, StreamError
+from segments.errors import Applied, GatewayTooOldError, SeekFormatError, StreamError
 from segments.life.holds import Hold
 from segments.namespace import StreamNamespace, connect
 from segments.position import EARLIEST, LATEST, Position
@@ -90,6 +90,8 @@ def complete(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end. An error of a stream becomes a sentence."""
     try:
         return finish(work)
+    except GatewayTooOldError as error:
+        raise click.ClickException(f"{click.get_current_context().command_path} does not work: {error}") from error
     except StreamError as error:
         raise click.ClickException(in_a_line(error)) from error
 
@@ -111,9 +113,10 @@ def is_gateway(metadata: str) -> bool:
 
 @asynccontextmanager
 async def streams_at(metadata: str, *, makes: bool = False) -> AsyncIterator[StreamNamespace]:
-    """As ``namespace_at``, also through gateways: then the namespace can what :mod:`segments.remote` can."""
+    """The streams of the cluster at an address, or behind gateways. With ``makes`` an embedded cluster is made if there
+    is none."""
     if not is_gateway(metadata):
-        async with namespace_at(metadata, makes=makes) as namespace:
+        async with connected(metadata, makes=makes) as client, connect(metadata, client=client) as namespace:
             yield namespace
         return
     try:
@@ -121,19 +124,6 @@ async def streams_at(metadata: str, *, makes: bool = False) -> AsyncIterator[Str
     except ImportError as error:
         raise click.ClickException(f"{metadata} needs the library grpcio: install bookkeeper-py[grpc]") from error
     async with opening as namespace:
-        yield namespace
-
-
-@asynccontextmanager
-async def namespace_at(metadata: str, *, makes: bool = False) -> AsyncIterator[StreamNamespace]:
-    """The streams of the cluster at an address. With ``makes`` an embedded cluster is made if there is none."""
-    if is_gateway(metadata):
-        verb = click.get_current_context().command_path
-        raise click.ClickException(
-            f"{verb} does not work through a gateway, which has no call for it: give --metadata the cluster's address "
-            "(zk://HOST:PORT/ledgers, sqlite:///FILE)"
-        )
-    async with connected(metadata, makes=makes) as client, connect(metadata, client=client) as namespace:
         yield namespace
 
 

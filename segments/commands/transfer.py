@@ -14,9 +14,9 @@ from segments.commands.shared import (
     Place,
     complete,
     dry_run_option,
-    namespace_at,
     settings_option,
     stream_argument,
+    streams_at,
     told,
 )
 from segments.life.transfer import Exported, Imported
@@ -41,7 +41,7 @@ def export(metadata: str, as_json: bool, start: Seek | None, stop: Seek | None, 
     part = file.with_name(f"{file.name}.part")
 
     async def work() -> Exported:
-        async with namespace_at(metadata) as namespace:
+        async with streams_at(metadata) as namespace:
             stream = await namespace.open(name)
             first, end = EARLIEST if start is None else start, LATEST if stop is None else stop
             first = first if isinstance(first, Position) else await stream.find(first)
@@ -92,7 +92,7 @@ def import_command(
     """
 
     async def work() -> Imported:
-        async with namespace_at(metadata, makes=not dry_run) as namespace:
+        async with streams_at(metadata, makes=not dry_run) as namespace:
             return await namespace.import_stream(_chunks(file), name=name, changes=settings, dry_run=dry_run)
 
     made = complete(work())

@@ -10,20 +10,25 @@ acked_ranges    which records are done
 
 from __future__ import annotations
 
-from segments.cursors.acked_ranges import Mark
-from segments.cursors.cursor import Acked, Cursor, CursorOptions
+from segments.cursors.acked_ranges import FrozenRanges, Mark, undone
+from segments.cursors.cursor import Acked, Cursor, CursorOptions, acknowledgements
 from segments.cursors.cursor_record import cursor_names, cursors_as_placed, read_cursors
-from segments.cursors.cursor_state import CursorChange, CursorState, CursorVersion
+from segments.cursors.cursor_state import RANGES_MAX, Acknowledgement, CursorChange, CursorState, CursorVersion
 
 __all__ = [
+    "RANGES_MAX",
     "Acked",
+    "Acknowledgement",
     "Cursor",
     "CursorChange",
     "CursorOptions",
     "CursorState",
     "CursorVersion",
+    "FrozenRanges",
     "Mark",
+    "acknowledgements",
     "cursor_names",
     "cursors_as_placed",
     "read_cursors",
+    "undone",
 ]

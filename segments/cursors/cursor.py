@@ -14,7 +14,7 @@ from segments.cursors.cursor_owner import CursorOwner
 from segments.cursors.cursor_record import CursorRecord
 from segments.cursors.cursor_state import RANGES_MAX, Acknowledgement, CursorState, CursorVersion
 from segments.error_translation import stream_error
-from segments.errors import CursorConflictError, StreamClosedError, StreamCorruptError
+from segments.errors import CursorConflictError, PositionFormatError, StreamClosedError, StreamCorruptError
 from segments.position import EARLIEST, Position
 from segments.read import Lag, Reader, RecordBatch, StreamReading
 from segments.read.options import Parts, ReaderOptions
@@ -24,8 +24,9 @@ from segments.seek import AtCursor, AtSeqNo, Seek
 if TYPE_CHECKING:
     from segments.chain import StreamRecord
 
-Acked: TypeAlias = StoredRecord | RecordBatch | Position
-"""What can be acknowledged: a record, a batch, or the position of a record."""
+Acked: TypeAlias = StoredRecord | RecordBatch | Position | Acknowledgement
+"""What can be acknowledged: a record, a batch, the position of a record, or the numbers of records that someone read
+elsewhere."""
 
 PLACES_MAX: Final = 4096
 """Of so many entries a cursor remembers the number of their first record, to acknowledge positions in them."""
@@ -92,6 +93,11 @@ class Cursor:
         """Acknowledgements that were refused since the cursor was opened, because there would be too many ranges."""
         return self._owner.refused if self._owner is not None else 0
 
+    @property
+    def held(self) -> CursorState:
+        """The cursor as its owner here has it. Raises: StreamClosedError: it is not open."""
+        return self._held().state
+
     # -- looking ------------------------------------------------------------------------------------------
 
     async def state(self) -> CursorState:
@@ -154,6 +160,19 @@ class Cursor:
             if self._create:
                 await self._make()
             self._owner = await self._claim()
+        return self
+
+    async def resume(self, epoch: int, nonce: str) -> Self:
+        """Go on as the owner that claimed ``epoch``, for which several processes may act at a time. Letting go of it
+        is not theirs: use ``abandon()`` at the end, or ``close()`` in the owner's name.
+
+        Raises:
+            CursorConflictError: another owner has the cursor. CursorNotFoundError, StreamCorruptError,
+            StreamMetadataError.
+        """
+        self._owner = await CursorOwner.resume(
+            self._record, epoch, nonce, self._now_ms, ranges_max=self._ranges_max, save_every_s=self._save_every_s
+        )
         return self
 
     async def _make(self) -> None:
@@ -374,20 +393,20 @@ class Cursor:
             return Mark(to.seq_no + 1, to.position.next)
         if isinstance(to, RecordBatch):
             return Mark(to.end_seq_no, to.last.next)
+        if isinstance(to, Acknowledgement):
+            return to.mark
         seq_no, is_record = await self._number_of(to)
         return Mark(seq_no + 1, to.next) if is_record else Mark(seq_no, to)
 
     async def _changes(self, acked: Acked) -> list[Acknowledgement]:
-        if isinstance(acked, RecordBatch):
-            return [
-                Acknowledgement(Mark(s.entry.first_seq_no + s.b, s.entry.position(s.b)), s.entry.first_seq_no + s.a)
-                for s in acked.slices
-            ]
-        if isinstance(acked, StoredRecord):
-            return [Acknowledgement(Mark(acked.seq_no + 1, acked.position.next), acked.seq_no)]
+        if isinstance(acked, Acknowledgement):
+            return [acked]
+        if isinstance(acked, RecordBatch | StoredRecord):
+            return acknowledgements(acked)
         seq_no, is_record = await self._number_of(acked)
         if not is_record:
-            raise ValueError(f"there is no record at position {acked} of stream {self._stream} to acknowledge")
+            text = f"there is no record at position {acked} of stream {self._stream} to acknowledge"
+            raise PositionFormatError(text, stream=self._stream)
         return [Acknowledgement(Mark(seq_no + 1, acked.next), seq_no)]
 
     async def _number_of(self, position: Position) -> tuple[int, bool]:
@@ -402,3 +421,13 @@ class Cursor:
             self._places[position.segment, position.entry] = place
         first, count = place
         return first + min(position.slot, count), 0 <= position.slot < count
+
+
+def acknowledgements(acked: StoredRecord | RecordBatch) -> list[Acknowledgement]:
+    """That these records are done."""
+    if isinstance(acked, StoredRecord):
+        return [Acknowledgement(Mark(acked.seq_no + 1, acked.position.next), acked.seq_no)]
+    return [
+        Acknowledgement(Mark(s.entry.first_seq_no + s.b, s.entry.position(s.b)), s.entry.first_seq_no + s.a)
+        for s in acked.slices
+    ]

@@ -38,7 +38,9 @@ class CursorOwner:
         *,
         ranges_max: int = RANGES_MAX,
         save_every_s: float = 1.0,
+        shared: bool = False,
     ) -> None:
+        """``shared``: others act for the same owner, and may change the record between two steps of this one."""
         self._record = record
         self._owned = owned
         self._now_ms = now_ms
@@ -54,6 +56,7 @@ class CursorOwner:
         self._saving = False
         self._is_full = False
         self._closed = False
+        self._shared = shared
         self.failed: StreamError | None = None
         """Why acknowledgements that nobody waits for could not be written; the next flush raises it."""
         self.refused = 0
@@ -64,6 +67,30 @@ class CursorOwner:
         """Take the next epoch. Raises: CursorNotFoundError, StreamCorruptError, StreamMetadataError."""
         with _worded(record, "claiming"):
             return await OwnedRecord.claim(record, owner, nonce)
+
+    @classmethod
+    async def resume(
+        cls,
+        record: CursorRecord,
+        epoch: int,
+        nonce: str,
+        now_ms: Callable[[], int],
+        *,
+        ranges_max: int,
+        save_every_s: float,
+    ) -> CursorOwner:
+        """Act for the owner that claimed this epoch.
+
+        Raises:
+            CursorConflictError: another owner has the cursor. CursorNotFoundError, StreamCorruptError,
+            StreamMetadataError.
+        """
+        with _worded(record, "reading"):
+            state, version = await record.read()
+            if (state.epoch, state.nonce) != (epoch, nonce):
+                raise OvertakenError(f"epoch {state.epoch} has taken {record.path} over from {epoch}", state)
+        owned = OwnedRecord(record, state, version)
+        return cls(record, owned, now_ms, ranges_max=ranges_max, save_every_s=save_every_s, shared=True)
 
     @property
     def state(self) -> CursorState:
@@ -80,8 +107,14 @@ class CursorOwner:
         self._ensure_open()
         with _worded(self._record, "changing"):
             async with self._step:
-                await self._owned.step(step)
-        return self.state
+                while True:
+                    try:
+                        await self._owned.step(step)
+                    except MetadataConflictError:
+                        if not self._shared:
+                            raise
+                    else:
+                        return self.state
 
     async def acknowledge(self, changes: Sequence[Acknowledgement]) -> None:
         """Mark records done, and wait until that is stored.

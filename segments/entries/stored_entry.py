@@ -13,7 +13,7 @@ from typing import Any, Final
 from bookkeeper.codec import crc32c
 from segments.entries.columns import BytesColumn, RecordColumns, decode_headers, flags_of
 from segments.entries.compression import Compression, decompress
-from segments.entries.layout import CRC_AT, HEADER, HEADER_SIZE, MAGIC, PIECE, VERSION, Columns, EntryKind
+from segments.entries.layout import CRC, CRC_AT, HEADER, HEADER_SIZE, MAGIC, PIECE, VERSION, Columns, EntryKind
 from segments.entries.sections import EntryBatch, PieceInfo, Sections, StringSection, only_value, read_sections
 from segments.errors import EntryCorruptError, UnsupportedStreamFormatError
 from segments.position import Position
@@ -102,6 +102,29 @@ class StoredEntry:
     def size(self) -> int:
         """The bytes of the whole entry, as stored."""
         return HEADER_SIZE + len(self.stored)
+
+    def share(self, a: int, b: int) -> int:
+        """The bytes of the whole entry that count as those of these records. What parts count adds up."""
+        return self.size * b // self.count - self.size * a // self.count
+
+    def encoded(self) -> bytes:
+        """The bytes of the entry, as ``decode_entry`` takes them. One that was assembled is one entry then."""
+        header = HEADER.pack(
+            MAGIC,
+            VERSION,
+            self.kind,
+            self.codec,
+            self.flags,
+            self.count,
+            self.batch_count,
+            self.first_seq_no,
+            self.append_ms,
+            self.snapshot_entry,
+            self.unpacked_size,
+            len(self.stored),
+            0,
+        )[:CRC_AT]
+        return b"".join((header, CRC.pack(crc32c(self.stored, crc32c(header))), self.stored))
 
     @cached_property
     def body(self) -> bytes | memoryview:

@@ -58,6 +58,18 @@ class GrpcCall:
                 stream=stream,
             )
 
+    def require_all(self) -> None:
+        """Check that the caller may use every stream.
+
+        Raises:
+            StreamAccessError: it may not.
+        """
+        if self.principal is not None and not self.principal.holds("/"):
+            raise StreamAccessError(
+                f"{self.principal.name} may not look at all streams: its token is valid below "
+                f"{', '.join(self.principal.roots)}; name one stream"
+            )
+
 
 class CallGuard:
     """Turns behaviours into gRPC's handlers."""

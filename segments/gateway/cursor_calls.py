@@ -1,28 +1,31 @@
-"""The service Cursors. Each call that moves a cursor takes it over, moves it, and lets it go.
+"""The service Cursors. A call with a claim acts for the owner who made the claim, at whatever gateway.
 
-So a cursor that a program holds open is not moved through the gateway, and the gateway's clients are kept apart by the
-position, or the version, that they expect.
+A call without one takes the cursor over, moves it, and lets it go: so a cursor that somebody has claimed, or that a
+program holds open, is not moved by it, and such callers are kept apart by the position that they expect.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Final
+from contextlib import asynccontextmanager
+from typing import Any, Final
 
-from segments.cursors import Cursor
-from segments.errors import CursorConflictError, CursorExistsError, CursorNotFoundError
+from segments.cursors import RANGES_MAX, Acknowledgement, Cursor, CursorOptions, Mark
+from segments.errors import CursorConflictError, CursorExistsError, PositionFormatError
 from segments.gateway.call_guard import Behaviour, GrpcCall
 from segments.gateway.served_streams import ServedStreams
-from segments.position import EARLIEST
+from segments.position import EARLIEST, Position
 from segments.rpc import segments_pb2 as pb
-from segments.rpc.messages import get_position, get_seek, put_position
+from segments.rpc.cursor_messages import get_acknowledgements, put_cursor, put_version
+from segments.rpc.messages import get_position, get_seek
 from segments.stream import Stream
 
 HISTORY: Final = 20
 """How many versions are told if the call does not say."""
 
 OWNER: Final = "a client of a gateway"
-"""The owner's name in cursors that were moved through gateways; each call takes them over from the one before."""
+"""The owner's name in cursors that were moved through gateways without a claim; each call takes them over from the one
+before."""
 
 
 class CursorCalls:
@@ -38,9 +41,15 @@ class CursorCalls:
             "Cursors.Create": self.create,
             "Cursors.Get": self.get,
             "Cursors.List": self.list,
+            "Cursors.Claim": self.claim,
+            "Cursors.Release": self.release,
             "Cursors.Advance": self.advance,
             "Cursors.Ack": self.ack,
+            "Cursors.Skip": self.skip,
             "Cursors.Reset": self.reset,
+            "Cursors.Restore": self.restore,
+            "Cursors.SetProperties": self.set_properties,
+            "Cursors.GetBacklog": self.get_backlog,
             "Cursors.History": self.history,
             "Cursors.Delete": self.delete,
         }
@@ -48,6 +57,8 @@ class CursorCalls:
     async def _stream(self, name: str, call: GrpcCall) -> Stream:
         call.require(name)
         return (await self._table.get(name)).stream
+
+    # -- making and looking -------------------------------------------------------------------------------
 
     async def create(self, request: pb.CreateCursorRequest, call: GrpcCall) -> pb.CursorInfo:
         """Make a cursor. Raises: CursorExistsError; and as ``Cursor.open``."""
@@ -58,7 +69,7 @@ class CursorCalls:
             return await _info(cursor)
 
     async def get(self, request: pb.GetCursorRequest, call: GrpcCall) -> pb.CursorInfo:
-        """Where a cursor stands. Raises: CursorNotFoundError."""
+        """What is stored of a cursor. Raises: CursorNotFoundError."""
         stream = await self._stream(request.stream, call)
         return await _info(stream.cursor(request.name))
 
@@ -66,39 +77,19 @@ class CursorCalls:
         """All cursors of a stream, by name."""
         stream = await self._stream(request.stream, call)
         for name, state in sorted((await stream.cursors()).items()):
-            yield pb.CursorInfo(name=name, position=put_position(state.mark.position), version=state.version.number)
+            yield put_cursor(name, state)
 
-    async def advance(self, request: pb.AdvanceCursorRequest, call: GrpcCall) -> pb.CursorInfo:
-        """Note that everything up to a record is done. Raises: CursorConflictError; and as ``Cursor.advance``."""
-        cursor = await self._free_cursor(request.stream, request.name, call)
-        expected = get_position(request.expected) if request.HasField("expected") else None
-        async with cursor:
-            await cursor.advance(get_position(request.to), expect=expected)
-            return await _info(cursor)
-
-    async def ack(self, request: pb.AckRequest, call: GrpcCall) -> pb.CursorInfo:
-        """Note that single records are done. Raises: as ``Cursor.ack``."""
-        cursor = await self._free_cursor(request.stream, request.name, call)
-        async with cursor:
-            await cursor.ack(*map(get_position, request.positions))
-            return await _info(cursor)
-
-    async def reset(self, request: pb.ResetCursorRequest, call: GrpcCall) -> pb.CursorInfo:
-        """Begin anew at another place. Raises: as ``Cursor.reset``."""
+    async def get_backlog(self, request: pb.CursorBacklogRequest, call: GrpcCall) -> pb.CursorBacklog:
+        """How many records are not done. Raises: as ``Cursor.backlog``."""
         stream = await self._stream(request.stream, call)
-        state = (await stream.cursors()).get(request.name) if not request.force else None
-        ours = state is not None and state.owner == OWNER  # left by a call that failed
-        cursor = stream.cursor(request.name, owner=OWNER)
-        await cursor.reset(get_seek(request.seek), force=request.force or ours)
-        return await _info(cursor)
+        lag = await stream.cursor(request.name).backlog(precise=request.precise)
+        return pb.CursorBacklog(records=lag.records, bytes=lag.bytes, seconds=lag.seconds)
 
     async def history(self, request: pb.CursorHistoryRequest, call: GrpcCall) -> AsyncIterator[pb.CursorVersion]:
         """The versions of a cursor, newest first."""
         stream = await self._stream(request.stream, call)
         for version in await stream.cursor(request.name).history(request.limit or HISTORY):
-            yield pb.CursorVersion(
-                version=version.number, position=put_position(version.mark.position), time_ms=version.changed_ms
-            )
+            yield put_version(version)
 
     async def delete(self, request: pb.DeleteCursorRequest, call: GrpcCall) -> pb.Empty:
         """Delete a cursor. Raises: CursorNotFoundError."""
@@ -106,21 +97,125 @@ class CursorCalls:
         await stream.cursor(request.name).delete(missing_ok=False)
         return pb.Empty()
 
-    async def _free_cursor(self, name: str, cursor: str, call: GrpcCall) -> Cursor:
-        """A cursor that nobody holds open, not opened yet."""
-        stream = await self._stream(name, call)
-        state = (await stream.cursors()).get(cursor)
-        if state is None:
-            raise CursorNotFoundError(f"stream {name} has no cursor named {cursor}", stream=name)
-        if state.owner not in ("", OWNER):
-            raise CursorConflictError(
-                f"cursor {cursor} of stream {name} is in use by {state.owner}: try again when it is free",
-                stream=name,
-                owner=state.owner,
-            )
-        return stream.cursor(cursor, create=False, owner=OWNER)
+    # -- owning -------------------------------------------------------------------------------------------
+
+    async def claim(self, request: pb.ClaimCursorRequest, call: GrpcCall) -> pb.CursorInfo:
+        """Take a cursor over for a client. Raises: as ``Cursor.open``."""
+        stream = await self._stream(request.stream, call)
+        start = get_seek(request.start, EARLIEST)
+        options: CursorOptions = {"create": not request.must_exist, "owner": request.owner or OWNER}
+        cursor = await stream.cursor(request.name, start=start, **options).open()
+        try:
+            return put_cursor(request.name, cursor.held, claimed=True)
+        finally:
+            await cursor.abandon()
+
+    async def release(self, request: pb.ReleaseCursorRequest, call: GrpcCall) -> pb.CursorInfo:
+        """Let a cursor go. Raises: CursorConflictError, CursorNotFoundError."""
+        stream = await self._stream(request.stream, call)
+        cursor = await _resumed(stream, request)
+        await cursor.close()
+        return await _info(cursor)
+
+    # -- moving -------------------------------------------------------------------------------------------
+
+    async def advance(self, request: pb.AdvanceCursorRequest, call: GrpcCall) -> pb.CursorInfo:
+        """Note that everything up to a record is done. Raises: CursorConflictError; and as ``Cursor.advance``."""
+        expected = get_position(request.expected) if request.HasField("expected") else None
+        position = get_position(request.to)
+        to: Position | Acknowledgement = position
+        if request.HasField("seq_no"):
+            if request.seq_no < 0:
+                raise PositionFormatError(f"no record has the sequence number {request.seq_no}")
+            to = Acknowledgement(Mark(request.seq_no + 1, position.next))
+        async with self._moving(request, call) as cursor:
+            await cursor.advance(to, expect=expected)
+            return put_cursor(request.name, cursor.held)
+
+    async def ack(self, request: pb.AckRequest, call: GrpcCall) -> pb.CursorInfo:
+        """Note that single records are done. Raises: as ``Cursor.ack``."""
+        done = get_acknowledgements(request.ranges)
+        async with self._moving(request, call) as cursor:
+            await cursor.ack(*map(get_position, request.positions), *done)
+            return put_cursor(request.name, cursor.held)
+
+    async def skip(self, request: pb.SkipCursorRequest, call: GrpcCall) -> pb.CursorInfo:
+        """Go some records forward. Raises: as ``Cursor.skip``."""
+        async with self._moving(request, call) as cursor:
+            await cursor.skip(request.count, count_acked=request.count_acked)
+            return put_cursor(request.name, cursor.held)
+
+    async def reset(self, request: pb.ResetCursorRequest, call: GrpcCall) -> pb.CursorInfo:
+        """Begin anew at another place. Raises: as ``Cursor.reset``."""
+        async with self._changing(request, request.owner, call) as cursor:
+            seek = get_seek(request.seek)
+            await cursor.reset(seek, force=request.force or await self._is_ours(request, call))
+            return await _info(cursor)
+
+    async def restore(self, request: pb.RestoreCursorRequest, call: GrpcCall) -> pb.CursorInfo:
+        """Become what an earlier version was. Raises: as ``Cursor.restore``."""
+        async with self._changing(request, request.owner, call) as cursor:
+            await cursor.restore(request.version, force=request.force or await self._is_ours(request, call))
+            return await _info(cursor)
+
+    async def set_properties(self, request: pb.SetPropertiesRequest, call: GrpcCall) -> pb.CursorInfo:
+        """Note properties. Raises: as ``Cursor.set_properties``."""
+        changes: dict[str, str | None] = {**request.set, **dict.fromkeys(request.remove)}
+        async with self._changing(request, OWNER, call) as cursor:
+            await cursor.set_properties(changes, force=request.force or await self._is_ours(request, call))
+            return await _info(cursor)
+
+    @asynccontextmanager
+    async def _moving(self, request: Any, call: GrpcCall) -> AsyncIterator[Cursor]:
+        """The cursor in its owner's name, or taken over and let go again."""
+        stream = await self._stream(request.stream, call)
+        if request.HasField("claim"):
+            cursor = await _resumed(stream, request)
+            try:
+                yield cursor
+            finally:
+                await cursor.abandon()
+            return
+        async with await _free_cursor(stream, request) as cursor:
+            yield cursor
+
+    @asynccontextmanager
+    async def _changing(self, request: Any, owner: str, call: GrpcCall) -> AsyncIterator[Cursor]:
+        """The cursor in its owner's name, or not opened, so that it takes itself over."""
+        stream = await self._stream(request.stream, call)
+        if not request.HasField("claim"):
+            yield stream.cursor(request.name, owner=owner or OWNER)
+            return
+        cursor = await _resumed(stream, request)
+        try:
+            yield cursor
+        finally:
+            await cursor.abandon()
+
+    async def _is_ours(self, request: Any, call: GrpcCall) -> bool:
+        """Whether nobody has the cursor but a call without a claim that failed."""
+        stream = await self._stream(request.stream, call)
+        return (await stream.cursor(request.name).state()).owner == OWNER
+
+
+async def _resumed(stream: Stream, request: Any) -> Cursor:
+    """The cursor, for the owner that shows this claim. Raises: CursorConflictError, CursorNotFoundError."""
+    claim = request.claim
+    ranges_max = min(claim.ranges_max if claim.ranges_max > 0 else RANGES_MAX, RANGES_MAX)
+    return await stream.cursor(request.name, ranges_max=ranges_max).resume(claim.epoch, claim.nonce)
+
+
+async def _free_cursor(stream: Stream, request: Any) -> Cursor:
+    """A cursor that nobody has claimed, not opened yet. Raises: CursorConflictError, CursorNotFoundError."""
+    state = await stream.cursor(request.name).state()
+    if state.owner not in ("", OWNER):
+        raise CursorConflictError(
+            f"cursor {request.name} of stream {stream.name} is in use by {state.owner}: try again when it is free",
+            stream=stream.name,
+            owner=state.owner,
+        )
+    return stream.cursor(request.name, create=False, owner=OWNER)
 
 
 async def _info(cursor: Cursor) -> pb.CursorInfo:
-    state = await cursor.state()
-    return pb.CursorInfo(name=cursor.name, position=put_position(state.mark.position), version=state.version.number)
+    return put_cursor(cursor.name, await cursor.state())

@@ -21,6 +21,8 @@ class GatewayMetrics:
         )
         self.read_records = metrics.counter("read_records_total", "Records that were sent to readers.")
         self.read_bytes = metrics.counter("read_bytes_total", "Bytes of values that were sent to readers.")
+        self.exported_bytes = metrics.counter("exported_bytes_total", "Bytes of files that streams were copied to.")
+        self.imported_bytes = metrics.counter("imported_bytes_total", "Bytes of files that streams were made of.")
         self.gaps = metrics.counter("gaps_total", "Gaps that readers were told of.")
         self.tails = metrics.gauge("tails", "Readers that are connected.")
         self.tails_without_credits = metrics.counter(

@@ -6,18 +6,23 @@ Any gateway reads any stream: readers ask the bookies, not the owner.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from typing import Final
 
 from segments import errors
+from segments.cursors import undone
 from segments.gateway.append_calls import CREDENTIALS_S
 from segments.gateway.call_guard import Behaviour, GrpcCall
 from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.gateway.served_streams import ServedStream, ServedStreams
-from segments.position import EARLIEST, LATEST
+from segments.position import EARLIEST, LATEST, Position
 from segments.read import Reader, RecordBatch
+from segments.read.options import OnGap, Parts
+from segments.read.record_batch import EntrySlice
 from segments.rpc import segments_pb2 as pb
 from segments.rpc.credits import CreditBalance
+from segments.rpc.entry_messages import put_entries
 from segments.rpc.messages import get_seek, put_batch, put_gap, put_position
 from segments.rpc.resume_token import ResumeToken
 from segments.seek import Seek
@@ -59,9 +64,10 @@ class ReadCalls:
         """The records between two places. gRPC's own flow control slows it down to the client's pace."""
         call.require(request.stream)
         served = await self._table.get(request.stream)
-        left = request.max_records or None
+        left, at = request.max_records or None, None
         stop = get_seek(request.stop) if request.HasField("stop") else None
-        reader = _reader(served, get_seek(request.start, EARLIEST), request.on_gap, stop=stop)
+        parts = await _parts(served, request.undone_by)
+        reader = _reader(served, get_seek(request.start, EARLIEST), request.on_gap, parts, stop=stop)
         async with reader:
             while left is None or left > 0:
                 wanted = BATCH_RECORDS if left is None else min(left, BATCH_RECORDS)
@@ -70,18 +76,27 @@ class ReadCalls:
                     break
                 if left is not None:
                     left -= len(batch)
-                for reply in self.replies(batch, served, reader, 0):
+                elif request.entries:
+                    batch = await _completed(batch, reader)
+                for reply in self.replies(batch, served, 0, entries=request.entries):
                     yield reply
-            yield _ended(served, reader, 0)
+                at = _behind(batch)
+            yield _ended(served, reader.position if at is None else at, 0)
 
-    def replies(self, batch: RecordBatch, served: ServedStream, reader: Reader, generation: int) -> list[pb.ReadReply]:
-        """What to send of a batch: its gap, then its records."""
-        token = ResumeToken(served.stream.id, reader.position).encode()
+    def replies(
+        self, batch: RecordBatch, served: ServedStream, generation: int, *, entries: bool
+    ) -> list[pb.ReadReply]:
+        """What to send of a batch: its gap, then its records, with ``entries`` in their entries."""
+        token = ResumeToken(served.stream.id, _behind(batch)).encode()
         found = []
         if batch.gap is not None:
             self._metrics.gaps.add()
             found.append(pb.ReadReply(gap=put_gap(batch.gap), resume_token=token, generation=generation))
-        if len(batch):
+        if len(batch) and entries:
+            self._metrics.read_records.add(len(batch))
+            self._metrics.read_bytes.add(batch.size)
+            found.append(pb.ReadReply(entries=put_entries(batch), resume_token=token, generation=generation))
+        elif len(batch):
             records = batch.records()
             self._metrics.read_records.add(len(records))
             self._metrics.read_bytes.add(sum(len(record.value) for record in records))
@@ -95,7 +110,8 @@ class ReadCalls:
             raise errors.SeekFormatError("the first request of a tail has `open`: the stream, and where to begin")
         call.require(first.open.stream)
         served = await self._table.get(first.open.stream)
-        session = _TailSession(self, served, first, call, self._metrics, self._draining)
+        parts = await _parts(served, first.open.undone_by)
+        session = _TailSession(self, served, first, parts, call, self._metrics, self._draining)
         self._metrics.tails.value += 1
         listening = asyncio.get_running_loop().create_task(session.listen(requests), name="tail")
         try:
@@ -147,6 +163,7 @@ class _TailSession:
         calls: ReadCalls,
         served: ServedStream,
         first: pb.TailRequest,
+        parts: Callable[[], Parts] | None,
         call: GrpcCall,
         metrics: GatewayMetrics,
         draining: asyncio.Event,
@@ -156,6 +173,7 @@ class _TailSession:
         self._call = call
         self._metrics = metrics
         self._draining = draining
+        self._entries = first.open.entries
         self._balance = CreditBalance()
         self._generation = 0
         self._seek: Seek | None = None
@@ -166,7 +184,7 @@ class _TailSession:
         start: Seek = get_seek(first.open.start, EARLIEST)
         if first.open.resume_token:
             start = self._resumed(first.open.resume_token)
-        self._reader = _reader(served, start, first.open.on_gap, follow=True)
+        self._reader = _reader(served, start, first.open.on_gap, parts, follow=True)
         self._take(first)
 
     def _resumed(self, raw: bytes) -> Seek:
@@ -236,10 +254,11 @@ class _TailSession:
                     continue
                 batch, reading = reading.result(), None
                 if not batch and self._reader.ended:
-                    yield _ended(self._served, self._reader, self._generation)
+                    yield _ended(self._served, self._reader.position, self._generation)
                     return
-                self._balance.take([len(each.value) + len(each.key or b"") for each in batch.records()])
-                for reply in self._calls.replies(batch, self._served, self._reader, self._generation):
+                self._balance.spend(len(batch), self._cost(batch))
+                replies = self._calls.replies(batch, self._served, self._generation, entries=self._entries)
+                for reply in replies:
                     yield reply
         finally:
             for task in (reading, news, draining):
@@ -250,7 +269,14 @@ class _TailSession:
 
     async def _next(self) -> RecordBatch:
         records, size = min(self._balance.records, BATCH_RECORDS), min(self._balance.bytes, BATCH_BYTES)
-        return await self._reader.next_batch(records, max_bytes=size)
+        batch = await self._reader.next_batch(records, max_bytes=size)
+        return await _completed(batch, self._reader) if self._entries else batch
+
+    def _cost(self, batch: RecordBatch) -> int:
+        """The credits for bytes that it takes; its reader reckons in the same way."""
+        if self._entries:
+            return sum(entry.share(a, b) for entry, a, b in batch.slices)
+        return sum(len(each.value) + len(each.key or b"") for each in batch.records())
 
     async def _go_elsewhere(self, reading: asyncio.Task[RecordBatch] | None) -> None:
         """Follow a seek. What was read meanwhile is not sent."""
@@ -272,15 +298,51 @@ class _TailSession:
 
 
 def _reader(
-    served: ServedStream, start: Seek, on_gap: int, *, stop: Seek | None = None, follow: bool = False
+    served: ServedStream,
+    start: Seek,
+    on_gap: int,
+    parts: Callable[[], Parts] | None,
+    *,
+    stop: Seek | None = None,
+    follow: bool = False,
 ) -> Reader:
-    if on_gap == pb.ON_GAP_YIELD:
-        return served.stream.read(start, stop=stop, follow=follow, on_gap="yield")
-    return served.stream.read(start, stop=stop, follow=follow)
+    gaps: OnGap = "yield" if on_gap == pb.ON_GAP_YIELD else "raise"
+    return served.stream.reading.read(start, parts=parts, stop=stop, follow=follow, on_gap=gaps)
 
 
-def _ended(served: ServedStream, reader: Reader, generation: int) -> pb.ReadReply:
-    position = reader.position
+async def _completed(batch: RecordBatch, reader: Reader) -> RecordBatch:
+    """The batch with the rest of its last entry, if that comes next: it is sent with the entry in any case."""
+    if not batch.slices:
+        return batch
+    entry, a, b = batch.slices[-1]
+    if b == entry.count or reader.position != entry.position(b):
+        return batch
+    rest = (await reader.next_batch(entry.count - b)).slices
+    if rest and rest[0].entry is entry:
+        return RecordBatch([*batch.slices[:-1], EntrySlice(entry, a, rest[0].b), *rest[1:]], batch.gap)
+    return RecordBatch([*batch.slices, *rest], batch.gap)
+
+
+async def _parts(served: ServedStream, cursor: str) -> Callable[[], Parts] | None:
+    """Which records to send: those that the cursor has not done; all if no cursor is named.
+
+    Raises: CursorNotFoundError.
+    """
+    if not cursor:
+        return None
+    state = await served.stream.cursor(cursor).state()
+    return lambda: partial(undone, state.mark, state.ranges)
+
+
+def _behind(batch: RecordBatch) -> Position:
+    """Directly behind what is sent. The reader itself may have looked further, also beyond its stop."""
+    if batch.slices:
+        return batch.slices[-1].entry.position(batch.slices[-1].b)
+    assert batch.gap is not None, "a batch has records, or a gap"
+    return batch.gap.last.next
+
+
+def _ended(served: ServedStream, position: Position, generation: int) -> pb.ReadReply:
     return pb.ReadReply(
         end_of_stream=pb.EndOfStream(position=put_position(position)),
         resume_token=ResumeToken(served.stream.id, position).encode(),

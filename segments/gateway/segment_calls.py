@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 
-from segments.chain import StreamSegment
 from segments.errors import SegmentEmptyError, StreamConfigError, StreamError
 from segments.gateway.append_calls import elsewhere
 from segments.gateway.call_guard import Behaviour, GrpcCall
+from segments.gateway.life_messages import put_hold, put_report
 from segments.gateway.served_streams import ServedStreams
-from segments.life.holds import Hold
+from segments.life.retention_pass import PassResult
 from segments.position import EARLIEST, LATEST, Position
 from segments.record import from_ms
 from segments.rpc import segments_pb2 as pb
 from segments.rpc.messages import get_seek, put_position
+from segments.rpc.segment_messages import put_segment
 from segments.seek import Seek
 from segments.stream import Stream
 
@@ -34,6 +35,8 @@ class SegmentCalls:
             "Segments.ExplainRetention": self.explain_retention,
             "Segments.PutHold": self.put_hold,
             "Segments.DeleteHold": self.delete_hold,
+            "Segments.ListHolds": self.list_holds,
+            "Segments.ApplyRetention": self.apply_retention,
         }
 
     async def _stream(self, name: str, call: GrpcCall) -> Stream:
@@ -83,6 +86,24 @@ class SegmentCalls:
         for each in (await stream.explain_retention()).segments:
             yield pb.SegmentReason(segment=each.segment.number, reason=each.text, kept=not each.goes)
 
+    async def apply_retention(
+        self, request: pb.ApplyRetentionRequest, call: GrpcCall
+    ) -> AsyncIterator[pb.RetentionReply]:
+        """Remove what may go, or only tell it. Raises: as ``Stream.apply_retention``."""
+        stream = await self._stream(request.stream, call)
+        if request.dry_run:
+            done = PassResult(await stream.explain_retention(), ())
+        else:
+            done = await stream.apply_retention()
+        for reply in put_report(done.report, done.deleted):
+            yield reply
+
+    async def list_holds(self, request: pb.ListHoldsRequest, call: GrpcCall) -> AsyncIterator[pb.Hold]:
+        """The holds, by their start."""
+        stream = await self._stream(request.stream, call)
+        for hold in await stream.holds():
+            yield put_hold(hold)
+
     async def put_hold(self, request: pb.PutHoldRequest, call: GrpcCall) -> pb.Hold:
         """Keep records. Raises: as ``Stream.hold``."""
         stream = await self._stream(request.stream, call)
@@ -105,32 +126,3 @@ class SegmentCalls:
 async def _position(stream: Stream, seek: Seek) -> Position:
     """The position of a place; one that is given as a position is taken as it is."""
     return seek if isinstance(seek, Position) else await stream.find(seek)
-
-
-def put_segment(segment: StreamSegment) -> pb.SegmentInfo:
-    """The message of a segment."""
-    contents = segment.contents
-    return pb.SegmentInfo(
-        number=segment.number,
-        ledger_id=segment.ledger_id,
-        completed=not segment.is_open,
-        start_seq_no=segment.start_seq_no,
-        records=segment.records,
-        bytes=segment.bytes,
-        created_ms=segment.created_ms,
-        completed_ms=segment.completed_ms,
-        first_txid=contents.first_txid,
-        last_txid=contents.last_txid,
-        last=None if contents.last is None else put_position(Position(segment.number, *contents.last)),
-    )
-
-
-def put_hold(hold: Hold) -> pb.Hold:
-    """The message of a hold."""
-    return pb.Hold(
-        name=hold.name,
-        start=put_position(hold.start),
-        stop=put_position(hold.stop),
-        until_ms=hold.until_ms,
-        note=hold.note,
-    )

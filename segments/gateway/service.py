@@ -30,6 +30,7 @@ from segments.gateway.segment_calls import SegmentCalls
 from segments.gateway.served_streams import ServedStreams
 from segments.gateway.server import GrpcServer
 from segments.gateway.stream_calls import StreamCalls
+from segments.gateway.transfer_calls import TransferCalls
 from segments.names import names_path, stream_path
 from segments.namespace import StreamNamespace, connect
 from segments.stream import Stream
@@ -113,6 +114,7 @@ class GrpcGatewayService:
                 **ReadCalls(table, self.metrics, self._draining).behaviours,
                 **SegmentCalls(table).behaviours,
                 **CursorCalls(table).behaviours,
+                **TransferCalls(table, self.metrics, self._draining).behaviours,
             }
             await server.start(guard.handlers(behaviours))
             self._watch = watch = self._metadata_watch(namespace)

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
+from bookkeeper.chains.orphans import ORPHAN_AGE_S
 from segments.config import StreamConfig
-from segments.errors import StreamError, StreamNotFoundError
+from segments.errors import StreamError, StreamNotFoundError, StreamSealedError
 from segments.gateway.append_calls import elsewhere
 from segments.gateway.call_guard import Behaviour, GrpcCall
+from segments.gateway.life_messages import put_findings, put_info, put_overview
 from segments.gateway.served_streams import ServedStream, ServedStreams
-from segments.life.directory import NameChange
+from segments.life.checker import CheckOptions
+from segments.life.directory import NameChange, info_of
 from segments.rpc import segments_pb2 as pb
-from segments.rpc.messages import get_patch, get_settings, put_position, put_settings
+from segments.rpc.messages import get_patch, get_settings, put_position
 
 _CHANGES: Final = {
     NameChange.CREATED: pb.NamespaceEvent.KIND_CREATED,
@@ -42,6 +45,8 @@ class StreamCalls:
             "Streams.Delete": self.delete,
             "Streams.GetOwner": self.get_owner,
             "Streams.Seal": self.seal,
+            "Streams.Show": self.show,
+            "Streams.Check": self.check,
             "Operations.Get": self.get_operation,
         }
 
@@ -106,29 +111,47 @@ class StreamCalls:
         return pb.OwnerInfo(address=chain.location, here=False, epoch=chain.epoch)
 
     async def seal(self, request: pb.SealRequest, call: GrpcCall) -> pb.PositionReply:
-        """End a stream for good. Raises: as ``Writer.seal``, and GatewayRedirectError."""
+        """End a stream for good; sealing again is no change. Raises: as ``Writer.seal``, and GatewayRedirectError."""
         call.require(request.stream)
         served = await self._table.get(request.stream)
         try:
             writer = await served.ownership.writer()
             last = await writer.seal()
             await served.ownership.give_up()
+        except StreamSealedError:
+            last = (await served.stream.chain()).last_position
         except StreamError as error:
             raise elsewhere(error, request.stream) from error
         return pb.PositionReply(position=None if last is None else put_position(last))
+
+    async def show(self, request: pb.ShowStreamRequest, call: GrpcCall) -> AsyncIterator[pb.ShowReply]:
+        """All that is known of a stream. Raises: as ``Stream.show``."""
+        call.require(request.stream)
+        shown = await (await self._table.get(request.stream)).stream.show()
+        for reply in put_overview(shown):
+            yield reply
+
+    async def check(self, request: pb.CheckRequest, call: GrpcCall) -> AsyncIterator[pb.CheckReply]:
+        """What is wrong with a stream, or with all. Raises: as ``StreamNamespace.verify``."""
+        if request.stream:
+            call.require(request.stream)
+        else:
+            call.require_all()
+        options = CheckOptions(
+            scan=not request.no_scan,
+            repair=request.repair,
+            orphans=not request.no_orphans,
+            older_than_s=request.older_than_s if request.HasField("older_than_s") else ORPHAN_AGE_S,
+        )
+        for reply in put_findings(await self._table.namespace.verify(request.stream or None, options)):
+            yield reply
 
     async def get_operation(self, request: pb.GetOperationRequest, call: GrpcCall) -> pb.Operation:
         """Every operation is done when its call returns, so there is none to ask for."""
         raise StreamNotFoundError(f"there is no operation {request.id}: all end with the call that begins them")
 
     async def _info(self, served: ServedStream) -> pb.StreamInfo:
+        """The settings are read anew: somebody may have changed them at another gateway."""
         stream = served.stream
-        chain = await stream.chain()
-        return pb.StreamInfo(
-            stream=stream.name,
-            stream_id=stream.id,
-            settings=put_settings(stream.config),
-            sealed=chain.sealed,
-            segments=chain.count,
-            start=put_position(chain.start),
-        )
+        chain, config = await stream.chain(), await stream.read_config()
+        return put_info(info_of(stream.name, chain), config, chain.start)

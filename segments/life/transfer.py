@@ -11,7 +11,7 @@ An import becomes visible at its end, in one write. One that dies leaves ledgers
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -158,17 +158,19 @@ async def import_stream(
     name: str | None = None,
     changes: dict[str, Any] | None = None,
     dry_run: bool = False,
+    may_make: Callable[[str], None] | None = None,
 ) -> Imported:
     """Make a stream of an exported file: under its old name, or another. With ``dry_run`` the file is only verified.
 
-    ``changes`` are settings that shall differ, replication, say.
+    ``changes`` are settings that shall differ, replication, say. ``may_make`` gets the stream's name, which may be that
+    in the file, before anything is made, and raises if there must be none.
 
     Raises:
         StreamCorruptError, UnsupportedStreamFormatError: the file cannot be believed. StreamExistsError: the name is
         taken. StreamNameError, StreamConfigError. StreamUnavailableError, StreamMetadataError. In all cases there is
         no new stream.
     """
-    importing = StreamImport(client, name, changes or {}, dry_run=dry_run)
+    importing = StreamImport(client, name, changes or {}, dry_run=dry_run, may_make=may_make)
     try:
         async for frame in read_bundle(chunks):
             with worded("importing a stream", importing.name):
@@ -183,10 +185,18 @@ async def import_stream(
 class StreamImport:
     """An import: it takes the frames of a file, and publishes the stream."""
 
-    def __init__(self, client: BookKeeper, name: str | None, changes: dict[str, Any], *, dry_run: bool) -> None:
+    def __init__(
+        self,
+        client: BookKeeper,
+        name: str | None,
+        changes: dict[str, Any],
+        *,
+        dry_run: bool,
+        may_make: Callable[[str], None] | None = None,
+    ) -> None:
         self._client, self._metadata = client, client.metadata_store
         self.name = "" if name is None else check_stream_name(name)
-        self._changes, self._dry_run = changes, dry_run
+        self._changes, self._dry_run, self._may_make = changes, dry_run, may_make
         self._stream_id = new_stream_id(client.services.seams.rng.getrandbits(128))
         self._config = StreamConfig()
         self._chain = StreamChain(self._stream_id)
@@ -228,6 +238,8 @@ class StreamImport:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise StreamCorruptError("the exported stream's header cannot be understood") from error
+        if self._may_make is not None:
+            self._may_make(self.name)
         await self._metadata.store.sync(names_path(self._metadata))
         if await self._metadata.store.exists(name_path(self._metadata, self.name)) is not None:
             raise StreamExistsError(f"there is a stream {self.name} already", stream=self.name)

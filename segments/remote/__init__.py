@@ -5,7 +5,9 @@ remote_stream     a stream: writers, producers, readers, and what is asked of it
 remote_writer     appends and idempotent producers
 append_pipe       a streaming append that goes on after the gateway is gone
 append_queue      which batches are to be sent, and what becomes of them (pure)
+remote_transfer   copies of streams, out to a file and in from one
 remote_cursor     a place that outlives its readers
+life_messages     holds, retention, findings and overviews in messages (pure)
 remote_reader     records as they come, with credits, that go on at another gateway
 gateway_channels  connections to gateways, calls, redirects; it knows gRPC
 gateway_address   grpc://HOST:PORT,HOST:PORT, and how gateways are reached (pure)
@@ -14,22 +16,19 @@ gateway_address   grpc://HOST:PORT,HOST:PORT, and how gateways are reached (pure
 from __future__ import annotations
 
 from segments.remote.gateway_address import GatewayCredentials
-from segments.remote.remote_cursor import RemoteCursor, RemoteCursorState
-from segments.remote.remote_namespace import RemoteNamespace, RemoteStreamInfo, connect
+from segments.remote.remote_cursor import RemoteCursor
+from segments.remote.remote_namespace import RemoteNamespace, connect
 from segments.remote.remote_reader import RemoteReader
-from segments.remote.remote_stream import RemoteStream, SegmentKept
+from segments.remote.remote_stream import RemoteStream
 from segments.remote.remote_writer import RemoteProducer, RemoteWriter
 
 __all__ = [
     "GatewayCredentials",
     "RemoteCursor",
-    "RemoteCursorState",
     "RemoteNamespace",
     "RemoteProducer",
     "RemoteReader",
     "RemoteStream",
-    "RemoteStreamInfo",
     "RemoteWriter",
-    "SegmentKept",
     "connect",
 ]

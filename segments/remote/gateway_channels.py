@@ -32,8 +32,10 @@ _EOF: Final = grpc.aio.EOF
 class GatewayCall:
     """One open call of several messages."""
 
-    def __init__(self, call: Any, address: str) -> None:
+    def __init__(self, call: Any, address: str, key: str = "") -> None:
+        """``key`` is the call's name, for messages."""
         self._call = call
+        self._key = key
         self.address = address
 
     async def send(self, message: Any) -> None:
@@ -59,7 +61,7 @@ class GatewayCall:
         try:
             message = await self._call.read()
         except grpc.aio.AioRpcError as error:
-            raise error_of(error) from None
+            raise error_of(error, self._key, self.address) from None
         if message is _EOF:
             failure = await self.failure()
             if failure is not None:
@@ -73,7 +75,8 @@ class GatewayCall:
         if code is grpc.StatusCode.OK:
             return None
         trailers = await self._call.trailing_metadata()
-        return get_status(code.name, await self._call.details() or "", _trailer(trailers))
+        text = await self._call.details() or ""
+        return get_status(code.name, text, _trailer(trailers), call=self._key, address=self.address)
 
     def cancel(self) -> None:
         """End the call at once. Idempotent."""
@@ -124,7 +127,7 @@ class GatewayChannels:
             response_deserializer=method.reply.FromString,
         )
         call = caller(metadata=self._metadata) if request is None else caller(request, metadata=self._metadata)
-        return GatewayCall(call, address)
+        return GatewayCall(call, address, key)
 
     async def call(self, key: str, request: Any, *, stream: str = "", repeat: bool = True) -> Any:
         """Make a call with one reply; follow redirects, and repeat it while gateways do not answer.
@@ -157,10 +160,12 @@ class GatewayChannels:
         try:
             return await caller(request, metadata=self._metadata, timeout=ANSWER_S)
         except grpc.aio.AioRpcError as error:
-            raise error_of(error) from None
+            raise error_of(error, key, address) from None
 
-    async def stream(self, key: str, request: Any) -> AsyncIterator[Any]:
+    async def stream(self, key: str, request: Any, *, repeat: bool = True) -> AsyncIterator[Any]:
         """Make a call with many replies that any gateway answers. It is repeated until its first reply has come.
+
+        ``repeat``: also if it may have been applied already.
 
         Raises: as :meth:`call`.
         """
@@ -175,7 +180,8 @@ class GatewayChannels:
                     yield reply
                 return
             except StreamError as error:
-                if came or not error.retryable or loop.time() >= until:
+                may = error.retryable and (repeat or error.outcome is Applied.NO)
+                if came or not may or loop.time() >= until:
                     raise
                 self.note_failure("", call.address, error)
                 await asyncio.sleep(PAUSE_S)
@@ -210,9 +216,10 @@ class GatewayChannels:
         return channel
 
 
-def error_of(error: grpc.aio.AioRpcError) -> StreamError:
-    """The library's error for gRPC's."""
-    return get_status(error.code().name, error.details() or "", _trailer(error.trailing_metadata()))
+def error_of(error: grpc.aio.AioRpcError, key: str, address: str) -> StreamError:
+    """The library's error for gRPC's. ``key`` is the call's name."""
+    trailer = _trailer(error.trailing_metadata())
+    return get_status(error.code().name, error.details() or "", trailer, call=key, address=address)
 
 
 def _trailer(metadata: Any) -> bytes | None:

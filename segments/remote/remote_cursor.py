@@ -1,139 +1,230 @@
-"""A cursor behind gateways. Each call that moves it takes it over at the gateway, moves it, and lets it go.
-
-So nobody owns it here: two programs that move one cursor are kept apart by the position that they expect.
+"""A cursor behind gateways, with the library's interface. Whoever opens it owns it, by an epoch, whichever gateway its
+calls go to.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
-from segments.errors import CursorExistsError, CursorNotFoundError
+from bookkeeper.client.tasks import Tasks
+from segments.cursors import (
+    RANGES_MAX,
+    Acked,
+    Acknowledgement,
+    CursorState,
+    CursorVersion,
+    acknowledgements,
+)
+from segments.errors import CursorFullError, CursorNotFoundError, StreamClosedError, StreamError
 from segments.names import check_short_name
 from segments.position import EARLIEST, Position
+from segments.read import Lag, RecordBatch
 from segments.record import StoredRecord
 from segments.remote.gateway_channels import GatewayChannels
 from segments.remote.remote_reader import OnGap, RemoteReader
 from segments.rpc import segments_pb2 as pb
-from segments.rpc.messages import get_position, put_position, put_seek
+from segments.rpc.cursor_messages import get_cursor, get_version, put_acknowledgements
+from segments.rpc.messages import put_position, put_seek
 from segments.seek import AtCursor, Seek
-
-Done: TypeAlias = StoredRecord | Position
-"""A record that is done, or its position."""
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteCursorState:
-    """Where a cursor stands, or stood."""
-
-    position: Position
-    """Reading goes on here: everything before is done."""
-    version: int
-    """Counts the changes of the cursor."""
-    changed_ms: int | None = None
-    """When it came there, in milliseconds since 1970; known of versions in its history."""
 
 
 class RemoteCursor:
-    """A place in a stream behind gateways: ``async with stream.cursor("billing") as cursor``."""
+    """A place in a stream behind gateways: ``async with stream.cursor("billing") as cursor``. That makes it if it is
+    missing, and takes it over: a former owner can move it no more. Without that it can be looked at, and nothing is
+    made."""
 
     def __init__(
-        self, channels: GatewayChannels, stream: str, name: str, *, start: Seek = EARLIEST, create: bool = True
+        self,
+        channels: GatewayChannels,
+        stream: str,
+        name: str,
+        *,
+        start: Seek = EARLIEST,
+        create: bool = True,
+        owner: str = "",
+        ranges_max: int = RANGES_MAX,
+        save_every_s: float = 1.0,
     ) -> None:
         self.name = check_short_name(name, "cursor")
         self._channels, self._stream = channels, stream
-        self._start, self._create = start, create
+        self._start, self._create, self._owner_name = start, create, owner or "a reader"
+        self._ranges_max, self._save_every_s = ranges_max, save_every_s
+        self._claim: pb.CursorClaim | None = None
+        self._moving = asyncio.Lock()
+        self._later: list[Acknowledgement] = []
+        """Records that are done, and that nobody waits for."""
+        self._places: list[Position] = []
+        """The same, of which only the positions are known."""
+        self._failed: StreamError | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._tasks = Tasks(f"cursor {name} of stream {stream}")
 
     def __repr__(self) -> str:
         return f"<RemoteCursor {self.name} of stream {self._stream}>"
 
-    async def open(self) -> Self:
-        """Make the cursor if it is missing. ``async with`` does this.
+    # -- looking -----------------------------------------------------------------------------------------
 
-        Raises:
-            CursorNotFoundError: it is missing, and ``create`` is off. StreamNotFoundError, StreamUnavailableError.
-        """
-        try:
-            await self.state()
-        except CursorNotFoundError:
-            if not self._create:
-                raise
-            request = pb.CreateCursorRequest(stream=self._stream, name=self.name, start=put_seek(self._start))
-            try:
-                await self._channels.call("Cursors.Create", request)
-            except CursorExistsError:
-                pass  # somebody was faster, or an earlier attempt was
-        return self
-
-    # -- what it says ------------------------------------------------------------------------------------
-
-    async def state(self) -> RemoteCursorState:
-        """Where it stands. Raises: CursorNotFoundError, StreamNotFoundError, StreamUnavailableError."""
-        request = pb.GetCursorRequest(stream=self._stream, name=self.name)
-        return get_cursor(await self._channels.call("Cursors.Get", request))
+    async def state(self) -> CursorState:
+        """What is stored of the cursor, without its history. Raises: CursorNotFoundError, StreamNotFoundError,
+        StreamUnavailableError."""
+        return get_cursor(await self._channels.call("Cursors.Get", pb.GetCursorRequest(**self._named)))
 
     async def position(self) -> Position:
         """Where reading goes on: everything before is done. Raises: as state."""
-        return (await self.state()).position
+        return (await self.state()).mark.position
 
-    async def history(self, limit: int = 20) -> list[RemoteCursorState]:
+    async def properties(self) -> Mapping[str, str]:
+        """What users noted on the cursor. Raises: as state."""
+        return (await self.state()).properties
+
+    async def history(self, limit: int = 20) -> list[CursorVersion]:
         """The present version and earlier ones, newest first. Raises: as state."""
-        request = pb.CursorHistoryRequest(stream=self._stream, name=self.name, limit=limit)
-        return [
-            RemoteCursorState(get_position(each.position), each.version, each.time_ms)
-            async for each in self._channels.stream("Cursors.History", request)
-        ]
+        request = pb.CursorHistoryRequest(limit=limit, **self._named)
+        return [get_version(each) async for each in self._channels.stream("Cursors.History", request)]
+
+    async def backlog(self, *, precise: bool = False) -> Lag:
+        """How many records are not done, and about how many bytes; with ``precise`` also how old the first of them is.
+        Raises: as state."""
+        request = pb.CursorBacklogRequest(precise=precise, **self._named)
+        found = await self._channels.call("Cursors.GetBacklog", request)
+        return Lag(found.records, found.bytes, found.seconds if found.HasField("seconds") else None)
+
+    # -- taking over -------------------------------------------------------------------------------------
+
+    async def open(self) -> Self:
+        """Make the cursor if it is missing, and take it over. ``async with`` does this.
+
+        Raises:
+            CursorNotFoundError: it is missing, and ``create`` is off. StreamCorruptError: its record is damaged;
+            ``reset(..., force=True)`` begins anew. GatewayTooOldError, StreamNotFoundError, StreamUnavailableError.
+        """
+        if self._claim is None:
+            request = pb.ClaimCursorRequest(
+                start=put_seek(self._start), must_exist=not self._create, owner=self._owner_name, **self._named
+            )
+            claim = (await self._channels.call("Cursors.Claim", request)).claim
+            claim.ranges_max = self._ranges_max
+            self._claim = claim
+        return self
 
     # -- reading and acknowledging -----------------------------------------------------------------------
 
     def read(self, *, stop: Seek | None = None, follow: bool = False, on_gap: OnGap = "raise") -> RemoteReader:
-        """A reader from the cursor's place on. Single records behind it that are done already come again."""
-        place = AtCursor(self.name)
-        return RemoteReader(self._channels, self._stream, place, stop=stop, follow=follow, on_gap=on_gap)
+        """A reader of what is not done, from the cursor's place on. What is acknowledged while it reads is not passed
+        over, unless it has to go on at another gateway. Records that were truncated before they were done are a gap.
 
-    async def advance(self, to: Done, *, expect: Position | None = None) -> RemoteCursorState:
+        Raises: StreamClosedError: the cursor is not open.
+        """
+        self._held()
+        place = AtCursor(self.name)
+        return RemoteReader(
+            self._channels, self._stream, place, stop=stop, follow=follow, on_gap=on_gap, undone_by=self.name
+        )
+
+    async def advance(self, to: Acked, *, expect: Position | None = None) -> CursorVersion:
         """Note that everything up to ``to`` is done, and wait until that is stored. It never moves back.
 
         With ``expect`` the cursor must be at this position.
 
         Raises:
-            CursorConflictError: somebody holds it open, or it is not where it was expected. And as state.
+            CursorConflictError: another owner has it, or it is not where it was expected. And as state.
         """
+        seq_no, position = _last_of(to)
         request = pb.AdvanceCursorRequest(
-            stream=self._stream,
-            name=self.name,
-            to=put_position(_position(to)),
+            to=put_position(position),
+            seq_no=seq_no,
             expected=None if expect is None else put_position(expect),
+            claim=self._held(),
+            **self._named,
         )
-        return get_cursor(await self._channels.call("Cursors.Advance", request, repeat=expect is None))
+        return (await self._move("Cursors.Advance", request, repeat=expect is None)).version
 
-    async def ack(self, *records: Done) -> None:
+    async def ack(self, *records: Acked) -> None:
         """Note that these records are done, and wait until that is stored. Others before them may not be.
 
         Raises:
-            CursorFullError: there would be too many ranges of records that are done, with others in between.
-            CursorConflictError: somebody holds it open. And as state.
+            CursorFullError: there would be too many ranges of records that are done, with others in between. Nothing is
+            dropped: acknowledge those first. CursorConflictError: another owner has it. And as state.
         """
-        positions = [put_position(_position(each)) for each in records]
-        request = pb.AckRequest(stream=self._stream, name=self.name, positions=positions)
-        await self._channels.call("Cursors.Ack", request)
+        await self._ack(*_sorted_out(records))
+
+    async def ack_later(self, *records: Acked) -> None:
+        """Note that these records are done; that is stored within a second, or with the next ``flush()``, which tells
+        whether it was.
+
+        Raises: CursorFullError: too many wait.
+        """
+        self._held()
+        changes, places = _sorted_out(records)
+        if len(self._later) + len(self._places) + len(changes) + len(places) > 10 * self._ranges_max:
+            raise CursorFullError(
+                f"too many acknowledgements of cursor {self.name} of stream {self._stream} wait: flush() tells why",
+                stream=self._stream,
+            )
+        self._later += changes
+        self._places += places
+        self._save_soon()
+
+    async def flush(self) -> None:
+        """Wait until everything that was acknowledged is stored. Raises: as ack."""
+        self._held()
+        async with self._moving:
+            pass  # what is on its way may come back
+        await self._save_now()
+        failed, self._failed = self._failed, None
+        if failed is not None:
+            raise failed
+
+    async def skip(self, count: int, *, count_acked: bool = False) -> Position:
+        """Go ``count`` records forward; records that are done count only with ``count_acked``. Not beyond the end.
+        Returns the new position. Raises: as advance."""
+        self._held()
+        await self.flush()
+        request = pb.SkipCursorRequest(count=count, count_acked=count_acked, claim=self._held(), **self._named)
+        return (await self._move("Cursors.Skip", request, repeat=False)).mark.position
 
     # -- moving ------------------------------------------------------------------------------------------
 
     async def reset(self, seek: Seek, *, force: bool = False) -> Position:
-        """Begin anew at another place, also an earlier one. If somebody holds it open that needs ``force``.
+        """Begin anew at another place, also an earlier one. The history keeps where the cursor was.
 
-        Raises: CursorConflictError; and as state.
+        A cursor that is not open here is taken over, changed and let go. If another owner has it that needs ``force``,
+        which also makes a new cursor of one whose record is damaged.
+
+        Raises: CursorConflictError: another owner has it; and as state.
         """
-        request = pb.ResetCursorRequest(stream=self._stream, name=self.name, seek=put_seek(seek), force=force)
-        return get_cursor(await self._channels.call("Cursors.Reset", request)).position
+        request = pb.ResetCursorRequest(
+            seek=put_seek(seek), force=force, claim=self._claim, owner=self._owner_name, **self._named
+        )
+        return (await self._move("Cursors.Reset", request)).mark.position
+
+    async def restore(self, version: CursorVersion | int, *, force: bool = False) -> Position:
+        """Become what an earlier version was. Raises: as reset; CursorVersionError: the history does not have it."""
+        number = version if isinstance(version, int) else version.number
+        request = pb.RestoreCursorRequest(
+            version=number, force=force, claim=self._claim, owner=self._owner_name, **self._named
+        )
+        return (await self._move("Cursors.Restore", request)).mark.position
+
+    async def set_properties(self, changes: Mapping[str, str | None], *, force: bool = False) -> Mapping[str, str]:
+        """Note properties; None removes one. Raises: as reset; CursorFullError: they are too large."""
+        request = pb.SetPropertiesRequest(
+            set={name: value for name, value in changes.items() if value is not None},
+            remove=[name for name, value in changes.items() if value is None],
+            force=force,
+            claim=self._claim,
+            **self._named,
+        )
+        return (await self._move("Cursors.SetProperties", request)).properties
 
     async def delete(self, *, missing_ok: bool = True) -> None:
         """Delete the cursor. Raises: CursorNotFoundError: there is none, and ``missing_ok`` is off; and as state."""
+        await self.abandon()
         try:
-            request = pb.DeleteCursorRequest(stream=self._stream, name=self.name)
-            await self._channels.call("Cursors.Delete", request, repeat=missing_ok)
+            await self._channels.call("Cursors.Delete", pb.DeleteCursorRequest(**self._named), repeat=missing_ok)
         except CursorNotFoundError:
             if not missing_ok:
                 raise
@@ -141,7 +232,23 @@ class RemoteCursor:
     # -- the end -----------------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        """Nothing is held open: what was acknowledged is stored."""
+        """Store what is acknowledged, and let go of the cursor. Idempotent. Raises: as flush."""
+        if self._claim is None:
+            return
+        try:
+            await self.flush()
+            await self._move("Cursors.Release", pb.ReleaseCursorRequest(claim=self._claim, **self._named))
+        finally:
+            await self.abandon()
+
+    async def abandon(self) -> None:
+        """Let go of the cursor without storing anything more. Idempotent."""
+        self._claim = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._later, self._places = [], []
+        await self._tasks.close()
 
     async def __aenter__(self) -> Self:
         return await self.open()
@@ -149,13 +256,80 @@ class RemoteCursor:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close()
+        if kind is None:
+            await self.close()
+        else:
+            await self.abandon()
+
+    # -- inside ------------------------------------------------------------------------------------------
+
+    @property
+    def _named(self) -> dict[str, Any]:
+        return {"stream": self._stream, "name": self.name}
+
+    def _held(self) -> pb.CursorClaim:
+        if self._claim is None:
+            text = f"cursor {self.name} of stream {self._stream} is not open: use async with, or open()"
+            raise StreamClosedError(text, stream=self._stream)
+        return self._claim
+
+    async def _move(self, key: str, request: Any, *, repeat: bool = True) -> CursorState:
+        """One move at a time: they take effect in the order in which they were asked for."""
+        async with self._moving:
+            return get_cursor(await self._channels.call(key, request, repeat=repeat))
+
+    async def _ack(self, changes: list[Acknowledgement], places: list[Position]) -> None:
+        request = pb.AckRequest(
+            positions=map(put_position, places), ranges=put_acknowledgements(changes), claim=self._held(), **self._named
+        )
+        await self._move("Cursors.Ack", request)
+
+    def _save_soon(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._save_every_s, self._save)
+
+    def _save(self) -> None:
+        self._timer = None
+        self._tasks.start(self._save_now(), "save")
+
+    async def _save_now(self) -> None:
+        """Store what nobody waits for. What cannot be stored now, and may be later, stays."""
+        changes, places = self._later, self._places
+        self._later, self._places = [], []
+        if not changes and not places:
+            return
+        try:
+            await self._ack(changes, places)
+            self._failed = None
+        except StreamError as error:
+            self._failed = error
+            if error.retryable or isinstance(error, CursorFullError):
+                self._later, self._places = changes + self._later, places + self._places
+            if error.retryable and self._claim is not None:
+                self._save_soon()
 
 
-def get_cursor(message: Any) -> RemoteCursorState:
-    """The state in a message."""
-    return RemoteCursorState(get_position(message.position), message.version)
+def _sorted_out(records: tuple[Acked, ...]) -> tuple[list[Acknowledgement], list[Position]]:
+    """What is done by its numbers, and what by its positions alone."""
+    changes: list[Acknowledgement] = []
+    places: list[Position] = []
+    for each in records:
+        if isinstance(each, Position):
+            places.append(each)
+        elif isinstance(each, Acknowledgement):
+            changes.append(each)
+        else:
+            changes += acknowledgements(each)
+    return changes, places
 
 
-def _position(done: Done) -> Position:
-    return done.position if isinstance(done, StoredRecord) else done
+def _last_of(to: Acked) -> tuple[int | None, Position]:
+    """The number of the last record, if it is known, and its position."""
+    if isinstance(to, StoredRecord):
+        return to.seq_no, to.position
+    if isinstance(to, RecordBatch):
+        return to.end_seq_no - 1, to.last
+    if isinstance(to, Acknowledgement):
+        after = to.mark.position
+        return to.mark.seq_no - 1, Position(after.segment, after.entry, after.slot - 1)
+    return None, to

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, Self
 
 from bookkeeper.real import read_private
 from segments.config import StreamConfig
 from segments.errors import StreamNotFoundError
+from segments.life.checker import CheckOptions
+from segments.life.directory import StreamInfo
+from segments.life.findings import Finding
+from segments.life.transfer import Imported
 from segments.names import check_stream_name
-from segments.position import Position
 from segments.remote.gateway_address import GatewayAddresses, GatewayCredentials
 from segments.remote.gateway_channels import GatewayChannels
+from segments.remote.life_messages import get_finding, get_info
 from segments.remote.remote_stream import RemoteStream
+from segments.remote.remote_transfer import import_stream
 from segments.rpc import segments_pb2 as pb
-from segments.rpc.messages import get_position, put_settings
+from segments.rpc.messages import put_settings
 from segments.write.opening import Opening
 
 
@@ -52,17 +57,6 @@ def _read(path: str) -> bytes:
     if "key" in path or "token" in path:
         return read_private(path)
     return Path(path).read_bytes()
-
-
-class RemoteStreamInfo(NamedTuple):
-    """A stream in one line."""
-
-    name: str
-    stream_id: str
-    sealed: bool
-    segments: int
-    start: Position
-    """The first position that readers see."""
 
 
 class RemoteNamespace:
@@ -108,10 +102,10 @@ class RemoteNamespace:
         async for info in self.channels.stream("Streams.List", pb.ListStreamsRequest(prefix=prefix)):
             yield info.stream
 
-    async def infos(self, prefix: str = "") -> AsyncIterator[RemoteStreamInfo]:
-        """The same with what gateways tell of each stream. Raises: as list."""
+    async def infos(self, prefix: str = "") -> AsyncIterator[StreamInfo]:
+        """The streams whose names begin with ``prefix``, each in one line. Raises: as list."""
         async for info in self.channels.stream("Streams.List", pb.ListStreamsRequest(prefix=prefix)):
-            yield RemoteStreamInfo(info.stream, info.stream_id, info.sealed, info.segments, get_position(info.start))
+            yield get_info(info)
 
     async def rename(self, old: str, new: str) -> None:
         """Give a stream another name. Raises: StreamNotFoundError, StreamExistsError, StreamUnavailableError."""
@@ -122,6 +116,45 @@ class RemoteNamespace:
         """Delete a stream with everything that belongs to it. Raises: StreamNotFoundError, StreamHeldError."""
         request = pb.DeleteStreamRequest(stream=check_stream_name(name), missing_ok=missing_ok, force=force)
         await self.channels.call("Streams.Delete", request, repeat=missing_ok)
+
+    async def import_stream(
+        self,
+        chunks: AsyncIterator[bytes],
+        *,
+        name: str | None = None,
+        changes: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+    ) -> Imported:
+        """Make a stream of an exported file, under its old name or another, with its positions kept. With ``dry_run``
+        the file is only verified. ``changes`` are settings that shall differ.
+
+        Raises:
+            StreamCorruptError, UnsupportedStreamFormatError, StreamExistsError, StreamNameError, StreamConfigError,
+            StreamAccessError, GatewayTooOldError: there is no new stream. StreamUnavailableError: the gateway went
+            away; its ``outcome`` says whether the stream may be there.
+        """
+        if name is not None:
+            name = check_stream_name(name)
+        return await import_stream(self.channels, chunks, name=name, changes=changes or {}, dry_run=dry_run)
+
+    async def verify(self, name: str | None = None, options: CheckOptions | None = None) -> tuple[Finding, ...]:
+        """Compare what is known of a stream, or of all streams: records, ledgers, entries, cursors, names. With
+        ``options.repair`` what can be repaired is.
+
+        Raises:
+            StreamNotFoundError, StreamUnavailableError, StreamAccessError, GatewayTooOldError. What is wrong is a
+            finding, and no error.
+        """
+        options = options or CheckOptions()
+        request = pb.CheckRequest(
+            stream="" if name is None else check_stream_name(name),
+            no_scan=not options.scan,
+            repair=options.repair,
+            no_orphans=not options.orphans,
+            older_than_s=options.older_than_s,
+        )
+        replies = self.channels.stream("Streams.Check", request, repeat=not options.repair)
+        return tuple([get_finding(each) async for reply in replies for each in reply.findings])
 
     async def close(self) -> None:
         """End the connections. Idempotent."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from math import inf
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeAlias
 
+from segments.entries import StoredEntry
 from segments.errors import (
     PositionTruncatedError,
     StreamClosedError,
@@ -16,11 +17,15 @@ from segments.errors import (
     StreamUnavailableError,
 )
 from segments.position import Position
+from segments.read import RecordBatch
 from segments.read.options import BATCH_RECORDS
+from segments.read.ready_queue import ReadyQueue
+from segments.read.record_batch import EntrySlice
 from segments.record import Gap, GapKind, StoredRecord
 from segments.remote.gateway_channels import PATIENCE_S, PAUSE_S, GatewayCall, GatewayChannels
 from segments.rpc import segments_pb2 as pb
-from segments.rpc.messages import get_gap, get_position, get_stored, put_seek
+from segments.rpc.entry_messages import get_entries, get_records
+from segments.rpc.messages import get_gap, get_position, put_position, put_seek
 from segments.seek import Seek
 
 OnGap: TypeAlias = Literal["raise", "yield", "skip"]
@@ -49,16 +54,21 @@ class RemoteReader:
         stop: Seek | None = None,
         follow: bool = False,
         on_gap: OnGap = "raise",
+        undone_by: str = "",
     ) -> None:
-        """``stop``: exclusive; None without ``follow``: where the stream ends when reading begins."""
+        """``stop``: exclusive; None without ``follow``: where the stream ends when reading begins. ``undone_by``: leave
+        out what this cursor has done."""
         self._channels = channels
         self._stream = stream
         self._start = start
         self._stop = stop
         self._follow = follow
         self._on_gap = on_gap
+        self._undone_by = undone_by
         self._token = b""
-        self._ready: deque[StoredRecord | Gap] = deque()
+        self._ready = ReadyQueue()
+        self._has_entries = False
+        """Whether the gateway sends entries; an older one sends records."""
         self._news = asyncio.Event()
         self._taken = [0, 0]
         """Records and bytes that were handed out, and for which no credits were given."""
@@ -76,8 +86,8 @@ class RemoteReader:
     def position(self) -> Position:
         """Where the next record is, or directly behind the last one; EARLIEST before anything came."""
         if self._ready:
-            first = self._ready[0]
-            return first.first if isinstance(first, Gap) else first.position
+            item = self._ready.first
+            return item.first if isinstance(item, Gap) else item.entry.position(item.a)
         return self._position or (self._start if isinstance(self._start, Position) else Position.EARLIEST)
 
     @property
@@ -102,40 +112,77 @@ class RemoteReader:
         while True:
             if not await self._fill(timeout):
                 return None
-            item = self._ready[0]
-            if isinstance(item, Gap) and not self._pass_gap(item):
+            item = self._ready.first
+            if isinstance(item, Gap):
+                if self._pass_gap(item):
+                    return item
                 continue
-            self._hand_out(1)
-            return item
+            entry, slot = self._ready.take_one()
+            self._hand_out([EntrySlice(entry, slot, slot + 1)])
+            return entry.record(slot)
 
     async def next_batch(
         self, max_records: int = BATCH_RECORDS, *, max_bytes: int | None = None, wait: float | None = None
-    ) -> list[StoredRecord]:
-        """The next records that are there: at least one, at most ``max_records``. Empty: nothing came within ``wait``
-        seconds, or the reader has ended. Gaps are raised or skipped; to be told of them use next().
+    ) -> RecordBatch:
+        """The next records: at least one, at most ``max_records``, and about ``max_bytes``.
+
+        With ``wait`` this collects for up to so many seconds until it has ``max_records``; otherwise it returns what
+        there is as soon as there is something. The batch is empty if nothing came within ``wait``, or if the reader has
+        ended.
 
         Raises: as next.
         """
-        while True:
-            if not await self._fill(wait):
-                return []
-            if not isinstance(gap := self._ready[0], Gap):
+        loop = asyncio.get_running_loop()
+        until = None if wait is None else loop.time() + wait
+        slices: list[EntrySlice] = []
+        left, size = max_records, inf if max_bytes is None else float(max_bytes)
+        while left > 0:
+            if not self._ready:
+                if slices and until is None:
+                    break
+                if not await self._fill(None if until is None else max(0.0, until - loop.time())):
+                    break
+                continue
+            if isinstance(gap := self._ready.first, Gap):
+                if slices:
+                    break
+                if self._pass_gap(gap):
+                    return RecordBatch(gap=gap)
+                continue
+            taken = self._ready.take(left, size, at_least_one=not slices)
+            if not taken:
                 break
-            if self._pass_gap(gap):
-                self._hand_out(1)
-        found: list[StoredRecord] = []
-        size = 0
-        for item in self._ready:
-            if isinstance(item, Gap) or len(found) >= max_records or (max_bytes is not None and size >= max_bytes):
-                break
-            found.append(item)
-            size += len(item.value)
-        self._hand_out(len(found))
-        return found
+            self._hand_out(taken)
+            slices += taken
+            left -= sum(each.b - each.a for each in taken)
+            size -= sum(each.entry.share(each.a, each.b) for each in taken) if size != inf else 0
+        return RecordBatch(slices)
+
+    async def batches(
+        self, max_records: int = BATCH_RECORDS, max_bytes: int | None = None
+    ) -> AsyncIterator[RecordBatch]:
+        """The records in batches, as fast as they come, until the reader has ended. Raises: as next."""
+        while batch := await self.next_batch(max_records, max_bytes=max_bytes):
+            yield batch
+
+    async def arrow_batches(self, max_records: int = BATCH_RECORDS) -> AsyncIterator[Any]:
+        """The records as ``pyarrow.RecordBatch``es, which share the memory of the messages. Raises: as next, and
+        MissingLibraryError: pyarrow is not installed."""
+        async for batch in self.batches(max_records):
+            for each in batch.arrow():
+                yield each
 
     async def __aiter__(self) -> AsyncIterator[StoredRecord | Gap]:
-        while (item := await self.next()) is not None:
-            yield item
+        while batch := await self.next_batch():
+            if batch.gap is not None:
+                yield batch.gap
+            for record in batch.records():
+                yield record
+
+    async def skip_gap(self) -> Gap | None:
+        """Pass over the gap that comes next, which was raised; return it. None, and nothing is passed, if records come
+        next."""
+        return self._drop_gap() if self._ready and isinstance(self._ready.first, Gap) else None
 
     async def seek(self, seek: Seek) -> None:
         """Go on elsewhere. Nothing that came before is handed out afterwards."""
@@ -183,32 +230,33 @@ class RemoteReader:
             return False
         return True
 
-    def _hand_out(self, count: int) -> None:
-        size = 0
-        for _ in range(count):
-            item = self._ready.popleft()
-            if isinstance(item, Gap):
-                self._position = item.last.next
-                continue
-            size += len(item.value) + len(item.key or b"")
-            self._position = item.position.next
-            self._taken[0] += 1
-        self._taken[1] += size
+    def _hand_out(self, slices: Sequence[EntrySlice]) -> None:
+        """Note what is handed out: credits for as much more are given."""
+        for entry, a, b in slices:
+            self._taken[0] += b - a
+            self._taken[1] += entry.share(a, b) if self._has_entries else _content(entry, a, b)
+        self._position = slices[-1].entry.position(slices[-1].b)
         if self._taken[0] * 2 >= CREDIT_RECORDS or self._taken[1] * 2 >= CREDIT_BYTES:
             self._give.set()
 
     def _pass_gap(self, gap: Gap) -> bool:
         """Deal with the gap that comes next. Returns whether to hand it out."""
         if self._on_gap == "yield":
+            self._drop_gap()
             return True
         if self._on_gap == "skip":
             self.skipped_gaps += 1
-            self._ready.popleft()
+            self._drop_gap()
             return False
         text = f"stream {self._stream}: records from {gap.first} to {gap.last} are {gap.kind.value}"
         if gap.kind in (GapKind.TRUNCATED, GapKind.EXPIRED):
             raise PositionTruncatedError(text, stream=self._stream, position=gap.last.next)
         raise StreamGapError(text, stream=self._stream, position=gap.first)
+
+    def _drop_gap(self) -> Gap:
+        gap = self._ready.take_gap()
+        self._position = gap.last.next
+        return gap
 
     # -- calls -------------------------------------------------------------------------------------------
 
@@ -249,7 +297,9 @@ class RemoteReader:
         if self._token:
             start = pb.Seek(position=self._resume_at)
         stop = None if self._stop is None else put_seek(self._stop)
-        request = pb.ReadRequest(stream=self._stream, start=start, stop=stop, on_gap=pb.ON_GAP_YIELD)
+        request = pb.ReadRequest(
+            stream=self._stream, start=start, stop=stop, on_gap=pb.ON_GAP_YIELD, undone_by=self._undone_by, entries=True
+        )
         return self._channels.open("Read.Read", address, request)
 
     async def _receive(self, call: GatewayCall) -> Any:
@@ -272,13 +322,17 @@ class RemoteReader:
 
     async def _send_credits(self, call: GatewayCall) -> None:
         opened = pb.TailRequest.Open(
-            stream=self._stream, on_gap=pb.ON_GAP_YIELD, progress_ms=PROGRESS_MS, resume_token=self._token
+            stream=self._stream,
+            on_gap=pb.ON_GAP_YIELD,
+            progress_ms=PROGRESS_MS,
+            resume_token=self._token,
+            undone_by=self._undone_by,
+            entries=True,
         )
         if not self._token:
             opened.start.CopyFrom(put_seek(self._start))
-        waiting = sum(isinstance(item, StoredRecord) for item in self._ready)
         self._taken = [0, 0]
-        credits_ = pb.Credits(records=max(CREDIT_RECORDS - waiting, 0), bytes=CREDIT_BYTES)
+        credits_ = pb.Credits(records=max(CREDIT_RECORDS - self._ready.records, 0), bytes=CREDIT_BYTES)
         try:
             await call.send(pb.TailRequest(open=opened, credits=credits_))
             while True:
@@ -292,14 +346,15 @@ class RemoteReader:
 
     def _take(self, reply: Any) -> None:
         kind = reply.WhichOneof("reply")
-        if kind == "batch":
-            self._ready += map(get_stored, reply.batch.records)
-            self._resume_at = reply.batch.records[-1].position
-            self._resume_at.slot += 1
+        if kind in ("batch", "entries"):
+            self._has_entries = kind == "entries"
+            slices = get_entries(reply.entries) if self._has_entries else get_records(reply.batch)
+            self._ready.add(slices)
+            self._resume_at = put_position(slices[-1].entry.position(slices[-1].b))
         elif kind == "gap":
             gap = get_gap(reply.gap)
-            self._ready.append(gap)
-            self._resume_at = pb.Position(segment=gap.last.segment, entry=gap.last.entry, slot=gap.last.slot + 1)
+            self._ready.add([gap])
+            self._resume_at = put_position(gap.last.next)
         elif kind == "progress":
             self._caught_up = reply.progress.caught_up
             if not self._ready:
@@ -317,3 +372,8 @@ class RemoteReader:
         if running is not None:
             running.cancel()
             await asyncio.wait([running])
+
+
+def _content(entry: StoredEntry, a: int, b: int) -> int:
+    """The bytes of the records' values and keys: what a gateway that sends records takes credits for."""
+    return sum(map(len, entry.values(a, b))) + sum(len(key) for key in entry.keys(a, b) if key is not None)

@@ -5,35 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self, Unpack
 
-from segments.chain import SegmentContents, StreamSegment
+from segments.chain import StreamSegment
 from segments.config import StreamConfig
+from segments.cursors import CursorOptions, CursorState
 from segments.errors import SegmentEmptyError
+from segments.life.directory import StreamInfo
 from segments.life.holds import Hold
+from segments.life.overview import StreamOverview
+from segments.life.retention import RetentionReport
+from segments.life.retention_pass import PassResult
 from segments.life.truncation import TruncateResult
 from segments.position import EARLIEST, LATEST, Position
 from segments.read import StreamRange
 from segments.record import to_ms
 from segments.remote.append_pipe import AppendPipe
 from segments.remote.gateway_channels import GatewayChannels
-from segments.remote.remote_cursor import RemoteCursor, RemoteCursorState, get_cursor
+from segments.remote.life_messages import get_hold, get_info, get_overview, get_pass
+from segments.remote.remote_cursor import RemoteCursor
 from segments.remote.remote_reader import OnGap, RemoteReader
+from segments.remote.remote_transfer import RemoteExport
 from segments.remote.remote_writer import RemoteProducer, RemoteWriter, open_producer
 from segments.rpc import segments_pb2 as pb
+from segments.rpc.cursor_messages import get_cursor
 from segments.rpc.messages import get_position, get_settings, put_patch, put_seek
+from segments.rpc.segment_messages import get_segment
 from segments.seek import Seek
 from segments.write.opening import Opening
-
-
-class SegmentKept(NamedTuple):
-    """What becomes of a segment."""
-
-    segment: int
-    """Its number."""
-    kept: bool
-    text: str
-    """All reasons for it, in words."""
 
 
 class RemoteStream:
@@ -110,12 +109,17 @@ class RemoteStream:
 
     # -- cursors -----------------------------------------------------------------------------------------
 
-    def cursor(self, name: str, *, start: Seek = EARLIEST, create: bool = True) -> RemoteCursor:
+    def cursor(self, name: str, *, start: Seek = EARLIEST, **options: Unpack[CursorOptions]) -> RemoteCursor:
         """A place in the stream that outlives its readers: ``async with stream.cursor("billing") as cursor``. A new one
-        begins at ``start``. Entering raises what :meth:`RemoteCursor.open` says."""
-        return RemoteCursor(self._channels, self.name, name, start=start, create=create)
+        begins at ``start``.
 
-    async def cursors(self) -> dict[str, RemoteCursorState]:
+        Entering it takes it over: its former owner can move it no more. Without entering it can be looked at.
+
+        Raises: StreamNameError. Entering raises what :meth:`RemoteCursor.open` says.
+        """
+        return RemoteCursor(self._channels, self.name, name, start=start, **options)
+
+    async def cursors(self) -> dict[str, CursorState]:
         """The cursors, by name. Raises: as find."""
         request = pb.ListCursorsRequest(stream=self.name)
         return {each.name: get_cursor(each) async for each in self._channels.stream("Cursors.List", request)}
@@ -134,7 +138,17 @@ class RemoteStream:
     async def segments(self) -> tuple[StreamSegment, ...]:
         """The segments, oldest first. What an open one holds is not known here. Raises: as read_config."""
         request = pb.ListSegmentsRequest(stream=self.name)
-        return tuple([_segment(each) async for each in self._channels.stream("Segments.ListSegments", request)])
+        return tuple([get_segment(each) async for each in self._channels.stream("Segments.ListSegments", request)])
+
+    async def info(self) -> StreamInfo:
+        """The stream in one line. Raises: as read_config."""
+        return get_info(await self._info())
+
+    async def show(self) -> StreamOverview:
+        """All that is known of the stream: its writer, settings, segments, cursors and holds. Raises: as read_config;
+        GatewayTooOldError."""
+        request = pb.ShowStreamRequest(stream=self.name)
+        return get_overview([each async for each in self._channels.stream("Streams.Show", request)])
 
     async def owner(self) -> str | None:
         """The address of the gateway that owns the stream; None if no gateway is known to. Raises: as read_config."""
@@ -158,7 +172,7 @@ class RemoteStream:
         """
         request = pb.RollRequest(stream=self.name)
         try:
-            return _segment(await self._channels.call("Segments.Roll", request, stream=self.name, repeat=False))
+            return get_segment(await self._channels.call("Segments.Roll", request, stream=self.name, repeat=False))
         except SegmentEmptyError:
             return None
 
@@ -181,11 +195,24 @@ class RemoteStream:
             tuple(segments[number] for number in reply.segments if number in segments),
         )
 
-    async def explain_retention(self) -> list[SegmentKept]:
-        """Why each segment is kept, or that it may go, oldest first. Raises: as read_config."""
-        request = pb.ExplainRequest(stream=self.name)
-        replies = self._channels.stream("Segments.ExplainRetention", request)
-        return [SegmentKept(each.segment, each.kept, each.reason) async for each in replies]
+    async def explain_retention(self) -> RetentionReport:
+        """Why each segment is kept, or that it may go: limits, cursors, holds. Raises: as read_config;
+        GatewayTooOldError."""
+        return (await self._retention(dry_run=True)).report
+
+    async def apply_retention(self) -> PassResult:
+        """Remove the segments that may go, and what an earlier pass has left. Raises: as explain_retention."""
+        return await self._retention(dry_run=False)
+
+    async def _retention(self, *, dry_run: bool) -> PassResult:
+        request = pb.ApplyRetentionRequest(stream=self.name, dry_run=dry_run)
+        return get_pass([each async for each in self._channels.stream("Segments.ApplyRetention", request)])
+
+    async def holds(self) -> tuple[Hold, ...]:
+        """The holds, by their start; also those that have expired and were not swept yet. Raises: as read_config;
+        GatewayTooOldError."""
+        request = pb.ListHoldsRequest(stream=self.name)
+        return tuple([get_hold(each) async for each in self._channels.stream("Segments.ListHolds", request)])
 
     async def hold(
         self,
@@ -205,13 +232,15 @@ class RemoteStream:
             until_ms=None if until is None else to_ms(until),
             note=note,
         )
-        made = await self._call("Segments.PutHold", request)
-        until_ms = made.until_ms if made.HasField("until_ms") else None
-        return Hold(made.name, get_position(made.start), get_position(made.stop), until_ms, 0, made.note)
+        return get_hold(await self._call("Segments.PutHold", request))
 
     async def release_hold(self, name: str) -> None:
         """Remove a hold. Raises: HoldNotFoundError; and as read_config."""
         await self._call("Segments.DeleteHold", pb.DeleteHoldRequest(stream=self.name, name=name))
+
+    def export(self, start: Position = EARLIEST, stop: Position = LATEST) -> RemoteExport:
+        """Copy the stream to a file that proves itself: ``async for chunk in stream.export().chunks()``."""
+        return RemoteExport(self._channels, self.name, start, stop)
 
     async def _info(self) -> Any:
         return await self._call("Streams.Get", pb.GetStreamRequest(stream=self.name))
@@ -231,23 +260,3 @@ class RemoteStream:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
-
-
-def _segment(message: Any) -> StreamSegment:
-    last = (message.last.entry, message.last.slot) if message.HasField("last") else None
-    contents = SegmentContents(
-        records=message.records,
-        bytes=message.bytes,
-        last_entry=message.last.entry if last else -1,
-        last=last,
-        first_txid=message.first_txid if message.HasField("first_txid") else None,
-        last_txid=message.last_txid if message.HasField("last_txid") else None,
-    )
-    return StreamSegment(
-        message.number,
-        message.ledger_id,
-        message.start_seq_no,
-        message.created_ms,
-        completed_ms=message.completed_ms if message.completed else None,
-        contents=contents,
-    )

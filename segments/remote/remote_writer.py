@@ -94,8 +94,8 @@ class RemoteWriter:
         """
         return self._submit([_with_txid(record, txid)])
 
-    async def append_batch(self, records: Iterable[Record | bytes]) -> AppendResult:
-        """Append records, all of them or none. Raises: as append."""
+    async def append_batch(self, records: Iterable[Record | bytes], *, atomic: bool = True) -> AppendResult:
+        """Append records, all of them or none, also without ``atomic``: a batch is one message. Raises: as append."""
         return await self._within(None, list(records))
 
     def append_batch_nowait(self, records: Iterable[Record | bytes]) -> asyncio.Future[AppendResult]:
@@ -249,7 +249,9 @@ class RemoteProducer(RemoteWriter):
         """Append without waiting; the future resolves like append(). Raises: as append, and StreamOverloadedError."""
         return self._submit([_with_txid(record, txid)], seq=seq)
 
-    async def append_batch(self, records: Iterable[Record | bytes], *, seq: int | None = None) -> AppendResult:
+    async def append_batch(
+        self, records: Iterable[Record | bytes], *, atomic: bool = True, seq: int | None = None
+    ) -> AppendResult:
         """Append records, all of them or none, with consecutive numbers from ``seq`` on. Raises: as append."""
         return await self._within(None, list(records), seq=seq)
 

@@ -4,6 +4,9 @@ segments.proto    the protocol, for clients of every language
 segments_pb2      generated from it: make proto
 methods           the calls of each service
 messages          values of the library as messages, and back
+cursor_messages   cursors as messages, and back
+entry_messages    records in their entries as messages, and back
+segment_messages  segments as messages, and back
 refusals          errors as messages and status codes, and back
 credits           how much may still be sent
 resume_token      where a reader goes on, at any gateway

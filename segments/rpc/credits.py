@@ -7,7 +7,6 @@ are owed: a reader that gives small credits never waits for ever.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -38,16 +37,11 @@ class CreditBalance:
         """Whether the next record may be sent, whatever its size."""
         return self.records > 0 and self.bytes > 0
 
-    def take(self, sizes: Sequence[int]) -> int:
-        """Take credits for as many of these records as may be sent. Returns how many, from the first on."""
-        count = 0
-        for size in sizes:
-            if not self.may_send:
-                break
-            self.records -= 1
-            self.bytes -= size
-            count += 1
-        return count
+    def spend(self, records: int, size: int) -> None:
+        """Note what was sent, all of it: more than there were credits for is owed, and nothing is sent before that was
+        given."""
+        self.records -= records
+        self.bytes -= size
 
 
 @dataclass(slots=True)

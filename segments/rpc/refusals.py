@@ -63,6 +63,7 @@ STATUSES: Final[dict[type[StreamError], str]] = {
     errors.SeekFormatError: "INVALID_ARGUMENT",
     errors.ChainStepError: "FAILED_PRECONDITION",
     errors.GatewayRedirectError: "UNAVAILABLE",
+    errors.GatewayTooOldError: "UNIMPLEMENTED",
     errors.StreamAccessError: "PERMISSION_DENIED",
     errors.MissingLibraryError: "UNIMPLEMENTED",
     errors.StreamInvariantError: "INTERNAL",
@@ -150,10 +151,12 @@ def get_error(message: pb.SegmentError) -> StreamError:
     return error
 
 
-def get_status(status: str, text: str, trailer: bytes | None) -> StreamError:
+def get_status(status: str, text: str, trailer: bytes | None, *, call: str = "", address: str = "") -> StreamError:
     """The error of a call that ended with this status.
 
     Args:
+        call: the call, by service and name.
+        address: the gateway's.
         status: the code's name in gRPC.
         text: what came with it.
         trailer: the ``SegmentError`` that came with it; None if none came, because a proxy or gRPC itself answered.
@@ -167,7 +170,9 @@ def get_status(status: str, text: str, trailer: bytes | None) -> StreamError:
         case "UNAUTHENTICATED" | "PERMISSION_DENIED":
             return errors.StreamAccessError(text)
         case "UNIMPLEMENTED":
-            return errors.UnsupportedStreamFormatError(f"the gateway does not know this call: {text}")
+            gateway = f"the gateway at {address}" if address else "the gateway"
+            what = f"the call {call}" if call else "this call"
+            return errors.GatewayTooOldError(f"{gateway} is of an older version, which does not know {what}")
         case "RESOURCE_EXHAUSTED" | "INVALID_ARGUMENT" | "OUT_OF_RANGE":
             return StreamError(f"the gateway refused the call: {text}")
     return errors.StreamUnavailableError(f"the gateway did not answer: {text or status}")

@@ -27,6 +27,14 @@ class OnGap(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     ON_GAP_RAISE: _ClassVar[OnGap]
     ON_GAP_YIELD: _ClassVar[OnGap]
+
+class CursorChange(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CURSOR_CHANGE_UNSPECIFIED: _ClassVar[CursorChange]
+    CURSOR_CHANGE_CREATED: _ClassVar[CursorChange]
+    CURSOR_CHANGE_ACKNOWLEDGED: _ClassVar[CursorChange]
+    CURSOR_CHANGE_RESET: _ClassVar[CursorChange]
+    CURSOR_CHANGE_RESTORED: _ClassVar[CursorChange]
 GAP_KIND_UNSPECIFIED: GapKind
 GAP_KIND_TRUNCATED: GapKind
 GAP_KIND_EXPIRED: GapKind
@@ -39,6 +47,11 @@ OUTCOME_APPLIED: Outcome
 OUTCOME_UNKNOWN: Outcome
 ON_GAP_RAISE: OnGap
 ON_GAP_YIELD: OnGap
+CURSOR_CHANGE_UNSPECIFIED: CursorChange
+CURSOR_CHANGE_CREATED: CursorChange
+CURSOR_CHANGE_ACKNOWLEDGED: CursorChange
+CURSOR_CHANGE_RESET: CursorChange
+CURSOR_CHANGE_RESTORED: CursorChange
 
 class Empty(_message.Message):
     __slots__ = ()
@@ -189,20 +202,30 @@ class CreateStreamRequest(_message.Message):
     def __init__(self, stream: _Optional[str] = ..., settings: _Optional[_Union[Settings, _Mapping]] = ..., exist_ok: _Optional[bool] = ...) -> None: ...
 
 class StreamInfo(_message.Message):
-    __slots__ = ("stream", "stream_id", "settings", "sealed", "segments", "start")
+    __slots__ = ("stream", "stream_id", "settings", "sealed", "segments", "start", "writer", "records", "bytes", "first", "epoch")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     STREAM_ID_FIELD_NUMBER: _ClassVar[int]
     SETTINGS_FIELD_NUMBER: _ClassVar[int]
     SEALED_FIELD_NUMBER: _ClassVar[int]
     SEGMENTS_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
+    WRITER_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
     stream: str
     stream_id: str
     settings: Settings
     sealed: bool
     segments: int
     start: Position
-    def __init__(self, stream: _Optional[str] = ..., stream_id: _Optional[str] = ..., settings: _Optional[_Union[Settings, _Mapping]] = ..., sealed: _Optional[bool] = ..., segments: _Optional[int] = ..., start: _Optional[_Union[Position, _Mapping]] = ...) -> None: ...
+    writer: str
+    records: int
+    bytes: int
+    first: Position
+    epoch: int
+    def __init__(self, stream: _Optional[str] = ..., stream_id: _Optional[str] = ..., settings: _Optional[_Union[Settings, _Mapping]] = ..., sealed: _Optional[bool] = ..., segments: _Optional[int] = ..., start: _Optional[_Union[Position, _Mapping]] = ..., writer: _Optional[str] = ..., records: _Optional[int] = ..., bytes: _Optional[int] = ..., first: _Optional[_Union[Position, _Mapping]] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class GetStreamRequest(_message.Message):
     __slots__ = ("stream",)
@@ -298,6 +321,163 @@ class OwnerInfo(_message.Message):
     epoch: int
     def __init__(self, address: _Optional[str] = ..., here: _Optional[bool] = ..., epoch: _Optional[int] = ...) -> None: ...
 
+class ShowStreamRequest(_message.Message):
+    __slots__ = ("stream",)
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    stream: str
+    def __init__(self, stream: _Optional[str] = ...) -> None: ...
+
+class StreamDetails(_message.Message):
+    __slots__ = ("info", "location", "last", "next_ledger", "removing", "at_ms")
+    INFO_FIELD_NUMBER: _ClassVar[int]
+    LOCATION_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    NEXT_LEDGER_FIELD_NUMBER: _ClassVar[int]
+    REMOVING_FIELD_NUMBER: _ClassVar[int]
+    AT_MS_FIELD_NUMBER: _ClassVar[int]
+    info: StreamInfo
+    location: str
+    last: Position
+    next_ledger: int
+    removing: _containers.RepeatedScalarFieldContainer[int]
+    at_ms: int
+    def __init__(self, info: _Optional[_Union[StreamInfo, _Mapping]] = ..., location: _Optional[str] = ..., last: _Optional[_Union[Position, _Mapping]] = ..., next_ledger: _Optional[int] = ..., removing: _Optional[_Iterable[int]] = ..., at_ms: _Optional[int] = ...) -> None: ...
+
+class CursorPlace(_message.Message):
+    __slots__ = ("name", "needs")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NEEDS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    needs: Position
+    def __init__(self, name: _Optional[str] = ..., needs: _Optional[_Union[Position, _Mapping]] = ...) -> None: ...
+
+class ShowReply(_message.Message):
+    __slots__ = ("details", "segments", "cursors", "holds")
+    DETAILS_FIELD_NUMBER: _ClassVar[int]
+    SEGMENTS_FIELD_NUMBER: _ClassVar[int]
+    CURSORS_FIELD_NUMBER: _ClassVar[int]
+    HOLDS_FIELD_NUMBER: _ClassVar[int]
+    details: StreamDetails
+    segments: _containers.RepeatedCompositeFieldContainer[SegmentInfo]
+    cursors: _containers.RepeatedCompositeFieldContainer[CursorPlace]
+    holds: _containers.RepeatedCompositeFieldContainer[Hold]
+    def __init__(self, details: _Optional[_Union[StreamDetails, _Mapping]] = ..., segments: _Optional[_Iterable[_Union[SegmentInfo, _Mapping]]] = ..., cursors: _Optional[_Iterable[_Union[CursorPlace, _Mapping]]] = ..., holds: _Optional[_Iterable[_Union[Hold, _Mapping]]] = ...) -> None: ...
+
+class CheckRequest(_message.Message):
+    __slots__ = ("stream", "no_scan", "repair", "no_orphans", "older_than_s")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    NO_SCAN_FIELD_NUMBER: _ClassVar[int]
+    REPAIR_FIELD_NUMBER: _ClassVar[int]
+    NO_ORPHANS_FIELD_NUMBER: _ClassVar[int]
+    OLDER_THAN_S_FIELD_NUMBER: _ClassVar[int]
+    stream: str
+    no_scan: bool
+    repair: bool
+    no_orphans: bool
+    older_than_s: float
+    def __init__(self, stream: _Optional[str] = ..., no_scan: _Optional[bool] = ..., repair: _Optional[bool] = ..., no_orphans: _Optional[bool] = ..., older_than_s: _Optional[float] = ...) -> None: ...
+
+class Finding(_message.Message):
+    __slots__ = ("problem", "stream", "text", "segment", "ledger", "repaired")
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    SEGMENT_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_FIELD_NUMBER: _ClassVar[int]
+    REPAIRED_FIELD_NUMBER: _ClassVar[int]
+    problem: str
+    stream: str
+    text: str
+    segment: int
+    ledger: int
+    repaired: bool
+    def __init__(self, problem: _Optional[str] = ..., stream: _Optional[str] = ..., text: _Optional[str] = ..., segment: _Optional[int] = ..., ledger: _Optional[int] = ..., repaired: _Optional[bool] = ...) -> None: ...
+
+class CheckReply(_message.Message):
+    __slots__ = ("findings",)
+    FINDINGS_FIELD_NUMBER: _ClassVar[int]
+    findings: _containers.RepeatedCompositeFieldContainer[Finding]
+    def __init__(self, findings: _Optional[_Iterable[_Union[Finding, _Mapping]]] = ...) -> None: ...
+
+class ExportRequest(_message.Message):
+    __slots__ = ("stream", "start", "stop")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    STOP_FIELD_NUMBER: _ClassVar[int]
+    stream: str
+    start: Seek
+    stop: Seek
+    def __init__(self, stream: _Optional[str] = ..., start: _Optional[_Union[Seek, _Mapping]] = ..., stop: _Optional[_Union[Seek, _Mapping]] = ...) -> None: ...
+
+class ExportReply(_message.Message):
+    __slots__ = ("chunk", "exported")
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    EXPORTED_FIELD_NUMBER: _ClassVar[int]
+    chunk: bytes
+    exported: Exported
+    def __init__(self, chunk: _Optional[bytes] = ..., exported: _Optional[_Union[Exported, _Mapping]] = ...) -> None: ...
+
+class Totals(_message.Message):
+    __slots__ = ("segments", "entries", "bytes")
+    SEGMENTS_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    segments: int
+    entries: int
+    bytes: int
+    def __init__(self, segments: _Optional[int] = ..., entries: _Optional[int] = ..., bytes: _Optional[int] = ...) -> None: ...
+
+class Exported(_message.Message):
+    __slots__ = ("start", "end", "totals")
+    START_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    TOTALS_FIELD_NUMBER: _ClassVar[int]
+    start: Position
+    end: Position
+    totals: Totals
+    def __init__(self, start: _Optional[_Union[Position, _Mapping]] = ..., end: _Optional[_Union[Position, _Mapping]] = ..., totals: _Optional[_Union[Totals, _Mapping]] = ...) -> None: ...
+
+class ImportRequest(_message.Message):
+    __slots__ = ("open", "chunk")
+    class Open(_message.Message):
+        __slots__ = ("stream", "settings", "dry_run")
+        STREAM_FIELD_NUMBER: _ClassVar[int]
+        SETTINGS_FIELD_NUMBER: _ClassVar[int]
+        DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+        stream: str
+        settings: Settings
+        dry_run: bool
+        def __init__(self, stream: _Optional[str] = ..., settings: _Optional[_Union[Settings, _Mapping]] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+    OPEN_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    open: ImportRequest.Open
+    chunk: bytes
+    def __init__(self, open: _Optional[_Union[ImportRequest.Open, _Mapping]] = ..., chunk: _Optional[bytes] = ...) -> None: ...
+
+class ImportReply(_message.Message):
+    __slots__ = ("imported", "stop")
+    IMPORTED_FIELD_NUMBER: _ClassVar[int]
+    STOP_FIELD_NUMBER: _ClassVar[int]
+    imported: Imported
+    stop: Empty
+    def __init__(self, imported: _Optional[_Union[Imported, _Mapping]] = ..., stop: _Optional[_Union[Empty, _Mapping]] = ...) -> None: ...
+
+class Imported(_message.Message):
+    __slots__ = ("stream", "stream_id", "start", "segments", "records", "totals")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    STREAM_ID_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    SEGMENTS_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    TOTALS_FIELD_NUMBER: _ClassVar[int]
+    stream: str
+    stream_id: str
+    start: Position
+    segments: int
+    records: int
+    totals: Totals
+    def __init__(self, stream: _Optional[str] = ..., stream_id: _Optional[str] = ..., start: _Optional[_Union[Position, _Mapping]] = ..., segments: _Optional[int] = ..., records: _Optional[int] = ..., totals: _Optional[_Union[Totals, _Mapping]] = ...) -> None: ...
+
 class AppendRequest(_message.Message):
     __slots__ = ("stream", "records", "values", "producer", "expected_tail", "crc32c", "monotonic")
     STREAM_FIELD_NUMBER: _ClassVar[int]
@@ -389,18 +569,22 @@ class OutcomeReply(_message.Message):
     def __init__(self, outcome: _Optional[_Union[Outcome, str]] = ..., result: _Optional[_Union[AppendResult, _Mapping]] = ...) -> None: ...
 
 class ReadRequest(_message.Message):
-    __slots__ = ("stream", "start", "stop", "max_records", "on_gap")
+    __slots__ = ("stream", "start", "stop", "max_records", "on_gap", "undone_by", "entries")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
     STOP_FIELD_NUMBER: _ClassVar[int]
     MAX_RECORDS_FIELD_NUMBER: _ClassVar[int]
     ON_GAP_FIELD_NUMBER: _ClassVar[int]
+    UNDONE_BY_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
     stream: str
     start: Seek
     stop: Seek
     max_records: int
     on_gap: OnGap
-    def __init__(self, stream: _Optional[str] = ..., start: _Optional[_Union[Seek, _Mapping]] = ..., stop: _Optional[_Union[Seek, _Mapping]] = ..., max_records: _Optional[int] = ..., on_gap: _Optional[_Union[OnGap, str]] = ...) -> None: ...
+    undone_by: str
+    entries: bool
+    def __init__(self, stream: _Optional[str] = ..., start: _Optional[_Union[Seek, _Mapping]] = ..., stop: _Optional[_Union[Seek, _Mapping]] = ..., max_records: _Optional[int] = ..., on_gap: _Optional[_Union[OnGap, str]] = ..., undone_by: _Optional[str] = ..., entries: _Optional[bool] = ...) -> None: ...
 
 class Credits(_message.Message):
     __slots__ = ("records", "bytes")
@@ -413,18 +597,22 @@ class Credits(_message.Message):
 class TailRequest(_message.Message):
     __slots__ = ("open", "credits", "seek")
     class Open(_message.Message):
-        __slots__ = ("stream", "start", "resume_token", "on_gap", "progress_ms")
+        __slots__ = ("stream", "start", "resume_token", "on_gap", "progress_ms", "undone_by", "entries")
         STREAM_FIELD_NUMBER: _ClassVar[int]
         START_FIELD_NUMBER: _ClassVar[int]
         RESUME_TOKEN_FIELD_NUMBER: _ClassVar[int]
         ON_GAP_FIELD_NUMBER: _ClassVar[int]
         PROGRESS_MS_FIELD_NUMBER: _ClassVar[int]
+        UNDONE_BY_FIELD_NUMBER: _ClassVar[int]
+        ENTRIES_FIELD_NUMBER: _ClassVar[int]
         stream: str
         start: Seek
         resume_token: bytes
         on_gap: OnGap
         progress_ms: int
-        def __init__(self, stream: _Optional[str] = ..., start: _Optional[_Union[Seek, _Mapping]] = ..., resume_token: _Optional[bytes] = ..., on_gap: _Optional[_Union[OnGap, str]] = ..., progress_ms: _Optional[int] = ...) -> None: ...
+        undone_by: str
+        entries: bool
+        def __init__(self, stream: _Optional[str] = ..., start: _Optional[_Union[Seek, _Mapping]] = ..., resume_token: _Optional[bytes] = ..., on_gap: _Optional[_Union[OnGap, str]] = ..., progress_ms: _Optional[int] = ..., undone_by: _Optional[str] = ..., entries: _Optional[bool] = ...) -> None: ...
     OPEN_FIELD_NUMBER: _ClassVar[int]
     CREDITS_FIELD_NUMBER: _ClassVar[int]
     SEEK_FIELD_NUMBER: _ClassVar[int]
@@ -438,6 +626,26 @@ class RecordBatch(_message.Message):
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     records: _containers.RepeatedCompositeFieldContainer[StoredRecord]
     def __init__(self, records: _Optional[_Iterable[_Union[StoredRecord, _Mapping]]] = ...) -> None: ...
+
+class EntrySlice(_message.Message):
+    __slots__ = ("segment", "entry", "first", "end", "stored")
+    SEGMENT_FIELD_NUMBER: _ClassVar[int]
+    ENTRY_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    STORED_FIELD_NUMBER: _ClassVar[int]
+    segment: int
+    entry: int
+    first: int
+    end: int
+    stored: bytes
+    def __init__(self, segment: _Optional[int] = ..., entry: _Optional[int] = ..., first: _Optional[int] = ..., end: _Optional[int] = ..., stored: _Optional[bytes] = ...) -> None: ...
+
+class EntryBatch(_message.Message):
+    __slots__ = ("slices",)
+    SLICES_FIELD_NUMBER: _ClassVar[int]
+    slices: _containers.RepeatedCompositeFieldContainer[EntrySlice]
+    def __init__(self, slices: _Optional[_Iterable[_Union[EntrySlice, _Mapping]]] = ...) -> None: ...
 
 class Progress(_message.Message):
     __slots__ = ("position", "caught_up")
@@ -454,20 +662,22 @@ class EndOfStream(_message.Message):
     def __init__(self, position: _Optional[_Union[Position, _Mapping]] = ...) -> None: ...
 
 class ReadReply(_message.Message):
-    __slots__ = ("batch", "gap", "progress", "end_of_stream", "resume_token", "generation")
+    __slots__ = ("batch", "gap", "progress", "end_of_stream", "entries", "resume_token", "generation")
     BATCH_FIELD_NUMBER: _ClassVar[int]
     GAP_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     END_OF_STREAM_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
     RESUME_TOKEN_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     batch: RecordBatch
     gap: Gap
     progress: Progress
     end_of_stream: EndOfStream
+    entries: EntryBatch
     resume_token: bytes
     generation: int
-    def __init__(self, batch: _Optional[_Union[RecordBatch, _Mapping]] = ..., gap: _Optional[_Union[Gap, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., end_of_stream: _Optional[_Union[EndOfStream, _Mapping]] = ..., resume_token: _Optional[bytes] = ..., generation: _Optional[int] = ...) -> None: ...
+    def __init__(self, batch: _Optional[_Union[RecordBatch, _Mapping]] = ..., gap: _Optional[_Union[Gap, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., end_of_stream: _Optional[_Union[EndOfStream, _Mapping]] = ..., entries: _Optional[_Union[EntryBatch, _Mapping]] = ..., resume_token: _Optional[bytes] = ..., generation: _Optional[int] = ...) -> None: ...
 
 class FindRequest(_message.Message):
     __slots__ = ("stream", "seek")
@@ -524,7 +734,7 @@ class SplitsReply(_message.Message):
     def __init__(self, ranges: _Optional[_Iterable[_Union[Range, _Mapping]]] = ...) -> None: ...
 
 class SegmentInfo(_message.Message):
-    __slots__ = ("number", "ledger_id", "completed", "start_seq_no", "records", "bytes", "created_ms", "completed_ms", "first_txid", "last_txid", "last")
+    __slots__ = ("number", "ledger_id", "completed", "start_seq_no", "records", "bytes", "created_ms", "completed_ms", "first_txid", "last_txid", "last", "last_entry", "epoch", "first_append_ms", "last_append_ms", "min_event_ms", "max_event_ms", "footer_entry")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
     COMPLETED_FIELD_NUMBER: _ClassVar[int]
@@ -536,6 +746,13 @@ class SegmentInfo(_message.Message):
     FIRST_TXID_FIELD_NUMBER: _ClassVar[int]
     LAST_TXID_FIELD_NUMBER: _ClassVar[int]
     LAST_FIELD_NUMBER: _ClassVar[int]
+    LAST_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    FIRST_APPEND_MS_FIELD_NUMBER: _ClassVar[int]
+    LAST_APPEND_MS_FIELD_NUMBER: _ClassVar[int]
+    MIN_EVENT_MS_FIELD_NUMBER: _ClassVar[int]
+    MAX_EVENT_MS_FIELD_NUMBER: _ClassVar[int]
+    FOOTER_ENTRY_FIELD_NUMBER: _ClassVar[int]
     number: int
     ledger_id: int
     completed: bool
@@ -547,7 +764,14 @@ class SegmentInfo(_message.Message):
     first_txid: int
     last_txid: int
     last: Position
-    def __init__(self, number: _Optional[int] = ..., ledger_id: _Optional[int] = ..., completed: _Optional[bool] = ..., start_seq_no: _Optional[int] = ..., records: _Optional[int] = ..., bytes: _Optional[int] = ..., created_ms: _Optional[int] = ..., completed_ms: _Optional[int] = ..., first_txid: _Optional[int] = ..., last_txid: _Optional[int] = ..., last: _Optional[_Union[Position, _Mapping]] = ...) -> None: ...
+    last_entry: int
+    epoch: int
+    first_append_ms: int
+    last_append_ms: int
+    min_event_ms: int
+    max_event_ms: int
+    footer_entry: int
+    def __init__(self, number: _Optional[int] = ..., ledger_id: _Optional[int] = ..., completed: _Optional[bool] = ..., start_seq_no: _Optional[int] = ..., records: _Optional[int] = ..., bytes: _Optional[int] = ..., created_ms: _Optional[int] = ..., completed_ms: _Optional[int] = ..., first_txid: _Optional[int] = ..., last_txid: _Optional[int] = ..., last: _Optional[_Union[Position, _Mapping]] = ..., last_entry: _Optional[int] = ..., epoch: _Optional[int] = ..., first_append_ms: _Optional[int] = ..., last_append_ms: _Optional[int] = ..., min_event_ms: _Optional[int] = ..., max_event_ms: _Optional[int] = ..., footer_entry: _Optional[int] = ...) -> None: ...
 
 class ListSegmentsRequest(_message.Message):
     __slots__ = ("stream",)
@@ -605,6 +829,54 @@ class SegmentReason(_message.Message):
     kept: bool
     def __init__(self, segment: _Optional[int] = ..., reason: _Optional[str] = ..., kept: _Optional[bool] = ...) -> None: ...
 
+class ApplyRetentionRequest(_message.Message):
+    __slots__ = ("stream", "dry_run")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    stream: str
+    dry_run: bool
+    def __init__(self, stream: _Optional[str] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+
+class RetentionReply(_message.Message):
+    __slots__ = ("summary", "segments")
+    SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    SEGMENTS_FIELD_NUMBER: _ClassVar[int]
+    summary: RetentionSummary
+    segments: _containers.RepeatedCompositeFieldContainer[SegmentFate]
+    def __init__(self, summary: _Optional[_Union[RetentionSummary, _Mapping]] = ..., segments: _Optional[_Iterable[_Union[SegmentFate, _Mapping]]] = ...) -> None: ...
+
+class RetentionSummary(_message.Message):
+    __slots__ = ("start", "expired_cursors", "deleted_ledgers")
+    START_FIELD_NUMBER: _ClassVar[int]
+    EXPIRED_CURSORS_FIELD_NUMBER: _ClassVar[int]
+    DELETED_LEDGERS_FIELD_NUMBER: _ClassVar[int]
+    start: Position
+    expired_cursors: _containers.RepeatedScalarFieldContainer[str]
+    deleted_ledgers: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, start: _Optional[_Union[Position, _Mapping]] = ..., expired_cursors: _Optional[_Iterable[str]] = ..., deleted_ledgers: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class SegmentFate(_message.Message):
+    __slots__ = ("segment", "goes", "reasons")
+    SEGMENT_FIELD_NUMBER: _ClassVar[int]
+    GOES_FIELD_NUMBER: _ClassVar[int]
+    REASONS_FIELD_NUMBER: _ClassVar[int]
+    segment: SegmentInfo
+    goes: bool
+    reasons: _containers.RepeatedCompositeFieldContainer[RetentionReason]
+    def __init__(self, segment: _Optional[_Union[SegmentInfo, _Mapping]] = ..., goes: _Optional[bool] = ..., reasons: _Optional[_Iterable[_Union[RetentionReason, _Mapping]]] = ...) -> None: ...
+
+class RetentionReason(_message.Message):
+    __slots__ = ("why", "text", "name", "until_ms")
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_MS_FIELD_NUMBER: _ClassVar[int]
+    why: str
+    text: str
+    name: str
+    until_ms: int
+    def __init__(self, why: _Optional[str] = ..., text: _Optional[str] = ..., name: _Optional[str] = ..., until_ms: _Optional[int] = ...) -> None: ...
+
 class PutHoldRequest(_message.Message):
     __slots__ = ("stream", "name", "start", "stop", "until_ms", "note")
     STREAM_FIELD_NUMBER: _ClassVar[int]
@@ -622,18 +894,26 @@ class PutHoldRequest(_message.Message):
     def __init__(self, stream: _Optional[str] = ..., name: _Optional[str] = ..., start: _Optional[_Union[Seek, _Mapping]] = ..., stop: _Optional[_Union[Seek, _Mapping]] = ..., until_ms: _Optional[int] = ..., note: _Optional[str] = ...) -> None: ...
 
 class Hold(_message.Message):
-    __slots__ = ("name", "start", "stop", "until_ms", "note")
+    __slots__ = ("name", "start", "stop", "until_ms", "note", "created_ms")
     NAME_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
     STOP_FIELD_NUMBER: _ClassVar[int]
     UNTIL_MS_FIELD_NUMBER: _ClassVar[int]
     NOTE_FIELD_NUMBER: _ClassVar[int]
+    CREATED_MS_FIELD_NUMBER: _ClassVar[int]
     name: str
     start: Position
     stop: Position
     until_ms: int
     note: str
-    def __init__(self, name: _Optional[str] = ..., start: _Optional[_Union[Position, _Mapping]] = ..., stop: _Optional[_Union[Position, _Mapping]] = ..., until_ms: _Optional[int] = ..., note: _Optional[str] = ...) -> None: ...
+    created_ms: int
+    def __init__(self, name: _Optional[str] = ..., start: _Optional[_Union[Position, _Mapping]] = ..., stop: _Optional[_Union[Position, _Mapping]] = ..., until_ms: _Optional[int] = ..., note: _Optional[str] = ..., created_ms: _Optional[int] = ...) -> None: ...
+
+class ListHoldsRequest(_message.Message):
+    __slots__ = ("stream",)
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    stream: str
+    def __init__(self, stream: _Optional[str] = ...) -> None: ...
 
 class DeleteHoldRequest(_message.Message):
     __slots__ = ("stream", "name")
@@ -643,15 +923,62 @@ class DeleteHoldRequest(_message.Message):
     name: str
     def __init__(self, stream: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
+class CursorClaim(_message.Message):
+    __slots__ = ("epoch", "nonce", "ranges_max")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    RANGES_MAX_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    nonce: str
+    ranges_max: int
+    def __init__(self, epoch: _Optional[int] = ..., nonce: _Optional[str] = ..., ranges_max: _Optional[int] = ...) -> None: ...
+
+class AckedRanges(_message.Message):
+    __slots__ = ("first", "end", "segment", "entry", "slot")
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    SEGMENT_FIELD_NUMBER: _ClassVar[int]
+    ENTRY_FIELD_NUMBER: _ClassVar[int]
+    SLOT_FIELD_NUMBER: _ClassVar[int]
+    first: _containers.RepeatedScalarFieldContainer[int]
+    end: _containers.RepeatedScalarFieldContainer[int]
+    segment: _containers.RepeatedScalarFieldContainer[int]
+    entry: _containers.RepeatedScalarFieldContainer[int]
+    slot: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, first: _Optional[_Iterable[int]] = ..., end: _Optional[_Iterable[int]] = ..., segment: _Optional[_Iterable[int]] = ..., entry: _Optional[_Iterable[int]] = ..., slot: _Optional[_Iterable[int]] = ...) -> None: ...
+
 class CursorInfo(_message.Message):
-    __slots__ = ("name", "position", "version")
+    __slots__ = ("name", "position", "version", "seq_no", "ranges", "epoch", "owner", "properties", "changed_ms", "change", "claim")
+    class PropertiesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     NAME_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    SEQ_NO_FIELD_NUMBER: _ClassVar[int]
+    RANGES_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    PROPERTIES_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_MS_FIELD_NUMBER: _ClassVar[int]
+    CHANGE_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_FIELD_NUMBER: _ClassVar[int]
     name: str
     position: Position
     version: int
-    def __init__(self, name: _Optional[str] = ..., position: _Optional[_Union[Position, _Mapping]] = ..., version: _Optional[int] = ...) -> None: ...
+    seq_no: int
+    ranges: AckedRanges
+    epoch: int
+    owner: str
+    properties: _containers.ScalarMap[str, str]
+    changed_ms: int
+    change: CursorChange
+    claim: CursorClaim
+    def __init__(self, name: _Optional[str] = ..., position: _Optional[_Union[Position, _Mapping]] = ..., version: _Optional[int] = ..., seq_no: _Optional[int] = ..., ranges: _Optional[_Union[AckedRanges, _Mapping]] = ..., epoch: _Optional[int] = ..., owner: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., changed_ms: _Optional[int] = ..., change: _Optional[_Union[CursorChange, str]] = ..., claim: _Optional[_Union[CursorClaim, _Mapping]] = ...) -> None: ...
 
 class CreateCursorRequest(_message.Message):
     __slots__ = ("stream", "name", "start", "individual")
@@ -664,6 +991,103 @@ class CreateCursorRequest(_message.Message):
     start: Seek
     individual: bool
     def __init__(self, stream: _Optional[str] = ..., name: _Optional[str] = ..., start: _Optional[_Union[Seek, _Mapping]] = ..., individual: _Optional[bool] = ...) -> None: ...
+
+class ClaimCursorRequest(_message.Message):
+    __slots__ = ("stream", "name", "start", "must_exist", "owner")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    MUST_EXIST_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    stream: str
+    name: str
+    start: Seek
+    must_exist: bool
+    owner: str
+    def __init__(self, stream: _Optional[str] = ..., name: _Optional[str] = ..., start: _Optional[_Union[Seek, _Mapping]] = ..., must_exist: _Optional[bool] = ..., owner: _Optional[str] = ...) -> None: ...
+
+class ReleaseCursorRequest(_message.Message):
+    __slots__ = ("stream", "name", "claim")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_FIELD_NUMBER: _ClassVar[int]
+    stream: str
+    name: str
+    claim: CursorClaim
+    def __init__(self, stream: _Optional[str] = ..., name: _Optional[str] = ..., claim: _Optional[_Union[CursorClaim, _Mapping]] = ...) -> None: ...
+
+class RestoreCursorRequest(_message.Message):
+    __slots__ = ("stream", "name", "version", "force", "claim", "owner")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    FORCE_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    stream: str
+    name: str
+    version: int
+    force: bool
+    claim: CursorClaim
+    owner: str
+    def __init__(self, stream: _Optional[str] = ..., name: _Optional[str] = ..., version: _Optional[int] = ..., force: _Optional[bool] = ..., claim: _Optional[_Union[CursorClaim, _Mapping]] = ..., owner: _Optional[str] = ...) -> None: ...
+
+class SkipCursorRequest(_message.Message):
+    __slots__ = ("stream", "name", "count", "count_acked", "claim")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    COUNT_ACKED_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_FIELD_NUMBER: _ClassVar[int]
+    stream: str
+    name: str
+    count: int
+    count_acked: bool
+    claim: CursorClaim
+    def __init__(self, stream: _Optional[str] = ..., name: _Optional[str] = ..., count: _Optional[int] = ..., count_acked: _Optional[bool] = ..., claim: _Optional[_Union[CursorClaim, _Mapping]] = ...) -> None: ...
+
+class SetPropertiesRequest(_message.Message):
+    __slots__ = ("stream", "name", "set", "remove", "force", "claim")
+    class SetEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SET_FIELD_NUMBER: _ClassVar[int]
+    REMOVE_FIELD_NUMBER: _ClassVar[int]
+    FORCE_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_FIELD_NUMBER: _ClassVar[int]
+    stream: str
+    name: str
+    set: _containers.ScalarMap[str, str]
+    remove: _containers.RepeatedScalarFieldContainer[str]
+    force: bool
+    claim: CursorClaim
+    def __init__(self, stream: _Optional[str] = ..., name: _Optional[str] = ..., set: _Optional[_Mapping[str, str]] = ..., remove: _Optional[_Iterable[str]] = ..., force: _Optional[bool] = ..., claim: _Optional[_Union[CursorClaim, _Mapping]] = ...) -> None: ...
+
+class CursorBacklogRequest(_message.Message):
+    __slots__ = ("stream", "name", "precise")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PRECISE_FIELD_NUMBER: _ClassVar[int]
+    stream: str
+    name: str
+    precise: bool
+    def __init__(self, stream: _Optional[str] = ..., name: _Optional[str] = ..., precise: _Optional[bool] = ...) -> None: ...
+
+class CursorBacklog(_message.Message):
+    __slots__ = ("records", "bytes", "seconds")
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    records: int
+    bytes: int
+    seconds: float
+    def __init__(self, records: _Optional[int] = ..., bytes: _Optional[int] = ..., seconds: _Optional[float] = ...) -> None: ...
 
 class GetCursorRequest(_message.Message):
     __slots__ = ("stream", "name")
@@ -680,38 +1104,50 @@ class ListCursorsRequest(_message.Message):
     def __init__(self, stream: _Optional[str] = ...) -> None: ...
 
 class AdvanceCursorRequest(_message.Message):
-    __slots__ = ("stream", "name", "to", "expected")
+    __slots__ = ("stream", "name", "to", "expected", "claim", "seq_no")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     TO_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_FIELD_NUMBER: _ClassVar[int]
+    SEQ_NO_FIELD_NUMBER: _ClassVar[int]
     stream: str
     name: str
     to: Position
     expected: Position
-    def __init__(self, stream: _Optional[str] = ..., name: _Optional[str] = ..., to: _Optional[_Union[Position, _Mapping]] = ..., expected: _Optional[_Union[Position, _Mapping]] = ...) -> None: ...
+    claim: CursorClaim
+    seq_no: int
+    def __init__(self, stream: _Optional[str] = ..., name: _Optional[str] = ..., to: _Optional[_Union[Position, _Mapping]] = ..., expected: _Optional[_Union[Position, _Mapping]] = ..., claim: _Optional[_Union[CursorClaim, _Mapping]] = ..., seq_no: _Optional[int] = ...) -> None: ...
 
 class AckRequest(_message.Message):
-    __slots__ = ("stream", "name", "positions")
+    __slots__ = ("stream", "name", "positions", "claim", "ranges")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     POSITIONS_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_FIELD_NUMBER: _ClassVar[int]
+    RANGES_FIELD_NUMBER: _ClassVar[int]
     stream: str
     name: str
     positions: _containers.RepeatedCompositeFieldContainer[Position]
-    def __init__(self, stream: _Optional[str] = ..., name: _Optional[str] = ..., positions: _Optional[_Iterable[_Union[Position, _Mapping]]] = ...) -> None: ...
+    claim: CursorClaim
+    ranges: AckedRanges
+    def __init__(self, stream: _Optional[str] = ..., name: _Optional[str] = ..., positions: _Optional[_Iterable[_Union[Position, _Mapping]]] = ..., claim: _Optional[_Union[CursorClaim, _Mapping]] = ..., ranges: _Optional[_Union[AckedRanges, _Mapping]] = ...) -> None: ...
 
 class ResetCursorRequest(_message.Message):
-    __slots__ = ("stream", "name", "seek", "force")
+    __slots__ = ("stream", "name", "seek", "force", "claim", "owner")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     SEEK_FIELD_NUMBER: _ClassVar[int]
     FORCE_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
     stream: str
     name: str
     seek: Seek
     force: bool
-    def __init__(self, stream: _Optional[str] = ..., name: _Optional[str] = ..., seek: _Optional[_Union[Seek, _Mapping]] = ..., force: _Optional[bool] = ...) -> None: ...
+    claim: CursorClaim
+    owner: str
+    def __init__(self, stream: _Optional[str] = ..., name: _Optional[str] = ..., seek: _Optional[_Union[Seek, _Mapping]] = ..., force: _Optional[bool] = ..., claim: _Optional[_Union[CursorClaim, _Mapping]] = ..., owner: _Optional[str] = ...) -> None: ...
 
 class CursorHistoryRequest(_message.Message):
     __slots__ = ("stream", "name", "limit")
@@ -724,14 +1160,20 @@ class CursorHistoryRequest(_message.Message):
     def __init__(self, stream: _Optional[str] = ..., name: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
 
 class CursorVersion(_message.Message):
-    __slots__ = ("version", "position", "time_ms")
+    __slots__ = ("version", "position", "time_ms", "seq_no", "ranges", "change")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
     TIME_MS_FIELD_NUMBER: _ClassVar[int]
+    SEQ_NO_FIELD_NUMBER: _ClassVar[int]
+    RANGES_FIELD_NUMBER: _ClassVar[int]
+    CHANGE_FIELD_NUMBER: _ClassVar[int]
     version: int
     position: Position
     time_ms: int
-    def __init__(self, version: _Optional[int] = ..., position: _Optional[_Union[Position, _Mapping]] = ..., time_ms: _Optional[int] = ...) -> None: ...
+    seq_no: int
+    ranges: AckedRanges
+    change: CursorChange
+    def __init__(self, version: _Optional[int] = ..., position: _Optional[_Union[Position, _Mapping]] = ..., time_ms: _Optional[int] = ..., seq_no: _Optional[int] = ..., ranges: _Optional[_Union[AckedRanges, _Mapping]] = ..., change: _Optional[_Union[CursorChange, str]] = ...) -> None: ...
 
 class DeleteCursorRequest(_message.Message):
     __slots__ = ("stream", "name")

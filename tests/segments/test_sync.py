@@ -154,7 +154,11 @@ def test_it_refuses_to_wait_for_itself(namespace: sync.Namespace) -> None:
             segments.stream.Stream,
             {"client", "record", "reading", "read_config", "chain", "keep_retention", "close", "found_as"},
         ),
-        (sync.Cursor, segments.cursors.Cursor, {"reading", "path", "refused", "open", "ack_later", "flush", "abandon"}),
+        (
+            sync.Cursor,
+            segments.cursors.Cursor,
+            {"reading", "path", "refused", "open", "ack_later", "flush", "abandon", "held", "resume"},
+        ),
         (sync.Reader, segments.read.reader.Reader, set()),
     ],
 )

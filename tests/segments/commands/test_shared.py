@@ -9,10 +9,12 @@ import pytest
 
 from segments.commands.shared import Place, in_a_line, told
 from segments.errors import StreamNotReadyError, StreamSealedError, StreamUnavailableError
+from segments.gateway.call_guard import Behaviour, CallGuard
 from segments.position import EARLIEST, LATEST, Position
 from segments.seek import AtSeqNo
+from tests.segments.commands.both_ways import both_ways
 from tests.segments.commands.gateways import behind_a_gateway
-from tests.segments.commands.helpers import ONE_BOOKIE, Streams
+from tests.segments.commands.helpers import ONE_BOOKIE
 
 
 def test_places() -> None:
@@ -63,19 +65,35 @@ def test_verbs_through_a_gateway(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb",
+    ("call", "verb"),
     [
-        ("show", "orders"),
-        ("purge", "orders"),
-        ("hold", "list", "orders"),
-        ("check",),
-        ("cursor", "show", "orders", "a"),
-        ("cursor", "restore", "orders", "a", "1"),
-        ("export", "orders", "file"),
+        ("Streams.Show", "show orders"),
+        ("Streams.Check", "check orders"),
+        ("Streams.Export", "export orders file"),
+        ("Streams.Import", "import /dev/null"),
+        ("Segments.ApplyRetention", "purge orders"),
+        ("Segments.ApplyRetention", "explain orders"),
+        ("Segments.ListHolds", "hold list orders"),
+        ("Cursors.GetBacklog", "cursor show orders billing"),
+        ("Cursors.Restore", "cursor restore orders billing 1"),
     ],
 )
-def test_verbs_that_need_the_cluster_say_so_in_a_line(verb: tuple[str, ...], tmp_path: Path) -> None:
-    streams = Streams(tmp_path)
-    streams.uri = "grpc://127.0.0.1:1"
-    said = streams.run(*verb, status=1)
-    assert "does not work through a gateway" in said and len(said.splitlines()) == 1
+async def test_an_older_gateway_is_told_by_its_address_and_the_call_that_it_does_not_know(
+    call: str, verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handlers = CallGuard.handlers
+
+    def older(guard: CallGuard, behaviours: dict[str, Behaviour]) -> list[object]:
+        return handlers(guard, {key: each for key, each in behaviours.items() if key != call})
+
+    monkeypatch.setattr(CallGuard, "handlers", older)
+    async with both_ways(tmp_path, monkeypatch) as ways:
+        await ways.run("gateway", "create", "orders")
+        monkeypatch.chdir(tmp_path)
+        assert (await ways.run("gateway", "cursor", "set", "orders", "billing", "--to", "earliest"))[0] == 0
+        name = " ".join(word for word in verb.split() if word not in ("orders", "billing", "1", "file", "/dev/null"))
+        assert await ways.run("gateway", *verb.split()) == (
+            1,
+            f"Error: stream {name} does not work: the gateway at {ways.gateway.address} is of an older version, which "
+            f"does not know the call {call}\n",
+        )

@@ -125,3 +125,13 @@ def test_the_header_says_which_columns_there_are() -> None:
     used = Columns.TXIDS | Columns.TXID_NULLS | Columns.KEYS | Columns.KEY_NULLS | Columns.HEADERS
     assert decode_entry(entry_bytes()).flags == used
     assert decode_entry(entry_bytes()).last_txid == 3
+
+
+def test_an_entry_is_encoded_as_it_was() -> None:
+    raw = entry_bytes()
+    assert decode_entry(raw, 1, 2).encoded() == raw
+
+
+def test_what_parts_of_an_entry_count_adds_up_to_the_whole() -> None:
+    entry = decode_entry(encode_entry(RecordColumns.of_values([b"value"] * 7), first_seq_no=0, append_ms=0), 1, 2)
+    assert entry.share(0, 7) == entry.size == entry.share(0, 3) + entry.share(3, 4) + entry.share(4, 7)

@@ -83,4 +83,9 @@ def test_a_principal_may_use_the_streams_below_its_roots() -> None:
     for name in ("ab", "b", "c", ""):
         with pytest.raises(StreamAccessError, match="etl may not use stream"):
             call.require(name)
-    assert GrpcCall(None, lambda: True).may_use("anything")
+    with pytest.raises(StreamAccessError, match="may not look at all streams: its token is valid below /a, /b/c"):
+        call.require_all()
+    GrpcCall(Principal("root", ("/",)), lambda: True).require_all()
+    nobody = GrpcCall(None, lambda: True)
+    assert nobody.may_use("anything")
+    nobody.require_all()

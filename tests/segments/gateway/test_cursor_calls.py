@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from segments.errors import CursorConflictError, CursorExistsError, CursorNotFoundError
+from segments.errors import CursorConflictError, CursorExistsError, CursorNotFoundError, PositionFormatError
 from segments.remote import connect
 from segments.rpc import segments_pb2 as pb
 from segments.rpc.messages import get_position, put_position
@@ -43,3 +43,49 @@ async def test_a_cursor_is_made_moved_looked_at_and_deleted_through_a_gateway(tm
         await call("Cursors.Delete", pb.DeleteCursorRequest(**named))
         with pytest.raises(CursorNotFoundError):
             await call("Cursors.Get", pb.GetCursorRequest(**named))
+
+
+async def test_a_call_without_a_claim_moves_nothing_that_somebody_has_claimed(tmp_path: Path) -> None:
+    """Clients that were made before there were claims go on, and are kept apart from owners."""
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG)
+        async with stream.writer() as writer:
+            at = [(await writer.append(b"%d" % number)).position for number in range(5)]
+        call = namespace.channels.call
+        named: dict[str, Any] = {"stream": "s", "name": "c"}
+        with pytest.raises(CursorNotFoundError):
+            await call("Cursors.Claim", pb.ClaimCursorRequest(must_exist=True, **named))
+        made = await call("Cursors.Claim", pb.ClaimCursorRequest(owner="me", start=pb.Seek(seq_no=1), **named))
+        assert (made.claim.epoch, made.epoch, made.owner, made.seq_no) == (1, 1, "me", 1) and made.claim.nonce
+        step = pb.AdvanceCursorRequest(to=put_position(at[3]), **named)
+        for key, refused in (
+            ("Cursors.Advance", step),
+            ("Cursors.Ack", pb.AckRequest(positions=[put_position(at[3])], **named)),
+            ("Cursors.Reset", pb.ResetCursorRequest(seek=pb.Seek(earliest=pb.Empty()), **named)),
+            ("Cursors.Restore", pb.RestoreCursorRequest(version=1, **named)),
+            ("Cursors.Skip", pb.SkipCursorRequest(count=1, **named)),
+            ("Cursors.SetProperties", pb.SetPropertiesRequest(set={"a": "b"}, **named)),
+        ):
+            with pytest.raises(CursorConflictError, match="in use by me"):
+                await call(key, refused)
+        for wrong in (pb.CursorClaim(epoch=1, nonce="other"), pb.CursorClaim(epoch=2, nonce=made.claim.nonce)):
+            with pytest.raises(CursorConflictError, match="taken over by me"):
+                await call("Cursors.Advance", pb.AdvanceCursorRequest(to=put_position(at[3]), claim=wrong, **named))
+        numbered = pb.AdvanceCursorRequest(to=put_position(at[2]), seq_no=2, claim=made.claim, **named)
+        assert (await call("Cursors.Advance", numbered)).seq_no == 3
+        numbered.seq_no = -1
+        with pytest.raises(PositionFormatError):
+            await call("Cursors.Advance", numbered)
+        assert not (await call("Cursors.Get", pb.GetCursorRequest(**named))).HasField("claim")
+        for _ in range(2):  # the answer to the first one may be lost
+            assert (await call("Cursors.Release", pb.ReleaseCursorRequest(claim=made.claim, **named))).owner == ""
+        moved = await call("Cursors.Advance", step)
+        assert (moved.seq_no, moved.epoch) == (4, 2)
+        with pytest.raises(CursorConflictError, match="taken over"):
+            await call("Cursors.Ack", pb.AckRequest(positions=[put_position(at[4])], claim=made.claim, **named))
+        back = await call("Cursors.Restore", pb.RestoreCursorRequest(version=1, **named))
+        assert (back.seq_no, back.owner, back.change) == (1, "", pb.CURSOR_CHANGE_RESTORED)
+        skipped = await call("Cursors.Skip", pb.SkipCursorRequest(count=2, **named))
+        assert skipped.seq_no == 3
+        noted = await call("Cursors.SetProperties", pb.SetPropertiesRequest(set={"a": "b"}, **named))
+        assert dict(noted.properties) == {"a": "b"}

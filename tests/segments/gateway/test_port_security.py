@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from segments.errors import StreamAccessError, StreamUnavailableError
 from segments.gateway import append_calls
 from segments.gateway.port_security import certificate_of, check_files, token_of
 from segments.remote import GatewayCredentials, connect, gateway_channels
+from segments.rpc.methods import METHODS
 from tests.segments.gateway.clusters import CONFIG, served
 
 
@@ -58,10 +60,40 @@ async def test_a_token_is_valid_for_its_streams_and_no_others(tmp_path: Path) ->
             with pytest.raises(StreamAccessError, match="valid below /mine"):
                 await namespace.create("other", config=CONFIG)
             assert [name async for name in namespace.list()] == ["mine/one"]
+            assert await namespace.verify("mine/one") == ()
+            for name in (None, "other"):
+                with pytest.raises(StreamAccessError, match="valid below /mine"):
+                    await namespace.verify(name)
         for shown in (GatewayCredentials(), GatewayCredentials(token=new_token())):
             async with connect(uri, access=shown) as namespace:
                 with pytest.raises(StreamAccessError, match="token"):
                     await namespace.open("mine/one")
+
+
+async def test_no_call_of_any_service_is_answered_for_a_stream_of_others(tmp_path: Path) -> None:
+    """Every call that names a stream looks whether its caller may use it, before it does anything."""
+    path, token = token_file(tmp_path, "/mine")
+    async with (
+        served(tmp_path, access=AccessConfig(token_file=str(path))) as gateway,
+        connect(f"grpc://{gateway.address}", access=GatewayCredentials(token=token)) as namespace,
+    ):
+        assert gateway._namespace is not None
+        other = await gateway._namespace.create("other", config=CONFIG)
+        async with other.cursor("c") as cursor:
+            state = await cursor.state()
+        for key, method in METHODS.items():
+            if "stream" not in method.request.DESCRIPTOR.fields_by_name or method.streams_requests:
+                continue
+            fields = {"stream": "other", "name": "c", "new_name": "mine/x", "prefix": "other"}
+            named = {name: each for name, each in fields.items() if name in method.request.DESCRIPTOR.fields_by_name}
+            request = method.request(**named)
+            with pytest.raises(StreamAccessError, match="valid below /mine"):
+                if method.streams_replies:
+                    async for _ in namespace.channels.stream(key, request):
+                        raise AssertionError(f"{key} answers")
+                else:
+                    await namespace.channels.call(key, request)
+        assert await other.cursor("c").state() == replace(state, owner="")
 
 
 async def test_a_streaming_append_ends_when_its_token_is_taken_away(

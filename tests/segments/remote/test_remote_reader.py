@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from segments.errors import (
-    ProducerFencedError,
-    SequenceGapError,
-)
-from segments.record import AppendOutcome
-from segments.remote import connect
+from bookkeeper.background_loop import run
+from segments import sync
+from segments.errors import PositionTruncatedError, ProducerFencedError, SequenceGapError
+from segments.gateway.read_calls import ReadCalls
+from segments.position import LATEST
+from segments.read import RecordBatch
+from segments.record import AppendOutcome, GapKind, Record, from_ms
+from segments.remote import RemoteStream, connect
+from segments.rpc import segments_pb2 as pb
+from segments.seek import AtSeqNo
 from tests.segments.gateway.clusters import CONFIG, served
 
 
@@ -37,3 +44,123 @@ async def test_a_producer_appends_once_and_is_fenced_by_the_next_of_its_name(tmp
             await second.append_batch([b"a", b"b"])
             await second.close()
         assert [record.value async for record in stream.read()] == [b"one", b"a", b"b"]  # type: ignore[union-attr]
+
+
+async def some_of_everything(stream: RemoteStream) -> None:
+    """Records of every kind: in pieces, with keys and headers, of producers, in entries of many."""
+    async with stream.writer() as writer:
+        await writer.append_batch([b"%d" % number for number in range(500)])
+        await writer.append(bytes(3_000_000))
+        await writer.append_batch([Record(b"v", 7, b"k", {"h": b"1"}, from_ms(5_000)), Record(b"w")])
+    async with stream.producer("p") as producer:
+        for number in range(3):
+            await producer.append(b"p%d" % number)
+
+
+async def test_records_batches_and_arrow_are_those_of_the_library(tmp_path: Path) -> None:
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG.patched({"compression": "zstd"}))
+        await some_of_everything(stream)
+        assert gateway._namespace is not None
+        direct = await gateway._namespace.open("s")
+        expected = [record async for record in direct.read()]
+        assert [record async for record in stream.read()] == expected and len(expected) == 506
+        here = [batch async for batch in direct.read().arrow_batches()]
+        there = [batch async for batch in stream.read().arrow_batches()]
+        assert [row for batch in there for row in batch.to_pylist()] == [row for b in here for row in b.to_pylist()]
+        assert all(batch.schema == here[0].schema for batch in there)
+        async with stream.read(AtSeqNo(7), stop=AtSeqNo(503)) as reader:
+            batch = await reader.next_batch(10)
+            assert isinstance(batch, RecordBatch)
+            assert (len(batch), batch.first_seq_no, batch.values()[0]) == (10, 7, b"7")
+            assert reader.position == batch.last.next == expected[17].position  # type: ignore[union-attr]
+            assert len(await reader.next_batch(max_bytes=1)) == 1
+            assert (await reader.next()).seq_no == 18  # type: ignore[union-attr]
+            assert sum([len(batch) async for batch in reader.batches(100)]) == 503 - 19
+            assert reader.ended and not await reader.next_batch()
+            assert reader.position == expected[502].position.next  # type: ignore[union-attr]
+        async with stream.read(LATEST, follow=True) as reader:
+            assert not await reader.next_batch(wait=0.05)
+        async with stream.read(follow=True) as reader:
+            collected = await reader.next_batch(506, wait=20)
+            assert list(collected) == expected
+            reader._give.clear()
+            taken = reader._taken[1]
+            assert taken == sum(entry.share(a, b) for entry, a, b in collected.slices)
+
+
+async def test_a_gateway_that_knows_no_entries_sends_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An older gateway passes over the wish for entries. Its records are the same ones, and Arrow is made of them."""
+    replies = ReadCalls.replies
+
+    def older(self: ReadCalls, *arguments: Any, entries: bool) -> list[pb.ReadReply]:
+        return replies(self, *arguments, entries=False)
+
+    monkeypatch.setattr(ReadCalls, "replies", older)
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG)
+        await some_of_everything(stream)
+        assert gateway._namespace is not None
+        direct = await gateway._namespace.open("s")
+        expected = [record async for record in direct.read()]
+        assert [record async for record in stream.read()] == expected
+        here = [batch async for batch in direct.read().arrow_batches()]
+        there = [batch async for batch in stream.read(AtSeqNo(3)).arrow_batches()]
+        rows = [row for b in here for row in b.to_pylist()]
+        assert [row for batch in there for row in batch.to_pylist()] == rows[3:]
+        async with stream.read(follow=True) as reader:
+            batch = await reader.next_batch(500, wait=20)
+            assert reader._taken == [500, sum(len(value) for value in batch.values())]
+
+
+async def test_a_gap_is_raised_told_or_passed_over(tmp_path: Path) -> None:
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG)
+        async with stream.writer() as writer:
+            at = [(await writer.append(b"%d" % number)).position for number in range(10)]
+        await stream.truncate(at[4])
+        async with stream.read(at[2]) as reader:
+            for _ in range(2):
+                with pytest.raises(PositionTruncatedError):
+                    await reader.next_batch()
+            gap = await reader.skip_gap()
+            assert gap is not None and gap.kind is GapKind.TRUNCATED and await reader.skip_gap() is None
+            assert len(await reader.next_batch()) == 6
+        async with stream.read(at[2], on_gap="yield") as reader:
+            batches = [batch async for batch in reader.batches()]
+            assert batches[0].gap == gap and sum(map(len, batches)) == 6
+        async with stream.read(at[2], on_gap="skip") as reader:
+            assert len([record async for record in reader]) == 6 and reader.skipped_gaps == 1
+
+
+def test_threads_read_through_a_gateway_too(tmp_path: Path) -> None:
+    """``segments.sync`` iterates by batches, which a remote reader did not have."""
+    with background_gateway(tmp_path) as address, sync.connect(f"grpc://{address}") as namespace:
+        stream = namespace.create("s", config=CONFIG)
+        with stream.writer() as writer:
+            writer.append_batch([b"a", b"b"])
+        with stream.read() as reader:
+            assert [record.value for record in reader] == [b"a", b"b"]  # type: ignore[union-attr]
+        with stream.read() as reader:
+            assert sum(batch.num_rows for batch in reader.arrow_batches()) == 2
+        with stream.cursor("c") as cursor, cursor.read() as reader:
+            cursor.ack(reader.next_batch(1))
+            assert cursor.state().mark.seq_no == 1
+
+
+@contextmanager
+def background_gateway(directory: Path) -> Iterator[str]:
+    """A gateway on the loop of the blocking clients."""
+    running = served(directory)
+
+    async def begin() -> str:
+        return str((await running.__aenter__()).address)
+
+    async def end() -> None:
+        await running.__aexit__(None, None, None)
+
+    address = run(begin())
+    try:
+        yield address
+    finally:
+        run(end())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,10 @@ import pytest
 from segments.errors import (
     StreamSealedError,
 )
-from segments.position import EARLIEST
+from segments.position import EARLIEST, Position
+from segments.record import Record, from_ms
 from segments.remote import connect
+from segments.seek import AtSeqNo
 from tests.segments.gateway.clusters import CONFIG, served
 
 
@@ -54,7 +57,35 @@ async def test_splits_reasons_and_a_listing_are_those_of_the_library(tmp_path: P
         assert sum(each.records for each in ranges) == 150 and all(each.bytes > 5_000 for each in ranges)
         with pytest.raises(ValueError, match="at least one range"):
             await stream.splits(target=0)
-        kept = await stream.explain_retention()
-        assert [each.segment for each in kept][:3] == [1, 2, 3] and all(each.kept and each.text for each in kept)
+        kept = (await stream.explain_retention()).segments
+        assert [each.segment.number for each in kept][:3] == [1, 2, 3]
+        assert all(not each.goes and each.text for each in kept)
         (info,) = [info async for info in namespace.infos()]
         assert (info.name, info.stream_id, info.sealed) == ("s", stream.id, False) and info.segments >= 3
+
+
+async def test_what_is_known_of_a_stream_is_what_the_library_knows(tmp_path: Path) -> None:
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG)
+        async with stream.writer() as writer:
+            for number in range(3):
+                await writer.append_batch([Record(b"v", txid=number, event_time=from_ms(7))] * 50)
+                await stream.roll()
+        await stream.hold("audit", AtSeqNo(60), until=from_ms(99_000_000_000_000), note="case 7")
+        async with stream.cursor("c", start=AtSeqNo(70)):
+            pass
+        assert gateway._namespace is not None
+        direct = await gateway._namespace.open("s")
+        shown, known = await stream.show(), await direct.show()
+        assert replace(shown, at_ms=known.at_ms) == known
+        assert len(shown.segments) >= 4 and [hold.name for hold in shown.holds] == ["audit"]
+        assert await stream.info() == await direct.info() and await stream.holds() == await direct.holds()
+        assert await stream.segments() == await direct.segments()
+        assert await stream.explain_retention() == await direct.explain_retention()
+        await direct.configure({"retention.max_records": 10})
+        assert (await stream.read_config()).retention.max_records == 10, "also if it was changed elsewhere"
+        planned = await stream.explain_retention()
+        assert planned == await direct.explain_retention() and [each.number for each in planned.going] == [1]
+        done = await stream.apply_retention()
+        assert done.deleted == (known.segments[0].ledger_id,) and [each.number for each in done.report.going] == [1]
+        assert (await stream.show()).info.start == Position(2, 0, 0)

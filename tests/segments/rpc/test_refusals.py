@@ -75,6 +75,9 @@ def test_an_error_of_a_later_version_is_still_one() -> None:
 def test_a_call_that_nobody_of_ours_answered_tells_what_is_known() -> None:
     assert isinstance(get_status("UNAVAILABLE", "down", None), errors.StreamUnavailableError)
     assert isinstance(get_status("UNAUTHENTICATED", "who", None), errors.StreamAccessError)
+    older = get_status("UNIMPLEMENTED", "Method not found!", None, call="Streams.Show", address="h:1")
+    assert isinstance(older, errors.GatewayTooOldError)
+    assert str(older) == "the gateway at h:1 is of an older version, which does not know the call Streams.Show"
     assert "does not know this call" in str(get_status("UNIMPLEMENTED", "", None))
     assert not get_status("RESOURCE_EXHAUSTED", "message larger than max", None).retryable
     assert get_status("UNAVAILABLE", "garbled", b"\xff\xff").outcome is Applied.UNKNOWN

@@ -1,0 +1,150 @@
+"""The calls of the service Streams that copy streams: out to a file, and in from one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing, suppress
+from typing import Final
+
+from segments.errors import StreamAccessError, StreamConfigError, StreamNotReadyError
+from segments.gateway.append_calls import CREDENTIALS_S
+from segments.gateway.call_guard import Behaviour, GrpcCall
+from segments.gateway.gateway_metrics import GatewayMetrics
+from segments.gateway.served_streams import ServedStreams
+from segments.life.bundle import Totals
+from segments.life.transfer import import_stream
+from segments.position import EARLIEST, LATEST, Position
+from segments.rpc import segments_pb2 as pb
+from segments.rpc.messages import get_patch, get_seek, put_position
+from segments.seek import Seek
+from segments.stream import Stream
+
+CHUNK_BYTES: Final = 256 * 1024
+"""Of an export: small entries are sent together, until they have so many bytes."""
+
+DISCARD_S: Final = 30.0
+"""After a failed import its client may take so long until it sends nothing more."""
+
+
+class TransferCalls:
+    """The behaviours of these calls."""
+
+    def __init__(self, table: ServedStreams, metrics: GatewayMetrics, draining: asyncio.Event) -> None:
+        """``draining`` is set when the gateway ends: then copies end, too."""
+        self._table = table
+        self._metrics = metrics
+        self._draining = draining
+
+    @property
+    def behaviours(self) -> Mapping[str, Behaviour]:
+        """By service and name."""
+        return {"Streams.Export": self.export, "Streams.Import": self.import_stream}
+
+    async def export(self, request: pb.ExportRequest, call: GrpcCall) -> AsyncIterator[pb.ExportReply]:
+        """The bytes of a file, then what is in it. gRPC's own flow control slows it down to the client's pace.
+
+        Raises: as ``StreamExport.chunks``.
+        """
+        call.require(request.stream)
+        stream = (await self._table.get(request.stream)).stream
+        await stream.read_config()
+        start, stop = get_seek(request.start, EARLIEST), get_seek(request.stop, LATEST)
+        copy = stream.export(await _position(stream, start), await _position(stream, stop))
+        watch = _CallWatch(call, self._draining)
+        waiting = bytearray()
+        async with aclosing(copy.chunks()) as chunks:
+            async for chunk in chunks:
+                watch.look()
+                waiting += chunk
+                if len(waiting) >= CHUNK_BYTES:
+                    self._metrics.exported_bytes.add(len(waiting))
+                    yield pb.ExportReply(chunk=bytes(waiting))
+                    waiting.clear()
+        self._metrics.exported_bytes.add(len(waiting))
+        yield pb.ExportReply(chunk=bytes(waiting))
+        done = copy.result
+        assert done is not None
+        yield pb.ExportReply(
+            exported=pb.Exported(
+                start=put_position(done.start), end=put_position(done.end), totals=_totals(done.totals)
+            )
+        )
+
+    async def import_stream(
+        self, requests: AsyncIterator[pb.ImportRequest], call: GrpcCall
+    ) -> AsyncIterator[pb.ImportReply]:
+        """Make a stream of the bytes of a file. Raises: as ``import_stream``; then there is no new stream."""
+        first = await anext(aiter(requests), None)
+        if first is None or not first.HasField("open"):
+            raise StreamConfigError("the first request of an import has `open`: the stream's name, or none")
+        opened = first.open
+        try:
+            if opened.stream:
+                call.require(opened.stream)
+            made = await import_stream(
+                self._table.namespace.client,
+                self._chunks(requests, call),
+                name=opened.stream or None,
+                changes=get_patch(opened.settings),
+                dry_run=opened.dry_run,
+                may_make=call.require,
+            )
+        except Exception:  # the status tells it; gRPC loses the status of a call that ends while its client still sends
+            yield pb.ImportReply(stop=pb.Empty())
+            await _discard(requests)
+            raise
+        yield pb.ImportReply(
+            imported=pb.Imported(
+                stream=made.name,
+                stream_id=made.stream_id,
+                start=put_position(made.start),
+                segments=made.segments,
+                records=made.records,
+                totals=_totals(made.totals),
+            )
+        )
+
+    async def _chunks(self, requests: AsyncIterator[pb.ImportRequest], call: GrpcCall) -> AsyncIterator[bytes]:
+        """The file. Its end shows that it is complete, whoever ended the call."""
+        watch = _CallWatch(call, self._draining)
+        async for request in requests:
+            watch.look()
+            self._metrics.imported_bytes.add(len(request.chunk))
+            yield request.chunk
+
+
+class _CallWatch:
+    """Ends a long call when its credentials are taken away, or the gateway ends."""
+
+    def __init__(self, call: GrpcCall, draining: asyncio.Event) -> None:
+        self._call = call
+        self._draining = draining
+        self._looked_at = asyncio.get_running_loop().time()
+
+    def look(self) -> None:
+        """Raises: StreamAccessError, StreamNotReadyError."""
+        if self._draining.is_set():
+            raise StreamNotReadyError("this gateway is being stopped: copy the stream through another one")
+        now = asyncio.get_running_loop().time()
+        if now - self._looked_at >= CREDENTIALS_S:
+            self._looked_at = now
+            if not self._call.is_still_good():
+                raise StreamAccessError("the credentials of this call are no longer valid")
+
+
+async def _discard(requests: AsyncIterator[pb.ImportRequest]) -> None:
+    """Read until the client sends nothing more, or does not want to know why it should not."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(DISCARD_S):
+            async for _ in requests:
+                pass
+
+
+async def _position(stream: Stream, seek: Seek) -> Position:
+    """The position of a place; one that is given as a position is taken as it is."""
+    return seek if isinstance(seek, Position) else await stream.find(seek)
+
+
+def _totals(totals: Totals) -> pb.Totals:
+    return pb.Totals(segments=totals.segments, entries=totals.entries, bytes=totals.bytes)

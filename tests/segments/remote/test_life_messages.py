@@ -1,0 +1,36 @@
+"""What comes back whole is in tests/segments/gateway/test_life_messages; here is what a gateway tells that we do not
+know, or leaves out."""
+
+from __future__ import annotations
+
+import pytest
+
+from segments.errors import StreamUnavailableError
+from segments.life.findings import Problem
+from segments.life.retention import Why
+from segments.position import Position
+from segments.remote.life_messages import get_finding, get_info, get_overview, get_pass
+from segments.rpc import segments_pb2 as pb
+
+
+def test_a_call_that_ended_before_its_first_message_is_no_empty_answer() -> None:
+    with pytest.raises(StreamUnavailableError, match="before it had told everything"):
+        get_overview([])
+    with pytest.raises(StreamUnavailableError, match="before it had told everything"):
+        get_pass([])
+
+
+def test_words_of_a_later_version_stay_readable() -> None:
+    finding = get_finding(pb.Finding(problem="from the future", stream="s", text="what it is", repaired=True))
+    assert (finding.problem, finding.text, finding.repaired) == (Problem.RECORD_UNREADABLE, "what it is", True)
+    for goes in (True, False):
+        fate = pb.SegmentFate(goes=goes, reasons=[pb.RetentionReason(why="from the future", text="what it is")])
+        report = get_pass([pb.RetentionReply(summary=pb.RetentionSummary(), segments=[fate])]).report
+        (reason,) = report.segments[0].reasons
+        assert (reason.keeps, reason.text, report.segments[0].goes) == (not goes, "what it is", goes)
+        assert isinstance(reason.why, Why)
+
+
+def test_an_older_gateway_tells_no_writer() -> None:
+    info = get_info(pb.StreamInfo(stream="s", segments=3, start=pb.Position(segment=2)))
+    assert (info.owner, info.records, info.segments, info.start) == ("", 0, 3, Position(2, 0, 0))
