@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import sys
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from bookkeeper.admin.default_command import DefaultCommandGroup
-from bookkeeper.admin.operations import byte_count, size_in_words
+from bookkeeper.admin.operations import byte_count, size_in_words, time_in_words
 from bookkeeper.admin.options import counted, in_cell, json_option, print_json, print_table
 from bookkeeper.bookie.command import bookie as run_bookie
 from bookkeeper.bookie.control import SOCKET
@@ -210,11 +209,11 @@ def _tell_scrub(found: dict[str, Any]) -> None:
         click.echo(f"a scrub goes on; to be read: {left}")
     elif found["next_pass_in_s"] is not None:
         wait = found["next_pass_in_s"]
-        click.echo(f"the next scrub begins {f'in {timedelta(seconds=wait)}' if wait >= 1 else 'at once'}")
+        click.echo(f"the next scrub begins {f'in {time_in_words(wait)}' if wait >= 1 else 'at once'}")
     else:
         click.echo("no scrub goes on; none begins by itself")
     if ended is not None:
-        click.echo(f"everything was read {f'{timedelta(seconds=ended)} ago' if ended >= 1 else 'just now'}")
+        click.echo(f"everything was read {f'{time_in_words(ended)} ago' if ended >= 1 else 'just now'}")
     click.echo(f"{size_in_words(found['read_bytes'])} read since the start")
     for sentence in found["sentences"]:
         click.echo(sentence)

@@ -328,4 +328,6 @@ def show(metadata: str, as_json: bool) -> None:
     if as_json:
         print_json(document)
     else:
-        print_table(metadata, ["what", "value"], [{"what": k, "value": str(v)} for k, v in document.items()])
+        print_table(
+            metadata, ["what", "value"], [{"what": k.replace("_", " "), "value": v} for k, v in document.items()]
+        )

@@ -87,7 +87,6 @@ async def _info(operator: Operator, name: str) -> dict[str, Any]:
 
 
 def size_in_words(size: int | None) -> str:
-    """``1.5 MiB``; nothing for None."""
     """``512 B``, ``1.5 MiB``; nothing where it is not known."""
     if size is None:
         return ""
@@ -95,6 +94,19 @@ def size_in_words(size: int | None) -> str:
     while value >= 1024 and unit < 5:
         value, unit = value / 1024, unit + 1
     return f"{value:.1f} {('B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB')[unit]}" if unit else f"{size} B"
+
+
+def time_in_words(seconds: float) -> str:
+    """``40 s``, ``5 min``, ``3 h``, ``7 days``: the two largest units at most, ``1 day 2 h``."""
+    left = int(seconds)
+    parts = []
+    for name, size in (("day", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        number, left = divmod(left, size)
+        if number:
+            parts.append(counted(number, name) if name == "day" else f"{number} {name}")
+        elif parts:
+            break
+    return " ".join(parts[:2]) or "0 s"
 
 
 @click.command()

@@ -196,7 +196,10 @@ def test_a_directory_that_is_emptied_says_how_far_it_is() -> None:
         await until(lambda: volumes.placements.count(2) <= 1)
         if volumes.placements.count(2):
             assert "ledger directory /disk2 is being emptied: 2 ledgers moved, 1 left" in found.sentences()
-            assert any(text.startswith("ledger 1 stays on /disk2: some of its entries may be missing here") for text in found.sentences())
+            assert any(
+                text.startswith("ledger 1 stays on /disk2: some of its entries may be missing here")
+                for text in found.sentences()
+            )
         assert found.rows()[1]["state"] == VolumeState.DRAINING.value
         assert heard[0] == "0 ledgers moved, 3 left"
         source.end_suspicion(stays, source.suspicion(stays))
