@@ -117,7 +117,7 @@ def time_in_words(seconds: float) -> str:
     "--bookie", "names", multiple=True, metavar="ID", help="Ask this bookie.  [default: all that should hold some]"
 )
 def entries(metadata: str, as_json: bool, ledger_id: int, names: tuple[str, ...]) -> None:
-    """Ask a ledger's bookies which entries they hold, and show which of their share they lack."""
+    """Ask a ledger's bookies which entries they hold, and show which entries they lack."""
 
     async def work() -> list[dict[str, Any]]:
         from bookkeeper.client.operators import Operator
@@ -237,8 +237,8 @@ def drain_config(
 def drain(metadata: str, as_json: bool, names: tuple[str, ...], dry_run: bool, **given: Any) -> None:
     """Move every ledger off bookies, alive or dead, to other bookies.
 
-    A living bookie must be read-only first: start it again with `bk bookie --read-only` (or `read_only = true` in its
-    file). Its writers then continue on other bookies by themselves. Name all bookies to drain in one call, so that no
+    A living bookie must be read-only first: order it with `bk bookies read-only ID`. Its writers then continue on other
+    bookies by themselves. Name all bookies to drain in one call, so that no
     ledger moves from one of them to another. After an interruption start the drain again. Exit status 1 means that
     something is stuck.
     """
