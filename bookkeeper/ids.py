@@ -40,7 +40,8 @@ class Address(NamedTuple):
         """
         host, colon, port = text.rpartition(":")
         if not colon or not host or not port.isdecimal() or int(port) > 65535:
-            raise ValueError(f"expected HOST:PORT, got {text!r}")
+            limit = " (a port is at most 65535)" if port.isdecimal() and int(port) > 65535 else ""
+            raise ValueError(f"expected HOST:PORT, got {text!r}{limit}")
         return cls(host.removeprefix("[").removesuffix("]"), int(port))
 
 
@@ -51,7 +52,9 @@ def bookie_id(text: str) -> BookieId:
         ValueError: a character that is not allowed, or the reserved word ``readonly``.
     """
     if not _BOOKIE_ID.fullmatch(text) or text.lower() == "readonly":
-        raise ValueError(f"not a bookie id: {text!r} (letters, digits and :-_. are allowed; 'readonly' is reserved)")
+        raise ValueError(
+            f"{text!r} is not a bookie id: letters, digits and :-_. are allowed, and 'readonly' is reserved"
+        )
     return BookieId(text)
 
 

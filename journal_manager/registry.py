@@ -97,8 +97,10 @@ def backend_for(uri: JournalURI) -> Backend:
     return backend
 
 
-def parse_options(kind: type[T], uri: JournalURI, options: Mapping[str, object]) -> T:
+def parse_options(kind: type[T], uri: JournalURI, options: Mapping[str, object], *, also: tuple[str, ...] = ()) -> T:
     """A backend's options as its dataclass ``kind``: the URI's query (text, converted), then keyword arguments.
+
+    ``also`` names what the backend has taken out of the address itself; a list of the known options has it, too.
 
     Raises:
         JournalConfigError: unknown key (the known ones are listed), or a text that is not of the field's type.
@@ -106,11 +108,19 @@ def parse_options(kind: type[T], uri: JournalURI, options: Mapping[str, object])
     hints = typing.get_type_hints(kind)
     known = [f.name for f in dataclasses.fields(kind)]  # type: ignore[arg-type]
     if unknown := sorted((uri.query.keys() | options.keys()).difference(known)):
+        if unknown[0] in uri.query:
+            known = [*also, *(name for name in known if _has_text(hints[name]))]
         raise JournalConfigError(
             f"{unknown[0]!r} is no option of {uri.scheme}: journals; the options are {', '.join(known) or 'none'}"
         )
     from_query = {key: _convert(key, text, hints[key]) for key, text in uri.query.items()}
     return kind(**{**from_query, **options})
+
+
+def _has_text(hint: Any) -> bool:
+    """Whether a value of this type can be given in an address."""
+    allowed = typing.get_args(hint) or (hint,)
+    return any(each in (bool, int, float, bytes, str) or isinstance(each, str) for each in allowed)
 
 
 def _convert(key: str, text: str, hint: Any) -> object:

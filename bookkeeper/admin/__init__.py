@@ -9,6 +9,7 @@ Read in this order
     metadata    bk metadata copy|accept-rollback|audit-acls|show
     servers     bk zookeeper, bk standalone;  standalone runs the processes
     bench       bk bench add|read
+    console_script  what is installed as ``bk``: it loads the command
     extras      which optional part of the distribution brings a missing package
 
 Verbs of other packages, like the gateway's, come through that group, so nothing here imports upwards.

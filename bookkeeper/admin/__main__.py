@@ -1,5 +1,5 @@
 """``python -m bookkeeper.admin``: the command ``bk``."""
 
-from bookkeeper.admin.cli import main
+from bookkeeper.admin.console_script import main
 
 main()

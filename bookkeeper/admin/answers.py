@@ -145,7 +145,7 @@ def _in_words(each: ExplainedRange, loss: Loss) -> str:
 @json_option
 @click.argument("names", nargs=-1, required=True, metavar="ID...")
 def safe_to_stop(metadata: str, as_json: bool, names: tuple[str, ...]) -> None:
-    """Say whether bookies can be stopped together: yes (exit status 0) or no (1), with the ledgers that say no.
+    """Say whether bookies can be stopped together: yes (exit status 0) or no (1), with the ledgers that would suffer.
 
     Yes means that, with them away, every entry keeps a copy that was seen on another bookie, and every open ledger
     keeps enough bookies to go on.

@@ -30,12 +30,12 @@ def autorecovery() -> None:
 
 @autorecovery.command()
 @metadata_option
-@click.option("--name", metavar="NAME", help="How it is called in votes and locks.  [default: HOST:PID]")
+@click.option("--name", metavar="NAME", help="The name of this process in votes and locks.  [default: HOST:PID]")
 @click.option(
     "--lost-bookie-delay",
     type=click.IntRange(0),
     metavar="SECONDS",
-    help="How long a bookie may be away before its ledgers are repaired; later changes go by `trigger --delay`.  "
+    help="How long a bookie may be away before its ledgers are repaired; `trigger --delay` changes it later.  "
     "[default: 30]",
 )
 @click.option(
@@ -80,9 +80,10 @@ def run(
     sample: float | None,
     http: str | None,
 ) -> None:
-    """Run an auditor's candidate and a repair worker in the foreground, until Ctrl-C or SIGTERM.
+    """Run autorecovery in the foreground, until Ctrl-C or SIGTERM.
 
-    Any number of them may run, beside Apache's; one at a time is the auditor.
+    Any number of these processes may run, beside Apache's. All of them repair ledgers. One at a time is elected
+    auditor: it looks for ledgers that need repair.
     """
     from bookkeeper.autorecovery import AutorecoveryConfig
     from bookkeeper.autorecovery.process import serve
@@ -167,10 +168,10 @@ def _tell(found: AutorecoveryStatus) -> None:
     click.echo("enabled" if found.enabled else "DISABLED for this cluster: `bk autorecovery enable` switches it on")
     click.echo(f"auditor: {found.auditor}" if found.auditor else "auditor: none; run `bk autorecovery`")
     if found.delay_s is not None:
-        click.echo(f"a bookie may be away for {found.delay_s} s")
+        click.echo(f"a bookie that is away counts as lost after {found.delay_s} s")
     for check, at in found.checks.items():
         what = "all ledgers" if check.name == "ALL_LEDGERS" else "what bookies hold"
-        click.echo(f"{what} checked: {_when(at)}")
+        click.echo(f"last check of {what}: {_when(at)}")
     click.echo(f"under-replicated: {counted(len(found.marked), 'ledger')}")
     for report in found.reports:
         click.echo(
@@ -193,10 +194,15 @@ def _when(ms: int | None) -> str:
 
 @autorecovery.command()
 @metadata_option
-@click.option("--delay", type=click.IntRange(0), metavar="SECONDS", help="Set how long a bookie may be away.")
+@click.option(
+    "--delay",
+    type=click.IntRange(0),
+    metavar="SECONDS",
+    help="Set after how long a bookie that is away counts as lost.",
+)
 @click.option("--check", is_flag=True, help="Check all copies of all ledgers now, too.")
 def trigger(metadata: str, delay: int | None, check: bool) -> None:
-    """Ask the auditor to look now: no delay counts, also when many bookies are lost together.
+    """Ask the auditor to look now, without any delay, even if many bookies are lost together.
 
     Use it when lost bookies will not come back.
     """
@@ -241,6 +247,9 @@ def enable(metadata: str) -> None:
 @autorecovery.command()
 @metadata_option
 def disable(metadata: str) -> None:
-    """Switch autorecovery off for the whole cluster, for instance during an upgrade. Copies that have begun end."""
+    """Switch autorecovery off for the whole cluster, for instance during an upgrade.
+
+    Copies that have begun are finished.
+    """
     _switch(metadata, False)
     click.echo("autorecovery is disabled: nothing is repaired until `bk autorecovery enable`")

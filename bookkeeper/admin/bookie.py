@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import sys
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from bookkeeper.admin.default_command import DefaultCommandGroup
-from bookkeeper.admin.operations import byte_count, size_in_words
+from bookkeeper.admin.operations import byte_count, size_in_words, time_in_words
 from bookkeeper.admin.options import counted, in_cell, json_option, print_json, print_table
 from bookkeeper.bookie.command import bookie as run_bookie
 from bookkeeper.bookie.control import SOCKET
@@ -107,19 +106,19 @@ def status(directory: Path, as_json: bool) -> None:
 @bookie.command()
 @directory_option
 @json_option
-@click.option("--major", is_flag=True, help="Compact also logs of which much is alive (by default below 80 %).")
-@click.option("--dry-run", is_flag=True, help="Only show what lives in each log, and what a run would win.")
+@click.option("--major", is_flag=True, help="Compact also logs that are mostly alive (by default up to 80 %).")
+@click.option("--dry-run", is_flag=True, help="Only show how much of each log is alive, and what a run would free.")
 @click.option("--offline", is_flag=True, help="On a bookie that does not run: remove logs in which nothing lives.")
 @click.option("--config", "path", metavar="FILE", help="With --offline: its TOML file, which may name the directories.")
 @click.option("--ledger-dir", metavar="DIR", help="With --offline, of several ledger directories: which one.")
 def gc(
     directory: Path, as_json: bool, major: bool, dry_run: bool, offline: bool, path: str | None, ledger_dir: str | None
 ) -> None:
-    """Look for deleted ledgers now, and compact entry logs; or show what that would win.
+    """Look for deleted ledgers now, and compact entry logs; or show what that would free.
 
     A ledger's data are dropped when two passes have found it deleted, a while apart: the second `gc` may free what the
-    first could not. With --offline nobody asks the metadata, and nothing is compacted: entry logs go of which every
-    ledger was dropped before.
+    first could not. With --offline the metadata are not asked, and nothing is compacted: only entry logs are removed
+    of which every ledger was dropped before.
     """
     if offline:
         if major:
@@ -142,13 +141,13 @@ def gc(
             "size": size_in_words(row["bytes"]),
             "alive": f"{100 * row['live_bytes'] // row['bytes']} %" if row["bytes"] else "",
             "taken by": "minor, major" if row["minor"] else "major" if row["major"] else "",
-            "wins": size_in_words(row["wins_bytes"]) if row["wins_bytes"] else "",
+            "frees": size_in_words(row["wins_bytes"]) if row["wins_bytes"] else "",
             "remark": row["left"] or ("is being filled" if row["filling"] else ""),
         }
         for row in found["logs"]
     ]
     several = ["directory"] if any(row["directory"] for row in rows) else []
-    columns = [*several, "log", "size", "alive", "taken by", "wins", "remark"]
+    columns = [*several, "log", "size", "alive", "taken by", "frees", "remark"]
     print_table(counted(len(rows), "entry log"), columns, rows[:_SHOWN])
     if len(rows) > _SHOWN:
         click.echo(f"and {len(rows) - _SHOWN} more; --json shows all")
@@ -176,7 +175,7 @@ def scrub(
     path: str | None,
     ledger_dir: str | None,
 ) -> None:
-    """Show what the scrub of a running bookie does and has found; or have it read everything now.
+    """Show what the scrub of a running bookie is doing and has found; or have it read everything now.
 
     A bookie reads every stored byte within a period and checks it. What is damaged is quarantined, and the ledgers of
     which entries may be lost are repaired from their other bookies. With --offline the files of a bookie that does not
@@ -207,14 +206,14 @@ def _tell_scrub(found: dict[str, Any]) -> None:
     ended = found["seconds_since_pass"]
     if found["running"]:
         left = f"{counted(found['files_left'], 'file')}, {size_in_words(found['bytes_left'])}"
-        click.echo(f"a scrub goes on; to be read: {left}")
+        click.echo(f"a scrub is running; still to be read: {left}")
     elif found["next_pass_in_s"] is not None:
         wait = found["next_pass_in_s"]
-        click.echo(f"the next scrub begins {f'in {timedelta(seconds=wait)}' if wait >= 1 else 'at once'}")
+        click.echo(f"the next scrub begins {f'in {time_in_words(wait)}' if wait >= 1 else 'at once'}")
     else:
-        click.echo("no scrub goes on; none begins by itself")
+        click.echo("no scrub is running, and none begins by itself")
     if ended is not None:
-        click.echo(f"everything was read {f'{timedelta(seconds=ended)} ago' if ended >= 1 else 'just now'}")
+        click.echo(f"the last scrub ended {f'{time_in_words(ended)} ago' if ended >= 1 else 'just now'}")
     click.echo(f"{size_in_words(found['read_bytes'])} read since the start")
     for sentence in found["sentences"]:
         click.echo(sentence)
@@ -228,7 +227,7 @@ def _tell_scrub(found: dict[str, Any]) -> None:
 def suspend(directory: Path) -> None:
     """Let compaction rest until `resume`, or until the bookie is started again. Nothing is lost."""
     ask_bookie(directory, "suspend")
-    click.echo("compaction rests; `bk bookie resume` lets it go on")
+    click.echo("compaction is suspended; `bk bookie resume` lets it go on")
 
 
 @bookie.command()

@@ -76,7 +76,7 @@ def drain_directory(directory: Path, ledger_dir: Path) -> None:
 @click.argument("ledger_dir", type=click.Path(path_type=Path))
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def lose_directory(directory: Path, ledger_dir: Path, yes: bool) -> None:
-    """Give a directory up whose disk is lost, whether the bookie runs or not.
+    """Give up a directory whose disk is lost, whether the bookie runs or not.
 
     What this bookie has of the ledgers on it is gone. It is copied from other bookies.
     """

@@ -140,7 +140,7 @@ def bk() -> None:
 
 
 def main() -> None:
-    """The console script. Our errors end it with one sentence and status 1, without a traceback.
+    """The command. Our errors end it with one sentence and status 1, without a traceback.
 
     gRPC's own lines, which say the same in other words before our sentence, are off unless GRPC_VERBOSITY is set.
     """
@@ -149,6 +149,9 @@ def main() -> None:
         # Its name is always `bk`. Click returns the status of an `Exit` instead of raising it.
         if status := bk(prog_name="bk", standalone_mode=False):
             sys.exit(status)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)  # the help alone, not below the words of a mistake
+        sys.exit(error.exit_code)
     except click.UsageError as error:
         if error.ctx is not None:
             click.echo(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help' for help.\n", err=True)

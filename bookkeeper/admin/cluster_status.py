@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import click
 
 from bookkeeper.admin.operations import size_in_words
-from bookkeeper.admin.options import connected, counted, finish, json_option, metadata_option, print_json
+from bookkeeper.admin.options import (
+    connected,
+    counted,
+    finish,
+    json_option,
+    metadata_option,
+    print_json,
+    screen_console,
+)
 from bookkeeper.errors import MetadataError, in_words
 
 if TYPE_CHECKING:
@@ -58,9 +66,7 @@ def status(metadata: str, as_json: bool, watch: bool) -> None:
     if as_json:
         print_json(document(found))
     else:
-        from rich.console import Console
-
-        Console().print(screen(found))
+        screen_console().print(screen(found))
     if not found.is_well:
         sys.exit(1)
 
@@ -70,13 +76,12 @@ async def _watch(observer: ClusterObserver, as_json: bool) -> None:
     store that does not answer is shown, and asked again."""
     if as_json:
         await _repeat(observer, lambda found: print_json(found if isinstance(found, dict) else document(found)))
-    from rich.console import Console
     from rich.live import Live
 
     def shown(found: ClusterStatus | dict[str, Any]) -> RenderableType:
         return f"{found['problem']}; it is tried again" if isinstance(found, dict) else screen(found)
 
-    console = Console()
+    console = screen_console()
     if not console.is_terminal:
         await _repeat(observer, lambda found: console.print(shown(found)))
     with Live(console=console, auto_refresh=False, screen=True) as live:

@@ -115,7 +115,7 @@ def generate(bookie: StoppedBookie, metadata: str, name: str | None, output: str
             instance_id=finish(work()),
         )
     except ValueError as error:
-        raise click.UsageError(f"{chosen!r} is no bookie id: {error}") from error
+        raise click.UsageError(str(error)) from error
     text = cookie_format.encode(made)
     if output is None:
         click.echo(text.decode(), nl=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -36,6 +36,8 @@ def read_copies(
         async with connected(metadata) as bk:
             operator = Operator(bk)
             found = await operator.metadata(ledger_id)
+            if bookie not in found.bookies:
+                _tell_absence(ledger_id, bookie, await operator.all_bookies())
             end = last if last is not None else await _end(operator, ledger_id, found)
             bad = 0
             for entry_id in held_by(found, bookie, first, end):
@@ -58,6 +60,17 @@ def read_copies(
     if bad := finish(work()):
         click.echo(f"bk: {counted(bad, 'entry')} of ledger {ledger_id} cannot be read from {bookie}", err=True)
         sys.exit(1)
+
+
+def _tell_absence(ledger_id: int, bookie: str, known: Sequence[str]) -> None:
+    """A bookie that has no entries of the ledger is told apart from a name that is misspelt.
+
+    Raises:
+        ClickException: no bookie has this name.
+    """
+    if bookie not in known:
+        raise click.ClickException(f"there is no bookie {bookie}; known are {', '.join(known) or 'none'}")
+    click.echo(f"{bookie} has no entries of ledger {ledger_id}, and need not have any", err=True)
 
 
 async def _end(operator: object, ledger_id: int, found: LedgerMetadata) -> int:

@@ -37,12 +37,12 @@ def decommission(metadata: str, as_json: bool, names: tuple[str, ...], wait: flo
     """Take bookies, alive or dead, out of the cluster for good.
 
     It moves every ledger off them, waits until all copies of these ledgers were seen, and forgets the bookies. A living
-    bookie must be read-only first: start it again with `bk bookie --read-only`; stop it when you are told to. After
-    an interruption start the command again. Exit status 1: something holds it up, and the output says what.
+    bookie must be read-only first (`bk bookies read-only ID`); stop it when the command tells you to. After an
+    interruption start the command again. Exit status 1: something holds it up, and the output says what.
 
     \b
     Example, a bookie that runs:
-      bk bookie --read-only ...      (in place of the writable one)
+      bk bookies read-only b3
       bk bookies decommission b3     (stop b3 when it says so)
     """
     config = DecommissionConfig(drain=drain_config("bk bookies decommission", **drained), wait_s=wait)

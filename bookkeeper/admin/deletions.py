@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bookkeeper.admin.operations import time_in_words
 from bookkeeper.admin.options import connected, finish, json_option, ledger_argument, metadata_option, print_json
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.errors import MetadataFormatError
@@ -44,6 +45,8 @@ def delete(metadata: str, ledger_id: int, force: bool, grace: int) -> None:
             await bk.delete_ledger(ledger_id, force=force, grace_s=grace)
 
     finish(work(), changes=True)
+    back = f"; `bk ledger undelete {ledger_id}` brings it back within {time_in_words(grace)}" if grace else " for ever"
+    click.echo(f"ledger {ledger_id} is deleted{back}")
 
 
 @click.command()

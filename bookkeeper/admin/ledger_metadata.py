@@ -6,7 +6,7 @@ import os
 
 import click
 
-from bookkeeper.admin.options import connected, finish, ledger_argument, metadata_option
+from bookkeeper.admin.options import connected, counted, finish, ledger_argument, metadata_option
 from bookkeeper.errors import MetadataFormatError
 from bookkeeper.ids import LedgerId
 from bookkeeper.meta.records import ledger_format
@@ -59,7 +59,10 @@ def _restore(metadata: str, ledger_id: int, path: str, dry_run: bool, yes: bool)
         value = system_seams().disk.read_file(path)
     except FileNotFoundError:
         raise click.ClickException(f"{path} does not exist") from None
-    found = ledger_format.decode(value)
+    try:
+        found = ledger_format.decode(value)
+    except MetadataFormatError as error:
+        raise click.ClickException(f"{path} does not have the metadata of a ledger: {error}") from error
 
     async def work(only_look: bool) -> bool:
         async with connected(metadata) as bk:
@@ -69,7 +72,7 @@ def _restore(metadata: str, ledger_id: int, path: str, dry_run: bool, yes: bool)
         click.echo(f"ledger {ledger_id} has these metadata: nothing is changed")
         return
     state = found.state.name.lower().replace("_", " ")
-    what = f"ledger {ledger_id}: {state}, {len(found.fragments)} fragments"
+    what = f"ledger {ledger_id}: {state}, {counted(len(found.fragments), 'fragment')}"
     if dry_run:
         click.echo(f"would put back {what}")
         return

@@ -76,6 +76,8 @@ def read(
     With --bookie one bookie is asked and no other: what it lacks, or has a damaged copy of, is told in its place on
     standard error, and the exit status is 1.
     """
+    if last is not None and last < first:
+        raise click.UsageError(f"--last {last} is before --first {first}")
     if bookie is not None:
         read_copies(metadata, ledger_id, bookie, first, last, as_json, partial(_print_entry, as_json=as_json))
         return

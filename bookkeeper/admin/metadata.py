@@ -226,7 +226,7 @@ def _show(held: HeldLedgers) -> None:
         rows = [{"ledger": ledger, "held_by": list(bookies)} for ledger, bookies in held.unknown.items()]
         print_table(f"{counted(len(rows), 'ledger')} that the metadata do not know", ["ledger", "held_by"], rows)
     else:
-        click.echo("no bookie that was asked holds a ledger that the metadata do not know")
+        click.echo("the metadata know every ledger that these bookies hold")
 
 
 def _place_of(text: str) -> tuple[BookieId, Address]:
@@ -310,7 +310,7 @@ def audit_acls(metadata: str, fix: bool, as_json: bool) -> None:
 @metadata_option
 @json_option
 def show(metadata: str, as_json: bool) -> None:
-    """Show which cluster it is: its instance id, root, ledger layout, and the address from which it was copied."""
+    """Show which cluster this is: its instance id, root, ledger layout, and the copies that it went through."""
 
     async def work() -> dict[str, Any]:
         async with connected(metadata) as bk:
@@ -328,4 +328,6 @@ def show(metadata: str, as_json: bool) -> None:
     if as_json:
         print_json(document)
     else:
-        print_table(metadata, ["what", "value"], [{"what": k, "value": str(v)} for k, v in document.items()])
+        print_table(
+            metadata, ["what", "value"], [{"what": k.replace("_", " "), "value": v} for k, v in document.items()]
+        )

@@ -87,7 +87,6 @@ async def _info(operator: Operator, name: str) -> dict[str, Any]:
 
 
 def size_in_words(size: int | None) -> str:
-    """``1.5 MiB``; nothing for None."""
     """``512 B``, ``1.5 MiB``; nothing where it is not known."""
     if size is None:
         return ""
@@ -95,6 +94,19 @@ def size_in_words(size: int | None) -> str:
     while value >= 1024 and unit < 5:
         value, unit = value / 1024, unit + 1
     return f"{value:.1f} {('B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB')[unit]}" if unit else f"{size} B"
+
+
+def time_in_words(seconds: float) -> str:
+    """``40 s``, ``5 min``, ``3 h``, ``7 days``: the two largest units at most, ``1 day 2 h``."""
+    left = int(seconds)
+    parts = []
+    for name, size in (("day", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        number, left = divmod(left, size)
+        if number:
+            parts.append(counted(number, name) if name == "day" else f"{number} {name}")
+        elif parts:
+            break
+    return " ".join(parts[:2]) or "0 s"
 
 
 @click.command()
@@ -105,7 +117,7 @@ def size_in_words(size: int | None) -> str:
     "--bookie", "names", multiple=True, metavar="ID", help="Ask this bookie.  [default: all that should hold some]"
 )
 def entries(metadata: str, as_json: bool, ledger_id: int, names: tuple[str, ...]) -> None:
-    """Ask a ledger's bookies which entries they hold, and show which of their share they lack."""
+    """Ask a ledger's bookies which entries they hold, and show which entries they lack."""
 
     async def work() -> list[dict[str, Any]]:
         from bookkeeper.client.operators import Operator
@@ -225,8 +237,8 @@ def drain_config(
 def drain(metadata: str, as_json: bool, names: tuple[str, ...], dry_run: bool, **given: Any) -> None:
     """Move every ledger off bookies, alive or dead, to other bookies.
 
-    A living bookie must be read-only first: start it again with `bk bookie --read-only` (or `read_only = true` in its
-    file). Its writers then continue on other bookies by themselves. Name all bookies to drain in one call, so that no
+    A living bookie must be read-only first: order it with `bk bookies read-only ID`. Its writers then continue on other
+    bookies by themselves. Name all bookies to drain in one call, so that no
     ledger moves from one of them to another. After an interruption start the drain again. Exit status 1 means that
     something is stuck.
     """

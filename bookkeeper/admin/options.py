@@ -15,6 +15,8 @@ from bookkeeper.errors import BookKeeperError, MetadataUnavailableError, NoClust
 from bookkeeper.real import run, system_seams
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from bookkeeper import BookKeeper, ClientConfig
     from bookkeeper.net.tls import TlsConfig
 
@@ -180,6 +182,18 @@ def print_json(document: object) -> None:
     sys.stdout.flush()
 
 
+def screen_console(**options: Any) -> Console:
+    """Standard output for tables. If its reader has gone (``bk ... | head``), that is a BrokenPipeError, as for plain
+    output; by default rich would end the process with status 1."""
+    from rich.console import Console
+
+    class ScreenConsole(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return ScreenConsole(**options)
+
+
 WORD_MAX: Final = 12
 """Words of tables up to this length, numbers above all, are never broken; longer ones, paths, may be."""
 
@@ -189,12 +203,11 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Mapping[str, 
 
     Where the terminal is so narrow that words would be broken, each row is printed as lines of their own.
     """
-    from rich.console import Console
     from rich.table import Table
 
     heads = [column.replace("_", " ") for column in columns]
     cells = [[in_cell(row.get(column)) for column in columns] for row in rows]
-    console = Console(markup=False, emoji=False)  # what others have written is shown as it is
+    console = screen_console(markup=False, emoji=False)  # what others have written is shown as it is
     by_column = list(zip(heads, *cells, strict=True))
     least = [min(max(map(_longest_word, column)), WORD_MAX) for column in by_column]
     room = console.width - (3 * len(columns) + 1) - sum(least)
@@ -249,7 +262,7 @@ def in_cell(value: object) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 ledger``, ``2 ledgers``, ``2 entries``."""
+    """``1 ledger``, ``2 ledgers``, ``2 entries``, ``2 days``."""
     if number == 1:
         return f"1 {noun}"
-    return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"
+    return f"{number} {noun[:-1]}ies" if noun.endswith("y") and noun[-2:-1] not in "aeiou" else f"{number} {noun}s"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import logging
 import sys
+from collections.abc import Mapping
 
 import click
 
@@ -126,6 +127,7 @@ def bookie(
         given.update(_places(ledger_dirs, journal_dirs))
         if any(tls.values()):
             given["tls"] = {name: value for name, value in tls.items() if value is not None}
+        _require_least(path, given)
         config = load_config(path, **given) if path else config_from(given)
         real.keep_freed_memory()
         real.allow_descriptors()
@@ -142,6 +144,15 @@ def bookie(
         click.echo(f"bk: {in_words(error)}{_remedy(error)}", err=True)
         code = EXIT_DISK if isinstance(error, StorageError) else 1
     sys.exit(code)
+
+
+def _require_least(path: str | None, given: Mapping[str, object]) -> None:
+    """Without a file, name the options that are missing as they are typed. Raises: ConfigError."""
+    needed = {"metadata_uri": "--metadata URI", "directory": "--dir DIR"}
+    missing = [name for name in needed if not given.get(name)]
+    if missing and path is None:
+        flags = " and ".join(needed[name] for name in missing)
+        raise ConfigError(f"a bookie needs {flags}, or {' and '.join(missing)} in a --config FILE")
 
 
 def _remedy(error: BaseException) -> str:

@@ -160,14 +160,14 @@ class BookieConfig:
                 try:
                     address = Address.parse(value)
                 except ValueError as error:
-                    raise ConfigError(f"{name} must be HOST:PORT: {error}") from error
+                    raise ConfigError(f"{name} must be HOST:PORT with a port up to 65535, not {value!r}") from error
                 if name != "advertise" and not self.insecure and not is_loopback(address.host):
                     self._require_secure(name, value)
         if self.bookie_id is not None:
             try:
                 bookie_id(self.bookie_id)
             except ValueError as error:
-                raise ConfigError(f"bookie_id is no bookie id: {error}") from error
+                raise ConfigError(f"bookie_id: {error}") from error
         self._require_distinct_directories()
         require_range(self, "frame_max", least=1024, most=RECORD_MAX)  # a disk reads back no larger entry
         for name in ("in_progress_bytes", "reserved_bytes", "receive_bytes"):

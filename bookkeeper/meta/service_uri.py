@@ -54,6 +54,7 @@ Opener = Callable[[ServiceUri, Seams], Awaitable[MetadataStore]]
 
 _ZOOKEEPER = re.compile(r"zk(?:\+(\w+))?")
 _HOST = re.compile(r"[^,;/\s:]+(?::\d{1,5})?|\[[0-9a-fA-F:.]+\](?::\d{1,5})?")
+PORT_MAX: Final = 65535
 _ANY_LAYOUT = (None, "", "null", "ms")
 
 
@@ -74,7 +75,8 @@ def parse(uri: str) -> ServiceUri:
         if not rest.startswith("///") or len(rest) == 3:
             raise ConfigError(f"expected {scheme}:///PATH, got {_shown(uri)}")
         return ServiceUri(scheme, rest[2:])
-    raise ConfigError(f"{_shown(uri)} names no kind of metadata store that this program knows")
+    known = ", ".join(sorted({"memory", "zk", *_OPENERS}))
+    raise ConfigError(f"{_shown(uri)} names no kind of metadata store that this program knows; it knows {known}")
 
 
 def _parse_zookeeper(uri: str, layout: str | None, rest: str) -> ServiceUri:
@@ -87,6 +89,9 @@ def _parse_zookeeper(uri: str, layout: str | None, rest: str) -> ServiceUri:
     servers = [host for host in re.split("[,;]", hosts) if host]
     if not rest.startswith("//") or not servers or not all(_HOST.fullmatch(server) for server in servers):
         raise ConfigError(f"expected zk://HOST:PORT,HOST:PORT/ROOT, got {_shown(uri)}")
+    for server in servers:
+        if (port := _port(server)) is not None and not 1 <= port <= PORT_MAX:
+            raise ConfigError(f"{_shown(uri)} has the port {port}, but ports go from 1 to {PORT_MAX}")
     if layout not in _ANY_LAYOUT and layout not in BY_URI_NAME:
         raise ConfigError(f"{_shown(uri)} names the unknown layout {layout}; known are {', '.join(BY_URI_NAME)}")
     path = f"/{root.strip('/')}" if root.strip("/") else DEFAULT_ROOT
@@ -95,6 +100,12 @@ def _parse_zookeeper(uri: str, layout: str | None, rest: str) -> ServiceUri:
     except ValueError as error:
         raise ConfigError(f"{_shown(uri)}: {error}") from error
     return ServiceUri("zk", ",".join(servers), path, layout if layout in BY_URI_NAME else None)
+
+
+def _port(server: str) -> int | None:
+    """The port of ``HOST:PORT`` or ``[IPV6]:PORT``; None if it is left out."""
+    port = server.rpartition("]")[2].partition(":")[2]
+    return int(port) if port else None
 
 
 def _shown(uri: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 from bookkeeper.real.clock import SystemClock, SystemRng
@@ -54,15 +54,25 @@ def system_seams() -> Seams:
 def run(main: Coroutine[Any, Any, T], *, debug: bool | None = None) -> T:
     """``asyncio.run`` on uvloop where it is installed, on asyncio's own loop elsewhere.
 
-    For the edge of a program: it also tells the process's garbage collector that what was imported stays.
+    For the edge of a program: it also tells the process's garbage collector that what was imported stays. If it is
+    interrupted before ``main`` has begun, ``main`` is closed: nobody is told of a coroutine that was never awaited.
     """
-    _calm_collector()
+    try:
+        _calm_collector()
+        with asyncio.Runner(debug=debug, loop_factory=_loop_factory()) as runner:
+            return runner.run(main)
+    finally:
+        main.close()
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's, or None for asyncio's own."""
     try:
         import uvloop
     except ImportError:
-        return asyncio.run(main, debug=debug)
-    with asyncio.Runner(debug=debug, loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(main)
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
 
 
 def _calm_collector() -> None:

@@ -47,7 +47,7 @@ class FileTls:
             context = _context(self.files)
             certificate = _first_certificate(self.files.cert) if self.files.cert is not None else None
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-            raise ConfigError(f"the TLS files cannot be used ({_names(self.files)}): {in_words(error)}") from error
+            raise ConfigError(f"the TLS files cannot be used ({_names(self.files)}): {_why(error)}") from error
         self.context, self.certificate, self._stamps = context, certificate, stamps
 
     def _look(self) -> list[_Stamp]:
@@ -56,6 +56,13 @@ class FileTls:
             status = os.stat(path)
             stamps.append((status.st_mtime_ns, status.st_size, status.st_ino))
         return stamps
+
+
+def _why(error: OSError | ValueError) -> str:
+    """What is wrong with the files. OpenSSL's own words for a file without a certificate or key say only "PEM lib"."""
+    if isinstance(error, ssl.SSLError) and "PEM lib" in str(error):
+        return "a certificate in PEM format, or its private key, is missing in them or damaged"
+    return in_words(error)
 
 
 def _paths(files: TlsFiles) -> list[str]:

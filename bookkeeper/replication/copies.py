@@ -37,6 +37,8 @@ class Copy:
     @property
     def span(self) -> str:
         """The entries of its fragment, for people."""
+        if self.end is not None and self.end < self.first_entry:
+            return f"the empty fragment at {self.first_entry}"
         return f"entries {self.first_entry}..{'?' if self.end is None else self.end}"
 
     @property

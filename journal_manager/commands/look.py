@@ -34,6 +34,8 @@ def list_command(metadata: str, as_json: bool) -> None:
     if as_json:
         print_json(list(names))
         return
+    if not names:
+        click.echo("there are no journals")
     for name in names:
         click.echo(name)
 

@@ -46,12 +46,13 @@ def finalize(yes: bool, uri: str) -> None:
     """End the upgrade. There is no way back afterwards."""
     ask_to_take_over(uri, yes)
 
-    async def work() -> None:
+    async def work() -> bool:
         async with await open_writer(uri, owner=OWNER, create=False) as writer:
+            found = await capability(writer, Described).describe()  # type: ignore[type-abstract]
             await capability(writer, Upgrade).finalize_upgrade()  # type: ignore[type-abstract]
+            return found.upgraded_at is not None
 
-    complete(work())
-    click.echo("no upgrade is in progress")
+    click.echo("the upgrade is finalized" if complete(work()) else "no upgrade is in progress: nothing was changed")
 
 
 @upgrade.command("roll-back")
@@ -62,10 +63,12 @@ def roll_back(yes: bool, uri: str) -> None:
     if not yes:
         click.confirm(f"Remove what was written to {uri} since its upgrade began, and fence its writer?", abort=True)
 
-    async def work() -> tuple[SegmentInfo, ...]:
+    async def work() -> tuple[tuple[SegmentInfo, ...], int | None]:
         async with await open_writer(uri, owner=OWNER, create=False) as writer:
-            return await capability(writer, Upgrade).roll_back()  # type: ignore[type-abstract]
+            last = (await capability(writer, Described).describe()).upgraded_at  # type: ignore[type-abstract]
+            return await capability(writer, Upgrade).roll_back(), last  # type: ignore[type-abstract]
 
-    for segment in complete(work()):
+    removed, last = complete(work())
+    for segment in removed:
         click.echo(f"removed: the edits from {segment.first} to {segment.last}")
-    click.echo("no upgrade is in progress")
+    click.echo(f"the upgrade is rolled back: the journal ends at edit {last}")

@@ -136,7 +136,8 @@ class EditsReader:
         version, flags = _HEADER.unpack_from(data)
         if version > _OLDEST_FRAMED:
             raise UnsupportedLayoutError(
-                f"the file begins with {version}, which is no layout of edits that have their length in front of them"
+                f"this is no edits file of HDFS, or too old a one: it begins with the layout {version}, and layouts "
+                f"{_OLDEST_FRAMED} and newer (lower numbers) are read"
             )
         if flags:
             raise UnsupportedLayoutError(f"the header says that {flags} flags follow, and HDFS writes none")

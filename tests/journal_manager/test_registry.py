@@ -97,3 +97,11 @@ def test_an_unknown_option_lists_the_known_ones() -> None:
             JournalConfigError, match=r"'colour' is no option of x: journals; the options are number, share"
         ):
             parse_options(Sample, parse_uri(uri), options)
+
+
+def test_a_misspelt_option_of_an_address_is_answered_with_those_that_an_address_may_have() -> None:
+    with pytest.raises(JournalConfigError) as raised:
+        parse_options(Sample, parse_uri("x:y?nam=1"), {}, also=("name",))
+    assert str(raised.value).endswith("the options are name, number, share, text, raw, flag, choice")
+    with pytest.raises(JournalConfigError, match=r"choice, thing$"):
+        parse_options(Sample, parse_uri("x:y"), {"nam": 1})

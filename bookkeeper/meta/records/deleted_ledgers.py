@@ -267,7 +267,11 @@ class DeletedLedgers:
             if record is None:
                 raise NoSuchLedgerError(
                     f"ledger {ledger_id} cannot be brought back: "
-                    + ("it is there" if present is not None else "it was not deleted, or the time for that is over")
+                    + (
+                        "it is not deleted"
+                        if present is not None
+                        else "it was not deleted, or the time for that is over"
+                    )
                 )
             if present is not None:
                 raise LedgerExistsError(

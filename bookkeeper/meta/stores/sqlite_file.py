@@ -99,6 +99,10 @@ class SqliteFile:
             raise MetadataError(
                 f"{path} lies on a network file system ({kind}), where SQLite's locks fail: put it on a local disk"
             )
+        if not os.path.isdir(directory := os.path.dirname(path) or "."):
+            raise MetadataError(f"{path} cannot be made: there is no directory {directory}")
+        if os.path.isdir(path):
+            raise MetadataUnavailableError(f"{path} is a directory, but the metadata are a file")
         _keep_private(path)
         with self._translated():
             self._db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)

@@ -13,7 +13,7 @@ from bookkeeper.gateways.process_location import OwnLocation, this_place
 from bookkeeper.real import SystemClock
 from bookkeeper.seams import Clock
 from journal_manager.backend import Backend, JournalReader, JournalWriter, NamespaceInfo, Options
-from journal_manager.backends.bookkeeper.address import plain
+from journal_manager.backends.bookkeeper.address import PREFIX, plain
 from journal_manager.backends.bookkeeper.election import LeaseElection
 from journal_manager.backends.bookkeeper.error_translation import worded
 from journal_manager.backends.bookkeeper.journal_owner import JournalOwner, claim_nonce
@@ -201,8 +201,9 @@ async def _format(
 
 
 def _parsed(uri: JournalURI, options: Options) -> tuple[JournalURI, BookKeeperOptions]:
+    also = ("name",) if uri.scheme.startswith(PREFIX) else ()
     uri = plain(uri)
-    return uri, parse_options(BookKeeperOptions, uri, options)
+    return uri, parse_options(BookKeeperOptions, uri, options, also=also)
 
 
 def _record(uri: JournalURI, connection: SharedClient) -> JournalRecord:

@@ -19,7 +19,7 @@ def uri(tmp_path: Path) -> str:
 def test_a_cluster_without_an_auditor_says_how_to_get_one(uri: str) -> None:
     shown = bk("autorecovery", "status", "-m", uri)
     assert shown.status == 0 and "auditor: none; run `bk autorecovery`" in shown.out
-    assert "all ledgers checked: not yet" in shown.out and "under-replicated: 0 ledgers" in shown.out
+    assert "last check of all ledgers: not yet" in shown.out and "under-replicated: 0 ledgers" in shown.out
 
 
 def test_it_is_switched_off_and_on_for_the_cluster(uri: str) -> None:

@@ -281,6 +281,32 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(tmp_path: Path) -> Non
     assert done.stderr == ""
 
 
+def test_a_reader_of_a_table_that_goes_away_ends_the_command_quietly(tmp_path: Path) -> None:
+    """The reader ends before the table comes: what is printed meets a pipe that nobody reads."""
+    uri = f"embedded://{tmp_path}/bk"
+    bk("ledger", "append", "-m", uri, stdin=b"one\n")
+    for words in (["ledger", "list"], ["cluster", "status"]):
+        reading, writing = os.pipe()
+        os.close(reading)
+        done = subprocess.run(
+            [sys.executable, "-m", "bookkeeper.admin", *words, "-m", uri],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+        os.close(writing)
+        assert (done.returncode, done.stderr) == (0, ""), words
+
+
+def test_without_a_verb_there_is_the_help_and_nothing_else() -> None:
+    for words in ([], ["ledger"]):
+        said = bk(*words)
+        assert (said.status, said.out) == (2, "")
+        assert said.err == bk(*words, "--help").out
+        assert said.err.count("Usage: ") == 1
+
+
 def test_only_the_verb_that_was_asked_for_is_imported() -> None:
     script = (
         "import sys; from bookkeeper.admin.cli import main\n"

@@ -27,11 +27,22 @@ def test_one_bookie_gives_what_it_must_have(cluster: Bookies) -> None:
 
 def test_what_cannot_be_read_is_told_entry_by_entry(cluster: Bookies) -> None:
     number = int(bk("ledger", "append", "-m", cluster.uri, stdin=b"a\nb\n").out)
-    said = bk("ledger", "read", number, "-m", cluster.uri, "--bookie", "nobody")
-    assert said.status == 0 and said.out == "", "nothing is to be there"
+    bk("ledger", "read", number, "-m", cluster.uri, "--bookie", "nobody").refused(
+        "there is no bookie nobody; known are b1, b2, b3"
+    )
     said = bk("ledger", "read", number, "-m", cluster.uri, "--bookie", "b1", "--last", 3)
     assert said.status == 0 and said.out == "a\nb\n", "nothing is beyond the end"
     bk("ledger", "read", 987654, "-m", cluster.uri, "--bookie", "b1").refused("there is no ledger 987654")
+
+
+def test_a_bookie_that_need_not_have_any_is_told_from_one_that_is_not_there(cluster: Bookies) -> None:
+    one = ("--ensemble", 1, "--write-quorum", 1, "--ack-quorum", 1)
+    number = int(bk("ledger", "append", "-m", cluster.uri, *one, stdin=b"a\n").out)
+    (holder,) = bk("ledger", "show", number, "-m", cluster.uri, "--json").document["fragments"][0]["ensemble"]
+    other = next(name for name in ("b1", "b2", "b3") if name != holder)
+    said = bk("ledger", "read", number, "-m", cluster.uri, "--bookie", other)
+    assert (said.status, said.out) == (0, "")
+    assert said.err == f"{other} has no entries of ledger {number}, and need not have any\n"
 
 
 def test_a_bookie_that_is_away_is_told_once(cluster: Bookies) -> None:

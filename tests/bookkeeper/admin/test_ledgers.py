@@ -128,6 +128,10 @@ def test_what_is_no_ledger_id_is_refused(cluster: Bookies) -> None:
 
 
 def test_reading_beyond_the_end_says_where_it_is(cluster: Bookies, written: int) -> None:
+    password = ("--password", "secret")
+    bk("ledger", "read", written, "-m", cluster.uri, *password, "--first", 5, "--last", 2).refused(
+        "--last 2 is before --first 5", status=2
+    )
     said = bk("ledger", "read", written, "-m", cluster.uri, "--password", "secret", "--first", 1, "--last", 1000)
     said.refused(f"ledger {written} has entries 0..999", "--last 1000")
 

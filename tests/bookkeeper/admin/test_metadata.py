@@ -45,6 +45,8 @@ def test_a_cluster_moves_to_a_file_and_says_so(embedded: str, tmp_path: Path) ->
     assert "compared byte for byte" in said.out
     shown = bk("metadata", "show", "-m", target, "--json").document
     assert (shown["layout"], len(shown["copies"]), shown["bookies_known"]) == ("hierarchical", 1, 1)
+    assert shown["copies"][0] in bk("metadata", "show", "-m", target).out
+    assert "[" not in bk("metadata", "show", "-m", target).out, "a list is shown as words"
     assert bk("metadata", "copy", embedded, target, "--json").document["already"]
     bk("bookies", "-m", embedded).refused(f"moved to {target}")
 

@@ -10,7 +10,7 @@ import click
 import pytest
 
 from bookkeeper import BookKeeper
-from bookkeeper.admin.operations import byte_count, drain
+from bookkeeper.admin.operations import byte_count, drain, time_in_words
 from bookkeeper.real import run
 from tests.bookkeeper.admin.commands import bk
 from tests.integration.processes import Bookies, bookies, until
@@ -150,3 +150,20 @@ def test_numbers_of_bytes(text: str, size: int) -> None:
 def test_what_is_no_number_of_bytes(text: str) -> None:
     with pytest.raises(click.BadParameter, match="is not a number of bytes"):
         byte_count(click.Context(drain), drain.params[0], text)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.4, "0 s"),
+        (59.9, "59 s"),
+        (60, "1 min"),
+        (3725, "1 h 2 min"),
+        (86400, "1 day"),
+        (86460, "1 day"),
+        (604799, "6 days 23 h"),
+        (604800, "7 days"),
+    ],
+)
+def test_a_time_is_told_in_its_two_largest_units(seconds: float, words: str) -> None:
+    assert time_in_words(seconds) == words

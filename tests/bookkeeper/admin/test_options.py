@@ -123,6 +123,7 @@ def test_a_table_shows_lists_side_by_side_and_nothing_for_nothing(capsys: pytest
 
 def test_nouns_are_counted() -> None:
     assert [counted(n, "ledger") for n in (0, 1, 2)] == ["0 ledgers", "1 ledger", "2 ledgers"]
+    assert [counted(2, noun) for noun in ("entry", "day")] == ["2 entries", "2 days"]
 
 
 def _chosen(*arguments: str, env: dict[str, str] | None = None) -> tuple[int, str]:

@@ -43,6 +43,18 @@ def test_what_is_no_address_is_refused(uri: str) -> None:
         parse(uri)
 
 
+@pytest.mark.parametrize("port", ["0", "65536", "99999"])
+@pytest.mark.parametrize("host", ["h", "[::1]"])
+def test_a_port_that_cannot_be_is_refused_by_name(host: str, port: str) -> None:
+    with pytest.raises(ConfigError, match=f"has the port {port}, but ports go from 1 to 65535"):
+        parse(f"zk://h:2181,{host}:{port}/ledgers")
+
+
+def test_an_unknown_kind_of_store_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=r"it knows (\w+, )*memory, (\w+, )*sqlite, zk$"):
+        parse("zookeeper://h:2181/ledgers")
+
+
 async def test_sqlite_and_memory_stores_are_opened_by_address(tmp_path: Path) -> None:
     for uri in (f"sqlite://{tmp_path}/m.db", "memory:by-address"):
         first, second = await open_store(uri, seams()), await open_store(uri, seams())

@@ -65,6 +65,14 @@ def test_a_key_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> Non
     server(made)
 
 
+def test_a_file_without_a_certificate_is_told_in_words(tmp_path: Path) -> None:
+    (tmp_path / "rubbish").write_text("rubbish\n")
+    (tmp_path / "rubbish").chmod(0o600)
+    rubbish = str(tmp_path / "rubbish")
+    with pytest.raises(ConfigError, match=r"rubbish\): a certificate in PEM format, or its private key, is missing"):
+        FileTls(TlsFiles(server=True, cert=rubbish, key=rubbish))
+
+
 def test_an_encrypted_key_is_an_error_and_no_question_at_the_terminal(tmp_path: Path) -> None:
     made = Authority(tmp_path).server()
     key = serialization.load_pem_private_key(Path(made.key).read_bytes(), None)

@@ -34,7 +34,9 @@ def test_a_copy_ends_where_its_fragment_ends_and_the_last_of_an_open_ledger_has_
     undecided = copies_of(found, NAMES[2])[-1]
     assert undecided.held(spec) == 0 and list(undecided.runs(spec, 5)) == []
     assert copies_of(found.close(30, 1), NAMES[2])[-1].end == 30
-    assert copies_of(found.close(20, 1), NAMES[2])[-1].held(spec) == 0, "a fragment may be empty"
+    empty = copies_of(found.close(20, 1), NAMES[2])[-1]
+    assert empty.held(spec) == 0, "a fragment may be empty"
+    assert str(empty) == "the empty fragment at 21 on b2"
     assert copy_at(found, 10, 1) == Copy(EntryId(10), EntryId(20), 1, NAMES[2])
     assert copy_at(found, 11, 1) is None
     assert len(copies_of(found)) == 9

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import bookkeeper.sync
 from journal_manager import sync
 from tests.journal_manager.commands.helpers import as_json, bk_journal, damage, filled
 
@@ -82,6 +83,9 @@ def test_verify(tmp_path: Path) -> None:
 
 def test_list_the_journals_of_a_cluster(tmp_path: Path) -> None:
     cluster = f"embedded://{tmp_path}/bk?bookies=3"
+    with bookkeeper.sync.BookKeeper.connect(cluster):
+        pass  # makes the cluster
+    assert bk_journal("list", "--metadata", cluster) == "there are no journals\n"
     for name in ("b", "a/b"):
         sync.EditLog.open(f"bk+{cluster}&name={name}").close()
     assert bk_journal("list", "--metadata", cluster) == "a/b\nb\n"

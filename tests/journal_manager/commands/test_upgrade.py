@@ -28,7 +28,8 @@ def test_an_upgrade_goes_back_or_is_finalized(tmp_path: Path, kind: str) -> None
     assert bk_journal("purge", uri, "--yes", "--below", "9") == "nothing to remove\n"
     assert "since its upgrade began" in bk_journal("upgrade", "roll-back", uri, data="n\n", status=1)
     assert bk_journal("upgrade", "roll-back", uri, data="y\n").endswith(
-        "removed: the edits from 8 to 8\nremoved: the edits from 9 to 9\nno upgrade is in progress\n"
+        "removed: the edits from 8 to 8\nremoved: the edits from 9 to 9\n"
+        "the upgrade is rolled back: the journal ends at edit 7\n"
     )
     found = as_json("show", uri)
     assert (found["layout"], found["upgraded_at"], found["snapshots"][-1]["at"]) == (1, None, 5)
@@ -37,6 +38,7 @@ def test_an_upgrade_goes_back_or_is_finalized(tmp_path: Path, kind: str) -> None
     bk_journal(*begin, data="y\n")
     with sync.EditLog.open(uri) as log:
         log.log(b"8")
-    assert bk_journal("upgrade", "finalize", "--yes", uri) == "no upgrade is in progress\n"
+    assert bk_journal("upgrade", "finalize", "--yes", uri) == "the upgrade is finalized\n"
+    assert bk_journal("upgrade", "finalize", "--yes", uri) == "no upgrade is in progress: nothing was changed\n"
     assert txids(uri) == list(range(1, 9)) and as_json("show", uri)["layout"] == 2
     assert "would be a step back" in bk_journal("upgrade", "begin", "--layout", "1", uri, "--yes", status=1)

@@ -14,6 +14,7 @@ from bookkeeper.errors import (
     MetadataFormatError,
     MetadataRolledBackError,
     MetadataUnavailableError,
+    Outcome,
     SessionExpiredError,
 )
 from bookkeeper.meta.store import Create, Set, Version
@@ -254,4 +255,14 @@ def test_a_file_of_the_first_format_becomes_one_of_this(files: Files) -> None:
 def test_a_network_file_system_is_refused(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_file, "network_file_system", lambda path: "nfs4")
     with pytest.raises(MetadataError, match="nfs4"):
+        files.open()
+
+
+def test_a_place_where_no_file_can_be_is_named(files: Files, tmp_path: Path) -> None:
+    files.path = str(tmp_path / "absent" / "m.db")
+    with pytest.raises(MetadataError, match="cannot be made: there is no directory") as raised:
+        files.open()
+    assert (raised.value.retryable, raised.value.outcome) == (False, Outcome.REJECTED), "nothing was done"
+    files.path = str(tmp_path)
+    with pytest.raises(MetadataUnavailableError, match="is a directory, but the metadata are a file"):
         files.open()
