@@ -209,6 +209,11 @@ def test_a_record_that_is_not_what_was_asked_for_ends_the_replies(codec: ModuleT
     assert codec.answer_reads(mixed, 0, 2, records[:step] * 2, step, 7).n == 1, "another ledger's record"
     assert codec.answer_reads(reads, 0, 3, records, size - 1, 7).n == 0, "more than there is room for"
     assert codec.answer_reads(reads, 0, 3, records, step, 7, len(entries[0])).n == 0, "more than a frame may have"
+    for dialect in (Dialect.V2, Dialect.V3):
+        one = codec.encode_reads(dialect, 5, [0], 1)
+        read, frame = codec.split_reads(one, 0, len(one)), reply_of(dialect, 1, 5, 0, entries[0], 7)
+        fits = [codec.answer_reads(read, 0, 1, records, step, 7, len(frame) + more).n for more in (-1, 0)]
+        assert fits == [0, 1], "the limit is that of the whole frame"
 
 
 @both

@@ -99,6 +99,17 @@ def test_which_entries_are_here(disk: RecordingDisk) -> None:
     assert list(engine.ledgers()) == [1]
 
 
+@pytest.mark.rule("B5", "M6")
+def test_that_a_ledger_was_deleted_is_known_whatever_else_is_not(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    add(engine, 1, 0)
+    engine.collect({lid(1)}, lambda error: None)
+    workers.pump()
+    engine.doubt({lid(1), lid(9)})
+    assert isinstance(read(engine, workers, 9, 0), DataUnknownError)
+    assert isinstance(read(engine, workers, 1, 0), NoSuchLedgerError)
+
+
 def test_who_lists_the_entries_of_every_ledger_has_none_stay_in_memory(disk: RecordingDisk) -> None:
     engine, workers = open_engine(disk)
     for ledger_id in (1, 2):
