@@ -149,9 +149,10 @@ def bookie(
 def _require_least(path: str | None, given: Mapping[str, object]) -> None:
     """Without a file, name the options that are missing as they are typed. Raises: ConfigError."""
     needed = {"metadata_uri": "--metadata URI", "directory": "--dir DIR"}
-    missing = [f"{flag} ({name} of a file)" for name, flag in needed.items() if not given.get(name)]
+    missing = [name for name in needed if not given.get(name)]
     if missing and path is None:
-        raise ConfigError(f"a bookie needs {' and '.join(missing)}; --config FILE names a file")
+        flags = " and ".join(needed[name] for name in missing)
+        raise ConfigError(f"a bookie needs {flags}, or {' and '.join(missing)} in a --config FILE")
 
 
 def _remedy(error: BaseException) -> str:
