@@ -282,7 +282,7 @@ def _dry_run(metadata: str, names: tuple[str, ...], config: DrainConfig, as_json
         _refuse_stuck(stuck, unreadable)
         return
     click.echo(
-        f"{', '.join(names)}: {counted(len(shares), 'ledger')} to move, {entries} entries in fragments with an end, "
+        f"{', '.join(names)}: {counted(len(shares), 'ledger')} to move, {entries} entries in finished fragments, "
         f"about {size_in_words(size)} of closed ledgers"
     )
     if not_closed:
@@ -291,7 +291,7 @@ def _dry_run(metadata: str, names: tuple[str, ...], config: DrainConfig, as_json
         click.echo(str(line))
     if writable:
         click.echo(
-            "writable, so the drain refuses them until they are read-only (or with --while-writable): "
+            "still writable, so the drain refuses them until they are read-only (or with --while-writable): "
             f"{', '.join(writable)}"
         )
     if stuck:
