@@ -105,3 +105,33 @@ def test_a_failure_of_many_acknowledgements_is_told_once() -> None:
         assert complaints == []
 
     simulated(story)
+
+
+def test_several_may_act_for_one_owner_until_another_one_claims() -> None:
+    """What one of them writes between the look and the write of another is no reason to refuse that one."""
+
+    async def story(stream: BuiltStream) -> None:
+        owner = await owner_of(stream)
+        record, now_ms = CursorRecord(stream.client.metadata_store, "built", "built", "c"), stream.source.now_ms
+        epoch, nonce = owner.state.epoch, owner.state.nonce
+
+        async def resumed(nonce: str) -> CursorOwner:
+            return await CursorOwner.resume(record, epoch, nonce, now_ms, ranges_max=10, save_every_s=1.0)
+
+        one, two = await resumed(nonce), await resumed(nonce)
+        await one.acknowledge([Acknowledgement(Mark(3, Position(1, 3, 0)), 2)])
+        await two.acknowledge([Acknowledgement(Mark(6, Position(1, 6, 0)), 5)])
+        await one.acknowledge([up_to(1)])
+        assert [(each.first, each.end) for each in one.state.ranges] == [(2, 3), (5, 6)]
+        with pytest.raises(CursorConflictError, match="changed by someone else"):
+            await owner.acknowledge([up_to(4)])  # it was made for one who acts alone
+        with pytest.raises(CursorConflictError, match="taken over by me"):
+            await resumed("another claim of the same epoch")
+        await (await owner_of(stream)).close()
+        for late in (one, two):
+            with pytest.raises(CursorConflictError, match="taken over"):
+                await late.acknowledge([up_to(9)])
+            await late.abandon()
+        await owner.abandon()
+
+    simulated(story)

@@ -85,6 +85,19 @@ async def test_small_entries_are_sent_together_and_all_bytes_are_counted(tmp_pat
         assert metrics.imported_bytes.value == metrics.exported_bytes.value
 
 
+async def test_a_copy_has_the_settings_that_the_stream_has_now(tmp_path: Path) -> None:
+    """Somebody may have changed them elsewhere since the gateway looked."""
+    async with served(tmp_path) as gateway:
+        await filled(gateway, entries=1)
+        calls, _ = calls_of(gateway)
+        await exported(calls)
+        assert gateway._namespace is not None
+        await (await gateway._namespace.open("s")).configure({"retention.max_records": 5})
+        chunks = await exported(calls)
+        assert [each async for each in calls.import_stream(sent(chunks, stream="copy"), ANYBODY)]
+        assert (await gateway._namespace.open("copy")).config.retention.max_records == 5
+
+
 async def test_an_export_that_its_client_leaves_holds_nothing_any_more(tmp_path: Path) -> None:
     async with served(tmp_path) as gateway:
         stream = await filled(gateway)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,11 +18,14 @@ from segments.errors import (
     CursorVersionError,
     PositionFormatError,
     StreamClosedError,
+    StreamUnavailableError,
 )
 from segments.namespace import connect as connect_cluster
-from segments.position import EARLIEST, LATEST
+from segments.position import EARLIEST, LATEST, Position
 from segments.record import StoredRecord
-from segments.remote import RemoteReader, RemoteStream, connect
+from segments.remote import GatewayCredentials, RemoteCursor, RemoteReader, RemoteStream, connect
+from segments.remote.gateway_channels import GatewayChannels
+from segments.rpc import segments_pb2 as pb
 from segments.seek import AtSeqNo
 from segments.stream import Stream
 from tests.segments.gateway.clusters import CONFIG, served
@@ -179,3 +183,42 @@ async def test_a_cursor_has_bounds_places_properties_and_a_history_that_it_goes_
         assert (state.version.change, state.mark, state.owner) == (CursorChange.RESTORED, oldest.mark, "")
         with pytest.raises(CursorVersionError, match="is not in its history"):
             await remote.cursor("c").restore(99)
+
+
+class SlowGateway(GatewayChannels):
+    """A gateway that answers when it is told to, and fails once if it shall."""
+
+    def __init__(self) -> None:
+        super().__init__(["h:1"], GatewayCredentials())
+        self.asked: list[str] = []
+        self.began, self.go_on = asyncio.Event(), asyncio.Event()
+        self.fails = False
+
+    async def call(self, key: str, request: Any, *, stream: str = "", repeat: bool = True) -> Any:
+        self.asked.append(key)
+        self.began.set()
+        await self.go_on.wait()
+        if self.fails:
+            self.fails = False
+            raise StreamUnavailableError("not now")
+        return pb.CursorInfo(name="c", claim=pb.CursorClaim(epoch=1, nonce="n"))
+
+
+async def test_a_flush_waits_for_what_is_on_its_way_and_sends_it_again_if_it_comes_back() -> None:
+    gateway = SlowGateway()
+    gateway.go_on.set()
+    cursor = await RemoteCursor(gateway, "s", "c", save_every_s=0.0).open()
+    gateway.go_on.clear()
+    gateway.began.clear()
+    await cursor.ack_later(Position(1, 2, 3))
+    await gateway.began.wait()
+    flushing = asyncio.create_task(cursor.flush())
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not flushing.done(), "nobody knows yet whether it is stored"
+    gateway.fails = True
+    gateway.go_on.set()
+    await flushing
+    assert gateway.asked == ["Cursors.Claim", "Cursors.Ack", "Cursors.Ack"]
+    await cursor.abandon()
+    await gateway.close()

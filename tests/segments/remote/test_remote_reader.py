@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,9 @@ import pytest
 
 from bookkeeper.background_loop import run
 from segments import sync
-from segments.errors import PositionTruncatedError, ProducerFencedError, SequenceGapError
+from segments.errors import PositionTruncatedError, ProducerFencedError, SequenceGapError, StreamUnavailableError
+from segments.gateway import read_calls
+from segments.gateway.call_guard import GrpcCall
 from segments.gateway.read_calls import ReadCalls
 from segments.position import LATEST
 from segments.read import RecordBatch
@@ -111,6 +113,39 @@ async def test_a_gateway_that_knows_no_entries_sends_records(tmp_path: Path, mon
         async with stream.read(follow=True) as reader:
             batch = await reader.next_batch(500, wait=20)
             assert reader._taken == [500, sum(len(value) for value in batch.values())]
+
+
+@pytest.mark.parametrize("entries", [True, False])
+async def test_a_bounded_read_that_breaks_goes_on_where_it_was(
+    entries: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, breaks = ReadCalls.read, 0
+
+    async def broken(self: ReadCalls, request: pb.ReadRequest, call: GrpcCall) -> AsyncIterator[pb.ReadReply]:
+        nonlocal breaks
+        request.entries = request.entries and entries
+        count = 0
+        async for reply in reading(self, request, call):
+            yield reply
+            count += 1
+            if count == 2 and breaks < 3:
+                breaks += 1
+                raise StreamUnavailableError("this gateway goes away")
+
+    monkeypatch.setattr(ReadCalls, "read", broken)
+    monkeypatch.setattr(read_calls, "BATCH_BYTES", 1)
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG)
+        async with stream.writer() as writer:
+            for number in range(8):
+                await writer.append_batch([b"%d" % number, b"and more"])
+        async with stream.cursor("c") as cursor:
+            await cursor.ack(await stream.find(AtSeqNo(3)), await stream.find(AtSeqNo(9)))
+            undone = [record.seq_no async for record in cursor.read()]  # type: ignore[union-attr]
+        assert (undone, breaks) == ([0, 1, 2, 4, 5, 6, 7, 8, *range(10, 16)], 3)
+        breaks = 0
+        found = [record.seq_no async for record in stream.read(stop=AtSeqNo(15))]  # type: ignore[union-attr]
+        assert (found, breaks) == (list(range(15)), 3)
 
 
 async def test_a_gap_is_raised_told_or_passed_over(tmp_path: Path) -> None:
