@@ -107,3 +107,14 @@ def test_what_was_answered_unsynced_before_a_loss_is_never_forced() -> None:
         assert await status(cluster, wire.ForceLedger(ledger)) is not Status.OK
 
     run_bookie(main)
+
+
+def test_what_nobody_waits_for_is_written_soon_and_its_place_too() -> None:
+    door = Door()
+    door.acked(1, 0)
+    door.add(2, 0)
+    door.volumes.start_writing()
+    door.pump()
+    assert door.volumes.journal_bytes_in_flight == 0
+    assert door.again().has(2, 0)
+    assert door.again(without=[2]).volumes.suspects == {2}
