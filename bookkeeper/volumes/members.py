@@ -78,14 +78,19 @@ class Members:
                     self._list.now = self._list.now.with_state(volume.number, VolumeState.DRAINED)
                 volume.engine.close(_ignore)
                 return callback(error or BookieFailedError("the bookie is closing"))
-            return volume.engine.collect((), remembered, never_again=list(self._serving.dropped))
+            return collects(volume.engine, self._serving.dropped)(remembered)
 
         def remembered(error: BaseException | None) -> None:
+            if self._state.closing:
+                volume.engine.close(_ignore)
+                return callback(BookieFailedError("the bookie is closing"))
             self.admit(volume)
-            if self._scrubber.began:
+            if volume.number not in self._serving.by_number:
+                error = BookieFailedError(f"{volume.config.ledger_dir} failed while it was added")
+            elif self._scrubber.began:
                 volume.engine.scrubber.begin()
             self._judge()
-            callback(error)
+            return callback(error)
 
         self._list.write(written)
 

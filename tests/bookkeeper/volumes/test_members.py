@@ -14,10 +14,11 @@ from bookkeeper.errors import (
     LedgerFencedError,
 )
 from bookkeeper.ids import LedgerId
-from bookkeeper.storage.engine import EngineState
+from bookkeeper.storage.engine import Engine, EngineState
 from bookkeeper.storage.results import Done
-from bookkeeper.volumes.volume_list import VolumeList, VolumeState, read_volumes
-from tests.bookkeeper.storage.workload import KEY, make_entry
+from bookkeeper.volumes import Volume
+from bookkeeper.volumes.volume_list import VolumeList, VolumeState, read_volumes, share_of
+from tests.bookkeeper.storage.workload import CONFIG, KEY, make_entry
 from tests.bookkeeper.volumes.doors import HOME, Door, moving
 from tests.bookkeeper.volumes.stories import DISKS, DirectoriesCluster, Writers, directories_of, until
 
@@ -227,6 +228,42 @@ def test_while_the_volumes_close_nothing_more_is_placed() -> None:
     assert door.volumes.placements.volume_of(9) is None
     door.pump()
     assert ended == [None]
+
+
+def added(door: Door) -> tuple[Volume, list[BaseException | None]]:
+    """A third volume is being added."""
+    listed, ended = door.volumes.volume_list.with_new("/d3", "/d3"), list[BaseException | None]()
+    config = share_of(CONFIG, listed.entries[-1], 1)
+    volume = Volume(3, config, Engine.open(config, door.disk, door.workers))
+    door.volumes.add(volume, listed, ended.append)
+    return volume, ended
+
+
+def test_a_volume_that_fails_while_it_is_added_is_lost_and_who_asked_is_told() -> None:
+    door = Door()
+    volume, ended = added(door)
+    door.disk.faults["write", "/d3/"] = OSError(errno.EIO, "burnt")
+    volume.engine.fence(LedgerId(9), KEY, lambda error: None)
+    door.pump()
+    assert len(ended) == 1 and "/d3 failed while it was added" in str(ended[0])
+    assert door.volumes.volume_list.at("/d3").state is VolumeState.LOST  # type: ignore[union-attr]
+    door.acked(1, 0)
+    assert door.volumes.state is EngineState.WRITABLE
+
+
+@pytest.mark.parametrize("steps", range(12))
+def test_a_volume_that_is_added_while_the_bookie_closes_is_closed_too(steps: int) -> None:
+    door = Door()
+    volume, ended = added(door)
+    closed: list[BaseException | None] = []
+    for _ in range(steps):
+        door.workers.step()
+    door.volumes.close(closed.append)
+    door.pump()
+    assert closed == [None] and len(ended) == 1
+    assert volume.engine.state is EngineState.CLOSED
+    again = door.again()
+    again.acked(1, 0)
 
 
 def drained(door: Door, number: int) -> BaseException | None:

@@ -12,8 +12,10 @@ from bookkeeper.errors import (
     DataUnknownError,
     DiskFullError,
     LedgerFencedError,
+    NoSuchLedgerError,
 )
 from bookkeeper.ids import LedgerId
+from bookkeeper.storage.engine import Engine, EngineState
 from bookkeeper.volumes.joined import PartlyFailedError
 from tests.bookkeeper.storage.workload import KEY
 from tests.bookkeeper.volumes.doors import Door
@@ -115,6 +117,59 @@ def test_of_a_lost_ledger_nothing_is_denied_forced_or_added() -> None:
         here.acked(2, 5)
         assert here.done(lambda done: here.volumes.force(LedgerId(2), done)) is None  # noqa: B023
     assert 1 not in set(door.volumes.ledgers())
+
+
+def test_a_new_ledger_goes_where_there_is_space() -> None:
+    """Also if the volumes with space have more ledgers; if none has space, one must say so."""
+    door = Door()
+    door.acked(1, 0)
+    door.disk.faults["write", "/d1/"] = OSError(errno.ENOSPC, "no space")
+    door.add(1, 1)
+    door.done(door.volumes.when_durable)
+    assert door.engine(1).state is EngineState.READ_ONLY
+    for ledger in range(2, 6):
+        door.acked(ledger, 0)
+    assert door.volumes.placements.ledgers_on(2) == [2, 3, 4, 5]
+    target = door.volumes.best_target(2)
+    assert target is None, "nothing is moved to a full disk"
+
+
+def test_a_new_ledger_goes_to_no_volume_that_would_refuse_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One in doubt of everything counts every ledger as fenced; only if there is no other it must say so."""
+    door = Door()
+    doubtful = {id(door.engine(1))}
+    monkeypatch.setattr(Engine, "takes_new_ledgers", property(lambda self: id(self) not in doubtful))
+    door.acked(1, 0)
+    door.acked(2, 0)
+    assert door.volumes.placements.ledgers_on(2) == [1, 2] and door.volumes.takes_new_ledgers
+    doubtful.add(id(door.engine(2)))
+    assert not door.volumes.takes_new_ledgers
+    door.acked(3, 0)
+
+
+def test_of_a_deleted_ledger_a_negative_is_honest_whatever_is_in_doubt() -> None:
+    door = Door()
+    door.acked(1, 0)
+    door.acked(2, 0)
+    assert door.done(lambda done: door.volumes.collect({LedgerId(1)}, done)) is None
+    door.volumes.doubt({1, 5})
+    assert isinstance(door.read(1, 0), NoSuchLedgerError)
+    assert isinstance(door.read(5, 0), DataUnknownError)
+    assert isinstance(door.read(6, 0), NoSuchLedgerError)
+
+
+def test_a_deleted_ledger_is_made_anew_on_no_volume() -> None:
+    """Only one knows that it was deleted; a new ledger would go to the other."""
+    door = Door()
+    door.acked(1, 0)
+    assert door.done(lambda done: door.engine(1).collect({LedgerId(1)}, done)) is None
+    door = door.again()
+    door.acked(2, 0)
+    assert door.volumes.placements.ledgers_on(1) == [2] and 1 not in door.engine(2).dropped
+    with pytest.raises(LedgerFencedError, match="ledger 1 was deleted"):
+        door.add(1, 1)
+    assert door.fenced(1) is None and door.volumes.is_fenced(LedgerId(1))
+    assert door.volumes.placements.volume_of(1) is None
 
 
 def test_while_places_cannot_be_written_nothing_more_is_placed() -> None:

@@ -17,7 +17,7 @@ from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster
 from tests.bookkeeper.bookie.identity.test_suspect_ledgers import add, change, named, status
-from tests.bookkeeper.storage.workload import KEY
+from tests.bookkeeper.storage.workload import KEY, make_entry
 from tests.bookkeeper.volumes.doors import Door
 from tests.bookkeeper.volumes.stories import (
     run_bookie,
@@ -90,3 +90,24 @@ def test_a_fence_that_was_lost_holds_when_the_ledger_is_whole_again(entries: int
         assert await status(cluster, add(ledger, entries)) is Status.FENCED
 
     run_bookie(main)
+
+
+def test_what_a_move_has_left_on_another_volume_is_suspect_to_nobody() -> None:
+    door = Door()
+    door.acked(1, 0)
+    door.engine(2).append_entry(LedgerId(1), KEY, make_entry(1, 0), recovery=True)
+    door.engine(2).scrubber.suspect([LedgerId(1)])
+    assert not door.volumes.suspects
+    door.engine(1).scrubber.suspect([LedgerId(1)])
+    assert door.volumes.suspects == {1}
+
+
+def test_a_damaged_ledger_that_is_whole_again_takes_adds() -> None:
+    """Its fence was not lost with anything."""
+    door = Door()
+    door.acked(1, 0)
+    door.engine(1).scrubber.suspect([LedgerId(1)])
+    assert door.volumes.end_suspicion(LedgerId(1), door.volumes.suspicion(LedgerId(1)))
+    assert not door.volumes.suspects and not door.volumes.placements.retired
+    door.acked(1, 1)
+    assert door.done(lambda done: door.volumes.force(LedgerId(1), done)) is None

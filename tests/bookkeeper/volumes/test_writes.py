@@ -20,7 +20,7 @@ from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster
 from tests.bookkeeper.bookie.identity.test_suspect_ledgers import add, change, named, status
 from tests.bookkeeper.storage.workload import KEY
-from tests.bookkeeper.volumes.doors import HOME, Door
+from tests.bookkeeper.volumes.doors import HOME, Door, moving
 from tests.bookkeeper.volumes.stories import (
     run_bookie,
     volumes_of,
@@ -107,3 +107,54 @@ def test_what_was_answered_unsynced_before_a_loss_is_never_forced() -> None:
         assert await status(cluster, wire.ForceLedger(ledger)) is not Status.OK
 
     run_bookie(main)
+
+
+def test_what_nobody_waits_for_is_written_soon_and_its_place_too() -> None:
+    door = Door()
+    door.acked(1, 0)
+    door.add(2, 0)
+    door.volumes.start_writing()
+    door.pump()
+    assert door.volumes.journal_bytes_in_flight == 0
+    assert door.again().has(2, 0)
+    assert door.again(without=[2]).volumes.suspects == {2}
+
+
+def wait_or_force(door: Door, how: str, done: Done) -> None:
+    if how == "wait":
+        return door.volumes.when_durable(done)
+    door.volumes.start_writing()
+    return door.volumes.force(LedgerId(1), done)
+
+
+@pytest.mark.parametrize("how", ["wait", "force"])
+@pytest.mark.rule("K35")
+def test_what_is_added_while_its_ledger_moves_is_answered_when_both_have_it(how: str) -> None:
+    """From then on the target may be recorded at any moment."""
+    door = Door()
+    door.acked(1, 0)
+    move = moving(door, 1)
+    door.add(1, 1)
+    answers: list[BaseException | None] = []
+    wait_or_force(door, how, answers.append)
+    while not answers:
+        assert door.workers.step(), "it hangs"
+    assert answers == [None]
+    for each in (move.source, move.target):
+        assert each.engine.journal_bytes_in_flight == 0
+
+
+@pytest.mark.rule("K35")
+def test_a_force_after_a_move_has_failed_waits_until_the_source_is_recorded_again() -> None:
+    door = Door()
+    door.acked(1, 0)
+    move = moving(door, 1)
+    door.volumes.moves.finish(move, lambda error: None)
+    move.error = OSError("the copy has failed")
+    answers: list[BaseException | None] = []
+    door.volumes.force(LedgerId(1), answers.append)
+    while not answers:
+        assert door.workers.step(), "it hangs"
+    assert answers == [None]
+    door.pump()  # the crash comes before the move is ended
+    assert door.again().volumes.placements.volume_of(1) == move.source.number
