@@ -12,7 +12,7 @@ from segments.chain import StreamChain, StreamRecord, StreamSegment
 from segments.config import StreamConfig
 from segments.cursors import Cursor, CursorOptions, CursorState, read_cursors
 from segments.error_translation import worded
-from segments.errors import StreamSealedError
+from segments.errors import PositionFormatError, StreamSealedError
 from segments.life.cursor_places import cursor_places
 from segments.life.directory import StreamEvent, StreamInfo, info_of, watch_stream
 from segments.life.hold_record import HoldRecord
@@ -27,7 +27,7 @@ from segments.life.truncation import TruncateResult, truncate
 from segments.position import EARLIEST, LATEST, Position
 from segments.read import Reader, ReaderOptions, StreamRange, StreamReading
 from segments.record import StoredRecord, to_ms
-from segments.seek import Seek
+from segments.seek import AtSeqNo, Seek
 from segments.stream_settings import read_settings
 from segments.write.opening import Opening, SharedWriter, open_writer
 from segments.write.producer import GapRule, Producer
@@ -219,6 +219,11 @@ class Stream:
             PositionFormatError: there is no such place yet. StreamHeldError: a hold covers records before it.
             CursorNotFoundError, StreamNotFoundError, StreamMetadataError, StreamUnavailableError.
         """
+        if isinstance(before, AtSeqNo) and before.seq_no > (following := (await self.reading.locator.end()).seq_no):
+            raise PositionFormatError(
+                f"stream {self.name} has no record number {before.seq_no} yet: the next one will be number {following}",
+                stream=self.name,
+            )
         place = await self._place(before)
         return await truncate(self.client, self.record, place, up_to_holds=up_to_holds, dry_run=dry_run)
 

@@ -69,8 +69,7 @@ class SegmentCalls:
     async def truncate(self, request: pb.TruncateRequest, call: GrpcCall) -> pb.TruncateReply:
         """Let readers begin at a place. Raises: as ``Stream.truncate``."""
         stream = await self._stream(request.stream, call)
-        before = await _position(stream, get_seek(request.before))
-        done = await stream.truncate(before, up_to_holds=request.up_to_holds, dry_run=request.dry_run)
+        done = await stream.truncate(get_seek(request.before), up_to_holds=request.up_to_holds, dry_run=request.dry_run)
         return pb.TruncateReply(
             start=put_position(done.start),
             was=put_position(done.was),

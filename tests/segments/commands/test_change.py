@@ -75,6 +75,9 @@ def test_truncate(tmp_path: Path) -> None:
     assert "begins at 2:0:1 already" in streams.run("truncate", "orders", "--before", "earliest")
     assert "is no place in stream orders" in streams.run("truncate", "orders", "--before", "9:0:0", "--yes", status=1)
     assert "is no place in a stream: give" in streams.run("truncate", "orders", "--before", "soon", status=2)
+    beyond = streams.run("truncate", "orders", "--before", "seq:99999", "--yes", status=1)
+    assert "has no record number 99999 yet: the next one will be number 9" in beyond
+    assert streams.run("read", "orders", "--count", "1"), "what was not meant hides nothing"
 
 
 def test_truncate_can_leave_the_ledgers_to_purge(tmp_path: Path) -> None:
