@@ -334,3 +334,29 @@ def test_a_volume_that_fails_while_it_is_let_go_is_lost() -> None:
     assert volume.engine.state is EngineState.FAILED and isinstance(ended[0], DiskFullError)
     assert door.volumes.volume_list.at("/d1").state is VolumeState.LOST  # type: ignore[union-attr]
     assert {each.number for each in door.volumes.serving} == {2, 3}
+
+
+def test_a_volume_that_is_lost_while_it_has_too_much_to_write_keeps_no_caller_waiting() -> None:
+    door, said = Door(), list[str]()
+    door.acked(1, 0)
+    door.volumes.on_pressure(lambda: said.append("pause"), lambda: said.append("resume"))
+    for entry in range(1, 101):
+        door.volumes.append_entry(LedgerId(1), KEY, make_entry(1, entry, size=2000))
+    door.volumes.when_durable(lambda error: None)
+    assert said[-1] == "pause"
+    door.volumes.lose(1, "burnt")
+    assert said[-1] == "resume"
+
+
+@pytest.mark.parametrize(("code", "serves"), [(errno.EMFILE, True), (errno.EIO, False), (errno.ENOENT, False)])
+def test_a_volume_that_cannot_be_asked_for_its_space_is_lost_unless_that_passes(
+    code: int, serves: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    door = Door()
+
+    def fails() -> None:
+        raise OSError(code, "no answer")
+
+    monkeypatch.setattr(door.engine(1), "check_space", fails)
+    door.volumes.check_space()
+    assert [each.number for each in door.volumes.serving] == ([1, 2] if serves else [2])
