@@ -278,7 +278,7 @@ def _reconcile(placements: Placements, engines: Mapping[int, Engine], *, damaged
 
 
 def _doubt_all(placements: Placements, damage: str) -> None:
-    """Which ledgers are retired cannot be told: any of those that are here may be, and its fence may be gone (B3)."""
+    """Which ledgers are retired cannot be told: any of those that are here may be, and its fence may be gone."""
     log.error(
         "%s, and ledgers that were once on a lost disk are here: which ones cannot be told. So the bookie refuses adds "
         "to every ledger that it has, and answers 'unknown', until the ledger is closed and was read here as a whole",

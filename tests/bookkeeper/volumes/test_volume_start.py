@@ -20,6 +20,7 @@ from bookkeeper.errors import (
 from bookkeeper.ids import LedgerId
 from bookkeeper.real.disk import PosixDisk
 from bookkeeper.storage.durable_file import SyncFailedError
+from bookkeeper.storage.engine import Engine
 from bookkeeper.testing.disk import Fault, SimDisk
 from bookkeeper.volumes.placement import PlacementKind, PlacementRecord
 from bookkeeper.volumes.placement_log import encode_head, encode_record, write_placements
@@ -35,7 +36,7 @@ from bookkeeper.volumes.volume_start import (
     without_failed,
     without_forgotten,
 )
-from tests.bookkeeper.storage.recording_disk import RecordingDisk
+from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, KEY, make_entry
 from tests.bookkeeper.volumes.doors import HOME, Door
 
@@ -451,3 +452,18 @@ def test_what_a_start_finds_is_made_durable_without_space() -> None:
     disk.capacity = disk.used()
     placements, _ = recall_placements(disk, HOME, VolumeList(5), {})
     assert placements.retired == {7}
+
+
+@pytest.mark.parametrize("doubt", ["limbo", "rebuilt", ""])
+@pytest.mark.rule("B5")
+def test_what_a_volume_in_doubt_lacks_is_still_placed_there(doubt: str) -> None:
+    """Else it would be denied: that nothing of it is there is what the volume does not know."""
+    door = filled()
+    listed = door.volumes.volume_list
+    disk = RecordingDisk({path: data for path, data in door.disk.files().items() if not path.startswith("/d1/")})
+    engines = {each.number: Engine.open(share_of(CONFIG, each, 1), disk, QueueWorkers()) for each in listed}
+    if doubt == "limbo":
+        engines[1].report.limbo_reason = "a file is gone"
+    engines[1].report.rebuilt = doubt == "rebuilt"
+    placements, _ = recall_placements(disk, HOME, listed, engines)
+    assert placements.ledgers_on(1) == ([1, 3] if doubt else [])
