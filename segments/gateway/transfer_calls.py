@@ -79,14 +79,16 @@ class TransferCalls:
         if first is None or not first.HasField("open"):
             raise StreamConfigError("the first request of an import has `open`: the stream's name, or none")
         opened = first.open
+        if opened.stream:
+            call.require(opened.stream)
+        changes = get_patch(opened.settings)
+        yield pb.ImportReply(ready=pb.Empty())
         try:
-            if opened.stream:
-                call.require(opened.stream)
             made = await import_stream(
                 self._table.namespace.client,
                 self._chunks(requests, call),
                 name=opened.stream or None,
-                changes=get_patch(opened.settings),
+                changes=changes,
                 dry_run=opened.dry_run,
                 may_make=call.require,
             )

@@ -87,9 +87,13 @@ async def import_stream(
 async def _answer(call: GatewayCall, sender: _Sender) -> Any:
     """What the gateway says at the end. Raises: why the import failed."""
     while (reply := await call.receive()) is not None:
-        if reply.WhichOneof("reply") == "imported":
-            return reply
-        sender.stopped = True
+        match reply.WhichOneof("reply"):
+            case "imported":
+                return reply
+            case "ready":
+                sender.ready.set()
+            case "stop":
+                sender.stopped = True
     raise StreamUnavailableError("the gateway ended the call without an answer")
 
 
@@ -99,6 +103,8 @@ class _Sender:
     def __init__(self, call: GatewayCall, chunks: AsyncIterator[bytes]) -> None:
         self._call = call
         self._chunks = chunks
+        self.ready = asyncio.Event()
+        """Set when the gateway waits for the file: until then its refusal cannot be lost."""
         self.stopped = False
         """The gateway wants no more."""
 
@@ -106,6 +112,7 @@ class _Sender:
         """Send all of it. Why the call ends its answer tells. Raises: what reading the file raises."""
         try:
             await self._call.send(pb.ImportRequest(open=opened))
+            await self.ready.wait()
             async for chunk in self._chunks:
                 for at in range(0, len(chunk), CHUNK_BYTES):
                     if not self.stopped:

@@ -455,12 +455,14 @@ class ImportRequest(_message.Message):
     def __init__(self, open: _Optional[_Union[ImportRequest.Open, _Mapping]] = ..., chunk: _Optional[bytes] = ...) -> None: ...
 
 class ImportReply(_message.Message):
-    __slots__ = ("imported", "stop")
+    __slots__ = ("imported", "stop", "ready")
     IMPORTED_FIELD_NUMBER: _ClassVar[int]
     STOP_FIELD_NUMBER: _ClassVar[int]
+    READY_FIELD_NUMBER: _ClassVar[int]
     imported: Imported
     stop: Empty
-    def __init__(self, imported: _Optional[_Union[Imported, _Mapping]] = ..., stop: _Optional[_Union[Empty, _Mapping]] = ...) -> None: ...
+    ready: Empty
+    def __init__(self, imported: _Optional[_Union[Imported, _Mapping]] = ..., stop: _Optional[_Union[Empty, _Mapping]] = ..., ready: _Optional[_Union[Empty, _Mapping]] = ...) -> None: ...
 
 class Imported(_message.Message):
     __slots__ = ("stream", "stream_id", "start", "segments", "records", "totals")
