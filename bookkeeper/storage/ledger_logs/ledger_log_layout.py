@@ -158,7 +158,8 @@ class LedgerLogLayout:
 
     def _wrote(self, plan: WritePlan, done: LogsWritten | None, error: BaseException | None) -> None:
         if done is None:  # the job itself cannot fail, unless by mistake
-            done = LogsWritten(error=BookieFailedError(f"the entry log's worker gave no result: {error!r}"))
+            why = "no error was told" if error is None else in_words(error)
+            done = LogsWritten(error=BookieFailedError(f"the entry log's worker gave no result: {why}"))
         if self._stopped:
             return _close_all(file for _, file in done.written)
         self.close(self._take_over(plan, done))
