@@ -25,6 +25,7 @@ Callers branch on the class; retry loops read ``retryable`` and ``outcome``; nob
     * :exc:`ChainStepError` -- a step that the stream's record does not allow now
     * :exc:`StreamClosedError`
     * :exc:`GatewayRedirectError` -- another gateway owns the stream (retryable there)
+    * :exc:`GatewayTooOldError` -- the gateway is of an older version, which has no such call
     * :exc:`StreamAccessError` -- the caller may not do this
     * :exc:`MissingLibraryError` -- an optional package is not installed
     * :exc:`StreamInvariantError` -- a numbered rule does not hold
