@@ -224,10 +224,10 @@ class Stream:
                 f"stream {self.name} has no record number {before.seq_no} yet: the next one will be number {following}",
                 stream=self.name,
             )
-        place = await self._place(before)
+        place = await self.place_of(before)
         return await truncate(self.client, self.record, place, up_to_holds=up_to_holds, dry_run=dry_run)
 
-    async def _place(self, seek: Seek) -> Position:
+    async def place_of(self, seek: Seek) -> Position:
         """The position that is meant; a position is taken as it is, also before the stream's beginning."""
         return seek if isinstance(seek, Position) else await self.find(seek)
 
@@ -271,7 +271,7 @@ class Stream:
         """
         now_ms = self.client.services.seams.clock.wall_ms()
         until_ms = None if until is None else to_ms(until)
-        wanted = Hold(name, await self._place(start), await self._place(stop), until_ms, now_ms, note)
+        wanted = Hold(name, await self.place_of(start), await self.place_of(stop), until_ms, now_ms, note)
         return await HoldRecord(self.client.metadata_store, self.record).put(wanted, now_ms)
 
     async def release_hold(self, name: str) -> None:

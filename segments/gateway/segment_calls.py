@@ -10,12 +10,11 @@ from segments.gateway.call_guard import Behaviour, GrpcCall
 from segments.gateway.life_messages import put_hold, put_report
 from segments.gateway.served_streams import ServedStreams
 from segments.life.retention_pass import PassResult
-from segments.position import EARLIEST, LATEST, Position
+from segments.position import EARLIEST, LATEST
 from segments.record import from_ms
 from segments.rpc import segments_pb2 as pb
 from segments.rpc.messages import get_seek, put_position
 from segments.rpc.segment_messages import put_segment
-from segments.seek import Seek
 from segments.stream import Stream
 
 
@@ -106,13 +105,13 @@ class SegmentCalls:
     async def put_hold(self, request: pb.PutHoldRequest, call: GrpcCall) -> pb.Hold:
         """Keep records. Raises: as ``Stream.hold``."""
         stream = await self._stream(request.stream, call)
-        start = await _position(stream, get_seek(request.start, EARLIEST))
+        start = await stream.place_of(get_seek(request.start, EARLIEST))
         stop = get_seek(request.stop, LATEST)
         try:
             until = from_ms(request.until_ms) if request.HasField("until_ms") else None
         except OverflowError as error:
             raise StreamConfigError(f"a hold cannot end {request.until_ms} ms after 1970: that is no date") from error
-        end = LATEST if stop == LATEST else await _position(stream, stop)
+        end = LATEST if stop == LATEST else await stream.place_of(stop)
         return put_hold(await stream.hold(request.name, start, end, until=until, note=request.note))
 
     async def delete_hold(self, request: pb.DeleteHoldRequest, call: GrpcCall) -> pb.Empty:
@@ -120,8 +119,3 @@ class SegmentCalls:
         stream = await self._stream(request.stream, call)
         await stream.release_hold(request.name)
         return pb.Empty()
-
-
-async def _position(stream: Stream, seek: Seek) -> Position:
-    """The position of a place; one that is given as a position is taken as it is."""
-    return seek if isinstance(seek, Position) else await stream.find(seek)

@@ -14,11 +14,9 @@ from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.gateway.served_streams import ServedStreams
 from segments.life.bundle import Totals
 from segments.life.transfer import import_stream
-from segments.position import EARLIEST, LATEST, Position
+from segments.position import EARLIEST, LATEST
 from segments.rpc import segments_pb2 as pb
 from segments.rpc.messages import get_patch, get_seek, put_position
-from segments.seek import Seek
-from segments.stream import Stream
 
 CHUNK_BYTES: Final = 256 * 1024
 """Of an export: small entries are sent together, until they have so many bytes."""
@@ -50,7 +48,7 @@ class TransferCalls:
         stream = (await self._table.get(request.stream)).stream
         await stream.read_config()
         start, stop = get_seek(request.start, EARLIEST), get_seek(request.stop, LATEST)
-        copy = stream.export(await _position(stream, start), await _position(stream, stop))
+        copy = stream.export(await stream.place_of(start), await stream.place_of(stop))
         watch = _CallWatch(call, self._draining)
         waiting = bytearray()
         async with aclosing(copy.chunks()) as chunks:
@@ -141,11 +139,6 @@ async def _discard(requests: AsyncIterator[pb.ImportRequest]) -> None:
         async with asyncio.timeout(DISCARD_S):
             async for _ in requests:
                 pass
-
-
-async def _position(stream: Stream, seek: Seek) -> Position:
-    """The position of a place; one that is given as a position is taken as it is."""
-    return seek if isinstance(seek, Position) else await stream.find(seek)
 
 
 def _totals(totals: Totals) -> pb.Totals:
