@@ -14,6 +14,7 @@ from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.tail_caches import TailCache, TailCaches
 from bookkeeper.errors import LedgerFencedError
 from bookkeeper.ids import EntryId
+from bookkeeper.ledger import Entry
 from bookkeeper.wire import ReadEntry
 from tests.bookkeeper.client.scripted import ScriptedCluster
 
@@ -197,6 +198,24 @@ def test_a_reader_knows_at_once_what_the_writer_knows_and_leaves_nothing_behind(
                 assert cache.run_at(2) == [b"c"]
             await ledger.append(b"d")
             assert cache.run_at(2) == cache.run_at(3) == []
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("L3")
+def test_an_entry_that_came_and_is_not_confirmed_is_not_at_hand() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, cluster.connect() as other:
+            ledger = await bk.create_ledger()
+            await ledger.append(b"a")
+            async with await other.open_ledger(ledger.id, recovery=False) as reader:
+                assert await reader.wait_last_add_confirmed(-1, timeout_ms=1000) == 0
+                came = Entry(ledger.id, EntryId(1), EntryId(0), 2, b"b")
+                reader._follower._ahead.on_overtaken(came)
+                assert list(reader.take_at_hand(1)) == []
+                await ledger.append(b"b")
+                assert await reader.wait_last_add_confirmed(0, timeout_ms=1000) == 1
+                assert list(reader.take_at_hand(1)) == [b"b"]
 
     ScriptedCluster().run(story)
 
