@@ -13,10 +13,18 @@ from __future__ import annotations
 from segments.cursors.acked_ranges import FrozenRanges, Mark, undone
 from segments.cursors.cursor import Acked, Cursor, CursorOptions, acknowledgements
 from segments.cursors.cursor_record import cursor_names, cursors_as_placed, read_cursors
-from segments.cursors.cursor_state import RANGES_MAX, Acknowledgement, CursorChange, CursorState, CursorVersion
+from segments.cursors.cursor_state import (
+    RANGES_MAX,
+    UNSAVED_PER_RANGE,
+    Acknowledgement,
+    CursorChange,
+    CursorState,
+    CursorVersion,
+)
 
 __all__ = [
     "RANGES_MAX",
+    "UNSAVED_PER_RANGE",
     "Acked",
     "Acknowledgement",
     "Cursor",

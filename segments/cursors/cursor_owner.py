@@ -14,7 +14,7 @@ from bookkeeper.chains import OvertakenError, OwnedRecord
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookKeeperError, MetadataConflictError, NoSuchKeyError
 from segments.cursors.cursor_record import CursorRecord
-from segments.cursors.cursor_state import RANGES_MAX, Acknowledgement, CursorState
+from segments.cursors.cursor_state import RANGES_MAX, UNSAVED_PER_RANGE, Acknowledgement, CursorState
 from segments.error_translation import stream_error
 from segments.errors import CursorConflictError, CursorFullError, CursorNotFoundError, StreamClosedError, StreamError
 
@@ -144,7 +144,7 @@ class CursorOwner:
             CursorFullError: too many were refused, and wait for the records in between to be acknowledged.
         """
         self._ensure_open()
-        if len(self._changes) + len(changes) > 10 * self._ranges_max:
+        if len(self._changes) + len(changes) > UNSAVED_PER_RANGE * self._ranges_max:
             raise self._full()
         self._changes += changes
         if self._timer is None and not self._saving:

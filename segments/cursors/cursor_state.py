@@ -26,6 +26,9 @@ from segments.errors import CursorFullError, CursorVersionError
 RANGES_MAX: Final = 10_000
 """How many ranges above its mark a cursor may have."""
 
+UNSAVED_PER_RANGE: Final = 10
+"""So many acknowledgements may wait to be stored for each range that a cursor may have; more are refused."""
+
 HISTORY_MAX: Final = 40
 """How many earlier versions a cursor remembers."""
 

@@ -12,6 +12,7 @@ from typing import Any, Self
 from bookkeeper.client.tasks import Tasks
 from segments.cursors import (
     RANGES_MAX,
+    UNSAVED_PER_RANGE,
     Acked,
     Acknowledgement,
     CursorState,
@@ -159,9 +160,11 @@ class RemoteCursor:
         """
         self._held()
         changes, places = _sorted_out(records)
-        if len(self._later) + len(self._places) + len(changes) + len(places) > 10 * self._ranges_max:
+        limit = UNSAVED_PER_RANGE * self._ranges_max
+        if len(self._later) + len(self._places) + len(changes) + len(places) > limit:
             raise CursorFullError(
-                f"too many acknowledgements of cursor {self.name} of stream {self._stream} wait: flush() tells why",
+                f"more than {limit} acknowledgements of cursor {self.name} of stream {self._stream} wait to be stored: "
+                "flush() tells why",
                 stream=self._stream,
             )
         self._later += changes
