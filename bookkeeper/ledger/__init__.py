@@ -1,15 +1,18 @@
-"""The protocol, pure: what a ledger is, and what may happen to it.
+"""THE PROTOCOL, pure: what a ledger is, and what may happen to it.
 
-Data: :class:`QuorumSpec`, :class:`LedgerMetadata`, :class:`Fragment`, :class:`Entry`, :class:`DigestScheme`.
-Machines, each with its effects in a module of its own that is not imported here (a bookie has no use for a writer):
-:class:`~bookkeeper.ledger.writer.LedgerWriter`, which is made of
-:class:`~bookkeeper.ledger.writer_ensemble.WriterEnsemble`, a :class:`~bookkeeper.ledger.sync_policy.SyncPolicy` and
-:class:`~bookkeeper.ledger.force_rounds.ForceRounds`, with
-:class:`~bookkeeper.ledger.advanced_order.AdvancedOrder` in front of it,
-:class:`~bookkeeper.ledger.recovery.LedgerRecovery`, :class:`~bookkeeper.ledger.reader.FragmentReader` (with
-:mod:`~bookkeeper.ledger.read_plan`, :mod:`~bookkeeper.ledger.hedged_reads`, :mod:`~bookkeeper.ledger.batch_support` and
-:mod:`~bookkeeper.ledger.replica_order` in front of it), and
-:class:`~bookkeeper.ledger.last_add_confirmed.LacByCoverage` and ``LongPoll``.
+Rooms and modules, each above those that it imports
+    write               the machine that writes a ledger, and what stands in front of it
+    recovery            the machine that closes a ledger whose writer is gone
+    read                the machines that read: which bookie is asked, and how far the ledger may be read
+    ensemble            the bookies of one writer: what each acknowledged, which of them failed, and what follows
+    placement           which bookies a new ledger gets, and which stand in
+    metadata            a ledger's state, its fragments and its end, and the legal steps
+    quorum, digest      the arithmetic of E, Qw and Qa; how entries are sealed and checked
+    entry, answer, config, effects
+                        an entry's bytes; what a reply means; the machines' limits; what all machines ask for
+
+This door has the data. The rooms of machines have doors of their own and are not imported here: a bookie has no use
+for a writer.
 """
 
 from bookkeeper.ledger.answer import Answer, classify

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import bookkeeper.bookie.identity.completion as completion
 import bookkeeper.client.ledgers.ledger_recovery as recover_shell
-import bookkeeper.ledger.recovery_reading as recovery_reading
+import bookkeeper.ledger.recovery.reading as recovery_reading
 import bookkeeper.meta.records.ledgers as ledgers
 import bookkeeper.storage.checkpoint.checkpoint as checkpoint
 import bookkeeper.storage.durable_file as durable
@@ -45,14 +45,14 @@ from bookkeeper.errors import (
 from bookkeeper.ids import NO_ENTRY, BookieId, EntryId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, LedgerState, classify
 from bookkeeper.ledger.answer import Answer
+from bookkeeper.ledger.ensemble.writer_ensemble import WriterEnsemble
 from bookkeeper.ledger.metadata import Fragment, with_ensemble
 from bookkeeper.ledger.recovery import FindStandIns, LedgerRecovery, WriteBack
-from bookkeeper.ledger.recovery_fencing import FencePhase
-from bookkeeper.ledger.recovery_parts import EntryRead
-from bookkeeper.ledger.recovery_reading import ReadPhase
-from bookkeeper.ledger.recovery_writing import WritePhase
-from bookkeeper.ledger.writer import ChangeEnsemble, LedgerWriter
-from bookkeeper.ledger.writer_ensemble import WriterEnsemble
+from bookkeeper.ledger.recovery.fencing import FencePhase
+from bookkeeper.ledger.recovery.parts import EntryRead
+from bookkeeper.ledger.recovery.reading import ReadPhase
+from bookkeeper.ledger.recovery.writing import WritePhase
+from bookkeeper.ledger.write import ChangeEnsemble, LedgerWriter
 from bookkeeper.meta.records.deleted_ids import DeletedIds
 from bookkeeper.meta.records.rollback import RollbackCheck, RollbackCounter
 from bookkeeper.meta.stores.memory import MemoryStore

@@ -24,8 +24,12 @@ CONTRACTS: list[str] = [contract["name"] for contract in CONFIGURATION["contract
 PLANTS: dict[str, tuple[str, str]] = {
     "The floors of bookkeeper: imports go down": ("bookkeeper.ids", "bookkeeper.client.entry"),
     "The floors of the client: imports go down": ("bookkeeper.client.tasks", "bookkeeper.client.services"),
+    "The floors of the protocol: imports go down": (
+        "bookkeeper.ledger.ensemble.acks",
+        "bookkeeper.ledger.write.writer",
+    ),
     "The floors of metadata: imports go down": ("bookkeeper.meta.records.layout", "bookkeeper.meta.stores.tree"),
-    "The protocol is pure: no I/O, no clock, no dice": ("bookkeeper.ledger.quorum", "pathlib"),
+    "The protocol is pure: no I/O, no clock, no dice": ("bookkeeper.ledger.write.writer", "pathlib"),
     "A bookie's disk knows no network": ("bookkeeper.storage.results", "bookkeeper.wire.status"),
     "Only the bindings touch the system: time, chance, files, sockets, threads": ("bookkeeper.bookie.config", "time"),
     "The packages, top to bottom": ("bookkeeper.errors", "journal_manager.txid"),

@@ -31,7 +31,14 @@ SELDOM = frozenset(
 """What a bookie loads when somebody asks for it: encryption, metrics, a file with options."""
 
 OTHERS = frozenset(
-    ["bookkeeper.client", "bookkeeper.ledger.reader", "bookkeeper.ledger.recovery", "bookkeeper.ledger.writer"]
+    [
+        "bookkeeper.client",
+        "bookkeeper.ledger.ensemble",
+        "bookkeeper.ledger.placement",
+        "bookkeeper.ledger.read",
+        "bookkeeper.ledger.recovery",
+        "bookkeeper.ledger.write",
+    ]
 )
 """Rooms of the client."""
 

@@ -12,7 +12,7 @@ from bookkeeper.ledger.config import RecoveryConfig, WriterConfig
 from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.ledger.quorum import QuorumSpec
 from bookkeeper.ledger.recovery import LedgerRecovery
-from bookkeeper.ledger.writer import ChangeFailure, LedgerWriter
+from bookkeeper.ledger.write import ChangeFailure, LedgerWriter
 
 LOST = BookieUnavailableError("connection lost")
 RULE = "----"

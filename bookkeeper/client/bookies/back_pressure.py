@@ -1,6 +1,6 @@
 """Sends adds again for which a bookie had no room.
 
-:mod:`bookkeeper.ledger.refused_adds` decides what is sent again, and when. This module keeps the timers.
+:mod:`bookkeeper.ledger.write.refused_adds` decides what is sent again, and when. This module keeps the timers.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from bookkeeper.ids import BookieId
-from bookkeeper.ledger.refused_adds import RefusedAdds
+from bookkeeper.ledger.write import RefusedAdds
 from bookkeeper.net.backoff import Backoff
 from bookkeeper.seams import Rng
 

@@ -27,10 +27,8 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import BookieId
 from bookkeeper.ledger import HEADER, DigestScheme, LedgerMetadata
-from bookkeeper.ledger import reader as reader_machine
-from bookkeeper.ledger.batch_support import BatchSupport
-from bookkeeper.ledger.reader import FragmentReader
-from bookkeeper.ledger.replica_order import ReplicaOrder
+from bookkeeper.ledger import read as reader_machine
+from bookkeeper.ledger.read import BatchSupport, FragmentReader, ReplicaOrder
 from bookkeeper.seams import Buffer
 from bookkeeper.wire import BatchRead, BatchReply, ReadEntry, ReadReply, Reply
 

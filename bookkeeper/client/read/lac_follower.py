@@ -28,7 +28,7 @@ from bookkeeper.client.write.ensemble_change import STORE_AWAY
 from bookkeeper.errors import BookKeeperError, MalformedFrameError, NoSuchLedgerError
 from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
 from bookkeeper.ledger import DigestScheme, Entry, classify
-from bookkeeper.ledger.last_add_confirmed import KnownLac, LacByCoverage, LongPoll, Poll
+from bookkeeper.ledger.read import KnownLac, LacByCoverage, LongPoll, Poll
 from bookkeeper.meta import Watch
 from bookkeeper.wire import LacReply, ReadEntry, ReadLac, ReadReply, Reply
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from bookkeeper.ids import EntryId
 from bookkeeper.ledger import Entry
-from bookkeeper.ledger.last_add_confirmed import Poll
+from bookkeeper.ledger.read import Poll
 
 QUICK_S: Final = 0.1
 """A poll that brings an entry within so many seconds is followed by one ahead. A reader to whom less comes would ask

@@ -24,7 +24,7 @@ from bookkeeper.client.write.append_futures import fresh
 from bookkeeper.errors import BookKeeperError, ClientClosedError, IllegalOperationError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.ledger import DigestScheme, Entry, LedgerMetadata
-from bookkeeper.ledger.read_plan import RunLength
+from bookkeeper.ledger.read import RunLength
 
 
 class ReadHandle:

@@ -1,8 +1,8 @@
 """Reads the single entries that are asked for in one turn of the loop.
 
-``ledger.read_plan`` decides which of them are read together, and which bookie is asked for the rest;
-``ledger.hedged_reads`` decides when a second bookie is asked too. This module performs both. If a run of consecutive
-entries fails, each of its entries is read again, so that every caller gets the answer to its own request.
+``ledger.read.read_plan`` decides which of them are read together, and which bookie is asked for the rest;
+``ledger.read.hedged_reads`` decides when a second bookie is asked too. This module performs both. If a run of
+consecutive entries fails, each of its entries is read again, so that every caller gets the answer to its own request.
 
 The entries of one share are encoded, sent and checked together. Most reads end with a good entry in time. Any other
 entry becomes a ``RunRead``, which continues with the other bookies.
@@ -19,8 +19,7 @@ from bookkeeper.codec import NO_LAC, ReadReplies
 from bookkeeper.errors import BookieError
 from bookkeeper.ids import BookieId
 from bookkeeper.ledger import HEADER
-from bookkeeper.ledger.hedged_reads import HedgedReads
-from bookkeeper.ledger.read_plan import ReadShare, plan_reads
+from bookkeeper.ledger.read import HedgedReads, ReadShare, plan_reads
 from bookkeeper.net.replies.deliveries import read_reply
 from bookkeeper.seams import Buffer
 from bookkeeper.wire import Reply

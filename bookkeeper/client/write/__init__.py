@@ -1,4 +1,4 @@
-"""Writing a ledger: what applications hold, and the shell around ``ledger.writer``.
+"""Writing a ledger: what applications hold, and the shell around ``ledger.write``.
 
 write_handle, advanced_handle   appending, with entry ids chosen here or by the application
 append_futures, packets         who waits for which entry; frames that may have to be sent again

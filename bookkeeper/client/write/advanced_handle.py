@@ -13,7 +13,7 @@ from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.errors import BookKeeperError, IllegalOperationError, TooManyRequestsError
 from bookkeeper.ids import EntryId
 from bookkeeper.ledger import DigestScheme
-from bookkeeper.ledger.advanced_order import AdvancedOrder
+from bookkeeper.ledger.write import AdvancedOrder
 from bookkeeper.seams import Buffer
 
 

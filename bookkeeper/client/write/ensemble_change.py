@@ -21,8 +21,8 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import BookieId
 from bookkeeper.ledger import LedgerMetadata
-from bookkeeper.ledger.ensemble_change import replan, still_failed
-from bookkeeper.ledger.writer import ChangeEnsemble, ChangeFailure
+from bookkeeper.ledger.ensemble import replan, still_failed
+from bookkeeper.ledger.write import ChangeEnsemble, ChangeFailure
 from bookkeeper.meta import SessionState
 
 ChooseStandIns = Callable[[LedgerMetadata, Sequence[BookieId]], Mapping[BookieId, BookieId]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from bookkeeper.ledger.writer_effects import PublishLac
+from bookkeeper.ledger.write import PublishLac
 
 LAC_TURNS: Final = 5
 """Turns of the loop (microseconds, when it is idle) before an explicit last add confirmed goes out. A caller that

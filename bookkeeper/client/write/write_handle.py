@@ -2,7 +2,7 @@
 
 There is no task, lock, clock reading or log line per entry. The appends of one turn of the loop become one run of the
 machine (or several, RUN_BYTES each). One encoding serves all bookies, replies come back as runs, and futures are
-resolved in entry order from one place. :mod:`bookkeeper.ledger.writer` decides what follows from a run, and
+resolved in entry order from one place. :mod:`bookkeeper.ledger.write` decides what follows from a run, and
 :mod:`bookkeeper.client.write.writer_shell` performs it.
 """
 
@@ -31,7 +31,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.ledger import DigestScheme, LedgerMetadata
-from bookkeeper.ledger.append_runs import RUN_BYTES, RUN_ENTRIES, LoneAppends, cut
+from bookkeeper.ledger.write import RUN_BYTES, RUN_ENTRIES, LoneAppends, cut
 from bookkeeper.seams import Buffer
 
 _log = logging.getLogger(__name__)

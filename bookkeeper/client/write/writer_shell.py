@@ -1,6 +1,6 @@
 """Performs what a ``LedgerWriter`` asks for, and reports to it what happened.
 
-There is one ``match`` over the effects and one handler per report. :mod:`bookkeeper.ledger.writer` decides everything
+There is one ``match`` over the effects and one handler per report. :mod:`bookkeeper.ledger.write` decides everything
 about quorums, order and the protocol's state.
 """
 
@@ -40,8 +40,8 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger import DigestScheme, LedgerMetadata
-from bookkeeper.ledger import writer as writer_machine
-from bookkeeper.ledger.writer import LedgerWriter
+from bookkeeper.ledger import write as writer_machine
+from bookkeeper.ledger.write import LedgerWriter
 from bookkeeper.net.connection import AddRun
 from bookkeeper.seams import Buffer
 from bookkeeper.wire import Dialect, Reply, Status, WriteLac, error_of

@@ -18,7 +18,7 @@ from bookkeeper.errors import (
     LedgerFencedError,
 )
 from bookkeeper.ids import EntryId, LedgerId
-from bookkeeper.ledger.force_rounds import ForceRounds
+from bookkeeper.ledger.write.force_rounds import ForceRounds
 from bookkeeper.storage.engine import Engine
 from bookkeeper.testing.cluster import SimCluster
 

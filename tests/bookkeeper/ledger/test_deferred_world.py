@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from bookkeeper.errors import BookieUnavailableError
 from bookkeeper.ids import BookieId
 from bookkeeper.ledger.config import WriterConfig
-from bookkeeper.ledger.force_rounds import ForceRounds
+from bookkeeper.ledger.ensemble.member import EnsembleMember
 from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.ledger.quorum import QuorumSpec
-from bookkeeper.ledger.writer import (
+from bookkeeper.ledger.write import (
     CloseMetadata,
     Confirm,
     Effect,
@@ -27,7 +27,7 @@ from bookkeeper.ledger.writer import (
     SendForce,
     WriterState,
 )
-from bookkeeper.ledger.writer_parts import EnsembleMember
+from bookkeeper.ledger.write.force_rounds import ForceRounds
 from tests.bookkeeper.ledger.test_metadata import bookies
 
 Message = tuple[str, int]

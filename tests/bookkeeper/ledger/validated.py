@@ -13,11 +13,10 @@ from typing import Any, Final
 
 import pytest
 
-from bookkeeper.ledger.advanced_order import AdvancedOrder
+from bookkeeper.ledger.ensemble.slow_bookies import SlowBookies
+from bookkeeper.ledger.ensemble.writer_ensemble import WriterEnsemble
 from bookkeeper.ledger.recovery import LedgerRecovery
-from bookkeeper.ledger.slow_bookies import SlowBookies
-from bookkeeper.ledger.writer import LedgerWriter
-from bookkeeper.ledger.writer_ensemble import WriterEnsemble
+from bookkeeper.ledger.write import AdvancedOrder, LedgerWriter
 
 MACHINES: Final[tuple[type[Any], ...]] = (AdvancedOrder, LedgerRecovery, LedgerWriter, SlowBookies, WriterEnsemble)
 """The parts that they are made of are validated with them."""

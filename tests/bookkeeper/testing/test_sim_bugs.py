@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from bookkeeper.bookie.bookie import Bookie
+from bookkeeper.ledger.ensemble.writer_ensemble import WriterEnsemble
 from bookkeeper.ledger.recovery import LedgerRecovery
-from bookkeeper.ledger.recovery_fencing import FencePhase
-from bookkeeper.ledger.recovery_reading import ReadPhase
-from bookkeeper.ledger.recovery_writing import WritePhase
-from bookkeeper.ledger.writer import LedgerWriter
-from bookkeeper.ledger.writer_ensemble import WriterEnsemble
+from bookkeeper.ledger.recovery.fencing import FencePhase
+from bookkeeper.ledger.recovery.reading import ReadPhase
+from bookkeeper.ledger.recovery.writing import WritePhase
+from bookkeeper.ledger.write import LedgerWriter
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.ledger_updates import LedgerUpdates
 from bookkeeper.storage.start.group_continuity import GroupContinuity

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bookkeeper.client.read.poll_ahead import QUICK_S, AskedPoll, PollAhead
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import Entry
-from bookkeeper.ledger.last_add_confirmed import Poll
+from bookkeeper.ledger.read import Poll
 
 B1, B2 = BookieId("b1"), BookieId("b2")
 

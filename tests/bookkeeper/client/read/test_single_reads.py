@@ -10,7 +10,7 @@ import pytest
 
 from bookkeeper import wire
 from bookkeeper.errors import DataMissingError
-from bookkeeper.ledger.read_plan import TOGETHER
+from bookkeeper.ledger.read.read_plan import TOGETHER
 from bookkeeper.wire import Status
 from tests.bookkeeper.client.scripted import CONFIG, ScriptedCluster, written
 

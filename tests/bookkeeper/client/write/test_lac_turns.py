@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from bookkeeper.client.write import lac_turns
 from bookkeeper.client.write.lac_turns import LAC_TURNS, AnotherTurn
 from bookkeeper.ids import BookieId, EntryId
-from bookkeeper.ledger.writer_effects import PublishLac
+from bookkeeper.ledger.write import PublishLac
 from tests.bookkeeper.validated import validated
 
 LacTurns = validated(lac_turns.LacTurns)

@@ -15,7 +15,7 @@ from bookkeeper.errors import (
     TooManyRequestsError,
 )
 from bookkeeper.ids import EntryId
-from bookkeeper.ledger.append_runs import ALONE
+from bookkeeper.ledger.write.append_runs import ALONE
 from tests.bookkeeper.client.scripted import CONFIG, ScriptedCluster, payload_of
 
 
