@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from bookkeeper.admin.options import counted, json_option, print_json
+from bookkeeper.admin.shared import counted, json_option, print_json
 from journal_manager.backend import JournalReader, JournalWriter, NamespaceInfo, SegmentWriter
 from journal_manager.capabilities import Described, Discard, OrphanSweep, capability
 from journal_manager.chain import purgeable

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from bookkeeper.admin.options import connected, counted, json_option, metadata_option, print_json, print_table
+from bookkeeper.admin.shared import connected, counted, json_option, metadata_option, print_json, print_table
 from journal_manager.capabilities import Described
 from journal_manager.commands.shared import Txid, complete, first_edit, journal_argument, segment_row
 from journal_manager.edit_reader import read_ops

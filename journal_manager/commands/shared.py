@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from bookkeeper.admin.options import finish
+from bookkeeper.admin.shared import finish
 from journal_manager.backend import JournalReader
 from journal_manager.errors import JournalError
 from journal_manager.segment import SegmentInfo

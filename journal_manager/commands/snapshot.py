@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 import click
 
-from bookkeeper.admin.options import json_option, print_json, print_table
+from bookkeeper.admin.shared import json_option, print_json, print_table
 from journal_manager.commands.shared import OWNER, Txid, ask_to_take_over, complete, journal_argument, take_over_option
 from journal_manager.errors import SnapshotNotFoundError
 from journal_manager.open_journal import open_snapshots, open_writer
