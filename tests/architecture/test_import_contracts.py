@@ -25,6 +25,10 @@ PLANTS: dict[str, tuple[str, str]] = {
     "The floors of bookkeeper: imports go down": ("bookkeeper.ids", "bookkeeper.client.entry"),
     "The floors of the client: imports go down": ("bookkeeper.client.tasks", "bookkeeper.client.services"),
     "The floors of metadata: imports go down": ("bookkeeper.meta.records.layout", "bookkeeper.meta.stores.tree"),
+    "The floors of replication: imports go down": (
+        "bookkeeper.replication.copying.throttle",
+        "bookkeeper.replication.repairs.tidy",
+    ),
     "The protocol is pure: no I/O, no clock, no dice": ("bookkeeper.ledger.quorum", "pathlib"),
     "A bookie's disk knows no network": ("bookkeeper.storage.results", "bookkeeper.wire.status"),
     "Only the bindings touch the system: time, chance, files, sockets, threads": ("bookkeeper.bookie.config", "time"),

@@ -15,7 +15,7 @@ from bookkeeper.replication.config import DecommissionConfig
 from bookkeeper.settings import default_of
 
 if TYPE_CHECKING:
-    from bookkeeper.replication.decommission import DecommissionProgress, DecommissionReport
+    from bookkeeper.replication.decommissioning import DecommissionProgress, DecommissionReport
 
 _SHOWN: Final = 20
 """Ledgers that a table for people names at most."""
@@ -48,7 +48,7 @@ def decommission(metadata: str, as_json: bool, names: tuple[str, ...], wait: flo
     config = DecommissionConfig(drain=drain_config("bk bookies decommission", **drained), wait_s=wait)
 
     async def work() -> DecommissionReport:
-        from bookkeeper.replication.decommission import decommission as take_out
+        from bookkeeper.replication.decommissioning import decommission as take_out
 
         async with connected(metadata) as bk:
             with decommission_bar(", ".join(names)) as (show, say):

@@ -141,7 +141,7 @@ def entries(metadata: str, as_json: bool, ledger_id: int, names: tuple[str, ...]
 async def _entries(operator: Operator, ledger_id: int, name: str) -> dict[str, Any]:
     """``missing`` counts entries that the metadata give to the bookie and that it lacks, in fragments with an end."""
     from bookkeeper.ids import BookieId
-    from bookkeeper.replication.copies import copies_of
+    from bookkeeper.replication.copying import copies_of
     from bookkeeper.wire.availability import HeldEntries
 
     row: dict[str, Any] = {"bookie": name, "entries": [], "held": 0, "missing": None, "problem": None}

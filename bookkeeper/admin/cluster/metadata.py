@@ -22,7 +22,7 @@ from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store_copy import ClusterLocation, CopyReport, StoreCopy
 from bookkeeper.meta.stores.access_list import AccessStore, audit
 from bookkeeper.real import system_seams
-from bookkeeper.replication.rollback import KEEP_S, HeldLedgers, accept, look
+from bookkeeper.replication.losses import KEEP_S, HeldLedgers, accept, look
 from bookkeeper.seams import Lock, Seams
 
 

@@ -12,8 +12,7 @@ from bookkeeper.ids import LedgerId
 from bookkeeper.ledger import LedgerMetadata
 
 if TYPE_CHECKING:
-    from bookkeeper.replication.accept_loss import LossPlan
-    from bookkeeper.replication.given_up import GivenUp
+    from bookkeeper.replication.losses import GivenUp, LossPlan
 
 _SHOWN = 20
 """Ranges of entries that are shown at most."""
@@ -26,7 +25,7 @@ def recover_with_loss(metadata: str, ledger_id: int, yes: bool, as_json: bool) -
     """
 
     async def plan() -> LossPlan | LedgerMetadata:
-        from bookkeeper.replication.accept_loss import plan_loss
+        from bookkeeper.replication.losses import plan_loss
 
         async with connected(metadata) as bk:
             return await plan_loss(bk, LedgerId(ledger_id))
@@ -42,7 +41,7 @@ def recover_with_loss(metadata: str, ledger_id: int, yes: bool, as_json: bool) -
         click.confirm("Give that up for ever, and close the ledger?", abort=True, err=True)
 
     async def accept() -> LedgerMetadata:
-        from bookkeeper.replication.accept_loss import accept_loss
+        from bookkeeper.replication.losses import accept_loss
 
         async with connected(metadata) as bk:
             return await accept_loss(bk, planned)

@@ -20,9 +20,7 @@ from bookkeeper.admin.shared import (
 )
 
 if TYPE_CHECKING:
-    from bookkeeper.replication.explain import ExplainedCopy, ExplainedRange, Loss
-    from bookkeeper.replication.explain_ledger import ExplainedLedger
-    from bookkeeper.replication.safe_to_stop import StopVerdict
+    from bookkeeper.replication.inspection import ExplainedCopy, ExplainedLedger, ExplainedRange, Loss, StopVerdict
 
 _SHOWN: Final = 20
 """Ledgers that a table for people names at most."""
@@ -47,7 +45,7 @@ def explain(metadata: str, as_json: bool, ledger_id: int) -> None:
 
     async def work() -> ExplainedLedger:
         from bookkeeper.ids import LedgerId
-        from bookkeeper.replication.explain_ledger import explain_ledger
+        from bookkeeper.replication.inspection import explain_ledger
 
         async with connected(metadata) as bk:
             return await explain_ledger(bk, LedgerId(ledger_id))
@@ -152,7 +150,7 @@ def safe_to_stop(metadata: str, as_json: bool, names: tuple[str, ...]) -> None:
     """
 
     async def work() -> StopVerdict:
-        from bookkeeper.replication.safe_to_stop import safe_to_stop as ask
+        from bookkeeper.replication.inspection import safe_to_stop as ask
 
         async with connected(metadata) as bk:
             with counting(", ".join(names)) as show:

@@ -16,7 +16,7 @@ from bookkeeper.settings import default_of
 
 if TYPE_CHECKING:
     from bookkeeper.ledger import LedgerMetadata
-    from bookkeeper.replication.check import IncompleteCopy
+    from bookkeeper.replication.inspection import IncompleteCopy
 
 
 @click.command()
@@ -62,8 +62,8 @@ def undelete(metadata: str, as_json: bool, ledger_id: int) -> None:
     async def work() -> tuple[LedgerMetadata, list[IncompleteCopy]]:
         from bookkeeper.client.ledger_record import LedgerRecord
         from bookkeeper.client.operators import Operator
-        from bookkeeper.replication.check import incomplete_copies
-        from bookkeeper.replication.repair import RepairContext
+        from bookkeeper.replication.copying import RepairContext
+        from bookkeeper.replication.inspection import incomplete_copies
 
         async with connected(metadata) as bk:
             found = await Operator(bk).undelete_ledger(ledger_id)

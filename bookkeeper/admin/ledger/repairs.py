@@ -28,7 +28,7 @@ from bookkeeper.settings import default_of
 
 if TYPE_CHECKING:
     from bookkeeper.autorecovery.marked import MarkedLedger
-    from bookkeeper.replication.ledger_repair import LedgerRepair
+    from bookkeeper.replication.repairs import LedgerRepair
 
 
 @click.command()
@@ -100,7 +100,7 @@ def repair(metadata: str, as_json: bool, ledger_id: int, throttle: int | None, g
 
     async def work() -> LedgerRepair:
         from bookkeeper.ids import LedgerId
-        from bookkeeper.replication.repair_once import repair_once
+        from bookkeeper.replication.repairs import repair_once
 
         async with connected(metadata) as bk:
             with repair_progress(ledger_id) as (say, on_copied):

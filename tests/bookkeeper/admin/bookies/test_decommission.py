@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.admin.bookies.decommission import decommission_bar
-from bookkeeper.replication.decommission import DecommissionProgress, DecommissionStep
-from bookkeeper.replication.drain import DrainProgress
+from bookkeeper.replication.decommissioning import DrainProgress
+from bookkeeper.replication.decommissioning.decommission import DecommissionProgress, DecommissionStep
 from tests.bookkeeper.admin.commands import Terminal, bk
 from tests.integration.processes import Bookies, bookies, until
 
