@@ -15,31 +15,36 @@ Addresses: ``mem:NAME`` (this process), ``file:///DIRECTORY``, ``bk+embedded:///
 and ``bk+zk://HOST:PORT/ROOT`` (one ledger per segment, on the cluster at the address behind ``bk+``; ``name=NAME``
 names the journal), ``bk:NAME`` (the same, with the option ``client=`` or ``metadata=``), ``set:`` (several journals, by
 the option ``members=``). Others by entry points ``journal.backends``.
+
+Rooms, from the bottom
+    edits       an edit, its transaction id, its segment, its writer's epoch
+    snapshots   the state at a transaction id; what may be removed then
+    journals    what a journal promises; found by its address, and opened
+    read        edits of one journal, or of copies; tailing
+    write       the edit log
+    replicas    a program's state on several replicas
+    backends    the stores; only entry points name them
+    hdfs        HDFS's own edits
+    commands    bk journal
+
+``sync`` is the same for threads, ``testing`` the contract of backends as tests.
 """
 
 from __future__ import annotations
 
-from journal_manager.backend import (
-    Backend,
-    JournalReader,
-    JournalWriter,
-    NamespaceInfo,
-    RecoveryReport,
-    SegmentWriter,
+from journal_manager.edits import (
+    FIRST_TXID,
+    NOTHING,
+    Batch,
+    FencingToken,
+    Op,
+    RequestAnswer,
+    RequestId,
+    RequestTable,
+    SegmentInfo,
+    SegmentState,
+    TxId,
 )
-from journal_manager.capabilities import (
-    Described,
-    Discard,
-    JournalDescription,
-    Orphan,
-    OrphanSweep,
-    Upgrade,
-    capability,
-)
-from journal_manager.checkpoints import CheckpointPolicy
-from journal_manager.edit_log import EditLog, EditLogConfig
-from journal_manager.edit_reader import read_ops
-from journal_manager.election import Election, open_election
 from journal_manager.errors import (
     ElectionLostError,
     JournalClosedError,
@@ -71,21 +76,48 @@ from journal_manager.errors import (
     UnsupportedLayoutError,
     UpgradeError,
 )
-from journal_manager.fencing_token import FencingToken
-from journal_manager.measured_writer import JournalFigures, JournalStats, MeasuredWriter
-from journal_manager.merged_reader import read_ops_over
-from journal_manager.open_journal import format_journal, has_data, open_reader, open_snapshots, open_writer
-from journal_manager.ops import Batch, Op
-from journal_manager.registry import JournalURI, backend_for, installed_backends, parse_uri
-from journal_manager.replica import ReplicaRole
-from journal_manager.replicated_program import ReplicaConfig, ReplicaStatus, Replicated, StateMachine, replicated
-from journal_manager.requests import RequestAnswer, RequestId, RequestTable
-from journal_manager.retention import RetentionPlan, RetentionPolicy, plan_retention
-from journal_manager.segment import SegmentInfo, SegmentState
-from journal_manager.set_rules import Member, MemberState, MemberStatus
-from journal_manager.snapshots import Chunks, SnapshotInfo, SnapshotStore, restore_newest
-from journal_manager.tailer import tail
-from journal_manager.txid import FIRST_TXID, NOTHING, TxId
+from journal_manager.journals import (
+    Backend,
+    Described,
+    Discard,
+    Election,
+    JournalDescription,
+    JournalReader,
+    JournalURI,
+    JournalWriter,
+    Member,
+    MemberState,
+    MemberStatus,
+    NamespaceInfo,
+    Orphan,
+    OrphanSweep,
+    RecoveryReport,
+    SegmentWriter,
+    Upgrade,
+    backend_for,
+    capability,
+    format_journal,
+    has_data,
+    installed_backends,
+    open_election,
+    open_reader,
+    open_snapshots,
+    open_writer,
+    parse_uri,
+)
+from journal_manager.read import read_ops, read_ops_over, tail
+from journal_manager.replicas import ReplicaConfig, ReplicaRole, ReplicaStatus, Replicated, StateMachine, replicated
+from journal_manager.snapshots import (
+    CheckpointPolicy,
+    Chunks,
+    RetentionPlan,
+    RetentionPolicy,
+    SnapshotInfo,
+    SnapshotStore,
+    plan_retention,
+    restore_newest,
+)
+from journal_manager.write import EditLog, EditLogConfig, JournalFigures, JournalStats, MeasuredWriter
 
 __all__ = [
     "FIRST_TXID",

@@ -30,8 +30,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from journal_manager.fencing_token import FencingToken
-    from journal_manager.txid import TxId
+    from journal_manager.edits import FencingToken, TxId
 
 
 class JournalError(Exception):

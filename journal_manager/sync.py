@@ -51,8 +51,8 @@ from journal_manager import EditLog as AsyncEditLog
 from journal_manager import JournalReader as AsyncJournalReader
 from journal_manager import Replicated as AsyncReplicated
 from journal_manager import SnapshotStore as AsyncSnapshotStore
-from journal_manager.election import Election
-from journal_manager.requests import RequestAnswer, RequestId, RequestTable
+from journal_manager.edits import RequestAnswer, RequestId, RequestTable
+from journal_manager.journals import Election
 
 __all__ = [
     "EditLog",

@@ -13,8 +13,8 @@
                 yield journal
 
 It needs pytest and pytest-asyncio (``asyncio_mode = "auto"``). The promises J1 to J9 stand in docs/rules.md; a backend
-on ledgers keeps the rules C by them. A backend that has a capability (``journal_manager.capabilities``) is asked to
-show that, too; one that has not must say so.
+on ledgers keeps the rules C by them. A backend that has a capability (``journal_manager.journals.capabilities``) is
+asked to show that, too; one that has not must say so.
 """
 
 from __future__ import annotations
@@ -60,10 +60,9 @@ from journal_manager import (
     open_snapshots,
     open_writer,
 )
-from journal_manager.capabilities import Described, Discard, Upgrade
-from journal_manager.edit_reader import read_ops
-from journal_manager.ops import Batch, encode_batch
-from journal_manager.tailer import tail
+from journal_manager.edits import Batch, encode_batch
+from journal_manager.journals import Described, Discard, Upgrade
+from journal_manager.read import read_ops, tail
 
 NAMESPACE = NamespaceInfo(namespace_id=7, cluster_id="c", pool_id="p")
 

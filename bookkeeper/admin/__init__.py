@@ -2,12 +2,12 @@
 
 Read in this order
     cli         the command itself: a table of its verbs; others by the entry-point group ``bookkeeper.commands``
-    options     what several verbs share: ``--metadata``, ``--json``, running a coroutine
-    ledgers     bk ledger append|read|tail|show|list|entries|recover|delete;  append, line_input, interruption
-    clusters    bk init, bk bookies
-    operations  bk bookies info|drain|forget, bk ledger entries
-    metadata    bk metadata copy|accept-rollback|audit-acls|show
-    servers     bk zookeeper, bk standalone;  standalone runs the processes
+    shared      what several verbs share: ``--metadata``, ``--json``, running a coroutine, Ctrl-C
+    ledger      bk ledger
+    bookies     bk bookies, bk init: the bookies of a cluster, from afar
+    bookie      bk bookie: one bookie on this machine, and its files
+    cluster     bk cluster, bk metadata, bk autorecovery
+    servers     bk zookeeper, bk standalone
     bench       bk bench add|read
     console_script  what is installed as ``bk``: it loads the command
     extras      which optional part of the distribution brings a missing package

@@ -18,8 +18,16 @@ from typing import Any
 
 import click
 
-from bookkeeper.admin.interruption import Interruption, note
-from bookkeeper.admin.options import connected, finish, ledger_argument, metadata_option, password_option, print_json
+from bookkeeper.admin.shared import (
+    Interruption,
+    connected,
+    finish,
+    ledger_argument,
+    metadata_option,
+    note,
+    password_option,
+    print_json,
+)
 from bookkeeper.client.config import ACK_QUORUM, ENSEMBLE, WRITE_QUORUM, ClientConfig
 from bookkeeper.client.read.read_handle import ReadHandle
 from bookkeeper.client.write.write_handle import WriteHandle

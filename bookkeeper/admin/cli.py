@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 COMMAND_GROUP = "bookkeeper.commands"
 
 OWN: Final[Mapping[str, str]] = {
-    "autorecovery": "bookkeeper.admin.autorecovery:autorecovery",
+    "autorecovery": "bookkeeper.admin.cluster.autorecovery:autorecovery",
     "bench": "bookkeeper.admin.bench:bench",
-    "bookie": "bookkeeper.admin.bookie:bookie",
-    "bookies": "bookkeeper.admin.clusters:bookies",
-    "cluster": "bookkeeper.admin.cluster_status:cluster",
-    "init": "bookkeeper.admin.clusters:init",
-    "ledger": "bookkeeper.admin.ledgers:ledger",
-    "metadata": "bookkeeper.admin.metadata:metadata",
-    "standalone": "bookkeeper.admin.servers:standalone",
-    "zookeeper": "bookkeeper.admin.servers:zookeeper",
+    "bookie": "bookkeeper.admin.bookie.bookie:bookie",
+    "bookies": "bookkeeper.admin.bookies.clusters:bookies",
+    "cluster": "bookkeeper.admin.cluster.cluster_status:cluster",
+    "init": "bookkeeper.admin.bookies.clusters:init",
+    "ledger": "bookkeeper.admin.ledger.ledgers:ledger",
+    "metadata": "bookkeeper.admin.cluster.metadata:metadata",
+    "standalone": "bookkeeper.admin.servers.servers:standalone",
+    "zookeeper": "bookkeeper.admin.servers.servers:zookeeper",
 }
 """The verbs of this package, and where they are. No other package can take such a name."""
 

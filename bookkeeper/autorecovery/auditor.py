@@ -24,8 +24,8 @@ from bookkeeper.client.operators import Operator
 from bookkeeper.errors import BookKeeperError, DataUnknownError, NoSuchLedgerError, in_words
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta.records.autorecovery import AutorecoveryRecords, ClusterCheck, Vote
-from bookkeeper.replication.check import IncompleteCopy, incomplete_copies
-from bookkeeper.replication.repair import RepairContext
+from bookkeeper.replication.copying import RepairContext
+from bookkeeper.replication.inspection import IncompleteCopy, incomplete_copies
 
 _log = logging.getLogger(__name__)
 

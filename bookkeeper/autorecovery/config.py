@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bookkeeper.errors import require
-from bookkeeper.replication.fragment import CopyConfig
+from bookkeeper.replication import CopyConfig
 
 DAY_S = 86_400.0
 

@@ -1,8 +1,8 @@
 """A repair worker: takes marked ledgers, one after the other and some at a time, and makes them whole.
 
 The worker lists the marks again and again, chooses by :mod:`~bookkeeper.autorecovery.repair_queue`, holds the
-ledger's lock while it repairs (:mod:`bookkeeper.replication.ledger_repair`), and keeps the reason of every ledger
-that it could not repair. Safety rests on compare-and-set, not on the locks: Java's workers may run beside it.
+ledger's lock while it repairs (:mod:`bookkeeper.replication.repairs.ledger_repair`), and keeps the reason of every
+ledger that it could not repair. Safety rests on compare-and-set, not on the locks: Java's workers may run beside it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.errors import BookKeeperError, in_words
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta.records.autorecovery import AutorecoveryRecords
-from bookkeeper.replication.ledger_repair import GracePeriods, LedgerRepair, repair_ledger
-from bookkeeper.replication.repair import RepairContext
-from bookkeeper.replication.repair_lock import repair_lock
-from bookkeeper.replication.throttle import Throttle
+from bookkeeper.replication.copying import RepairContext, Throttle, repair_lock
+from bookkeeper.replication.repairs import GracePeriods, LedgerRepair, repair_ledger
 
 _log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ owned_record    claim the next epoch; then each step is one compare-and-set, unt
 orphans         ledgers that carry a chain's tags and that no record names
 
 What a record holds, and which steps are legal, is the chain's own business: a journal's segments with transaction ids
-are ``journal_manager.chain``.
+are ``journal_manager.journals.chain``.
 """
 
 from __future__ import annotations

@@ -195,7 +195,7 @@ class Operator:
         """Bring a deleted ledger back, with the metadata that it had. Returns them.
 
         A ledger that was deleted by force, before it was closed, is recovered and closed. Apache's bookies may have
-        dropped their copies: :func:`bookkeeper.replication.check.incomplete_copies` finds out.
+        dropped their copies: :func:`bookkeeper.replication.inspection.check.incomplete_copies` finds out.
 
         Raises:
             NoSuchLedgerError: it was not deleted, or the time for that is over.

@@ -12,33 +12,22 @@
 Safety rests on compare-and-set and on the rules (A1-A11, docs/rules.md), not on locks. Apache's bookies may be sources
 and targets. Apache's list of under-replicated ledgers and its repair locks are kept as Apache's own workers keep them.
 
-Read in this order
-    copies      what a bookie holds of a ledger, by metadata (pure)
-    fragment    the machine that copies one bookie's share to another bookie (pure)
-    throttle    bytes per second (pure)
-    repair      the shell around the machine: reads, writes, reads back, swaps
-    replace     choosing targets; ``replicate_fragment``
-    check, repair_lock, tidy
-                whether a ledger is whole; one repair at a time; which marks of under-replicated ledgers may go
-    peer_completer
-                what a bookie has lost itself, copied from the others
-    drain       moving every ledger off some bookies
-    forget      removing the cookies of bookies that no ledger names
-    decommission
-                drain, wait until everything is whole, forget
-    explain, explain_ledger, safe_to_stop
-                what is where (explain is pure), what further failures would lose, what may be stopped
-    ledger_repair, repair_once
-                one ledger made whole: by a worker, by an operator
-    given_up, accept_loss
-                closing a ledger by order of which something is lost (given_up is pure)
-    rollback    what bookies hold that the metadata do not know
+Rooms, from the bottom
+    config            what an operator may set of a copy and of a drain
+    copying           one bookie's share of a ledger, copied to another bookie
+    inspection        what is where, what further failures would lose, what may be stopped
+    repairs           a ledger made whole, by a worker, by an operator, by a bookie itself
+    losses            what is given up by order: of a ledger, of the metadata
+    decommissioning   drain, forget, and both with what lies between
 """
 
 from __future__ import annotations
 
 from bookkeeper.replication.config import CopyConfig, DrainConfig
-from bookkeeper.replication.drain import (
+from bookkeeper.replication.copying.fragment import CopyOutcome
+from bookkeeper.replication.copying.repair import RepairResult
+from bookkeeper.replication.copying.replace import replicate_fragment
+from bookkeeper.replication.decommissioning.drain import (
     DrainProgress,
     DrainReport,
     LedgerShare,
@@ -48,11 +37,8 @@ from bookkeeper.replication.drain import (
     drain,
     shares_of,
 )
-from bookkeeper.replication.forget import ForgottenBookies, forget
-from bookkeeper.replication.fragment import CopyOutcome
-from bookkeeper.replication.repair import RepairResult
-from bookkeeper.replication.replace import replicate_fragment
-from bookkeeper.replication.tidy import TidiedMark
+from bookkeeper.replication.decommissioning.forget import ForgottenBookies, forget
+from bookkeeper.replication.repairs.tidy import TidiedMark
 
 __all__ = [
     "CopyConfig",

@@ -25,8 +25,7 @@ from bookkeeper.errors import (
     TooManyRequestsError,
 )
 from bookkeeper.replication import CopyConfig
-from bookkeeper.replication.copies import copies_of
-from bookkeeper.replication.replace import replicate_unlocked
+from bookkeeper.replication.copying import copies_of, replicate_unlocked
 from bookkeeper.seams import Seams
 from bookkeeper.testing.sim_cluster import SwarmCluster
 from bookkeeper.testing.sim_history import EventKind, make_payload

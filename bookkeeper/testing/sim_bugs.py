@@ -56,7 +56,7 @@ from bookkeeper.ledger.write import ChangeEnsemble, LedgerWriter
 from bookkeeper.meta.records.deleted_ids import DeletedIds
 from bookkeeper.meta.records.rollback import RollbackCheck, RollbackCounter
 from bookkeeper.meta.stores.memory import MemoryStore
-from bookkeeper.replication.fragment import FragmentCopy
+from bookkeeper.replication.copying import FragmentCopy
 from bookkeeper.seams import File
 from bookkeeper.storage.checkpoint.checkpointer import Checkpointer
 from bookkeeper.storage.compaction.chunk import MovedEntries

@@ -20,7 +20,7 @@ from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import BookieId
 from bookkeeper.meta.stores.memory import MemorySnapshot, MemoryStore
-from bookkeeper.replication.rollback import accept, look
+from bookkeeper.replication.losses import accept, look
 from bookkeeper.testing.cluster import SESSION_TIMEOUT_S
 from bookkeeper.testing.sim_actors import Actor, Recoverer
 from bookkeeper.testing.sim_cluster import SwarmCluster

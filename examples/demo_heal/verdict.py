@@ -11,8 +11,8 @@ from bookkeeper import BookKeeper
 from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.errors import BookKeeperError, in_words
 from bookkeeper.ids import LedgerId
-from bookkeeper.replication.check import incomplete_copies
-from bookkeeper.replication.repair import RepairContext
+from bookkeeper.replication.copying import RepairContext
+from bookkeeper.replication.inspection import incomplete_copies
 from examples.demo_heal.writers import PASSWORD, WrittenLedger, payload
 
 _AT_ONCE: Final = 4

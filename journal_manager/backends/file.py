@@ -11,24 +11,13 @@ from collections.abc import AsyncGenerator, Awaitable
 from dataclasses import dataclass
 from typing import Final
 
-from journal_manager.backend import (
-    Backend,
-    JournalReader,
-    JournalWriter,
-    NamespaceInfo,
-    Options,
-    RecoveryReport,
-    SegmentWriter,
-)
 from journal_manager.backends import file_format as form
 from journal_manager.backends.blocking_steps import BlockingSteps
 from journal_manager.backends.file_directory import STATE, JournalDirectory, SegmentFile
 from journal_manager.backends.file_lock import FileElection
 from journal_manager.backends.file_snapshots import FileSnapshotKeeper, FileSnapshots
 from journal_manager.backends.files import Files, OpenFile, SystemFiles
-from journal_manager.capabilities import Described, Discard, JournalDescription, Upgrade
-from journal_manager.chain import described
-from journal_manager.election import Electing, Election
+from journal_manager.edits import Batch, FencingToken, SegmentInfo, TxId
 from journal_manager.errors import (
     JournalClosedError,
     JournalConfigError,
@@ -38,12 +27,25 @@ from journal_manager.errors import (
     SegmentMismatchError,
     SegmentNotFoundError,
 )
-from journal_manager.fencing_token import FencingToken
-from journal_manager.ops import Batch
-from journal_manager.registry import JournalURI, parse_options
-from journal_manager.segment import SegmentInfo
+from journal_manager.journals import (
+    Backend,
+    Described,
+    Discard,
+    Electing,
+    Election,
+    JournalDescription,
+    JournalReader,
+    JournalURI,
+    JournalWriter,
+    NamespaceInfo,
+    Options,
+    RecoveryReport,
+    SegmentWriter,
+    Upgrade,
+    described,
+    parse_options,
+)
 from journal_manager.snapshots import Chunks, SnapshotInfo, SnapshotStore
-from journal_manager.txid import TxId
 
 _CHUNK: Final = 4 << 20
 _POLL_S: Final = 0.05

@@ -21,10 +21,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
-from journal_manager.backend import NamespaceInfo, RecoveryReport
 from journal_manager.backends import file_format as form
 from journal_manager.backends.files import Files, OpenFile
-from journal_manager.chain import Chain, ensure_joins, purgeable
+from journal_manager.edits import NOTHING, Batch, FencingToken, SegmentInfo, TxId, in_order
 from journal_manager.errors import (
     JournalCorruptionError,
     JournalExistsError,
@@ -34,11 +33,7 @@ from journal_manager.errors import (
     SegmentMismatchError,
     SegmentNotFoundError,
 )
-from journal_manager.fencing_token import FencingToken
-from journal_manager.ops import Batch
-from journal_manager.segment import SegmentInfo
-from journal_manager.selection import in_order
-from journal_manager.txid import NOTHING, TxId
+from journal_manager.journals import Chain, NamespaceInfo, RecoveryReport, ensure_joins, purgeable
 
 STATE: Final = "journal.json"
 LOCK: Final = "journal.lock"

@@ -16,9 +16,8 @@ import zlib
 from dataclasses import dataclass
 from typing import Final
 
+from journal_manager.edits import Batch, TxId
 from journal_manager.errors import JournalCorruptionError, OpFormatError, UnsupportedLayoutError
-from journal_manager.ops import Batch
-from journal_manager.txid import TxId
 
 FORMAT: Final = 1
 _MAGIC: Final = b"JEDITS"

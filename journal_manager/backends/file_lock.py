@@ -6,7 +6,7 @@ from typing import Final
 
 from journal_manager.backends.blocking_steps import BlockingSteps
 from journal_manager.backends.files import Files, HeldLock
-from journal_manager.election import LockElection, TryLock
+from journal_manager.journals import LockElection, TryLock
 
 ACTIVE: Final = "active.lock"
 

@@ -18,9 +18,8 @@ from typing import Final
 from journal_manager.backends.blocking_steps import BlockingSteps
 from journal_manager.backends.file_directory import JournalDirectory
 from journal_manager.backends.files import OpenFile
+from journal_manager.edits import FencingToken, SegmentInfo, TxId
 from journal_manager.errors import JournalCorruptionError, UnsupportedLayoutError
-from journal_manager.fencing_token import FencingToken
-from journal_manager.segment import SegmentInfo
 from journal_manager.snapshots import (
     PIECE_BYTES,
     Chunks,
@@ -31,7 +30,6 @@ from journal_manager.snapshots import (
     no_snapshot,
     pieces,
 )
-from journal_manager.txid import TxId
 
 FORMAT: Final = 1
 _HEADER: Final = struct.Struct(">5sBQQ32s")

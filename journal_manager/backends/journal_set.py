@@ -20,17 +20,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Final
 
-from journal_manager.backend import (
-    Backend,
-    JournalReader,
-    JournalWriter,
-    NamespaceInfo,
-    Options,
-    RecoveryReport,
-    SegmentWriter,
-)
-from journal_manager.edit_reader import read_ops
-from journal_manager.election import Electing, Election, open_election
+from journal_manager.edits import NOTHING, Batch, FencingToken, SegmentInfo, TxId, encode_batch
 from journal_manager.errors import (
     JournalClosedError,
     JournalCorruptionError,
@@ -38,15 +28,30 @@ from journal_manager.errors import (
     JournalGapError,
     SegmentNotFoundError,
 )
-from journal_manager.fencing_token import FencingToken
-from journal_manager.merged_reader import read_ops_over
-from journal_manager.open_journal import format_journal, has_data, open_reader, open_snapshots, open_writer
-from journal_manager.ops import Batch, encode_batch
-from journal_manager.registry import JournalURI, parse_options
-from journal_manager.segment import SegmentInfo
-from journal_manager.set_rules import Member, MemberStatus, SetRules
+from journal_manager.journals import (
+    Backend,
+    Electing,
+    Election,
+    JournalReader,
+    JournalURI,
+    JournalWriter,
+    Member,
+    MemberStatus,
+    NamespaceInfo,
+    Options,
+    RecoveryReport,
+    SegmentWriter,
+    SetRules,
+    format_journal,
+    has_data,
+    open_election,
+    open_reader,
+    open_snapshots,
+    open_writer,
+    parse_options,
+)
+from journal_manager.read import read_ops, read_ops_over
 from journal_manager.snapshots import Chunks, SnapshotInfo, SnapshotStore
-from journal_manager.txid import NOTHING, TxId
 
 logger = logging.getLogger(__name__)
 

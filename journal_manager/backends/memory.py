@@ -10,18 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Mapping
 from dataclasses import dataclass, field
 
-from journal_manager.backend import (
-    Backend,
-    JournalReader,
-    JournalWriter,
-    NamespaceInfo,
-    Options,
-    RecoveryReport,
-    SegmentWriter,
-)
-from journal_manager.capabilities import Described, Discard, JournalDescription, Upgrade
-from journal_manager.chain import Chain, described
-from journal_manager.election import Electing, Election, LockElection, TryLock
+from journal_manager.edits import Batch, FencingToken, SegmentInfo, TxId
 from journal_manager.errors import (
     JournalClosedError,
     JournalExistsError,
@@ -30,10 +19,27 @@ from journal_manager.errors import (
     SegmentMismatchError,
     SegmentNotFoundError,
 )
-from journal_manager.fencing_token import FencingToken
-from journal_manager.ops import Batch
-from journal_manager.registry import JournalURI, parse_options
-from journal_manager.segment import SegmentInfo
+from journal_manager.journals import (
+    Backend,
+    Chain,
+    Described,
+    Discard,
+    Electing,
+    Election,
+    JournalDescription,
+    JournalReader,
+    JournalURI,
+    JournalWriter,
+    LockElection,
+    NamespaceInfo,
+    Options,
+    RecoveryReport,
+    SegmentWriter,
+    TryLock,
+    Upgrade,
+    described,
+    parse_options,
+)
 from journal_manager.snapshots import (
     Chunks,
     SnapshotInfo,
@@ -43,7 +49,6 @@ from journal_manager.snapshots import (
     no_snapshot,
     pieces,
 )
-from journal_manager.txid import TxId
 
 MAX_BATCH_BYTES = 64 << 20
 

@@ -7,10 +7,7 @@ from typing import Any
 
 import click
 
-from bookkeeper.admin.options import counted, json_option, print_json
-from journal_manager.backend import JournalReader, JournalWriter, NamespaceInfo, SegmentWriter
-from journal_manager.capabilities import Described, Discard, OrphanSweep, capability
-from journal_manager.chain import purgeable
+from bookkeeper.admin.shared import counted, json_option, print_json
 from journal_manager.commands.shared import (
     OWNER,
     Txid,
@@ -20,12 +17,25 @@ from journal_manager.commands.shared import (
     segment_row,
     take_over_option,
 )
+from journal_manager.edits import Batch, SegmentInfo, encode_batch
 from journal_manager.errors import JournalExistsError
-from journal_manager.open_journal import format_journal, has_data, open_reader, open_snapshots, open_writer
-from journal_manager.ops import Batch, encode_batch
-from journal_manager.retention import RetentionPolicy, plan_retention
-from journal_manager.segment import SegmentInfo
-from journal_manager.snapshots import SnapshotInfo, SnapshotStore, restore_newest
+from journal_manager.journals import (
+    Described,
+    Discard,
+    JournalReader,
+    JournalWriter,
+    NamespaceInfo,
+    OrphanSweep,
+    SegmentWriter,
+    capability,
+    format_journal,
+    has_data,
+    open_reader,
+    open_snapshots,
+    open_writer,
+    purgeable,
+)
+from journal_manager.snapshots import RetentionPolicy, SnapshotInfo, SnapshotStore, plan_retention, restore_newest
 
 
 @click.command("format")

@@ -9,13 +9,12 @@ from typing import Any
 
 import click
 
-from bookkeeper.admin.options import connected, counted, json_option, metadata_option, print_json, print_table
-from journal_manager.capabilities import Described
+from bookkeeper.admin.shared import connected, counted, json_option, metadata_option, print_json, print_table
 from journal_manager.commands.shared import Txid, complete, first_edit, journal_argument, segment_row
-from journal_manager.edit_reader import read_ops
+from journal_manager.edits import MissingEdits, Piece, best_piece
 from journal_manager.errors import JournalError
-from journal_manager.open_journal import open_reader, open_snapshots
-from journal_manager.selection import MissingEdits, Piece, best_piece
+from journal_manager.journals import Described, open_reader, open_snapshots
+from journal_manager.read import read_ops
 
 
 @click.command("list")

@@ -11,11 +11,11 @@ from typing import BinaryIO, Final
 
 import click
 
+from journal_manager.edits import Op
 from journal_manager.errors import JournalError
 from journal_manager.hdfs.edits_file import EditsReader
 from journal_manager.hdfs.oev import XML_TAIL, json_line, xml_head, xml_record
 from journal_manager.hdfs.op_codec import decode_hdfs_op, ensure_layout
-from journal_manager.ops import Op
 
 _PIECE_BYTES: Final = 1 << 20
 

@@ -7,10 +7,10 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from bookkeeper.admin.options import finish
-from journal_manager.backend import JournalReader
+from bookkeeper.admin.shared import finish
+from journal_manager.edits import SegmentInfo
 from journal_manager.errors import JournalError
-from journal_manager.segment import SegmentInfo
+from journal_manager.journals import JournalReader
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])

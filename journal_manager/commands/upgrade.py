@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import click
 
-from journal_manager.capabilities import Described, Upgrade, capability
 from journal_manager.commands.shared import OWNER, ask_to_take_over, complete, journal_argument, take_over_option
-from journal_manager.open_journal import open_writer
-from journal_manager.segment import SegmentInfo
+from journal_manager.edits import SegmentInfo
+from journal_manager.journals import Described, Upgrade, capability, open_writer
 
 
 @click.group()

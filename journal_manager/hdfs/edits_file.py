@@ -1,7 +1,7 @@
 """HDFS's edits file: a header, edits in frames, and padding behind the last one (pure).
 
     header    i32 layout version | i32 number of flags (0)
-    edits     frames, see journal_manager.ops; ids rise by one
+    edits     frames, see journal_manager.edits.ops; ids rise by one
     padding   0xFF, up to the size that was set aside; the first 0xFF in place of an op code ends the edits
 
 Frames of a newer layout can be read, copied and counted; their bodies cannot be decoded.
@@ -14,9 +14,8 @@ import zlib
 from collections.abc import Iterator
 from typing import Final
 
+from journal_manager.edits import MAX_OP_BYTES, MAX_OPCODE, MAX_TXID, OVERHEAD, Op, TxId, is_txid
 from journal_manager.errors import OpChecksumError, OpFormatError, UnsupportedLayoutError
-from journal_manager.ops import MAX_OP_BYTES, MAX_OPCODE, OVERHEAD, Op
-from journal_manager.txid import MAX_TXID, TxId, is_txid
 
 _HEADER: Final = struct.Struct(">ii")
 _FRAME: Final = struct.Struct(">BIQ")

@@ -1,7 +1,7 @@
 """HDFS's edits as bytes and as ``hdfs oev`` shows them: which fields each op code has, in which order.
 
 Bodies are those of the layouts -63 to -67 (Hadoop 2.8 to 3.5). The frame around a body is that of
-:mod:`journal_manager.ops`, so that an edit of a journal is an edit of HDFS as it stands.
+:mod:`journal_manager.edits.ops`, so that an edit of a journal is an edit of HDFS as it stands.
 """
 
 from __future__ import annotations

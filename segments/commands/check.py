@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from bookkeeper.admin.options import counted, json_option, metadata_option, print_json
+from bookkeeper.admin.shared import counted, json_option, metadata_option, print_json
 from segments.commands.shared import complete, streams_at
 from segments.life.checker import CheckOptions
 from segments.life.findings import Finding

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
-from bookkeeper.admin.options import json_option, metadata_option, print_json, print_table
+from bookkeeper.admin.shared import json_option, metadata_option, print_json, print_table
 from segments.commands.shared import Place, complete, hold_row, stream_argument, streams_at
 from segments.life.holds import Hold
 from segments.position import EARLIEST, LATEST

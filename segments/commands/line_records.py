@@ -9,8 +9,7 @@ from functools import partial
 from itertools import takewhile
 from typing import BinaryIO, Final
 
-from bookkeeper.admin.line_input import LineInput
-from bookkeeper.admin.options import counted
+from bookkeeper.admin.shared import LineInput, counted
 from segments.errors import RecordTooLargeError, SequenceTooOldError
 from segments.record import AppendResult, Record
 from segments.stream import Stream

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from bookkeeper.admin.options import counted, json_option, metadata_option, print_json, print_table
+from bookkeeper.admin.shared import counted, json_option, metadata_option, print_json, print_table
 from segments.commands.shared import (
     complete,
     hold_row,

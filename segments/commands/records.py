@@ -8,8 +8,7 @@ from typing import BinaryIO
 
 import click
 
-from bookkeeper.admin.interruption import Interruption
-from bookkeeper.admin.options import counted, json_option, metadata_option, print_json
+from bookkeeper.admin.shared import Interruption, counted, json_option, metadata_option, print_json
 from segments.commands.line_records import Appended, Lines, append_lines, sender
 from segments.commands.shared import Place, complete, is_gateway, stream_argument, streams_at, told
 from segments.errors import StreamError

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from bookkeeper.admin.options import connected, finish
+from bookkeeper.admin.shared import connected, finish
 from segments.chain import StreamSegment
 from segments.errors import Applied, GatewayTooOldError, SeekFormatError, StreamError
 from segments.life.holds import Hold

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Final
 
 import click
 
-from bookkeeper.admin.options import counted, json_option, metadata_option, print_json
+from bookkeeper.admin.shared import counted, json_option, metadata_option, print_json
 from segments.commands.shared import (
     Place,
     complete,

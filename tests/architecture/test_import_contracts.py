@@ -29,10 +29,14 @@ PLANTS: dict[str, tuple[str, str]] = {
         "bookkeeper.ledger.write.writer",
     ),
     "The floors of metadata: imports go down": ("bookkeeper.meta.records.layout", "bookkeeper.meta.stores.tree"),
+    "The floors of replication: imports go down": (
+        "bookkeeper.replication.copying.throttle",
+        "bookkeeper.replication.repairs.tidy",
+    ),
     "The protocol is pure: no I/O, no clock, no dice": ("bookkeeper.ledger.write.writer", "pathlib"),
     "A bookie's disk knows no network": ("bookkeeper.storage.results", "bookkeeper.wire.status"),
     "Only the bindings touch the system: time, chance, files, sockets, threads": ("bookkeeper.bookie.config", "time"),
-    "The packages, top to bottom": ("bookkeeper.errors", "journal_manager.txid"),
+    "The packages, top to bottom": ("bookkeeper.errors", "journal_manager.edits.txid"),
     "The ZooKeeper client stays in its two files": ("bookkeeper.meta.stores.tree", "kazoo"),
     "PySpark is spoken to, never imported, outside of programs": ("spark_wal.spark_access", "pyspark"),
     "The HTTP library stays in its two files": ("spark_wal.webhdfs.http.operations", "aiohttp"),
@@ -42,13 +46,17 @@ PLANTS: dict[str, tuple[str, str]] = {
     ),
     "The metrics library stays in its file": ("bookkeeper.metrics", "prometheus_client"),
     "The library for options stays in its file": ("bookkeeper.client.config", "cattrs"),
-    "The floors of journal_manager: imports go down": ("journal_manager.txid", "journal_manager.ops"),
+    "The floors of journal_manager: imports go down": ("journal_manager.edits.ops", "journal_manager.journals.backend"),
+    "The modules of journal_manager's rooms: imports go down": (
+        "journal_manager.edits.txid",
+        "journal_manager.edits.ops",
+    ),
     "The floors of HDFS's edits: imports go down": ("journal_manager.hdfs.primitives", "journal_manager.hdfs.oev"),
     "A journal framework that does not know its backends": (
-        "journal_manager.registry",
+        "journal_manager.journals.registry",
         "journal_manager.backends.memory",
     ),
-    "A journal's rules are pure: no I/O, no clock, no dice, no cluster": ("journal_manager.chain", "time"),
+    "A journal's rules are pure: no I/O, no clock, no dice, no cluster": ("journal_manager.journals.chain", "time"),
     "Journal backends do not know each other": ("journal_manager.backends.file", "journal_manager.backends.memory"),
     "The files of a journal are for the file backend": (
         "journal_manager.backends.bookkeeper.snapshots",
@@ -110,6 +118,21 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_every_contract_has_a_plant() -> None:
     assert sorted(PLANTS) == sorted(CONTRACTS)
+
+
+def test_every_module_of_a_room_whose_modules_have_floors_has_one() -> None:
+    """A contract is exhaustive for rooms only: where it names their modules, no new one may be forgotten."""
+    divided = 0
+    for contract in CONFIGURATION["contracts"]:
+        floors = {each.strip() for layer in contract.get("layers", ()) for each in layer.replace("|", ":").split(":")}
+        named = {each for each in floors if "." in each}
+        for container in contract.get("containers", ()) if named else ():
+            divided += 1
+            home = ROOT / container.replace(".", "/")
+            rooms = {each.partition(".")[0] for each in named}
+            there = {f"{room}.{path.stem}" for room in rooms for path in (home / room).glob("*.py")}
+            assert {each for each in there if not each.endswith(".__init__")} == named, contract["name"]
+    assert divided > 0
 
 
 @pytest.mark.parametrize("contract", CONTRACTS)

@@ -22,7 +22,7 @@ from journal_manager import (
     TxId,
     open_reader,
 )
-from journal_manager.edit_reader import read_ops
+from journal_manager.read import read_ops
 
 SLOTS = st.integers(0, 1)
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from bookkeeper.ids import BookieId
 from bookkeeper.meta.records import ledger_format
 from bookkeeper.meta.stores.memory import MemorySnapshot
-from bookkeeper.replication.copies import copies_of
-from bookkeeper.replication.ledger_repair import GracePeriods, repair_ledger
-from bookkeeper.replication.repair import RepairContext
+from bookkeeper.replication.copying import RepairContext, copies_of
+from bookkeeper.replication.repairs import GracePeriods, repair_ledger
 from bookkeeper.testing.cluster import SimCluster
 from bookkeeper.testing.world import WorkerPace
 from tests.bookkeeper.replication.clusters import append, holds, written

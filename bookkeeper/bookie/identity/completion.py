@@ -35,7 +35,7 @@ from bookkeeper.volumes import BookieStorage
 
 log = logging.getLogger(__name__)
 
-COMPLETER: Final = "bookkeeper.replication.peer_completer:PeerCompleter"
+COMPLETER: Final = "bookkeeper.replication.repairs.peer_completer:PeerCompleter"
 
 BATCH_BYTES: Final = 1 << 20
 """Bytes of one read when a copy is verified."""

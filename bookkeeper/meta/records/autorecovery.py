@@ -9,7 +9,7 @@
     |-- auditorelection           the present auditor's name: bookieId: "..."
     |   `-- V_0000000007          a candidate's vote, ephemeral; the lowest number is the auditor
     |-- ledgers                   the list of under-replicated ledgers (under_replication.py)
-    `-- locks                     who repairs a ledger (bookkeeper.replication.repair_lock)
+    `-- locks                     who repairs a ledger (bookkeeper.replication.copying.repair_lock)
 
     <root>-py/autorecovery/<name>  what a process of ours does and cannot do: ephemeral, JSON (ours alone)
 

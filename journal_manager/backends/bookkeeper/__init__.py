@@ -1,6 +1,6 @@
 """Journals on replicated ledgers: ``bk:NAME``, one ledger per segment, one entry per batch.
 
-The journal's record (:class:`journal_manager.chain.Chain`) lies beside the cluster's own metadata, under
+The journal's record (:class:`journal_manager.journals.chain.Chain`) lies beside the cluster's own metadata, under
 ``<root>-py/journals/NAME``; every step of a writer is one compare-and-set of it.
 
 * A ledger is in the record before its first entry is written.

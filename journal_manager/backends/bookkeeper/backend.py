@@ -12,7 +12,6 @@ from bookkeeper.gateways.lease import StoreLease
 from bookkeeper.gateways.process_location import OwnLocation, this_place
 from bookkeeper.real import SystemClock
 from bookkeeper.seams import Clock
-from journal_manager.backend import Backend, JournalReader, JournalWriter, NamespaceInfo, Options
 from journal_manager.backends.bookkeeper.address import PREFIX, plain
 from journal_manager.backends.bookkeeper.election import LeaseElection
 from journal_manager.backends.bookkeeper.error_translation import worded
@@ -27,12 +26,21 @@ from journal_manager.backends.bookkeeper.writer import (
     LedgerJournalWriter,
     recover,
 )
-from journal_manager.chain import Chain
-from journal_manager.election import Electing, Election
+from journal_manager.edits import FIRST_TXID
 from journal_manager.errors import JournalConfigError, JournalExistsError, JournalNotFormattedError
-from journal_manager.registry import JournalURI, parse_options
+from journal_manager.journals import (
+    Backend,
+    Chain,
+    Electing,
+    Election,
+    JournalReader,
+    JournalURI,
+    JournalWriter,
+    NamespaceInfo,
+    Options,
+    parse_options,
+)
 from journal_manager.snapshots import SnapshotStore
-from journal_manager.txid import FIRST_TXID
 
 if TYPE_CHECKING:
     from bookkeeper import WriteHandle

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bookkeeper.gateways.lease import LeaseEntry, LeaseLostError, StoreLease
 from journal_manager.backends.bookkeeper.error_translation import worded
 from journal_manager.backends.bookkeeper.shared_client import SharedClient
-from journal_manager.election import Election
 from journal_manager.errors import ElectionLostError
+from journal_manager.journals import Election
 
 
 class LeaseElection(Election):

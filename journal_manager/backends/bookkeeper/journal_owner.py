@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from bookkeeper.chains import OvertakenError, OwnedRecord
 from bookkeeper.errors import BookKeeperError, LedgerFencedError, in_words
-from journal_manager.backend import NamespaceInfo
 from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
 from journal_manager.backends.bookkeeper.journal_record import JournalRecord
-from journal_manager.chain import Chain
+from journal_manager.edits import FencingToken, fenced
 from journal_manager.errors import JournalError, JournalUnavailableError
-from journal_manager.fencing_token import FencingToken, fenced
+from journal_manager.journals import Chain, NamespaceInfo
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper

@@ -8,8 +8,8 @@ from urllib.parse import quote, unquote
 from bookkeeper.chains import ChainRecord
 from bookkeeper.errors import NoSuchKeyError
 from bookkeeper.meta.store import Version
-from journal_manager.chain import Chain
 from journal_manager.errors import JournalNotFormattedError
+from journal_manager.journals import Chain
 
 if TYPE_CHECKING:
     from bookkeeper.meta import Metadata

@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from bookkeeper.errors import BookKeeperError, NoSuchLedgerError, in_words
-from journal_manager.fencing_token import FencingToken
-from journal_manager.txid import TxId
+from journal_manager.edits import FencingToken, TxId
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper, WriteHandle

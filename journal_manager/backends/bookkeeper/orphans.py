@@ -11,7 +11,7 @@ from journal_manager.backends.bookkeeper.error_translation import worded
 from journal_manager.backends.bookkeeper.journal_owner import JournalOwner
 from journal_manager.backends.bookkeeper.ledgers import journal_tags
 from journal_manager.backends.bookkeeper.snapshot_index import SnapshotIndex
-from journal_manager.capabilities import Orphan
+from journal_manager.journals import Orphan
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper

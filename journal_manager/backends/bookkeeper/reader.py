@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import NO_ENTRY
-from journal_manager.backend import JournalReader
 from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
 from journal_manager.backends.bookkeeper.journal_record import JournalRecord
 from journal_manager.backends.bookkeeper.shared_client import SharedClient
-from journal_manager.capabilities import Described, JournalDescription
-from journal_manager.chain import described
+from journal_manager.edits import Batch, SegmentInfo, TxId
 from journal_manager.errors import JournalClosedError, OpFormatError, check
-from journal_manager.ops import Batch
-from journal_manager.segment import SegmentInfo
-from journal_manager.txid import TxId
+from journal_manager.journals import Described, JournalDescription, JournalReader, described
 
 if TYPE_CHECKING:
     from bookkeeper import ReadHandle

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from bookkeeper.errors import KeyExistsError, MetadataConflictError, NoSuchKeyError
 from bookkeeper.meta.store import Check, Version, settled_create, settled_delete, settled_set_if
+from journal_manager.edits import TxId
 from journal_manager.errors import JournalCorruptionError, UnsupportedLayoutError
 from journal_manager.snapshots import SnapshotInfo
-from journal_manager.txid import TxId
 
 if TYPE_CHECKING:
     from journal_manager.backends.bookkeeper.journal_record import JournalRecord

@@ -15,6 +15,7 @@ from bookkeeper.errors import BookKeeperError, MetadataConflictError
 from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
 from journal_manager.backends.bookkeeper.ledgers import NewLedger, delete_quietly, snapshot_tags
 from journal_manager.backends.bookkeeper.snapshot_index import SnapshotIndex, SnapshotLine
+from journal_manager.edits import TxId
 from journal_manager.errors import JournalCorruptionError, JournalFencedError, SegmentNotFoundError
 from journal_manager.snapshots import (
     Chunks,
@@ -25,7 +26,6 @@ from journal_manager.snapshots import (
     no_snapshot,
     pieces,
 )
-from journal_manager.txid import TxId
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper

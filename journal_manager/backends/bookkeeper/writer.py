@@ -17,7 +17,6 @@ from bookkeeper.errors import (
     TooManyRequestsError,
     in_words,
 )
-from journal_manager.backend import JournalWriter, NamespaceInfo, RecoveryReport, SegmentWriter
 from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
 from journal_manager.backends.bookkeeper.journal_owner import JournalOwner
 from journal_manager.backends.bookkeeper.ledgers import NewLedger, delete_quietly, segment_tags
@@ -25,8 +24,7 @@ from journal_manager.backends.bookkeeper.orphans import JournalOrphans, in_journ
 from journal_manager.backends.bookkeeper.reader import LedgerJournalReader, last_txid
 from journal_manager.backends.bookkeeper.shared_client import SharedClient
 from journal_manager.backends.bookkeeper.snapshots import LedgerSnapshotKeeper
-from journal_manager.capabilities import Discard, Orphan, OrphanSweep, Upgrade
-from journal_manager.chain import Chain
+from journal_manager.edits import Batch, FencingToken, SegmentInfo, TxId
 from journal_manager.errors import (
     JournalClosedError,
     JournalCorruptionError,
@@ -37,11 +35,18 @@ from journal_manager.errors import (
     SegmentMismatchError,
     SegmentNotFoundError,
 )
-from journal_manager.fencing_token import FencingToken
-from journal_manager.ops import Batch
-from journal_manager.segment import SegmentInfo
+from journal_manager.journals import (
+    Chain,
+    Discard,
+    JournalWriter,
+    NamespaceInfo,
+    Orphan,
+    OrphanSweep,
+    RecoveryReport,
+    SegmentWriter,
+    Upgrade,
+)
 from journal_manager.snapshots import Chunks, SnapshotInfo
-from journal_manager.txid import TxId
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper, ReadHandle, WriteHandle

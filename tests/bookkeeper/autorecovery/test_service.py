@@ -13,8 +13,8 @@ from bookkeeper.autorecovery import AutorecoveryConfig, AutorecoveryReport, Auto
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta.records.autorecovery import AutorecoveryRecords
-from bookkeeper.replication.check import incomplete_copies
-from bookkeeper.replication.repair import RepairContext
+from bookkeeper.replication.copying import RepairContext
+from bookkeeper.replication.inspection import incomplete_copies
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.autorecovery.test_auditor import rot
 from tests.bookkeeper.replication.clusters import Story, append, record_of, until, written

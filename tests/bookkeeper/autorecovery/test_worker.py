@@ -15,7 +15,7 @@ from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.records.autorecovery import AutorecoveryRecords
-from bookkeeper.replication.repair_lock import lock_path, repair_lock
+from bookkeeper.replication.copying import lock_path, repair_lock
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import Story, append, holds, until, written
 

@@ -1,4 +1,4 @@
-"""The commands of a running bookie, in a simulated world. (By the socket: tests/bookkeeper/admin/test_bookie.py.)"""
+"""The commands of a running bookie, in a simulated world. (By the socket: admin/bookie/test_bookie.py.)"""
 
 from __future__ import annotations
 

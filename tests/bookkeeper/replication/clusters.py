@@ -11,7 +11,7 @@ from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerMetadata
-from bookkeeper.replication.copies import Copy, copies_of
+from bookkeeper.replication.copying import Copy, copies_of
 from bookkeeper.testing.cluster import SimCluster
 
 Story = Callable[[SimCluster], Coroutine[Any, Any, None]]

@@ -25,8 +25,8 @@ from journal_manager import (
     open_writer,
     read_ops,
 )
+from journal_manager.edits import encode_op
 from journal_manager.hdfs import EditsReader, decode_hdfs_op, encode_edits_header
-from journal_manager.ops import encode_op
 
 NUMBERS = itertools.count()
 CONFIG = NameNodeConfig(checkpoint_edits=5, housekeeping_s=0.01, segment_edits=10, retention=RetentionPolicy(2))

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from journal_manager.election import Election, open_election
+from journal_manager.journals import Election, open_election
 
 CHILD = """
 import asyncio, sys
-from journal_manager.election import open_election
+from journal_manager.journals import open_election
 
 async def main():
     election = await open_election(sys.argv[1], name="child")

@@ -32,10 +32,9 @@ from journal_manager import (
 from journal_manager.backends import memory
 from journal_manager.backends.journal_set import SetWriter
 from journal_manager.backends.memory import MemoryHub
-from journal_manager.capabilities import Discard, OrphanSweep, Upgrade, capability
+from journal_manager.edits import Batch, encode_batch
 from journal_manager.errors import UnsupportedCapabilityError
-from journal_manager.ops import Batch, encode_batch
-from journal_manager.set_rules import MemberState
+from journal_manager.journals import Discard, MemberState, OrphanSweep, Upgrade, capability
 from tests.contracts.journal_backend import Journal, JournalBackendContract, closing
 from tests.journal_manager.replicas import Ledger
 from tests.spark_wal.webhdfs.virtual import in_virtual_time

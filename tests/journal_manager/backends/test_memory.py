@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from journal_manager import TxId, open_reader, open_writer
 from journal_manager.backends.memory import MemoryHub
-from journal_manager.ops import encode_batch
+from journal_manager.edits import encode_batch
 from tests.contracts.journal_backend import Journal, JournalBackendContract, closing
 from tests.contracts.journal_model import JournalMachine
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from journal_manager import JournalError, Op, TxId, UnsupportedLayoutError
+from journal_manager.edits import encode_op
 from journal_manager.errors import OpChecksumError, OpFormatError
 from journal_manager.hdfs import EditsReader, encode_edits_header
 from journal_manager.hdfs.edits_file import HEADER_BYTES
-from journal_manager.ops import encode_op
 from tests.journal_manager.hdfs import vector
 
 HEADER = encode_edits_header(-67)

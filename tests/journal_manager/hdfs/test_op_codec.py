@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from journal_manager import JournalError, TxId, UnsupportedLayoutError
+from journal_manager.edits import encode_op
 from journal_manager.errors import OpFormatError
 from journal_manager.hdfs import (
     NEWEST_LAYOUT,
@@ -31,7 +32,6 @@ from journal_manager.hdfs.hdfs_ops import (
     SetOwnerOp,
 )
 from journal_manager.hdfs.op_codec import elements, op_name
-from journal_manager.ops import encode_op
 from tests.journal_manager.hdfs import FILES, decoded, vector
 
 ADD = AddOp(

@@ -14,9 +14,9 @@ from bookkeeper.client.operators import Operator
 from bookkeeper.errors import LedgerFencedError, MetadataFormatError, MetadataUnavailableError, NoSuchLedgerError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerState
-from bookkeeper.replication.check import incomplete_copies
-from bookkeeper.replication.ledger_repair import GracePeriods, repair_ledger
-from bookkeeper.replication.repair import RepairContext
+from bookkeeper.replication.copying import RepairContext
+from bookkeeper.replication.inspection import incomplete_copies
+from bookkeeper.replication.repairs import GracePeriods, repair_ledger
 from bookkeeper.testing.cluster import CLIENT, SimCluster
 from tests.bookkeeper.replication.clusters import Story, append, holds, record_of, written
 

@@ -1,6 +1,6 @@
 """What of a ledger is missing here, and what is said while it is brought back.
 
-(How it is brought back, on whole clusters: tests/bookkeeper/replication/test_peer_completer.py.)
+(How it is brought back, on whole clusters: tests/bookkeeper/replication/repairs/test_peer_completer.py.)
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from bookkeeper.gateways.lease import LeaseLostError, StoreLease
 from bookkeeper.gateways.process_location import NOWHERE
 from journal_manager.backends.bookkeeper.election import LeaseElection
 from journal_manager.backends.bookkeeper.shared_client import SharedClient
-from journal_manager.election import Election, open_election
 from journal_manager.errors import ElectionLostError
+from journal_manager.journals import Election, open_election
 from tests.journal_manager.backends.bookkeeper.fake import Client, Cluster
 from tests.spark_wal.webhdfs.virtual import LoopClock, in_virtual_time
 

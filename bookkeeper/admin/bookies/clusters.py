@@ -1,0 +1,98 @@
+"""``bk init`` and ``bk bookies``: make a cluster, and list its bookies.
+
+``bk bookies`` alone lists them; its other verbs are in :mod:`bookkeeper.admin.bookies.operations`,
+:mod:`bookkeeper.admin.bookies.decommission` and :mod:`bookkeeper.admin.ledger.answers`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from bookkeeper.admin.bookies.decommission import decommission
+from bookkeeper.admin.bookies.operations import drain, forget, info
+from bookkeeper.admin.bookies.read_only import read_only
+from bookkeeper.admin.ledger.answers import safe_to_stop
+from bookkeeper.admin.shared import (
+    DefaultCommandGroup,
+    connected,
+    counted,
+    finish,
+    json_option,
+    metadata_option,
+    print_json,
+    print_table,
+)
+from bookkeeper.errors import ClusterExistsError
+from bookkeeper.meta import Metadata, init_cluster
+from bookkeeper.real import system_seams
+
+
+@click.command()
+@metadata_option
+@json_option
+def init(metadata: str, as_json: bool) -> None:
+    """Create a new cluster in its metadata store. Refuses if there is one already.
+
+    The command makes the same nodes as Apache BookKeeper's initnewcluster, so bookies and clients of either kind
+    can join.
+    """
+
+    if metadata.startswith(("embedded:", "memory:")):
+        raise click.UsageError(f"{metadata} needs no init: the first use makes the cluster")
+
+    async def work() -> str:
+        try:
+            return await init_cluster(metadata, system_seams())
+        except ClusterExistsError:
+            raise ClusterExistsError(f"there is already a cluster at {metadata}, and it was not changed") from None
+
+    instance = finish(work(), changes=True)
+    if as_json:
+        print_json({"instance_id": instance, "metadata": metadata})
+    else:
+        click.echo(f"made a new cluster at {metadata}, instance {instance}")
+
+
+@click.group(cls=DefaultCommandGroup, default="list")
+def bookies() -> None:
+    """List bookies (the default); how full they are, which may stop; move all ledgers off bookies; forget bookies."""
+
+
+bookies.add_command(info)
+bookies.add_command(drain)
+bookies.add_command(forget)
+bookies.add_command(decommission)
+bookies.add_command(read_only)
+bookies.add_command(safe_to_stop)
+
+
+@bookies.command("list")
+@metadata_option
+@json_option
+def list_(metadata: str, as_json: bool) -> None:
+    """List the bookies: writable, read-only, and absent (known by their cookie, not registered now)."""
+
+    async def work() -> list[dict[str, Any]]:
+        async with connected(metadata) as bk:
+            return await present(bk.metadata_store)
+
+    rows = finish(work())
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(counted(len(rows), "bookie"), ["bookie", "state", "address"], rows)
+
+
+async def present(metadata: Metadata) -> list[dict[str, Any]]:
+    """List every bookie as plain data: its id, state (writable, read-only, absent) and address."""
+    writable = await metadata.bookies.writable()
+    read_only = await metadata.bookies.read_only()
+    absent = sorted(set(await metadata.bookies.known()) - set(writable) - set(read_only))
+    rows: list[dict[str, Any]] = []
+    for state, names in (("writable", writable), ("read-only", read_only)):
+        for name in names:
+            rows.append({"bookie": name, "state": state, "address": str(await metadata.bookies.address(name))})
+    rows += [{"bookie": name, "state": "absent", "address": None} for name in absent]
+    return sorted(rows, key=lambda row: str(row["bookie"]))

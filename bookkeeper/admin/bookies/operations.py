@@ -1,0 +1,446 @@
+"""``bk bookies info``, ``drain`` and ``forget``, ``bk ledger entries``: managing bookies that come and go."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bookkeeper.admin.shared.options import (
+    F,
+    connected,
+    counted,
+    finish,
+    json_option,
+    ledger_argument,
+    metadata_option,
+    print_json,
+    print_table,
+)
+from bookkeeper.errors import BookKeeperError, NoSuchLedgerError
+from bookkeeper.replication.config import DrainConfig
+from bookkeeper.settings import default_of
+
+if TYPE_CHECKING:
+    from bookkeeper.client.operators import Operator
+    from bookkeeper.replication import (
+        DrainConfig,
+        DrainProgress,
+        DrainReport,
+        ForgottenBookies,
+        LedgerShare,
+        StuckLedger,
+    )
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_RUNS_SHOWN = 8
+_STUCK_SHOWN = 20
+
+
+def byte_count(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """``4096``, ``20M``: bytes, with K, M or G for powers of 1024."""
+    if value is None:
+        return None
+    text = value.upper().removesuffix("B")
+    number, unit = (text[:-1], text[-1]) if text[-1:] in ("K", "M", "G") else (text, "")
+    if not number.isdecimal() or int(number) == 0:
+        raise click.BadParameter(f"{value!r} is not a number of bytes: expected for example 1000000, 500K, 20M or 1G")
+    return int(number) * _UNITS[unit]
+
+
+@click.command()
+@metadata_option
+@json_option
+@click.argument("names", nargs=-1, metavar="[ID]...")
+def info(metadata: str, as_json: bool, names: tuple[str, ...]) -> None:
+    """Ask bookies how full they are, and show it (default: all bookies that are registered)."""
+
+    async def work() -> list[dict[str, Any]]:
+        from bookkeeper.client.operators import Operator
+
+        async with connected(metadata) as bk:
+            operator = Operator(bk)
+            up = [*await operator.writable_bookies(), *await operator.read_only_bookies()]
+            return [await _info(operator, name) for name in names or sorted(up)]
+
+    rows = finish(work())
+    if as_json:
+        print_json(rows)
+    else:
+        shown = [{**row, **{key: size_in_words(row[key]) for key in ("total", "free")}} for row in rows]
+        print_table(counted(len(rows), "bookie"), ["bookie", "total", "free", "problem"], shown)
+    if any(row["problem"] for row in rows):
+        sys.exit(1)
+
+
+async def _info(operator: Operator, name: str) -> dict[str, Any]:
+    try:
+        found = await operator.bookie_info(name)
+    except BookKeeperError as error:
+        return {"bookie": name, "total": None, "free": None, "problem": str(error)}
+    return {"bookie": name, "total": found.total, "free": found.free, "problem": None}
+
+
+def size_in_words(size: int | None) -> str:
+    """``512 B``, ``1.5 MiB``; nothing where it is not known."""
+    if size is None:
+        return ""
+    value, unit = float(size), 0
+    while value >= 1024 and unit < 5:
+        value, unit = value / 1024, unit + 1
+    return f"{value:.1f} {('B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB')[unit]}" if unit else f"{size} B"
+
+
+def time_in_words(seconds: float) -> str:
+    """``40 s``, ``5 min``, ``3 h``, ``7 days``: the two largest units at most, ``1 day 2 h``."""
+    left = int(seconds)
+    parts = []
+    for name, size in (("day", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        number, left = divmod(left, size)
+        if number:
+            parts.append(counted(number, name) if name == "day" else f"{number} {name}")
+        elif parts:
+            break
+    return " ".join(parts[:2]) or "0 s"
+
+
+@click.command()
+@metadata_option
+@json_option
+@ledger_argument
+@click.option(
+    "--bookie", "names", multiple=True, metavar="ID", help="Ask this bookie.  [default: all that should hold some]"
+)
+def entries(metadata: str, as_json: bool, ledger_id: int, names: tuple[str, ...]) -> None:
+    """Ask a ledger's bookies which entries they hold, and show which entries they lack."""
+
+    async def work() -> list[dict[str, Any]]:
+        from bookkeeper.client.operators import Operator
+
+        async with connected(metadata) as bk:
+            operator = Operator(bk)
+            members = sorted((await operator.metadata(ledger_id)).bookies)
+            return [await _entries(operator, ledger_id, name) for name in names or members]
+
+    rows = finish(work())
+    if as_json:
+        print_json(rows)
+    else:
+        shown = [{**row, "entries": _some(row["entries"])} for row in rows]
+        columns = ["bookie", "entries", "held", "missing", "problem"]
+        print_table(f"ledger {ledger_id} on {counted(len(rows), 'bookie')}", columns, shown)
+    if any(row["problem"] or row["missing"] for row in rows):
+        sys.exit(1)
+
+
+async def _entries(operator: Operator, ledger_id: int, name: str) -> dict[str, Any]:
+    """``missing`` counts entries that the metadata give to the bookie and that it lacks, in fragments with an end."""
+    from bookkeeper.ids import BookieId
+    from bookkeeper.replication.copying import copies_of
+    from bookkeeper.wire.availability import HeldEntries
+
+    row: dict[str, Any] = {"bookie": name, "entries": [], "held": 0, "missing": None, "problem": None}
+    found = await operator.metadata(ledger_id)
+    try:
+        held = await operator.entries_on(name, ledger_id)
+    except NoSuchLedgerError:
+        held = HeldEntries()
+    except BookKeeperError as error:
+        return {**row, "problem": str(error)}
+    copies = copies_of(found, BookieId(name))
+    missing = sum(entry not in held for copy in copies for run in copy.runs(found.spec, 4096) for entry in run)
+    return {**row, "entries": [f"{a}..{b}" for a, b in held.runs()], "held": len(held), "missing": missing}
+
+
+def _some(runs: list[str]) -> list[str]:
+    return runs if len(runs) <= _RUNS_SHOWN else [*runs[:_RUNS_SHOWN], f"and {len(runs) - _RUNS_SHOWN} runs more"]
+
+
+def drain_options(function: F) -> F:
+    """How ledgers are moved off bookies: the options of every verb that does it, for :func:`drain_config`."""
+    for option in (
+        click.option(
+            "--while-writable",
+            is_flag=True,
+            help="Drain also a bookie that still takes new entries; drain it again later.",
+        ),
+        click.option(
+            "--grace",
+            type=click.FloatRange(0),
+            default=default_of(DrainConfig, "grace_ms") / 1000,
+            show_default=True,
+            help="How long --recover-open waits for a writer, in seconds.",
+        ),
+        click.option(
+            "--recover-open",
+            is_flag=True,
+            help="Recover ledgers whose writers do not move on; this ends the writers.",
+        ),
+        click.option(
+            "--parallel",
+            type=click.IntRange(1),
+            default=default_of(DrainConfig, "parallel"),
+            show_default=True,
+            help="Ledgers that are moved at a time.",
+        ),
+        click.option(
+            "--throttle",
+            callback=byte_count,
+            metavar="BYTES/S",
+            help="The most bytes a second in all, for example 20M.",
+        ),
+        click.option(
+            "--to",
+            "targets",
+            multiple=True,
+            metavar="ID",
+            help="The bookie to which the ledgers move.  [default: any writable one]",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def drain_config(
+    verb: str,
+    *,
+    targets: tuple[str, ...],
+    throttle: int | None,
+    parallel: int,
+    recover_open: bool,
+    grace: float,
+    while_writable: bool,
+) -> DrainConfig:
+    """What :func:`drain_options` were given. ``verb`` holds the locks, for people who look at them."""
+    return DrainConfig(
+        targets=targets,
+        parallel=parallel,
+        bytes_per_s=throttle or 0,
+        recover_open=recover_open,
+        grace_ms=int(grace * 1000),
+        while_writable=while_writable,
+        owner=f"{verb} on {platform.node()}",
+    )
+
+
+@click.command()
+@metadata_option
+@json_option
+@click.argument("names", nargs=-1, required=True, metavar="ID...")
+@drain_options
+@click.option("--dry-run", is_flag=True, help="Only say what would be moved, and what cannot be moved.")
+def drain(metadata: str, as_json: bool, names: tuple[str, ...], dry_run: bool, **given: Any) -> None:
+    """Move every ledger off bookies, alive or dead, to other bookies.
+
+    A living bookie must be read-only first: order it with `bk bookies read-only ID`. Its writers then continue on other
+    bookies by themselves. Name all bookies to drain in one call, so that no
+    ledger moves from one of them to another. After an interruption start the drain again. Exit status 1 means that
+    something is stuck.
+    """
+    config = drain_config("bk drain", **given)
+    if dry_run:
+        _dry_run(metadata, names, config, as_json)
+    else:
+        _drain(metadata, names, config, as_json)
+
+
+def _dry_run(metadata: str, names: tuple[str, ...], config: DrainConfig, as_json: bool) -> None:
+    """Show what a drain would do now, what it would refuse, and what would be stuck."""
+
+    async def work() -> tuple[list[LedgerShare], list[StuckLedger], list[StuckLedger], list[str]]:
+        from bookkeeper.replication import cannot_move, shares_of
+
+        async with connected(metadata) as bk:
+            shares, unreadable = await shares_of(bk, names)
+            stuck = await cannot_move(bk, names, shares, config)
+            writable = set() if config.while_writable else set(await bk.metadata_store.bookies.writable())
+            return shares, unreadable, stuck, [name for name in names if name in writable]
+
+    shares, unreadable, stuck, writable = finish(work())
+    copies = sum(copy.is_decided for share in shares for copy in share.copies)
+    entries, size = sum(share.entries for share in shares), sum(share.size_guess for share in shares)
+    not_closed = [share.ledger_id for share in shares if not all(copy.is_decided for copy in share.copies)]
+    if as_json:
+        print_json(
+            {
+                "bookies": list(names),
+                "ledgers": len(shares),
+                "copies": copies,
+                "entries": entries,
+                "bytes_about": size,
+                "not_closed": not_closed,
+                "unreadable": [str(each) for each in unreadable],
+                "stuck": [{"ledger": each.ledger_id, "reason": str(each)} for each in stuck],
+                "writable": writable,
+            }
+        )
+        _refuse_stuck(stuck, unreadable)
+        return
+    click.echo(
+        f"{', '.join(names)}: {counted(len(shares), 'ledger')} to move, {entries} entries in finished fragments, "
+        f"about {size_in_words(size)} of closed ledgers"
+    )
+    if not_closed:
+        click.echo(f"writers must move the last fragments of ledgers that are not closed: {_list(not_closed)}")
+    for line in unreadable:
+        click.echo(str(line))
+    if writable:
+        click.echo(
+            "still writable, so the drain refuses them until they are read-only (or with --while-writable): "
+            f"{', '.join(writable)}"
+        )
+    if stuck:
+        click.echo(f"{counted(len(stuck), 'copy')} cannot move now; add a bookie")
+        for each in stuck[:_STUCK_SHOWN]:
+            click.echo(f"  {each}")
+        if len(stuck) > _STUCK_SHOWN:
+            click.echo(f"  and {len(stuck) - _STUCK_SHOWN} more")
+    _refuse_stuck(stuck, unreadable)
+
+
+def _refuse_stuck(stuck: Sequence[StuckLedger], unreadable: Sequence[StuckLedger]) -> None:
+    """End with the status that the drain would have."""
+    if stuck or unreadable:
+        sys.exit(1)
+
+
+def _list(ledgers: Sequence[int]) -> str:
+    return ", ".join(map(str, ledgers[:20])) + (f" and {len(ledgers) - 20} more" if len(ledgers) > 20 else "")
+
+
+def _drain(metadata: str, names: tuple[str, ...], config: DrainConfig, as_json: bool) -> None:
+    async def work() -> DrainReport:
+        from bookkeeper.replication import drain as drain_them
+
+        async with connected(metadata) as bk:
+            with _bar(", ".join(names)) as show:
+                return await drain_them(bk, names, config, show)
+
+    report = finish(work(), changes=True)
+    if as_json:
+        print_json(_document(report))
+    else:
+        _tell(report)
+    if not report.is_complete:
+        sys.exit(1)
+
+
+def _document(report: DrainReport) -> dict[str, Any]:
+    return {
+        "bookies": list(report.bookies),
+        "complete": report.is_complete,
+        "passes": report.passes,
+        "moved": [
+            {
+                "ledger": moved.ledger_id,
+                "first_entry": moved.first_entry,
+                "from": moved.old,
+                "to": moved.new,
+                "entries": moved.entries,
+                "bytes": moved.size,
+            }
+            for moved in report.moved
+        ],
+        "recovered": report.recovered,
+        "stuck": [{"ledger": stuck.ledger_id, "reason": str(stuck)} for stuck in report.stuck],
+        "marks": [{"ledger": mark.ledger_id, "removed": mark.removed, "reason": mark.reason} for mark in report.marks],
+    }
+
+
+def _tell(report: DrainReport) -> None:
+    moved = report.moved
+    ledgers = len({each.ledger_id for each in moved})
+    click.echo(
+        f"{', '.join(report.bookies)}: moved {sum(each.entries for each in moved)} entries of "
+        f"{counted(ledgers, 'ledger')}, {size_in_words(sum(each.size for each in moved))}"
+    )
+    for target, count in sorted(Counter(each.new for each in moved).items()):
+        click.echo(f"  {count} to {target}")
+    if report.recovered:
+        click.echo(f"recovered and closed: {_list(report.recovered)}")
+    for mark in report.marks:
+        click.echo(f"mark of ledger {mark.ledger_id} {'removed' if mark.removed else 'kept'}: {mark.reason}")
+    if report.stuck:
+        rows = [{"ledger": s.ledger_id, "what": str(s.copy or ""), "why": s.reason} for s in report.stuck]
+        print_table(f"stuck: {len(rows)}", ["ledger", "what", "why"], rows)
+    else:
+        click.echo("no ledger names " + ("it" if len(report.bookies) == 1 else "them") + " any more")
+
+
+@click.command()
+@metadata_option
+@json_option
+@click.argument("names", nargs=-1, required=True, metavar="ID...")
+def forget(metadata: str, as_json: bool, names: tuple[str, ...]) -> None:
+    """Forget bookies that were drained and stopped, so that the cluster no longer lists them.
+
+    The command removes their cookies. It refuses all of them if one is registered, if a ledger's metadata name one, or
+    if a ledger's metadata cannot be read. Files on their disks stay, but a bookie on these files refuses to start.
+
+    \b
+    Example, two bookies taken out of service:
+      bk bookies drain b1 b2
+      (stop both)
+      bk bookies forget b1 b2
+    """
+
+    async def work() -> ForgottenBookies:
+        from bookkeeper.replication import forget as forget_them
+
+        async with connected(metadata) as bk:
+            with counting(", ".join(names)) as show:
+                return await forget_them(bk, names, show)
+
+    done = finish(work(), changes=True)
+    if as_json:
+        print_json({"forgotten": done.removed, "ledgers": done.ledgers})
+    else:
+        click.echo(
+            f"forgotten: {', '.join(done.removed)}; checked {counted(done.ledgers, 'ledger')}, and none of "
+            "them names these bookies"
+        )
+
+
+@contextmanager
+def counting(names: str) -> Iterator[Any]:
+    """Show on a terminal how many ledgers were checked; otherwise nothing."""
+    if not sys.stderr.isatty():
+        yield lambda ledgers: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("looking for ledgers") as status:
+        yield lambda ledgers: status.update(f"looking for {names} in {counted(ledgers, 'ledger')}")
+
+
+@contextmanager
+def _bar(names: str) -> Iterator[Any]:
+    """A progress bar on a terminal; otherwise nothing."""
+    if not sys.stderr.isatty():
+        yield lambda progress: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = [
+        TextColumn(f"draining {names}"),
+        BarColumn(),
+        TextColumn("{task.fields[said]}"),
+        TimeRemainingColumn(),
+    ]
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("drain", total=None, said="looking for ledgers")
+
+        def show(progress: DrainProgress) -> None:
+            said = f"{progress.ledgers_done}/{progress.ledgers} ledgers, {size_in_words(progress.bytes_sent)}"
+            if progress.stuck:
+                said += f", {progress.stuck} stuck"
+            done = min(progress.entries_done + progress.ledgers_done, progress.entries + progress.ledgers)
+            bar.update(task, total=progress.entries + progress.ledgers, completed=done, said=said)
+
+        yield show

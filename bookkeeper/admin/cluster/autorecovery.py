@@ -1,0 +1,263 @@
+"""``bk autorecovery``: a process that finds and repairs what is under-replicated; what it does; switching it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from bookkeeper.admin.bookies.operations import byte_count
+from bookkeeper.admin.shared import (
+    DefaultCommandGroup,
+    connected,
+    counted,
+    finish,
+    json_option,
+    metadata_option,
+    print_json,
+    print_table,
+)
+from bookkeeper.errors import ConfigError, NoClusterError
+from bookkeeper.ids import Address
+
+if TYPE_CHECKING:
+    from bookkeeper.autorecovery.status import AutorecoveryStatus
+
+_SHOWN: Final = 20
+"""Ledgers that a table for people names at most."""
+
+
+@click.group(cls=DefaultCommandGroup, default="run")
+def autorecovery() -> None:
+    """Find under-replicated ledgers and repair them (the default), show what is being done, switch it off and on."""
+
+
+@autorecovery.command()
+@metadata_option
+@click.option("--name", metavar="NAME", help="The name of this process in votes and locks.  [default: HOST:PID]")
+@click.option(
+    "--lost-bookie-delay",
+    type=click.IntRange(0),
+    metavar="SECONDS",
+    help="How long a bookie may be away before its ledgers are repaired; `trigger --delay` changes it later.  "
+    "[default: 30]",
+)
+@click.option(
+    "--throttle",
+    callback=byte_count,
+    metavar="BYTES/S",
+    help="The most bytes a second that it copies, for example 20M.",
+)
+@click.option("--parallel", type=click.IntRange(1), metavar="N", help="Ledgers repaired at a time.  [default: 4]")
+@click.option(
+    "--grace",
+    type=click.FloatRange(0),
+    metavar="SECONDS",
+    help="How long the writer of an open ledger has to leave a lost bookie, before the ledger is recovered.  "
+    "[default: 30]",
+)
+@click.option(
+    "--check-every",
+    type=float,
+    metavar="HOURS",
+    help="How often all copies of all ledgers are checked; 0: never.  [default: 168]",
+)
+@click.option(
+    "--sample",
+    type=click.FloatRange(0, 100),
+    metavar="PERCENT",
+    help="How many of each copy's entries such a check reads and verifies, besides asking for lists.  [default: 0]",
+)
+@click.option(
+    "--http",
+    metavar="HOST:PORT",
+    help="Show /healthz, /livez, /readyz and /metrics at this address of loopback.  [default: nowhere]",
+)
+def run(
+    metadata: str,
+    name: str | None,
+    lost_bookie_delay: int | None,
+    throttle: int | None,
+    parallel: int | None,
+    grace: float | None,
+    check_every: float | None,
+    sample: float | None,
+    http: str | None,
+) -> None:
+    """Run autorecovery in the foreground, until Ctrl-C or SIGTERM.
+
+    Any number of these processes may run, beside Apache's. All of them repair ledgers. One at a time is elected
+    auditor: it looks for ledgers that need repair.
+    """
+    from bookkeeper.autorecovery import AutorecoveryConfig
+    from bookkeeper.autorecovery.process import serve
+
+    given: dict[str, Any] = {
+        "lost_bookie_delay_s": lost_bookie_delay,
+        "bytes_per_s": throttle,
+        "parallel": parallel,
+        "grace_ms": int(grace * 1000) if grace is not None else None,
+        "ledgers_interval_s": check_every * 3600 if check_every is not None else None,
+        "sample_percent": sample,
+    }
+    pages = _pages(http) if http is not None else None
+    config = AutorecoveryConfig(**{option: value for option, value in given.items() if value is not None})
+
+    async def work() -> None:
+        async with connected(metadata) as bk:
+            await serve(bk, name or f"{platform.node()}:{os.getpid()}", config, click.echo, pages)
+
+    finish(work())
+
+
+def _pages(http: str) -> Address:
+    from bookkeeper.bookie.config import is_loopback
+
+    try:
+        address = Address.parse(http)
+    except ValueError as error:
+        raise ConfigError(f"--http: {error}") from error
+    if not is_loopback(address.host):
+        raise ConfigError(f"--http {http}: everyone who reaches it could read it; give an address of loopback")
+    return address
+
+
+@autorecovery.command()
+@metadata_option
+@json_option
+def status(metadata: str, as_json: bool) -> None:
+    """Show who audits, what is being repaired, and which ledgers are stuck and why. Exit status 1: some are stuck."""
+
+    async def work() -> AutorecoveryStatus:
+        from bookkeeper.autorecovery.status import status_of
+
+        async with connected(metadata) as bk:
+            return await status_of(bk.metadata_store)
+
+    found = finish(work())
+    if as_json:
+        print_json(_document(found))
+    else:
+        _tell(found)
+    if found.stuck:
+        sys.exit(1)
+
+
+def _document(found: AutorecoveryStatus) -> dict[str, Any]:
+    return {
+        "enabled": found.enabled,
+        "auditor": found.auditor,
+        "lost_bookie_delay_s": found.delay_s,
+        "checks": {check.name.lower(): at for check, at in found.checks.items()},
+        "marked": found.marked,
+        "processes": [
+            {
+                "name": report.name,
+                "auditor": report.auditor,
+                "auditing": report.auditing,
+                "working": list(report.working),
+                "repaired": report.repaired,
+                "recovered": report.recovered,
+                "copied_entries": report.copied_entries,
+                "copied_bytes": report.copied_bytes,
+                "waiting": report.waiting,
+            }
+            for report in found.reports
+        ],
+        "stuck": [{"ledger": ledger, "reason": reason} for ledger, reason in sorted(found.stuck.items())],
+    }
+
+
+def _tell(found: AutorecoveryStatus) -> None:
+    click.echo("enabled" if found.enabled else "DISABLED for this cluster: `bk autorecovery enable` switches it on")
+    click.echo(f"auditor: {found.auditor}" if found.auditor else "auditor: none; run `bk autorecovery`")
+    if found.delay_s is not None:
+        click.echo(f"a bookie that is away counts as lost after {found.delay_s} s")
+    for check, at in found.checks.items():
+        what = "all ledgers" if check.name == "ALL_LEDGERS" else "what bookies hold"
+        click.echo(f"last check of {what}: {_when(at)}")
+    click.echo(f"under-replicated: {counted(len(found.marked), 'ledger')}")
+    for report in found.reports:
+        click.echo(
+            f"\n{report.name}: repaired {counted(report.repaired, 'ledger')}, copied {report.copied_entries} entries "
+            f"({report.copied_bytes} bytes), recovered {counted(report.recovered, 'open ledger')}"
+        )
+        for line in (report.auditing, *report.working):
+            if line:
+                click.echo(f"  {line}")
+    if found.stuck:
+        rows = [{"ledger": ledger, "why": reason} for ledger, reason in sorted(found.stuck.items())]
+        print_table(f"stuck: {len(rows)}", ["ledger", "why"], rows[:_SHOWN])
+
+
+def _when(ms: int | None) -> str:
+    if ms is None:
+        return "not yet"
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ms / 1000))
+
+
+@autorecovery.command()
+@metadata_option
+@click.option(
+    "--delay",
+    type=click.IntRange(0),
+    metavar="SECONDS",
+    help="Set after how long a bookie that is away counts as lost.",
+)
+@click.option("--check", is_flag=True, help="Check all copies of all ledgers now, too.")
+def trigger(metadata: str, delay: int | None, check: bool) -> None:
+    """Ask the auditor to look now, without any delay, even if many bookies are lost together.
+
+    Use it when lost bookies will not come back.
+    """
+
+    async def work() -> None:
+        from bookkeeper.meta.records.autorecovery import AutorecoveryRecords, ClusterCheck
+
+        async with connected(metadata) as bk:
+            store = bk.metadata_store
+            records = AutorecoveryRecords(store.store, store.paths)
+            if await records.auditor() is None:
+                raise NoClusterError("there is no auditor: start one with `bk autorecovery`")
+            if check:
+                for each in ClusterCheck:
+                    await records.request_check(each)
+            known = await records.delay_s()
+            await records.write_delay(delay if delay is not None else known or 0)
+
+    finish(work(), changes=True)
+    click.echo("the auditor was asked to look now; `bk autorecovery status` shows what it finds")
+
+
+def _switch(metadata: str, on: bool) -> None:
+    async def work() -> None:
+        from bookkeeper.meta.records.autorecovery import AutorecoveryRecords
+
+        async with connected(metadata) as bk:
+            records = AutorecoveryRecords(bk.metadata_store.store, bk.metadata_store.paths)
+            await (records.enable() if on else records.disable())
+
+    finish(work(), changes=True)
+
+
+@autorecovery.command()
+@metadata_option
+def enable(metadata: str) -> None:
+    """Switch autorecovery on for the whole cluster, Java's processes included."""
+    _switch(metadata, True)
+    click.echo("autorecovery is enabled")
+
+
+@autorecovery.command()
+@metadata_option
+def disable(metadata: str) -> None:
+    """Switch autorecovery off for the whole cluster, for instance during an upgrade.
+
+    Copies that have begun are finished.
+    """
+    _switch(metadata, False)
+    click.echo("autorecovery is disabled: nothing is repaired until `bk autorecovery enable`")

@@ -1,0 +1,186 @@
+"""``bk cluster status``: one screen about a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import click
+
+from bookkeeper.admin.bookies.operations import size_in_words
+from bookkeeper.admin.shared import connected, counted, finish, json_option, metadata_option, print_json, screen_console
+from bookkeeper.errors import MetadataError, in_words
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from bookkeeper.autorecovery.cluster_status import BookieStatus, ClusterObserver, ClusterStatus
+
+EVERY_S: Final = 2.0
+"""Seconds between two looks of --watch."""
+
+_SHOWN: Final = 10
+"""Ledgers that the screen names at most."""
+
+
+@click.group()
+def cluster() -> None:
+    """Show a whole cluster."""
+
+
+@cluster.command()
+@metadata_option
+@json_option
+@click.option("--watch", is_flag=True, help="Look again every 2 seconds, until Ctrl-C.")
+def status(metadata: str, as_json: bool, watch: bool) -> None:
+    """Show the bookies, the ledgers, what is lost, short or stuck, and what autorecovery does.
+
+    \b
+    lost   entries that no registered bookie has, or metadata that cannot be read
+    short  a ledger that lacks copies: it is marked, or names an absent bookie
+    stuck  a ledger whose repair does not succeed, with the reason
+
+    Exit status 0: nothing is lost, short or stuck. With --json --watch each look is one line.
+    """
+
+    async def work() -> ClusterStatus:
+        from bookkeeper.autorecovery.cluster_status import ClusterObserver
+
+        async with connected(metadata) as bk:
+            observer = ClusterObserver(bk)
+            if watch:
+                await _watch(observer, as_json)
+            return await observer.look()
+
+    found = finish(work())
+    if as_json:
+        print_json(document(found))
+    else:
+        screen_console().print(screen(found))
+    if not found.is_well:
+        sys.exit(1)
+
+
+async def _watch(observer: ClusterObserver, as_json: bool) -> None:
+    """Show one look after the other until it is interrupted: on a terminal in place, elsewhere one below the other. A
+    store that does not answer is shown, and asked again."""
+    if as_json:
+        await _repeat(observer, lambda found: print_json(found if isinstance(found, dict) else document(found)))
+    from rich.live import Live
+
+    def shown(found: ClusterStatus | dict[str, Any]) -> RenderableType:
+        return f"{found['problem']}; it is tried again" if isinstance(found, dict) else screen(found)
+
+    console = screen_console()
+    if not console.is_terminal:
+        await _repeat(observer, lambda found: console.print(shown(found)))
+    with Live(console=console, auto_refresh=False, screen=True) as live:
+        await _repeat(observer, lambda found: live.update(shown(found), refresh=True))
+
+
+async def _repeat(observer: ClusterObserver, show: Callable[[ClusterStatus | dict[str, Any]], None]) -> NoReturn:
+    while True:
+        try:
+            show(await observer.look())
+        except MetadataError as error:
+            show({"well": False, "problem": f"the metadata cannot be read: {in_words(error)}"})
+        await asyncio.sleep(EVERY_S)
+
+
+def document(found: ClusterStatus) -> dict[str, Any]:
+    """A look as plain data."""
+    autorecovery = found.autorecovery
+    return {
+        "well": found.is_well,
+        "bookies": [
+            {
+                "bookie": each.bookie,
+                "state": each.state,
+                "total": each.total,
+                "free": each.free,
+                "problem": each.problem or None,
+            }
+            for each in found.bookies
+        ],
+        "ledgers": {
+            "count": found.ledgers.count,
+            "bytes": found.ledgers.size,
+            **{state.name.lower(): count for state, count in sorted(found.ledgers.by_state.items())},
+        },
+        "lost": found.lost,
+        "short": found.short,
+        "stuck": [{"ledger": ledger, "reason": reason} for ledger, reason in sorted(found.stuck.items())],
+        "unreadable": [{"ledger": ledger, "reason": why} for ledger, why in sorted(found.ledgers.unreadable.items())],
+        "autorecovery": {
+            "enabled": autorecovery.enabled,
+            "auditor": autorecovery.auditor,
+            "auditing": _auditing(found) or None,
+            "working": _working(found),
+        },
+    }
+
+
+def _auditing(found: ClusterStatus) -> str:
+    """What the auditor says it does; Java's says nothing."""
+    return next((report.auditing for report in found.autorecovery.reports if report.auditor), "")
+
+
+def _working(found: ClusterStatus) -> list[str]:
+    return [line for report in found.autorecovery.reports for line in report.working]
+
+
+def screen(found: ClusterStatus) -> RenderableType:
+    """A look for people."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=_bookies(found.bookies), title_justify="left", header_style="bold")
+    for column in ("bookie", "state", "total", "free", "problem"):
+        table.add_column(column, overflow="fold")
+    for each in found.bookies:
+        table.add_row(each.bookie, each.state, size_in_words(each.total), size_in_words(each.free), each.problem)
+    return Group(table, Text("\n".join(lines(found))))
+
+
+def _bookies(bookies: Sequence[BookieStatus]) -> str:
+    states = [each.state for each in bookies]
+    return f"{counted(len(bookies), 'bookie')}: " + ", ".join(
+        f"{states.count(state)} {state}" for state in ("writable", "read-only", "absent")
+    )
+
+
+def lines(found: ClusterStatus) -> list[str]:
+    """What is said below the table of bookies."""
+    ledgers, autorecovery = found.ledgers, found.autorecovery
+    states = ", ".join(
+        f"{count} {state.name.lower().replace('_', ' ')}" for state, count in sorted(ledgers.by_state.items())
+    )
+    said = [
+        f"{counted(ledgers.count, 'ledger')}" + (f": {states}" if states else "") + f"; {size_in_words(ledgers.size)}",
+        f"lost: {_named(found.lost)}",
+        f"short of copies: {_named(found.short)}",
+        f"stuck: {_named(sorted(found.stuck))}",
+    ]
+    reasons = {**ledgers.unreadable, **found.stuck}
+    said += [f"  ledger {ledger}: {reason}" for ledger, reason in sorted(reasons.items())[:_SHOWN]]
+    if autorecovery.enabled:
+        said.append("autorecovery: enabled")
+    else:
+        said.append("autorecovery: DISABLED; `bk autorecovery enable` switches it on")
+    if autorecovery.auditor is None:
+        said.append("auditor: none; run `bk autorecovery`")
+    else:
+        said.append(": ".join(filter(None, (f"auditor {autorecovery.auditor}", _auditing(found)))))
+    said += [f"  {line}" for line in _working(found)[:_SHOWN]]
+    said.append("well: nothing is lost, short or stuck" if found.is_well else "NOT WELL")
+    return said
+
+
+def _named(ledgers: Sequence[int]) -> str:
+    if not ledgers:
+        return "none"
+    more = f" and {len(ledgers) - _SHOWN} more" if len(ledgers) > _SHOWN else ""
+    return f"{counted(len(ledgers), 'ledger')} ({', '.join(map(str, ledgers[:_SHOWN]))}{more})"

@@ -1,0 +1,333 @@
+"""``bk metadata``: move a cluster's metadata to another store, accept a rollback, check access lists."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+import time
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+import click
+
+from bookkeeper.admin.shared import connected, counted, finish, json_option, metadata_option, print_json, print_table
+from bookkeeper.client.bookkeeper import BookKeeper
+from bookkeeper.embedded import EmbeddedUri
+from bookkeeper.errors import ConfigError, NoClusterError, SessionsLiveError
+from bookkeeper.ids import Address, BookieId, bookie_id
+from bookkeeper.meta import Metadata, service_uri
+from bookkeeper.meta.records.paths import Paths
+from bookkeeper.meta.store_copy import ClusterLocation, CopyReport, StoreCopy
+from bookkeeper.meta.stores.access_list import AccessStore, audit
+from bookkeeper.real import system_seams
+from bookkeeper.replication.losses import KEEP_S, HeldLedgers, accept, look
+from bookkeeper.seams import Lock, Seams
+
+
+@click.group()
+def metadata() -> None:
+    """Manage a cluster's metadata."""
+
+
+# -- copy ---------------------------------------------------------------------------------------------------
+
+
+@metadata.command()
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@click.option("--resume", is_flag=True, help="Continue a copy that was interrupted.")
+@json_option
+def copy(source: str, target: str, resume: bool, as_json: bool) -> None:
+    """Move a cluster's metadata to another store, while nothing runs.
+
+    Stop bookies, gateways and clients first. Everything is copied, then compared byte for byte. From then on the
+    cluster is at TO, and FROM refuses every bookie and client. Start the same bookies on the same directories with
+    --metadata TO. New ledgers get ids above all that were issued.
+
+    \b
+      bk metadata copy embedded:///data/bk zk://zk1:2181,zk2:2181/ledgers
+      bk bookie --metadata zk://zk1:2181,zk2:2181/ledgers --dir /data/bk/b1
+    """
+    began = time.monotonic()
+    bar = _Bar(quiet=as_json)
+
+    async def work() -> CopyReport:
+        seams = system_seams()
+        async with _location(source, seams, new=False) as old, _location(target, seams, new=True) as new:
+            name = f"{seams.rng.getrandbits(64):016x}"
+            return await StoreCopy(old, new, new_id=name, progress=bar.show).run(resume=resume)
+
+    with bar:
+        report = finish(work())
+    if as_json:
+        print_json(
+            {
+                "from": source,
+                "to": target,
+                "instance_id": report.instance_id,
+                "already": report.already,
+                "values": report.values,
+                "bytes": report.bytes,
+                "ledgers": report.ledgers,
+                "kinds": report.kinds,
+                "next_id": report.next_id,
+            }
+        )
+    elif report.already:
+        click.echo(f"instance {report.instance_id} is at {target} already: there was nothing left to do")
+    else:
+        kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(report.kinds.items()) if number)
+        click.echo(
+            f"instance {report.instance_id} is now at {target}: {counted(report.ledgers, 'ledger')}, "
+            f"{counted(report.values, 'value')}, {report.bytes} bytes, compared byte for byte, "
+            f"in {time.monotonic() - began:.1f} s"
+        )
+        click.echo(f"  copied besides: {kinds or 'nothing else'}; the next ledger id is {report.next_id} or above")
+        click.echo(
+            f"  {source} refuses bookies and clients from now on; start the bookies on their directories with "
+            f"--metadata {target}"
+        )
+
+
+@contextlib.asynccontextmanager
+async def _location(uri: str, seams: Seams, *, new: bool) -> AsyncIterator[ClusterLocation]:
+    """Open the store at an address. The directory of an embedded cluster is locked meanwhile."""
+    lock: Lock | None = None
+    name = uri
+    if uri.startswith("embedded:"):
+        address = EmbeddedUri.parse(uri)
+        if new:
+            seams.disk.make_directories(address.directory)
+        name = f"sqlite://{address.directory}/metadata.sqlite"
+        lock = _lock(address.directory, seams)
+    try:
+        parsed = service_uri.parse(name)
+        if parsed.scheme == "memory":
+            raise ConfigError(f"{uri} exists in one process only, so it cannot be copied")
+        if not new and not service_uri.may_exist(parsed, seams):
+            raise NoClusterError(f"there is no cluster at {uri}")
+        if parsed.layout is not None:
+            raise ConfigError(
+                f"{uri}: give the address without a layout, because the copy keeps the layout of the ledgers"
+            )
+        store = await service_uri.open_store(parsed, seams)
+        try:
+            yield ClusterLocation(store, Paths(parsed.root), uri)
+        finally:
+            await store.close()
+    finally:
+        if lock is not None:
+            lock.release()
+
+
+def _lock(directory: str, seams: Seams) -> Lock:
+    try:
+        return seams.disk.lock(os.path.join(directory, "embedded.lock"))
+    except BlockingIOError as error:
+        raise SessionsLiveError(f"another process has {directory} open; stop that process first") from error
+    except FileNotFoundError as error:
+        raise NoClusterError(f"there is no cluster at embedded://{directory}") from error
+
+
+class _Bar:
+    """A progress line on a terminal."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        console = Console(stderr=True)
+        self._progress = Progress(console=console, transient=True, disable=quiet or not console.is_terminal)
+        self._tasks: dict[str, Any] = {}
+
+    def show(self, what: str, done: int, total: int) -> None:
+        if what not in self._tasks:
+            self._tasks[what] = self._progress.add_task(what, total=None)
+        self._progress.update(self._tasks[what], completed=done, total=total or None)
+
+    def __enter__(self) -> None:
+        self._progress.start()
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._progress.stop()
+
+
+# -- going on from an older state --------------------------------------------------------------------------
+
+
+@metadata.command("accept-rollback")
+@metadata_option
+@click.option(
+    "--bookie",
+    "places",
+    multiple=True,
+    metavar="ID=HOST:PORT",
+    help="The address of a bookie that is not registered and whose id is no address. May be repeated.",
+)
+@click.option("--without", multiple=True, metavar="ID", help="Go on without asking this bookie. May be repeated.")
+@click.option(
+    "--keep",
+    "keep_h",
+    type=click.FloatRange(0, 10 * 365 * 24),
+    default=KEEP_S / 3600,
+    show_default=True,
+    metavar="HOURS",
+    help="How long bookies keep ledgers that the metadata do not know.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@json_option
+def accept_rollback(
+    metadata: str, places: tuple[str, ...], without: tuple[str, ...], keep_h: float, yes: bool, as_json: bool
+) -> None:
+    """Accept metadata that were put back to an older state, if no newer copy is left.
+
+    The command asks running bookies which ledgers they hold, so leave them running. New ledgers get ids above all of
+    those. The command lists ledgers that are in no metadata; bookies keep them for a time. Afterwards start every
+    bookie, gateway and client again. What was written after the backup is lost: restore a newer backup if there is
+    one.
+
+    \b
+      bk metadata accept-rollback -m zk://zk1:2181/ledgers --bookie b1=10.0.0.1:3181 --without b3
+    """
+    if as_json and not yes:
+        raise click.UsageError("--json asks no questions: give --yes, too")
+    addresses = dict(_place_of(text) for text in places)
+
+    async def asked() -> HeldLedgers:
+        async with _metadata_only(metadata) as client:
+            return await look(client, addresses)
+
+    async def accepted() -> tuple[HeldLedgers, int]:
+        async with _metadata_only(metadata) as client:
+            held = await look(client, addresses)
+            return held, await accept(client, held, keep_s=int(keep_h * 3600), without=frozenset(without))
+
+    if not yes:
+        _show(finish(asked()))
+        click.confirm("Go on from these metadata? Ledgers that they do not know are given up", abort=True)
+    held, first = finish(accepted(), changes=True)
+    if as_json:
+        unknown = {str(ledger): bookies for ledger, bookies in held.unknown.items()}
+        print_json({"next_id": first, "asked": held.asked, "away": held.away, "unknown": unknown})
+        return
+    if yes:
+        _show(held)
+    click.echo(f"accepted: new ledgers get the id {first} or above; start every bookie, gateway and client again")
+
+
+def _show(held: HeldLedgers) -> None:
+    for bookie, count in sorted(held.asked.items()):
+        click.echo(f"{bookie} holds {counted(count, 'ledger')}")
+    for bookie, reason in sorted(held.away.items()):
+        click.echo(f"{bookie} does not answer: {reason}")
+    if held.unknown:
+        rows = [{"ledger": ledger, "held_by": list(bookies)} for ledger, bookies in held.unknown.items()]
+        print_table(f"{counted(len(rows), 'ledger')} that the metadata do not know", ["ledger", "held_by"], rows)
+    else:
+        click.echo("the metadata know every ledger that these bookies hold")
+
+
+def _place_of(text: str) -> tuple[BookieId, Address]:
+    name, equals, place = text.partition("=")
+    try:
+        if not equals:
+            raise ValueError(f"expected ID=HOST:PORT, got {text!r}")
+        return bookie_id(name), Address.parse(place)
+    except ValueError as error:
+        raise click.UsageError(f"--bookie: {error}") from error
+
+
+@contextlib.asynccontextmanager
+async def _metadata_only(uri: str) -> AsyncIterator[BookKeeper]:
+    """A client that starts no bookies, because those of an embedded cluster would refuse to start."""
+    if not uri.startswith("embedded:"):
+        async with connected(uri) as client:
+            yield client
+        return
+    seams = system_seams()
+    async with _location(uri, seams, new=False) as place:
+        found = await Metadata.over(place.store, seams, root=place.paths.root)
+        async with await BookKeeper.over(_BorrowedMetadata(found), seams=seams) as client:
+            yield client
+
+
+class _BorrowedMetadata:
+    """Metadata that another owner closes."""
+
+    net = None
+
+    def __init__(self, metadata: Metadata) -> None:
+        self.metadata = metadata
+
+    async def close(self) -> None:
+        """Does nothing: the owner closes them."""
+
+
+# -- access lists -------------------------------------------------------------------------------------------
+
+
+@metadata.command("audit-acls")
+@metadata_option
+@click.option("--fix", is_flag=True, help="Give the listed nodes the access list of this identity.")
+@json_option
+def audit_acls(metadata: str, fix: bool, as_json: bool) -> None:
+    """Check a cluster's nodes in ZooKeeper, and list those that others than their creator may use.
+
+    Run it with the credentials of the bookies: BK_ZOOKEEPER names the file with them. The exit status is 1 if nodes
+    are listed and were not fixed.
+    """
+
+    async def work() -> list[dict[str, Any]]:
+        async with connected(metadata) as bk:
+            store = bk.metadata_store.store
+            if not hasattr(store, "access"):
+                raise click.ClickException(
+                    f"{metadata} has no access lists: everybody who may open the file may change it"
+                )
+            listed = cast(AccessStore, store)
+            found = [deviation async for deviation in audit(listed, bk.metadata_store.paths)]
+            if fix:
+                await asyncio.gather(*(listed.take(deviation.path) for deviation in found))
+            return [{"path": deviation.path, "problem": deviation.problem, "fixed": fix} for deviation in found]
+
+    rows = finish(work(), changes=fix)
+    if as_json:
+        print_json(rows)
+    elif rows:
+        print_table(counted(len(rows), "node"), ["path", "problem", "fixed"], rows)
+    else:
+        click.echo("only the creator of each node may use it: there is nothing to fix")
+    if rows and not fix:
+        sys.exit(1)
+
+
+# -- show ---------------------------------------------------------------------------------------------------
+
+
+@metadata.command()
+@metadata_option
+@json_option
+def show(metadata: str, as_json: bool) -> None:
+    """Show which cluster this is: its instance id, root, ledger layout, and the copies that it went through."""
+
+    async def work() -> dict[str, Any]:
+        async with connected(metadata) as bk:
+            found = bk.metadata_store
+            return {
+                "metadata": metadata,
+                "instance_id": found.instance_id,
+                "root": found.paths.root,
+                "layout": found.layout.name.lower(),
+                "copies": [copied.id for copied in found.lineage.copies],
+                "bookies_known": len(await found.bookies.known()),
+            }
+
+    document = finish(work())
+    if as_json:
+        print_json(document)
+    else:
+        print_table(
+            metadata, ["what", "value"], [{"what": k.replace("_", " "), "value": v} for k, v in document.items()]
+        )

@@ -1,0 +1,13 @@
+"""``bk ledger``: ledgers are written, read, looked at, repaired, recovered and deleted.
+
+ledgers           the group; read, tail, show, list, recover
+append            ``append``
+copies            ``read --bookie``: the copies that one bookie has
+answers           ``explain``; ``bk bookies safe-to-stop``
+repairs           ``underreplicated``, ``repair``
+accept_loss       ``recover --accept-loss``
+deletions         ``delete``, ``undelete``, ``list --deleted``
+ledger_metadata   ``metadata export|restore``
+
+Nothing is imported here: ``bk`` loads the verb that it runs, and no other.
+"""

@@ -1,0 +1,185 @@
+"""``bk ledger explain`` and ``bk bookies safe-to-stop``: what is where, and what may be stopped."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from bookkeeper.admin.bookies.operations import counting
+from bookkeeper.admin.shared import (
+    connected,
+    counted,
+    finish,
+    json_option,
+    ledger_argument,
+    metadata_option,
+    print_json,
+    print_table,
+)
+
+if TYPE_CHECKING:
+    from bookkeeper.replication.inspection import ExplainedCopy, ExplainedLedger, ExplainedRange, Loss, StopVerdict
+
+_SHOWN: Final = 20
+"""Ledgers that a table for people names at most."""
+
+
+@click.command()
+@metadata_option
+@json_option
+@ledger_argument
+def explain(metadata: str, as_json: bool, ledger_id: int) -> None:
+    """Show where every range of a ledger's entries is, and what one or two more failures would lose.
+
+    \b
+    A copy is
+      seen      its bookie says that it holds all of it
+      lacking   its bookie says that it lacks some entries
+      believed  its bookie is registered, but did not say what it holds
+      gone      its bookie is not registered
+
+    Of an open ledger the entries up to the last one confirmed are shown. Exit status 1: a copy is not seen.
+    """
+
+    async def work() -> ExplainedLedger:
+        from bookkeeper.ids import LedgerId
+        from bookkeeper.replication.inspection import explain_ledger
+
+        async with connected(metadata) as bk:
+            return await explain_ledger(bk, LedgerId(ledger_id))
+
+    found = finish(work())
+    if as_json:
+        print_json(_document(found))
+    else:
+        _tell(found)
+    if not found.is_whole:
+        sys.exit(1)
+
+
+def _document(found: ExplainedLedger) -> dict[str, Any]:
+    return {
+        "ledger": found.ledger_id,
+        "state": found.metadata.state.name,
+        "whole": found.is_whole,
+        "unseen": found.unseen,
+        "lost": found.lost,
+        "one_more": _loss(found.after(1)),
+        "two_more": _loss(found.after(2)),
+        "ranges": [
+            {
+                "first_entry": each.first_entry,
+                "last_entry": each.end,
+                "open": not each.is_decided,
+                "unseen": each.unseen,
+                "lost": each.lost,
+                "one_more": _loss(each.one_more),
+                "two_more": _loss(each.two_more),
+                "copies": [
+                    {
+                        "bookie": copy.bookie,
+                        "state": copy.state.value,
+                        "missing": copy.missing,
+                        "reason": copy.reason or None,
+                    }
+                    for copy in each.copies
+                ],
+            }
+            for each in found.ranges
+        ],
+    }
+
+
+def _loss(loss: Loss) -> dict[str, Any]:
+    return {"entries": loss.entries, "bookies": list(loss.bookies)}
+
+
+def _tell(found: ExplainedLedger) -> None:
+    state = found.metadata.state.name.lower().replace("_", " ")
+    click.echo(f"ledger {found.ledger_id}: {state}, {found.metadata.spec}")
+    rows = [
+        {
+            "entries": each.span.removeprefix("entries ") + ("" if each.is_decided else " (open)"),
+            "copies": "\n".join(map(_copy, each.copies)),
+            "one_more_failure_loses": _in_words(each, each.one_more),
+            "two_more_lose": _in_words(each, each.two_more),
+        }
+        for each in found.ranges
+    ]
+    columns = ["entries", "copies", "one_more_failure_loses", "two_more_lose"]
+    print_table(counted(len(rows), "range"), columns, rows)
+    for each in found.ranges:
+        for copy in each.copies:
+            if copy.reason:
+                click.echo(f"{copy.bookie}, {each.span}: {copy.reason}")
+    if found.lost:
+        click.echo(f"LOST for now: of {counted(found.lost, 'entry')} no bookie that is up has a copy")
+    elif found.unseen:
+        click.echo(f"{counted(found.unseen, 'entry')} of which no copy was seen: bookies that are up did not answer")
+    if not found.is_whole and found.metadata.is_closed:
+        click.echo(f"`bk ledger repair {found.ledger_id}` makes the missing copies again")
+
+
+def _copy(copy: ExplainedCopy) -> str:
+    return f"{copy.bookie} {copy.state}" + (f" {copy.missing}" if copy.missing else "")
+
+
+def _in_words(each: ExplainedRange, loss: Loss) -> str:
+    if each.end is None:
+        return "not known"
+    if not loss.entries:
+        return "nothing"
+    every = each.end - each.first_entry + 1
+    how_many = "everything" if loss.entries == every else counted(loss.entries, "entry")
+    if loss.bookies:
+        return f"{how_many} ({', '.join(loss.bookies)})"
+    return f"no more than now: {how_many}"
+
+
+@click.command("safe-to-stop")
+@metadata_option
+@json_option
+@click.argument("names", nargs=-1, required=True, metavar="ID...")
+def safe_to_stop(metadata: str, as_json: bool, names: tuple[str, ...]) -> None:
+    """Say whether bookies can be stopped together: yes (exit status 0) or no (1), with the ledgers that would suffer.
+
+    Yes means that, with them away, every entry keeps a copy that was seen on another bookie, and every open ledger
+    keeps enough bookies to go on.
+    """
+
+    async def work() -> StopVerdict:
+        from bookkeeper.replication.inspection import safe_to_stop as ask
+
+        async with connected(metadata) as bk:
+            with counting(", ".join(names)) as show:
+                return await ask(bk, names, show)
+
+    found = finish(work())
+    if as_json:
+        print_json(
+            {
+                "bookies": list(found.bookies),
+                "safe": found.is_safe,
+                "ledgers": found.ledgers,
+                "asked": found.asked,
+                "obstacles": [{"ledger": each.ledger_id, "reason": each.reason} for each in found.obstacles],
+            }
+        )
+    else:
+        _tell_verdict(found)
+    if not found.is_safe:
+        sys.exit(1)
+
+
+def _tell_verdict(found: StopVerdict) -> None:
+    names = ", ".join(found.bookies)
+    if found.is_safe:
+        click.echo(f"yes: {names} can be stopped ({counted(found.ledgers, 'ledger')} looked at)")
+        return
+    click.echo(f"no: do not stop {names} now")
+    rows = [{"ledger": each.ledger_id, "why": each.reason} for each in found.obstacles[:_SHOWN]]
+    print_table(f"{counted(len(found.obstacles), 'ledger')} would suffer", ["ledger", "why"], rows)
+    if len(found.obstacles) > _SHOWN:
+        click.echo(f"and {len(found.obstacles) - _SHOWN} more (--json lists all)")

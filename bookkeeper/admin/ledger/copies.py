@@ -1,0 +1,104 @@
+"""``bk ledger read --bookie``: the copies that one bookie has of a ledger's entries."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from bookkeeper.admin.shared import connected, counted, finish, print_json
+from bookkeeper.errors import BookieUnavailableError, BookKeeperError, in_words
+
+if TYPE_CHECKING:
+    from bookkeeper.ledger import LedgerMetadata
+
+
+def read_copies(
+    metadata: str,
+    ledger_id: int,
+    bookie: str,
+    first: int,
+    last: int | None,
+    as_json: bool,
+    show: Callable[[int, bytes], None],
+) -> None:
+    """Read the entries that a bookie must have, by the metadata, from it alone; ``show`` gets each good one.
+
+    What it lacks, or cannot read, is told in its place on standard error. If it cannot be reached, the reading ends.
+    Exit status 1: something was not read.
+    """
+
+    async def work() -> int:
+        from bookkeeper.client.operators import Operator
+
+        async with connected(metadata) as bk:
+            operator = Operator(bk)
+            found = await operator.metadata(ledger_id)
+            if bookie not in found.bookies:
+                _tell_absence(ledger_id, bookie, await operator.all_bookies())
+            end = last if last is not None else await _end(operator, ledger_id, found)
+            bad = 0
+            for entry_id in held_by(found, bookie, first, end):
+                try:
+                    entry = await operator.copy_on(bookie, ledger_id, entry_id)
+                except BookieUnavailableError as error:
+                    _missing(entry_id, in_words(error), as_json)
+                    more = f"; {counted(bad, 'entry')} before it could not be read either" if bad else ""
+                    raise click.ClickException(
+                        f"{bookie} cannot be reached: from entry {entry_id} of ledger {ledger_id} on nothing was read"
+                        + more
+                    ) from error
+                except BookKeeperError as error:
+                    bad += 1
+                    _missing(entry_id, in_words(error), as_json)
+                else:
+                    show(entry_id, entry.payload)
+            return bad
+
+    if bad := finish(work()):
+        click.echo(f"bk: {counted(bad, 'entry')} of ledger {ledger_id} cannot be read from {bookie}", err=True)
+        sys.exit(1)
+
+
+def _tell_absence(ledger_id: int, bookie: str, known: Sequence[str]) -> None:
+    """A bookie that has no entries of the ledger is told apart from a name that is misspelt.
+
+    Raises:
+        ClickException: no bookie has this name.
+    """
+    if bookie not in known:
+        raise click.ClickException(f"there is no bookie {bookie}; known are {', '.join(known) or 'none'}")
+    click.echo(f"{bookie} has no entries of ledger {ledger_id}, and need not have any", err=True)
+
+
+async def _end(operator: object, ledger_id: int, found: LedgerMetadata) -> int:
+    """The last entry, or the last one confirmed of a ledger that is open."""
+    from bookkeeper.client.operators import Operator
+
+    if found.is_closed and found.last_entry is not None:
+        return int(found.last_entry)
+    assert isinstance(operator, Operator)
+    async with await operator.open_ledger(ledger_id) as reader:
+        return int(reader.last_add_confirmed)
+
+
+def held_by(found: LedgerMetadata, bookie: str, first: int, last: int) -> Iterator[int]:
+    """The entries from ``first`` to ``last`` that a bookie must have."""
+    for index, fragment in enumerate(found.fragments):
+        if bookie not in fragment.ensemble:
+            continue
+        position, end = list(fragment.ensemble).index(bookie), found.fragment_end(index)  # type: ignore[arg-type]
+        stop = last if end is None else min(last, int(end))
+        at = found.spec.next_held(position, max(first, int(fragment.first_entry)))
+        while at <= stop:
+            yield at
+            at = found.spec.next_held(position, at + 1)
+
+
+def _missing(entry_id: int, reason: str, as_json: bool) -> None:
+    if as_json:
+        print_json({"entry": entry_id, "problem": reason})
+    else:
+        click.echo(f"entry {entry_id}: {reason}", err=True)

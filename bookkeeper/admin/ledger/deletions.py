@@ -1,0 +1,110 @@
+"""``bk ledger delete``, ``undelete`` and ``list --deleted``: ledgers that go, and those that can be brought back."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bookkeeper.admin.bookies.operations import time_in_words
+from bookkeeper.admin.shared import connected, finish, json_option, ledger_argument, metadata_option, print_json
+from bookkeeper.client.config import ClientConfig
+from bookkeeper.errors import MetadataFormatError
+from bookkeeper.ids import NO_ENTRY, LedgerId
+from bookkeeper.settings import default_of
+
+if TYPE_CHECKING:
+    from bookkeeper.ledger import LedgerMetadata
+    from bookkeeper.replication.inspection import IncompleteCopy
+
+
+@click.command()
+@metadata_option
+@ledger_argument
+@click.confirmation_option("--yes", prompt="Delete the ledger?", help="Do not ask for confirmation.")
+@click.option(
+    "--force", is_flag=True, help="Delete it even if it is not closed and too few of its bookies answer to close it."
+)
+@click.option(
+    "--grace",
+    type=click.IntRange(0),
+    default=default_of(ClientConfig, "delete_grace_s"),
+    show_default=True,
+    metavar="SECONDS",
+    help="For how long `bk ledger undelete` can bring it back. 0: it is gone for ever, also if it was deleted before.",
+)
+def delete(metadata: str, ledger_id: int, force: bool, grace: int) -> None:
+    """Delete a ledger, closing it first (which stops its writer).
+
+    Its bookies reclaim the space when it cannot be brought back any more.
+    """
+
+    async def work() -> None:
+        async with connected(metadata) as bk:
+            await bk.delete_ledger(ledger_id, force=force, grace_s=grace)
+
+    finish(work(), changes=True)
+    back = f"; `bk ledger undelete {ledger_id}` brings it back within {time_in_words(grace)}" if grace else " for ever"
+    click.echo(f"ledger {ledger_id} is deleted{back}")
+
+
+@click.command()
+@metadata_option
+@json_option
+@ledger_argument
+def undelete(metadata: str, as_json: bool, ledger_id: int) -> None:
+    """Bring a deleted ledger back, closed, as it was, and say which of its copies are not there any more.
+
+    `bk ledger list --deleted` shows which ledgers can be brought back.
+    """
+
+    async def work() -> tuple[LedgerMetadata, list[IncompleteCopy]]:
+        from bookkeeper.client.ledger_record import LedgerRecord
+        from bookkeeper.client.operators import Operator
+        from bookkeeper.replication.copying import RepairContext
+        from bookkeeper.replication.inspection import incomplete_copies
+
+        async with connected(metadata) as bk:
+            found = await Operator(bk).undelete_ledger(ledger_id)
+            ledgers = bk.metadata_store.ledgers
+            record = LedgerRecord(ledgers, LedgerId(ledger_id), await ledgers.read(LedgerId(ledger_id), fresh=True))
+            return found, await incomplete_copies(RepairContext(services=bk.services), record)
+
+    found, problems = finish(work(), changes=True)
+    last = None if found.last_entry in (None, NO_ENTRY) else int(found.last_entry)
+    if as_json:
+        print_json({"ledger": ledger_id, "last_entry": last, "incomplete_copies": [str(each) for each in problems]})
+        return
+    click.echo(f"ledger {ledger_id} is back; " + (f"its last entry is {last}" if last is not None else "it is empty"))
+    for problem in problems:
+        click.echo(f"  {problem}")
+    click.echo(f"bk ledger repair {ledger_id} makes the missing copies again" if problems else "every copy is there")
+
+
+async def deleted_rows(metadata: str) -> list[dict[str, Any]]:
+    """The deleted ledgers that can be brought back, as plain data."""
+    from bookkeeper.client.operators import Operator
+
+    rows: list[dict[str, Any]] = []
+    async with connected(metadata) as bk:
+        async for each in Operator(bk).deleted_ledgers():
+            row: dict[str, Any] = {
+                "ledger": int(each.ledger_id),
+                "deleted_ms": each.deleted_ms,
+                "until_ms": each.until_ms,
+            }
+            try:
+                found = each.metadata
+            except MetadataFormatError:
+                row |= {"state": "not readable", "last_entry": None, "length": None}
+            else:
+                last = None if found.last_entry in (None, NO_ENTRY) else int(found.last_entry)
+                row |= {"state": found.state.name, "last_entry": last, "length": found.length}
+            rows.append(row)
+    return rows
+
+
+def moment(ms: int) -> str:
+    """A time by the store's clock, in this machine's time zone, for people."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ms / 1000))

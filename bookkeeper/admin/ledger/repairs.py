@@ -1,0 +1,189 @@
+"""``bk ledger underreplicated`` and ``bk ledger repair``: which ledgers lack copies, and making one whole now."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bookkeeper.admin.bookies.operations import byte_count, size_in_words
+from bookkeeper.admin.shared import (
+    connected,
+    counted,
+    finish,
+    json_option,
+    ledger_argument,
+    metadata_option,
+    print_json,
+    print_table,
+)
+from bookkeeper.replication.config import DrainConfig
+from bookkeeper.settings import default_of
+
+if TYPE_CHECKING:
+    from bookkeeper.autorecovery.marked import MarkedLedger
+    from bookkeeper.replication.repairs import LedgerRepair
+
+
+@click.command()
+@metadata_option
+@json_option
+@click.option("--missing", metavar="ID", help="Only the ledgers that this bookie lacks entries of.")
+def underreplicated(metadata: str, as_json: bool, missing: str | None) -> None:
+    """List the ledgers that lack copies: since when, on which bookies, and why they are stuck.
+
+    Exit status 1: there are some.
+    """
+
+    async def work() -> list[MarkedLedger]:
+        from bookkeeper.autorecovery.marked import marked_ledgers
+
+        async with connected(metadata) as bk:
+            return await marked_ledgers(bk.metadata_store, missing)
+
+    found = finish(work())
+    if as_json:
+        print_json(
+            [
+                {
+                    "ledger": each.ledger_id,
+                    "bookies": list(each.bookies),
+                    "since_ms": each.since_ms,
+                    "stuck": each.reason or None,
+                    "tries": each.tries,
+                }
+                for each in found
+            ]
+        )
+    elif not found:
+        click.echo("no ledger is under-replicated" + (f" on {missing}" if missing else ""))
+    else:
+        rows = [
+            {"ledger": m.ledger_id, "since": _when(m.since_ms), "bookies": list(m.bookies), "stuck": m.reason}
+            for m in found
+        ]
+        print_table(f"{counted(len(rows), 'under-replicated ledger')}", ["ledger", "since", "bookies", "stuck"], rows)
+    if found:
+        sys.exit(1)
+
+
+def _when(ms: int | None) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ms / 1000)) if ms is not None else "not known"
+
+
+@click.command()
+@metadata_option
+@json_option
+@ledger_argument
+@click.option(
+    "--throttle", callback=byte_count, metavar="BYTES/S", help="The most bytes a second that are copied, such as 20M."
+)
+@click.option(
+    "--grace",
+    type=click.FloatRange(0),
+    default=default_of(DrainConfig, "grace_ms") / 1000,
+    show_default=True,
+    help="How long an open ledger of a lost bookie is left to its writer before it is recovered, in seconds.",
+)
+def repair(metadata: str, as_json: bool, ledger_id: int, throttle: int | None, grace: float) -> None:
+    """Make one ledger whole now: copy what is missing, check every copy, and remove the ledger's mark.
+
+    It works without autorecovery, and also while that is disabled. Exit status 1: the ledger is not whole, and the
+    output says why.
+    """
+
+    async def work() -> LedgerRepair:
+        from bookkeeper.ids import LedgerId
+        from bookkeeper.replication.repairs import repair_once
+
+        async with connected(metadata) as bk:
+            with repair_progress(ledger_id) as (say, on_copied):
+                return await repair_once(
+                    bk,
+                    LedgerId(ledger_id),
+                    owner=f"bk ledger repair on {platform.node()}:{os.getpid()}",
+                    grace_s=grace,
+                    bytes_per_s=throttle or 0,
+                    say=say,
+                    on_copied=on_copied,
+                )
+
+    done = finish(work(), changes=True)
+    if as_json:
+        print_json(_document(done))
+    else:
+        _tell(done)
+    if not done.whole:
+        sys.exit(1)
+
+
+def _document(done: LedgerRepair) -> dict[str, Any]:
+    return {
+        "ledger": done.ledger_id,
+        "whole": done.whole,
+        "deleted": done.deleted,
+        "recovered": done.recovered,
+        "copied": [
+            {
+                "first_entry": each.copy.first_entry,
+                "from": each.copy.bookie,
+                "to": each.target,
+                "entries": each.entries,
+                "bytes": each.size,
+            }
+            for each in done.copied
+        ],
+        "problems": done.problems,
+    }
+
+
+def _tell(done: LedgerRepair) -> None:
+    if done.deleted:
+        click.echo(f"ledger {done.ledger_id} was deleted meanwhile")
+        return
+    if done.recovered:
+        click.echo(f"ledger {done.ledger_id} was not closed: it was recovered and closed, which ends its writer")
+    for each in done.copied:
+        what = "completed on" if each.target == each.copy.bookie else f"moved from {each.copy.bookie} to"
+        click.echo(f"{each.copy.span}: {what} {each.target}, {each.entries} entries, {size_in_words(each.size)}")
+    if done.whole:
+        copied = sum(each.entries for each in done.copied)
+        click.echo(f"ledger {done.ledger_id} is whole" + ("" if copied else "; nothing had to be copied"))
+        return
+    click.echo(f"ledger {done.ledger_id} is not whole:")
+    for problem in done.problems:
+        click.echo(f"  {problem}")
+
+
+@contextmanager
+def repair_progress(ledger_id: int) -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None]]]:
+    """Show on a terminal what is being done and how much was copied; otherwise nothing."""
+    if not sys.stderr.isatty():
+        yield (lambda what: None), (lambda entries, size: None)
+        return
+    from rich.console import Console
+
+    doing, entries_done, bytes_done = "", 0, 0
+    with Console(stderr=True).status(f"ledger {ledger_id}") as status:
+
+        def show() -> None:
+            copied = f" ({entries_done} entries, {size_in_words(bytes_done)} copied)" if entries_done else ""
+            status.update(f"ledger {ledger_id}: {doing}{copied}")
+
+        def say(what: str) -> None:
+            nonlocal doing
+            doing = what
+            show()
+
+        def on_copied(entries: int, size: int) -> None:
+            nonlocal entries_done, bytes_done
+            entries_done, bytes_done = entries_done + entries, bytes_done + size
+            show()
+
+        yield say, on_copied

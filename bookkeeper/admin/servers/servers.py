@@ -1,0 +1,113 @@
+"""``bk zookeeper`` and ``bk standalone``: servers for one machine. (``bk bookie`` is the bookie's own verb.)"""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import click
+from click.core import ParameterSource
+
+from bookkeeper.errors import BookKeeperError, MetadataUnavailableError
+
+_FILE: Final = click.Path(dir_okay=False)
+
+
+@click.command()
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="The directory for its data. They are kept.",
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=2181, show_default=True, help="The port; 0 takes a free one."
+)
+def zookeeper(directory: Path, port: int) -> None:
+    """Run ZooKeeper for development, from PySpark's jars: a single server on 127.0.0.1.
+
+    For production run an ensemble of three servers: https://zookeeper.apache.org
+    """
+    from bookkeeper.launchers.zookeeper import ZooKeeperServer
+
+    server = ZooKeeperServer(directory, port=port)
+    try:
+        server.start()
+    except MetadataUnavailableError:
+        raise click.ClickException(
+            f"ZooKeeper did not begin to serve at {server.address}; its output is in {server.log}"
+        ) from None
+    awaited = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
+    signal.pthread_sigmask(signal.SIG_BLOCK, awaited)  # before the line below invites anyone to stop it
+    click.echo(f"ZooKeeper serves at {server.address}; a cluster in it: {server.uri}")
+    while server.pid is not None and signal.sigwait(awaited) == signal.SIGCHLD:
+        pass
+    ended = server.pid is None
+    server.stop()
+    if ended:
+        raise click.ClickException(f"ZooKeeper has ended by itself; its output is in {server.log}")
+
+
+@click.command()
+@click.option("--bookies", type=click.IntRange(1, 9), default=3, show_default=True, help="The number of bookies.")
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The directory for everything.  [default: a new temporary directory]",
+)
+@click.option(
+    "--webhdfs-port",
+    type=click.IntRange(0, 65535),
+    default=9870,
+    show_default=True,
+    help="The gateway's port; 0: no gateway.",
+)
+@click.option(
+    "--autorecovery/--no-autorecovery",
+    default=True,
+    show_default=True,
+    help="Repair under-replicated ledgers, in a process of its own.",
+)
+@click.option(
+    "--tls-cert",
+    type=_FILE,
+    help="PEM: the bookies' certificate, for 127.0.0.1. The bookies then refuse connections without TLS.",
+)
+@click.option("--tls-key", type=_FILE, help="PEM: its private key.  [default: it is in --tls-cert]")
+@click.option("--tls-ca", type=_FILE, help="PEM: the authority that signed --tls-cert; the gateway trusts it.")
+@click.option(
+    "--tls-client-ca",
+    type=_FILE,
+    help="PEM: the authority that signs clients' certificates; the gateway shows --tls-cert.",
+)
+def standalone(bookies: int, directory: Path | None, webhdfs_port: int, autorecovery: bool, **tls: str | None) -> None:
+    """Run everything on this machine: bookies, metadata in SQLite, the WebHDFS gateway. Ctrl-C stops it.
+
+    Each is a process of its own. A process that ends by itself is started again after 1 s at first, and 30 s at most.
+    The next start on the same directory uses the same data. Status 0 means that all were up when it was told to stop.
+    """
+    from bookkeeper.admin.cli import COMMAND_GROUP
+    from bookkeeper.admin.servers.standalone import Standalone, StandalonePlan
+
+    home = (directory or Path(tempfile.mkdtemp(prefix="bk-"))).resolve()
+    given = click.get_current_context().get_parameter_source("webhdfs_port")
+    plan = StandalonePlan(
+        home,
+        bookies=bookies,
+        webhdfs_port=webhdfs_port or None,
+        command_group=COMMAND_GROUP,
+        autorecovery=autorecovery,
+        gateway_wanted=given is not ParameterSource.DEFAULT,
+        tls={name.removeprefix("tls_"): str(Path(file).resolve()) for name, file in tls.items() if file is not None},
+    )
+    try:
+        status = Standalone(plan).run()
+    except BookKeeperError:
+        if directory is None:
+            home.rmdir()
+        raise
+    raise SystemExit(status)

@@ -1,0 +1,47 @@
+"""What several verbs of ``bk`` share, in this package and in those above it.
+
+options           ``--metadata``, ``--json`` and others; connecting; running a coroutine; tables and JSON
+default_command   a group of commands, one of which is meant when none is named
+interruption      Ctrl-C, for verbs that must finish something
+line_input        lines as they arrive
+streamed_table    rows that are printed as they come
+"""
+
+from __future__ import annotations
+
+from bookkeeper.admin.shared.default_command import DefaultCommandGroup
+from bookkeeper.admin.shared.interruption import Interruption, note
+from bookkeeper.admin.shared.line_input import LineInput
+from bookkeeper.admin.shared.options import (
+    connected,
+    counted,
+    finish,
+    in_cell,
+    json_option,
+    ledger_argument,
+    metadata_option,
+    password_option,
+    print_json,
+    print_table,
+    screen_console,
+)
+from bookkeeper.admin.shared.streamed_table import StreamedTable
+
+__all__ = [
+    "DefaultCommandGroup",
+    "Interruption",
+    "LineInput",
+    "StreamedTable",
+    "connected",
+    "counted",
+    "finish",
+    "in_cell",
+    "json_option",
+    "ledger_argument",
+    "metadata_option",
+    "note",
+    "password_option",
+    "print_json",
+    "print_table",
+    "screen_console",
+]

@@ -1,0 +1,37 @@
+"""Bookies that leave the cluster.
+
+drain          moves every ledger off some bookies
+forget         removes the cookies of bookies that no ledger names
+decommission   drains, waits until everything is whole, forgets
+"""
+
+from __future__ import annotations
+
+from bookkeeper.replication.decommissioning.decommission import DecommissionProgress, DecommissionReport, decommission
+from bookkeeper.replication.decommissioning.drain import (
+    DrainProgress,
+    DrainReport,
+    LedgerShare,
+    MovedCopy,
+    StuckLedger,
+    cannot_move,
+    drain,
+    shares_of,
+)
+from bookkeeper.replication.decommissioning.forget import ForgottenBookies, forget
+
+__all__ = [
+    "DecommissionProgress",
+    "DecommissionReport",
+    "DrainProgress",
+    "DrainReport",
+    "ForgottenBookies",
+    "LedgerShare",
+    "MovedCopy",
+    "StuckLedger",
+    "cannot_move",
+    "decommission",
+    "drain",
+    "forget",
+    "shares_of",
+]

@@ -1,0 +1,58 @@
+"""An edit, and what tells it from others: values, their bytes, and rules about runs of them. All of it is pure.
+
+txid            transaction ids: they rise by 1 with each edit
+ops             an edit and a batch of edits, as bytes with their checksums
+segment         a contiguous run of edits that is stored as one unit
+selection       many segments, of one journal or of copies, joined to one run without gaps
+fencing_token   the epoch of a writer
+requests        requests of clients, told apart so that a repeated one is not carried out twice
+"""
+
+from __future__ import annotations
+
+from journal_manager.edits.fencing_token import FencingToken, fenced
+from journal_manager.edits.ops import (
+    MAX_OP_BYTES,
+    MAX_OPCODE,
+    OVERHEAD,
+    Batch,
+    Op,
+    decode_ops,
+    encode_batch,
+    encode_op,
+    join,
+)
+from journal_manager.edits.requests import RequestAnswer, RequestId, RequestTable
+from journal_manager.edits.segment import SegmentInfo, SegmentState
+from journal_manager.edits.selection import MissingEdits, Piece, Selection, best_piece, in_order, select
+from journal_manager.edits.txid import FIRST_TXID, MAX_TXID, NOTHING, TxId, is_txid
+
+__all__ = [
+    "FIRST_TXID",
+    "MAX_OPCODE",
+    "MAX_OP_BYTES",
+    "MAX_TXID",
+    "NOTHING",
+    "OVERHEAD",
+    "Batch",
+    "FencingToken",
+    "MissingEdits",
+    "Op",
+    "Piece",
+    "RequestAnswer",
+    "RequestId",
+    "RequestTable",
+    "SegmentInfo",
+    "SegmentState",
+    "Selection",
+    "TxId",
+    "best_piece",
+    "decode_ops",
+    "encode_batch",
+    "encode_op",
+    "fenced",
+    "in_order",
+    "is_txid",
+    "join",
+    "select",
+]

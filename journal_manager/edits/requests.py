@@ -1,0 +1,171 @@
+"""Requests of clients, told apart so that a repeated one is not carried out twice (pure).
+
+A client whose call failed with an unknown outcome repeats it under the same request id. The edit carries the id, so
+every replica that reads the log builds the same table, and the table rides in its snapshots:
+
+    answer_to(request)          None: a new request
+                                an answer: the request was carried out before; this is what it answered
+    record(request, answer)     carried out now
+
+The table is bounded. It keeps the newest answers; when it drops one it remembers the highest call of that client that
+it dropped. A call up to there that has no answer any more is refused: it may have been carried out. Only a client that
+was silent while ``max_clients`` others were dropped is forgotten altogether.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final
+
+from journal_manager.edits.txid import TxId
+from journal_manager.errors import JournalCorruptionError, RequestForgottenError
+
+MAX_CLIENT_BYTES: Final = 255
+MAX_CALL: Final = 2**64 - 1
+_CALL: Final = struct.Struct(">Q")
+_ANSWER: Final = struct.Struct(">BQQI")
+"""Length of the client's name, call, transaction id, length of the result."""
+_FORGOTTEN: Final = struct.Struct(">BQ")
+"""Length of the client's name, call."""
+_COUNTS: Final = struct.Struct(">II")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestId:
+    """One request of one client. A repetition has the same id."""
+
+    client: bytes
+    """1 to 255 bytes that no other client uses, for instance random ones that the client chose when it began."""
+    call: int
+    """The client counts its requests up: 0 <= call < 2**64."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.client) <= MAX_CLIENT_BYTES or not 0 <= self.call <= MAX_CALL:
+            raise ValueError(
+                f"a request has a client of 1 to {MAX_CLIENT_BYTES} bytes and a call from 0 to {MAX_CALL}; "
+                f"got {len(self.client)} bytes and call {self.call}"
+            )
+
+    def encode(self) -> bytes:
+        """Encode the id: the client's length, the client, the call."""
+        return bytes((len(self.client),)) + self.client + _CALL.pack(self.call)
+
+    @classmethod
+    def decode_prefix(cls, data: bytes) -> tuple[RequestId, int]:
+        """Read the id that ``data`` begins with. Returns it and its length.
+
+        Raises:
+            ValueError: there is none.
+        """
+        end = 1 + data[0] if data else 0
+        if end < 2 or len(data) < end + _CALL.size:
+            raise ValueError("the bytes do not begin with a request id")
+        return cls(data[1:end], _CALL.unpack_from(data, end)[0]), end + _CALL.size
+
+    def __str__(self) -> str:
+        return f"call {self.call} of client {self.client.hex()}"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestAnswer:
+    """What a request was answered."""
+
+    txid: TxId
+    """The edit that carried it out."""
+    result: bytes = b""
+    """What the application answered besides."""
+
+
+class RequestTable:
+    """The newest answers, by request. The same edits make the same table on every replica."""
+
+    def __init__(self, max_answers: int = 100_000, max_clients: int = 100_000) -> None:
+        if max_answers < 1 or max_clients < 1:
+            raise ValueError("a request table keeps at least one answer and one client")
+        self._max_answers, self._max_clients = max_answers, max_clients
+        self._answers: OrderedDict[RequestId, RequestAnswer] = OrderedDict()
+        """Oldest first."""
+        self._forgotten: OrderedDict[bytes, int] = OrderedDict()
+        """Client -> the highest call whose answer was dropped. The client whose last drop is oldest comes first."""
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def answer_to(self, request: RequestId) -> RequestAnswer | None:
+        """Return the answer to a request that was carried out before; None for a new one.
+
+        Raises:
+            RequestForgottenError: the request is so old that the table cannot tell.
+        """
+        if (answer := self._answers.get(request)) is not None:
+            return answer
+        if request.call <= self._forgotten.get(request.client, -1):
+            raise RequestForgottenError(
+                f"{request} is older than the {self._max_answers} newest requests, which are remembered: it may "
+                "have been carried out"
+            )
+        return None
+
+    def record(self, request: RequestId, answer: RequestAnswer) -> None:
+        """Note that ``request`` was carried out. The first answer stays."""
+        if request in self._answers:
+            return
+        self._answers[request] = answer
+        while len(self._answers) > self._max_answers:
+            old, _ = self._answers.popitem(last=False)
+            self._forget(old.client, old.call)
+
+    def clear(self) -> None:
+        """Forget everything, as at the first edit."""
+        self._answers.clear()
+        self._forgotten.clear()
+
+    def encode(self) -> bytes:
+        """Encode the table for a snapshot; :meth:`restore` reads it."""
+        parts = [_COUNTS.pack(len(self._answers), len(self._forgotten))]
+        for request, answer in self._answers.items():
+            head = _ANSWER.pack(len(request.client), request.call, answer.txid, len(answer.result))
+            parts += (head, request.client, answer.result)
+        for client, call in self._forgotten.items():
+            parts += (_FORGOTTEN.pack(len(client), call), client)
+        return b"".join(parts)
+
+    def restore(self, data: bytes) -> None:
+        """Replace the content by an encoded table. A table that was larger loses its oldest answers.
+
+        Raises:
+            JournalCorruptionError: the bytes are not a table; the content is then undefined.
+        """
+        self.clear()
+        answers: list[tuple[RequestId, RequestAnswer]] = []
+        try:
+            many, dropped = _COUNTS.unpack_from(data)
+            at = _COUNTS.size
+            for _ in range(many):
+                client_size, call, txid, size = _ANSWER.unpack_from(data, at)
+                client, at = _slice(data, at + _ANSWER.size, client_size)
+                result, at = _slice(data, at, size)
+                answers.append((RequestId(client, call), RequestAnswer(TxId(txid), result)))
+            for _ in range(dropped):
+                client_size, call = _FORGOTTEN.unpack_from(data, at)
+                client, at = _slice(data, at + _FORGOTTEN.size, client_size)
+                self._forget(client, call)
+        except (struct.error, ValueError) as error:
+            raise JournalCorruptionError("a snapshot's table of requests is damaged") from error
+        if at != len(data):
+            raise JournalCorruptionError(f"a snapshot's table of requests ends {len(data) - at} bytes early")
+        for request, answer in answers:
+            self.record(request, answer)
+
+    def _forget(self, client: bytes, call: int) -> None:
+        self._forgotten[client] = max(call, self._forgotten.pop(client, -1))
+        while len(self._forgotten) > self._max_clients:
+            self._forgotten.popitem(last=False)
+
+
+def _slice(data: bytes, at: int, size: int) -> tuple[bytes, int]:
+    if at + size > len(data):
+        raise ValueError("the bytes end early")
+    return data[at : at + size], at + size

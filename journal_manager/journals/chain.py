@@ -1,0 +1,287 @@
+"""A journal's record: who may write, and its segments in order; the only legal transitions (pure).
+
+Backends that keep one record under compare-and-set (memory, ledgers) share this module. Each step of a writer is one
+transition and one compare-and-set, so no step is ever half done.
+
+    claim(owner)               any --> the next epoch
+    begin(token, segment)      no segment in progress, joins the last one (C2, C3, C7)
+    finish(token, first, last) in progress --> final
+    drop(token, first)         in progress and without an edit --> removed
+    purge(token, min)          a prefix of final segments --> removed; the newest stays (C6)
+    discard(token, first)      the segments from first on --> removed; the oldest stays
+    begin_upgrade(token, to)   another namespace version; what is there now can be gone back to
+    finalize_upgrade(token)    no way back
+    roll_back(token)           segments since begin_upgrade --> removed; the former namespace version
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Final
+
+from journal_manager.edits.fencing_token import FencingToken
+from journal_manager.edits.segment import SegmentInfo
+from journal_manager.edits.txid import NOTHING, TxId, is_txid
+from journal_manager.errors import (
+    JournalCorruptionError,
+    SegmentExistsError,
+    SegmentMismatchError,
+    SegmentNotFoundError,
+    UnsupportedLayoutError,
+    UpgradeError,
+    check,
+)
+from journal_manager.journals.backend import NamespaceInfo
+from journal_manager.journals.capabilities import JournalDescription
+
+FORMAT: Final = 2
+"""Written only while an upgrade is in progress: programs that do not know of it must not write then."""
+
+PLAIN_FORMAT: Final = 1
+UNCLAIMED: Final = FencingToken(0, "")
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradePoint:
+    """What an upgrade that is in progress can be rolled back to."""
+
+    namespace: NamespaceInfo
+    last_txid: TxId
+    """The last edit from before the upgrade; NOTHING if there was none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The record. Every method returns the next record, and raises JournalFencedError for an overtaken token."""
+
+    namespace: NamespaceInfo
+    token: FencingToken = UNCLAIMED
+    segments: tuple[SegmentInfo, ...] = ()
+    nonce: str = ""
+    """A number that tells apart two claims of one epoch, also by owners of the same name."""
+    upgrade: UpgradePoint | None = None
+    """None unless an upgrade is in progress."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the owner."""
+        return self.token.epoch
+
+    @property
+    def last_txid(self) -> TxId:
+        """The last edit of the last final segment."""
+        ends = [segment.last for segment in self.segments if segment.last is not None]
+        return ends[-1] if ends else NOTHING
+
+    @property
+    def open_segment(self) -> SegmentInfo | None:
+        """The segment in progress, if there is one."""
+        return self.segments[-1] if self.segments and self.segments[-1].in_progress else None
+
+    def claim(self, owner: str, nonce: str = "") -> Chain:
+        """Claim the next epoch for ``owner``."""
+        return replace(self, token=FencingToken(self.token.epoch + 1, owner), nonce=nonce)
+
+    def cleared(self, token: FencingToken, namespace: NamespaceInfo) -> Chain:
+        """Remove all segments, and take the identity of another namespace."""
+        token.ensure_current(self.token)
+        return replace(self, namespace=namespace, segments=(), upgrade=None)
+
+    def begin(self, token: FencingToken, segment: SegmentInfo) -> Chain:
+        """Append a segment in progress.
+
+        Raises:
+            SegmentExistsError: one is open, or ``segment.first`` is not the id after the last one.
+        """
+        token.ensure_current(self.token)
+        if (opened := self.open_segment) is not None:
+            raise SegmentExistsError(f"segment {opened} is in progress: finish it before a new one begins")
+        ensure_joins(self.last_txid, segment.first)
+        return replace(self, segments=(*self.segments, segment))._checked()
+
+    def finish(self, token: FencingToken, first: TxId, last: TxId) -> Chain:
+        """Fix the end of the segment that begins at ``first``. The same end again is no change.
+
+        Raises:
+            SegmentNotFoundError: no segment begins at ``first``. SegmentMismatchError: it has another end.
+        """
+        token.ensure_current(self.token)
+        segment = self.find(first)
+        final = segment.finalized(last)
+        return replace(self, segments=tuple(final if s is segment else s for s in self.segments))._checked()
+
+    def drop(self, token: FencingToken, first: TxId) -> Chain:
+        """Take the segment in progress out; its ids are free again.
+
+        Raises:
+            SegmentNotFoundError: none is in progress at ``first``.
+        """
+        token.ensure_current(self.token)
+        if self.open_segment is None or self.open_segment.first != first:
+            raise SegmentNotFoundError(f"no segment in progress begins at {first}")
+        return replace(self, segments=self.segments[:-1])
+
+    def purge(self, token: FencingToken, min_txid: TxId) -> tuple[Chain, tuple[SegmentInfo, ...]]:
+        """Take out the final segments that end below ``min_txid``, but not the newest segment. While an upgrade is in
+        progress everything stays."""
+        token.ensure_current(self.token)
+        gone = purgeable(self.segments, min_txid) if self.upgrade is None else ()
+        return replace(self, segments=self.segments[len(gone) :]), gone
+
+    def discard(self, token: FencingToken, first: TxId) -> tuple[Chain, tuple[SegmentInfo, ...]]:
+        """Take out the segments from ``first`` on. Raises as ``discardable``; UpgradeError: an upgrade is in progress,
+        and edits from before it would go."""
+        token.ensure_current(self.token)
+        if self.upgrade is not None and first <= self.upgrade.last_txid:
+            raise UpgradeError(f"edit {first} is from before the upgrade that is in progress, and stays until its end")
+        gone = discardable(self.segments, first)
+        return replace(self, segments=self.segments[: len(self.segments) - len(gone)]), gone
+
+    def begin_upgrade(self, token: FencingToken, namespace: NamespaceInfo) -> Chain:
+        """Take the new version of the namespace, and remember the present state. The same again is no change.
+
+        Raises:
+            NamespaceMismatchError: it is another namespace. UpgradeError: another upgrade is in progress, a segment is
+            open, or the layout would be older.
+        """
+        token.ensure_current(self.token)
+        namespace.ensure_same(self.namespace)
+        if self.upgrade is not None and namespace == self.namespace and self.upgrade.last_txid == self.last_txid:
+            return self
+        if self.upgrade is not None:
+            raise UpgradeError("an upgrade is in progress: finalize it or roll it back first")
+        if self.open_segment is not None:
+            raise UpgradeError(f"segment {self.open_segment} is in progress: finish it before the upgrade begins")
+        if namespace.layout_version < self.namespace.layout_version:
+            raise UpgradeError(
+                f"the journal has layout {self.namespace.layout_version}: an upgrade to layout "
+                f"{namespace.layout_version} would be a step back"
+            )
+        return replace(self, namespace=namespace, upgrade=UpgradePoint(self.namespace, self.last_txid))
+
+    def needs_snapshot(self, at: TxId) -> bool:
+        """Whether a snapshot is needed for rolling an upgrade back."""
+        return self.upgrade is not None and at <= self.upgrade.last_txid
+
+    def finalize_upgrade(self, token: FencingToken) -> Chain:
+        """End the upgrade for good. Without one it is no change."""
+        token.ensure_current(self.token)
+        return replace(self, upgrade=None)
+
+    def roll_back(self, token: FencingToken) -> tuple[Chain, tuple[SegmentInfo, ...]]:
+        """Take out the segments since the upgrade began, and go back to the former version of the namespace.
+
+        Raises:
+            UpgradeError: no upgrade is in progress, or a segment is open.
+        """
+        token.ensure_current(self.token)
+        if self.upgrade is None:
+            raise UpgradeError("no upgrade is in progress: there is nothing to roll back to")
+        if self.open_segment is not None:
+            raise UpgradeError(
+                f"segment {self.open_segment} is in progress: finish it before the upgrade is rolled back"
+            )
+        point = self.upgrade
+        gone = tuple(segment for segment in self.segments if segment.first > point.last_txid)
+        kept = self.segments[: len(self.segments) - len(gone)]
+        return replace(self, namespace=point.namespace, segments=kept, upgrade=None), gone
+
+    def find(self, first: TxId) -> SegmentInfo:
+        """The segment that begins at ``first``.
+
+        Raises:
+            SegmentNotFoundError: there is none.
+        """
+        for segment in self.segments:
+            if segment.first == first:
+                return segment
+        raise SegmentNotFoundError(f"no segment begins at {first}")
+
+    def _checked(self) -> Chain:
+        for one, two in zip(self.segments, self.segments[1:], strict=False):
+            check(one.last is not None, "C3", f"segment {one} is not final, but segment {two} follows it")
+            check(one.last == two.first - 1, "C7", f"segment {two} does not begin where segment {one} ends")
+        return self
+
+    def encode(self) -> bytes:
+        """Encode the record as JSON, for people and other versions."""
+        value: dict[str, object] = {
+            "format": PLAIN_FORMAT if self.upgrade is None else FORMAT,
+            "namespace": asdict(self.namespace),
+            "token": asdict(self.token),
+            "nonce": self.nonce,
+            "segments": [asdict(segment) for segment in self.segments],
+        }
+        if self.upgrade is not None:
+            value["upgrade"] = asdict(self.upgrade)
+        return json.dumps(value, separators=(",", ":")).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> Chain:
+        """Read a record.
+
+        Raises:
+            UnsupportedLayoutError: a newer format. JournalCorruptionError: no record, or one that breaks a rule.
+        """
+        try:
+            value = json.loads(data)
+            if value["format"] > FORMAT:
+                raise UnsupportedLayoutError(
+                    f"the journal's record has format {value['format']}, and this program reads formats up to {FORMAT}"
+                )
+            segments = tuple(SegmentInfo(**segment) for segment in value["segments"])
+            namespace, token = NamespaceInfo(**value["namespace"]), FencingToken(**value["token"])
+            upgrade = None
+            if value["format"] >= FORMAT:
+                point = value["upgrade"]
+                upgrade = UpgradePoint(NamespaceInfo(**point["namespace"]), point["last_txid"])
+            return cls(namespace, token, segments, value["nonce"], upgrade)._checked()
+        except (ValueError, KeyError, TypeError) as error:
+            raise JournalCorruptionError(
+                f"this is no journal's record: {data[:80].decode(errors='replace')}"
+            ) from error
+
+
+def ensure_joins(last: TxId, first: TxId) -> None:
+    """A segment may begin at ``first`` after edit ``last`` (NOTHING: any id may be the first).
+
+    Raises:
+        SegmentExistsError: ids would be used twice or left out (C7).
+    """
+    if not is_txid(first):
+        raise SegmentExistsError(f"no segment begins at {first}")
+    if last != NOTHING and first != last + 1:
+        raise SegmentExistsError(f"the next segment begins at {last + 1}, not at {first}")
+
+
+def purgeable(segments: tuple[SegmentInfo, ...], min_txid: TxId) -> tuple[SegmentInfo, ...]:
+    """The oldest segments that may be purged: final, wholly below ``min_txid``, and not the newest segment."""
+    count = 0
+    for segment in segments[:-1]:
+        if segment.last is None or segment.last >= min_txid:
+            break
+        count += 1
+    return segments[:count]
+
+
+def discardable(segments: tuple[SegmentInfo, ...], first: TxId) -> tuple[SegmentInfo, ...]:
+    """The segments from ``first`` on, if they may be discarded.
+
+    Raises:
+        SegmentExistsError: one is in progress. SegmentMismatchError: ``first`` is inside one, or none would be left.
+    """
+    if segments and segments[-1].in_progress:
+        raise SegmentExistsError(f"segment {segments[-1]} is in progress: finish it before edits are discarded")
+    for segment in segments:
+        if segment.last is not None and segment.first < first <= segment.last:
+            raise SegmentMismatchError(f"edit {first} is inside segment {segment}: only whole segments are discarded")
+    gone = tuple(segment for segment in segments if segment.first >= first)
+    if gone and len(gone) == len(segments):
+        raise SegmentMismatchError(f"no edit would be left before edit {first}: format the journal instead")
+    return gone
+
+
+def described(chain: Chain) -> JournalDescription:
+    """What a journal's record says about it."""
+    return JournalDescription(chain.namespace, chain.token, None if chain.upgrade is None else chain.upgrade.last_txid)

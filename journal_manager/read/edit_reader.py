@@ -1,0 +1,93 @@
+"""Reads edits from segments: in order, each once, or with an error that says what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from journal_manager.edits.ops import Op
+from journal_manager.edits.segment import SegmentInfo
+from journal_manager.edits.selection import MissingEdits, select
+from journal_manager.edits.txid import TxId, is_txid
+from journal_manager.errors import JournalCorruptionError, SegmentNotFoundError, check
+from journal_manager.journals.backend import JournalReader
+
+
+async def read_ops(
+    reader: JournalReader, start: TxId, end: TxId | None = None, *, in_progress: bool = True
+) -> AsyncGenerator[Op, None]:
+    """Read the edits from ``start`` up to and including ``end`` (None: all that are durable now).
+
+    Segments may be finalized, or purged behind the reader, while it runs.
+
+    Raises (while iterating):
+        JournalGapError: an edit up to ``end``, or before later edits, is missing; or ``start`` is beyond the id after
+        the journal's last edit (while a segment is in progress nobody but its writer knows that id).
+        JournalCorruptionError: it is there and damaged.
+    """
+    async with aclosing(read_runs(reader, start, end, in_progress=in_progress)) as runs:
+        async for run in runs:
+            for op in run:
+                yield op
+
+
+async def read_runs(
+    reader: JournalReader, start: TxId, end: TxId | None = None, *, in_progress: bool = True
+) -> AsyncGenerator[list[Op], None]:
+    """Read as :func:`read_ops` does, in runs: lists of edits that follow each other, none of them empty."""
+    if not is_txid(start):
+        raise ValueError(f"{start} is no transaction id: ids begin at 1")
+    wanted, seen, confirmed = start, None, None
+    while end is None or wanted <= end:
+        segments = await reader.segments()
+        selection = select(segments, wanted, end, in_progress=in_progress)
+        try:
+            async with aclosing(read_segments(reader, selection.segments, wanted)) as runs:
+                async for run in runs:
+                    check(run[0].txid == wanted, "C4", (run[0].txid, wanted))
+                    last = run[-1].txid
+                    if end is not None and last > end:
+                        if wanted <= end:
+                            yield run[: end - wanted + 1]
+                        return
+                    wanted = TxId(last + 1)
+                    yield run
+        except SegmentNotFoundError:
+            if seen == (segments, wanted):
+                raise
+            seen = (segments, wanted)
+            continue
+        if selection.gap is not None:
+            if confirmed != (segments, wanted):  # a listing may miss a segment that is just being finalized
+                confirmed = (segments, wanted)
+                continue
+            raise selection.gap.error()
+        if end is not None and wanted <= end:
+            raise MissingEdits(wanted, None).error()
+        return
+
+
+async def read_segments(
+    reader: JournalReader, segments: Sequence[SegmentInfo], start: TxId
+) -> AsyncGenerator[list[Op], None]:
+    """Read the edits from ``start`` on of segments that follow each other, in runs.
+
+    Raises (while iterating):
+        JournalCorruptionError: a final segment ends too early. And what ``JournalReader.read`` raises.
+    """
+    wanted = start
+    for segment in segments:
+        async with aclosing(reader.read(segment, wanted)) as batches:
+            async for batch in batches:
+                run = batch.ops()
+                if run[0].txid < start:
+                    run = run[start - run[0].txid :]
+                if run:
+                    wanted = TxId(run[-1].txid + 1)
+                    yield run
+        if segment.last is not None and wanted <= segment.last:
+            raise JournalCorruptionError(
+                f"segment {segment} ({segment.location}) ends before edit {wanted}, which must be in it",
+                first_missing=wanted,
+                location=segment.location,
+            )

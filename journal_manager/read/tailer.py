@@ -1,0 +1,41 @@
+"""Follow a journal across rolls, takeovers and recoveries."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from journal_manager.edits.ops import Op
+from journal_manager.edits.txid import TxId
+from journal_manager.journals.backend import JournalReader
+from journal_manager.read.edit_reader import read_ops
+
+
+async def tail(
+    reader: JournalReader,
+    start: TxId,
+    *,
+    in_progress: bool = True,
+    poll_s: float = 1.0,
+    stop: asyncio.Event | None = None,
+) -> AsyncGenerator[Op, None]:
+    """The durable edits from ``start`` on, in order, each once. It ends after ``stop`` is set.
+
+    ``in_progress=False`` waits for segments to be final. ``poll_s`` bounds how long a change can stay unnoticed if the
+    store does not report changes.
+
+    Raises (while iterating):
+        JournalGapError: an edit was purged before it was read. JournalUnavailableError: the store does not answer.
+    """
+    wanted = start
+    while stop is None or not stop.is_set():
+        progress = False
+        async with aclosing(read_ops(reader, wanted, in_progress=in_progress)) as ops:
+            async for op in ops:
+                wanted, progress = TxId(op.txid + 1), True
+                yield op
+                if stop is not None and stop.is_set():
+                    return
+        if not progress:
+            await reader.changed(poll_s)

@@ -1,0 +1,26 @@
+"""A program whose state is replicated by a journal: one replica is active, the others stand by.
+
+replicated_program   the whole of it: follows, is elected, takes over, answers, keeps snapshots
+replica              which part a replica plays, and what its state holds (pure)
+replica_snapshot     what its snapshots hold (pure)
+"""
+
+from __future__ import annotations
+
+from journal_manager.replicas.replica import ReplicaRole
+from journal_manager.replicas.replicated_program import (
+    ReplicaConfig,
+    ReplicaStatus,
+    Replicated,
+    StateMachine,
+    replicated,
+)
+
+__all__ = [
+    "ReplicaConfig",
+    "ReplicaRole",
+    "ReplicaStatus",
+    "Replicated",
+    "StateMachine",
+    "replicated",
+]

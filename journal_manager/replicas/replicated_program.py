@@ -1,0 +1,667 @@
+"""A program whose state is replicated by a journal: one replica is active, the others stand by.
+
+    async with replicated("bk:accounts", machine, name="10.0.0.1:7000", metadata="zk://…") as replica:
+        await replica.until_active()
+        answer = await replica.submit(b"deposit 5")            # durable, applied once, on every replica
+        balance = await replica.read(lambda: machine.balance)  # what was answered anywhere before is seen
+
+What is submitted is applied, logged, made durable, and answered. A second active replica is impossible to confirm
+anything: the journal fences the earlier one. A client that lost its connection repeats its request under the same
+request id, at any replica, and gets the first answer.
+
+A standby applies what is durable, and takes the snapshots. When the active replica dies the next one claims the
+journal, applies the rest, and goes on. When the active one is fenced it stands by again; if it had applied more than
+was durable it restores the newest snapshot and replays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, TypeVar
+
+from journal_manager.edits.ops import Op
+from journal_manager.edits.requests import RequestAnswer, RequestId, RequestTable
+from journal_manager.edits.txid import NOTHING, TxId
+from journal_manager.errors import (
+    JournalClosedError,
+    JournalError,
+    JournalGapError,
+    JournalInvariantError,
+    JournalNotFormattedError,
+    JournalOverloadedError,
+    NotActiveError,
+    ReplicaFailedError,
+)
+from journal_manager.journals.backend import JournalWriter
+from journal_manager.journals.election import Election, open_election
+from journal_manager.journals.open_journal import open_reader, open_snapshots
+from journal_manager.read.edit_reader import read_runs
+from journal_manager.replicas.replica import Replica, ReplicaRole
+from journal_manager.replicas.replica_snapshot import divided, joined
+from journal_manager.snapshots.checkpoints import CheckpointPolicy, CheckpointSchedule
+from journal_manager.snapshots.retention import RetentionPolicy, plan_retention
+from journal_manager.snapshots.snapshots import SnapshotInfo, restore_newest
+from journal_manager.write.edit_log import EditLog, EditLogConfig
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+DOUBT_LOOK_S: Final = 0.02
+"""Seconds between two checks whether the election is certain again."""
+
+FINISH_S: Final = 3.0
+"""The most seconds for closing the journal in order. After that it is left to the next active replica."""
+
+TURN_EDITS: Final = 1024
+"""So many edits are replayed before other tasks get a turn."""
+
+
+class StateMachine(Protocol):
+    """The program's state, and how an edit changes it. All methods are called on the event loop's thread."""
+
+    def apply(self, op: Op) -> bytes | None:
+        """Change the state by one edit. Returns what the one who submitted it is answered.
+
+        The same edits must give the same state and the same answers on every replica: no clock, no chance, no I/O.
+
+        On the active replica it may refuse an edit that is being submitted: it raises before it has changed anything,
+        the edit is not logged, and whoever submitted it gets the exception. It never raises for an edit that is
+        replayed: that edit was not refused, in the same state.
+        """
+
+    def snapshot(self) -> Iterable[bytes]:
+        """The whole state, in chunks. No edit is applied between two chunks."""
+
+    async def restore(self, chunks: AsyncIterator[bytes]) -> None:
+        """Replace the whole state by that of a snapshot; the chunks may be divided otherwise. No chunk: no edit yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaConfig:
+    """The settings of a replica."""
+
+    edit_log: EditLogConfig = field(default_factory=EditLogConfig)
+    checkpoints: CheckpointPolicy = field(default_factory=CheckpointPolicy)
+    retention: RetentionPolicy = field(default_factory=RetentionPolicy)
+    """What stays when a snapshot was kept."""
+    follow_poll_s: float = 0.5
+    """A standby looks for edits after this many seconds if the store does not report them."""
+    retry_s: float = 0.5
+    """Seconds before an attempt that failed is repeated."""
+    doubt_s: float = 10.0
+    """Seconds that a read waits for the election to be certain again, for instance because the store is slow."""
+    max_answers: int = 100_000
+    """So many requests are remembered, so that a repeated one gets its first answer."""
+    max_clients: int = 100_000
+    """Of so many silent clients it is remembered which requests are too old to tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaStatus:
+    """What a replica says about itself."""
+
+    name: str
+    role: ReplicaRole
+    epoch: int
+    """The epoch of its last claim; 0 if there was none."""
+    applied: TxId
+    durable: TxId
+    """The last edit that is durable, as far as this replica knows."""
+    newest_snapshot: TxId
+    active: str | None
+    """The name of the active replica, as far as it is known."""
+    problem: str | None
+    """The last failure, if it was not overcome yet."""
+
+
+class Replicated:
+    """One replica of a program. Made by :func:`replicated`; an async context manager."""
+
+    def __init__(
+        self,
+        uri: str,
+        machine: StateMachine,
+        *,
+        name: str,
+        config: ReplicaConfig,
+        election: Election | None,
+        wrap: Callable[[JournalWriter], JournalWriter] | None,
+        options: dict[str, Any],
+    ) -> None:
+        self.machine = machine
+        self._wrap = wrap
+        self._uri, self._name, self._config, self._options = uri, name, config, options
+        self._given = election
+        self._election: Election | None = None
+        self._replica = Replica()
+        self._requests = RequestTable(config.max_answers, config.max_clients)
+        self._schedule: CheckpointSchedule | None = None
+        self._loaded = False
+        """Whether the state is that of ``self._replica.applied``, and may be continued."""
+        self._log: EditLog | None = None
+        """The log of the active replica."""
+        self._running: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()
+        """Set, and then replaced, when the role changes."""
+        self._problem: BaseException | None = None
+        self._closed = False
+
+    # -- for the program -----------------------------------------------------------------------------------
+
+    @property
+    def role(self) -> ReplicaRole:
+        return self._replica.role
+
+    @property
+    def applied(self) -> TxId:
+        """The state holds every edit up to this one. On the active replica the last ones may not be durable yet."""
+        return self._replica.applied
+
+    def status(self) -> ReplicaStatus:
+        """What this replica knows of itself and the others."""
+        replica, active = self._replica, self._election.holder if self._election is not None else None
+        return ReplicaStatus(
+            self._name,
+            replica.role,
+            replica.token.epoch if replica.token is not None else 0,
+            replica.applied,
+            self._log.durable_txid if self._log is not None else replica.applied,
+            self._schedule.newest if self._schedule is not None else NOTHING,
+            self._name if self._log is not None else active,
+            str(self._problem) or type(self._problem).__name__ if self._problem is not None else None,
+        )
+
+    async def submit(self, body: bytes, opcode: int = 0, *, request: RequestId | None = None) -> RequestAnswer:
+        """Apply an edit on every replica. Returns its id and what ``apply`` answered, once the edit is durable.
+
+        A ``request`` that was carried out before changes nothing and gets its first answer. Cancelling does not
+        withdraw the edit.
+
+        Raises:
+            NotActiveError, OpTooLargeError: nothing was done. And what ``apply`` raises: the edit was refused.
+            JournalFencedError, JournalFailedError: the outcome is unknown. Repeat it under the same request id.
+            RequestForgottenError: the request is too old to tell whether it was carried out.
+            ReplicaFailedError, JournalClosedError.
+        """
+        while True:
+            log = self._active()
+            if request is not None and (known := self._requests.answer_to(request)) is not None:
+                await log.sync(known.txid)
+                return known
+            try:
+                log.ensure_loggable(body, opcode, request=request)
+            except JournalOverloadedError:
+                await log.room()
+                continue
+            return await self._carry_out(log, Op(opcode, log.next_txid, body, request))
+
+    async def _carry_out(self, log: EditLog, op: Op) -> RequestAnswer:
+        answer = RequestAnswer(op.txid, self.machine.apply(op) or b"")
+        self._replica.logged(op.txid)
+        try:
+            durable = log.log(op.body, op.opcode, request=op.request)
+        except BaseException:  # the state has more than the journal
+            await log.abort()
+            raise
+        if op.request is not None:
+            self._requests.record(op.request, answer)
+        await durable
+        return answer
+
+    async def read(self, query: Callable[[], T]) -> T:
+        """Call ``query``, which looks at the state, and return its result.
+
+        The result shows every edit that any replica answered before this call, and none that could still be lost.
+
+        Raises:
+            NotActiveError: this replica is not the active one, or not certainly for ``doubt_s`` seconds.
+            JournalFencedError, JournalFailedError: the state that ``query`` saw was not durable yet, and may be lost.
+            ReplicaFailedError, JournalClosedError. And what ``query`` raises.
+        """
+        log = await self._certain()
+        value = query()  # in the same turn of the loop
+        if self._replica.applied > log.durable_txid:
+            await log.sync(self._replica.applied)
+        return value
+
+    async def until_active(self) -> None:
+        """Wait until this replica is the active one. Raises ReplicaFailedError, JournalClosedError."""
+        while self._log is None:
+            self._ensure_usable()
+            await self._changed.wait()
+
+    async def checkpoint(self) -> SnapshotInfo | None:
+        """Take a snapshot now, and apply the retention policy. None if there is no edit since the newest snapshot.
+
+        For the active replica: it holds the whole snapshot in memory meanwhile. Standbys take theirs by themselves.
+
+        Raises:
+            NotActiveError. JournalUnavailableError, JournalError: it was not kept; the replica goes on.
+        """
+        return await self._checkpoint_active(self._active())
+
+    # -- life ----------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Begin to follow the journal, and to stand for election.
+
+        Raises:
+            JournalConfigError, JournalUnavailableError: the election cannot be reached.
+        """
+        loop = asyncio.get_running_loop()
+        self._election = self._given or await open_election(self._uri, name=self._name, **self._options)
+        self._schedule = CheckpointSchedule(self._config.checkpoints, loop.time())
+        self._running = loop.create_task(self._run(), name="replica")
+
+    async def close(self) -> None:
+        """Give everything up in order, so that a successor need not wait. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.wait([self._running])
+        log, self._log = self._log, None
+        self._wake()
+        try:
+            if log is not None:
+                await self._finish(log)
+        finally:
+            if self._election is not None:
+                await self._election.close()
+
+    async def _finish(self, log: EditLog) -> None:
+        try:
+            async with asyncio.timeout(FINISH_S):
+                await log.close()
+        except (JournalError, TimeoutError) as error:
+            logger.warning("the journal was not closed in order; the next active replica recovers it: %s", error)
+            await log.abort()
+
+    async def __aenter__(self) -> Replicated:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.close()
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                await self._stand_by()
+                log = await self._take_over()
+                if log is not None:
+                    await self._serve(log)
+                    self._replica.fence(log.durable_txid)
+                    await log.abort()
+                await self._step_down(pause=log is None)
+        except Exception as error:
+            await self._give_up(error)
+
+    async def _give_up(self, error: Exception) -> None:
+        """The program's state cannot be trusted any more, or an invariant does not hold: leave it to the others."""
+        logger.critical("this replica takes no more part: %s", error, exc_info=error)
+        self._problem = error
+        self._replica.fail()
+        log, self._log = self._log, None
+        self._wake()
+        if log is not None:
+            await log.abort()
+        assert self._election is not None
+        await self._election.resign()
+
+    # -- standby -------------------------------------------------------------------------------------------
+
+    async def _stand_by(self) -> None:
+        """Follow the journal until this replica is elected."""
+        campaign = asyncio.ensure_future(self._campaign())
+        following = asyncio.ensure_future(self._follow())
+        try:
+            await asyncio.wait([campaign, following], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _ended(campaign, following)
+        if not following.cancelled():
+            following.result()  # it ends by a failure only
+        campaign.result()
+        self._replica.elected()
+
+    async def _campaign(self) -> None:
+        assert self._election is not None
+        while True:
+            try:
+                return await self._election.campaign()
+            except JournalError as error:
+                await self._pause(error)
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                if not self._loaded:
+                    await self._load()
+                await self._read_on()
+            except (ReplicaFailedError, JournalInvariantError):
+                raise
+            except JournalNotFormattedError:
+                await asyncio.sleep(self._config.follow_poll_s)  # nobody was active yet
+            except JournalGapError as error:
+                self._loaded = False  # the edits were removed behind a newer snapshot
+                await self._pause(error)
+            except JournalError as error:
+                await self._pause(error)
+
+    async def _read_on(self) -> None:
+        async with await open_reader(self._uri, **self._options) as reader:
+            while True:
+                more = await self._replay_available(read_runs(reader, self._replica.applied + 1))
+                self._problem = None
+                if self._is_due():
+                    await self._offer()
+                if not more:
+                    await reader.changed(self._config.follow_poll_s)
+
+    async def _replay_available(self, runs: AsyncGenerator[list[Op], None]) -> bool:
+        """Replay until the end, or until a snapshot is due. Returns whether there may be more now."""
+        async with aclosing(runs):
+            async for run in runs:
+                for ops in _turns(run):
+                    self._replay(ops)
+                    if ops[-1].txid % TURN_EDITS == 0:
+                        await asyncio.sleep(0)
+                        if self._is_due():
+                            return True
+        return False
+
+    def _replay(self, ops: Sequence[Op]) -> None:
+        """Apply edits that follow each other, at least one."""
+        apply, applied = self.machine.apply, NOTHING
+        try:
+            for op in ops:
+                try:
+                    result = apply(op)
+                except Exception as error:
+                    raise ReplicaFailedError(
+                        f"the state machine raised when edit {op.txid} was replayed: {error}"
+                    ) from error
+                applied = op.txid
+                if op.request is not None:
+                    self._requests.record(op.request, RequestAnswer(applied, result or b""))
+        finally:
+            if applied != NOTHING:
+                self._replica.replayed(ops[0].txid, applied)
+
+    async def _load(self) -> None:
+        """Restore the newest intact snapshot, or the empty state."""
+        self._loaded = False
+        async with await open_snapshots(self._uri, **self._options) as store:
+            try:
+                newest = await restore_newest(store, self._restore)
+                if newest is None:
+                    self._requests.clear()
+                    await self.machine.restore(_nothing())
+            except JournalError:
+                raise
+            except Exception as error:
+                raise ReplicaFailedError(f"the state machine could not restore a snapshot: {error}") from error
+        self._replica.restored(NOTHING if newest is None else newest.at)
+        if newest is not None:
+            self._kept(newest.at)
+        self._loaded = True
+
+    async def _restore(self, info: SnapshotInfo, chunks: AsyncGenerator[bytes, None]) -> None:
+        table, rest = await divided(chunks)
+        self._requests.restore(table)
+        await self.machine.restore(rest)
+
+    # -- snapshots -----------------------------------------------------------------------------------------
+
+    async def _offer(self) -> None:
+        """Hand the state in as a snapshot, unless there is a newer one. Nothing is applied meanwhile."""
+        at = self._replica.applied
+        try:
+            async with await open_snapshots(self._uri, **self._options) as store:
+                for info in await store.list():
+                    self._kept(info.at)
+                if self._is_due():
+                    await store.offer(at, joined(self._requests.encode(), self.machine.snapshot()))
+                    self._kept(at)
+        except JournalError as error:
+            self._postpone(error)
+
+    async def _checkpoint_active(self, log: EditLog) -> SnapshotInfo | None:
+        assert self._schedule is not None
+        at = self._replica.applied
+        if at == self._schedule.newest:
+            return None
+        content = list(joined(self._requests.encode(), self.machine.snapshot()))  # in one turn of the loop
+        await log.sync(at)
+        info = await log.save_snapshot(at, content)
+        self._kept(at)
+        await self._retain(log)
+        return info
+
+    async def _retain(self, log: EditLog) -> None:
+        """Remove the snapshots and edits that the policy does not keep. The open segment ends, so that it can go.
+
+        If that fails the snapshot is kept all the same, and the next one tries again.
+        """
+        await log.roll()
+        try:
+            async with await open_snapshots(self._uri, **self._options) as store:
+                snapshots = [info.at for info in await store.list()]
+            plan = plan_retention(self._config.retention, snapshots, await log.segments())
+            for at in plan.snapshots:
+                await log.delete_snapshot(at)
+            await log.purge(plan.purge_below)
+        except JournalError as error:
+            if log.failure is not None:
+                raise
+            logger.warning("snapshots and edits that are not needed any more could not be removed: %s", error)
+
+    async def _keep_up(self, log: EditLog) -> None:
+        """Adopt the snapshots of standbys, or take one if they take none; remove what is not needed any more."""
+        while log.failure is None:
+            await asyncio.sleep(self._config.checkpoints.check_s)
+            try:
+                adopted = await log.adopt_snapshots()
+                for info in adopted:
+                    self._kept(info.at)
+                if adopted:
+                    await self._retain(log)
+                elif self._is_due(active=True):
+                    await self._checkpoint_active(log)
+            except Exception as error:
+                self._postpone(error)  # if the log itself has failed, that is noticed elsewhere
+
+    def _is_due(self, *, active: bool = False) -> bool:
+        assert self._schedule is not None
+        return self._schedule.is_due(self._replica.applied, asyncio.get_running_loop().time(), active=active)
+
+    def _kept(self, at: TxId) -> None:
+        assert self._schedule is not None
+        self._schedule.kept(at, asyncio.get_running_loop().time())
+
+    def _postpone(self, error: Exception) -> None:
+        assert self._schedule is not None
+        self._schedule.postpone(asyncio.get_running_loop().time())
+        logger.warning("a snapshot could not be taken now; until a later one is, a start takes longer: %s", error)
+
+    # -- catching up, and being active ---------------------------------------------------------------------
+
+    async def _take_over(self) -> EditLog | None:
+        """Claim the journal, and apply everything that is in it. None if that was not possible now."""
+        assert self._election is not None
+        log: EditLog | None = None
+        try:
+            log = await EditLog.open(
+                self._uri, owner=self._name, config=self._config.edit_log, wrap=self._wrap, **self._options
+            )
+            self._replica.claimed(log.token, log.recovery.last_txid)
+            if not self._loaded:
+                await self._load()
+            try:
+                await self._catch_up(log)
+            except JournalGapError:
+                await self._load()  # the edits that this replica lacks are in a snapshot
+                await self._catch_up(log)
+            await self._election.wait_until_held()
+            self._replica.activate()
+        except (ReplicaFailedError, JournalInvariantError):
+            if log is not None:
+                await log.abort()
+            raise
+        except JournalError as error:
+            self._problem = error
+            logger.warning("this replica could not become active, and tries again: %s", error)
+            if log is not None:
+                await log.abort()
+            self._replica.fence()
+            return None
+        except BaseException:
+            if log is not None:
+                await log.abort()
+            raise
+        return log
+
+    async def _catch_up(self, log: EditLog) -> None:
+        end = self._replica.end
+        while self._replica.applied < end:
+            async with aclosing(log.read_runs(self._replica.applied + 1, end)) as runs:
+                async for run in runs:
+                    for ops in _turns(run):
+                        self._replay(ops)
+                        if ops[-1].txid % TURN_EDITS == 0:
+                            await asyncio.sleep(0)
+
+    async def _serve(self, log: EditLog) -> None:
+        """RequestAnswer until another replica has the election or the journal, or the journal fails."""
+        assert self._election is not None
+        self._log, self._problem = log, None
+        self._wake()
+        logger.info("replica %s is active with epoch %s, from edit %s on", self._name, log.token.epoch, log.next_txid)
+        waits = [
+            asyncio.ensure_future(self._election.lost()),
+            asyncio.ensure_future(log.wait_failed()),
+            asyncio.ensure_future(self._keep_up(log)),
+        ]
+        try:
+            await asyncio.wait(waits[:2], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _ended(*waits)
+        self._problem = log.failure
+        self._log = None
+        logger.warning(
+            "replica %s is not active any more: %s", self._name, log.failure or "another replica was elected"
+        )
+
+    async def _step_down(self, *, pause: bool) -> None:
+        """Make the state one of durable edits only, and follow again."""
+        assert self._election is not None
+        self._wake()
+        await self._election.resign()
+        if pause:
+            await asyncio.sleep(self._config.retry_s)
+        while self._replica.must_rebuild:
+            try:
+                await self._load()
+            except ReplicaFailedError:
+                raise
+            except JournalError as error:
+                await self._pause(error)
+        self._replica.step_down()
+        self._wake()
+
+    # -- small parts ---------------------------------------------------------------------------------------
+
+    def _active(self) -> EditLog:
+        """The log. Raises NotActiveError, ReplicaFailedError, JournalClosedError."""
+        self._ensure_usable()
+        if self._log is None:
+            active = self._election.holder if self._election is not None else None
+            raise NotActiveError(
+                f"this replica is not the active one ({self._replica.role.value}); "
+                + (f"{active} is" if active is not None else "ask another one, or try again"),
+                active=active,
+            )
+        return self._log
+
+    async def _certain(self) -> EditLog:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._config.doubt_s
+        while True:
+            log = self._active()
+            assert self._election is not None
+            if self._election.is_held:
+                return log
+            if loop.time() >= deadline:
+                raise NotActiveError("this replica cannot be certain now that no other one is active: try again")
+            await asyncio.sleep(DOUBT_LOOK_S)
+
+    def _ensure_usable(self) -> None:
+        if self._closed:
+            raise JournalClosedError("this replica was closed")
+        if self._replica.role is ReplicaRole.FAILED:
+            raise ReplicaFailedError(f"this replica takes no more part: {self._problem}") from self._problem
+
+    async def _pause(self, error: Exception) -> None:
+        if self._problem is None:
+            logger.warning("this replica cannot read its journal now, and tries again: %s", error)
+        self._problem = error
+        await asyncio.sleep(self._config.retry_s)
+
+    def _wake(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+
+def replicated(
+    uri: str,
+    machine: StateMachine,
+    *,
+    name: str = "",
+    config: ReplicaConfig | None = None,
+    election: Election | None = None,
+    wrap: Callable[[JournalWriter], JournalWriter] | None = None,
+    **options: Any,
+) -> Replicated:
+    """Make ``machine`` one replica of the program whose journal is at ``uri``. Use it with ``async with``.
+
+    Args:
+        name: what the other replicas and people see, for instance the address at which clients reach this replica.
+        election: who is active, if not the journal's own election decides.
+        wrap: goes around the journal's writer whenever this replica becomes active, for instance
+            ``JournalStats(…).measured``.
+        options: as for ``open_writer``.
+    """
+    return Replicated(
+        uri, machine, name=name, config=config or ReplicaConfig(), election=election, wrap=wrap, options=options
+    )
+
+
+def _turns(run: list[Op]) -> Iterator[list[Op]]:
+    """The edits of a run in portions, which end where an id is a multiple of TURN_EDITS."""
+    at, end = 0, len(run)
+    while at < end:
+        following = at + (-run[at].txid) % TURN_EDITS + 1
+        yield run[at:following]
+        at = following
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    """No chunk at all."""
+    for chunk in list[bytes]():
+        yield chunk
+
+
+async def _ended(*tasks: asyncio.Future[Any]) -> None:
+    """Cancel tasks, and wait for their ends. Their failures are not raised here."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()

@@ -1,0 +1,19 @@
+"""Writing edits.
+
+edit_log          numbers edits, makes them durable in groups, rolls segments
+double_buffer     the edits that are being collected, and those that are being synced (pure)
+measured_writer   a journal's writer that keeps figures of what it does
+"""
+
+from __future__ import annotations
+
+from journal_manager.write.edit_log import EditLog, EditLogConfig
+from journal_manager.write.measured_writer import JournalFigures, JournalStats, MeasuredWriter
+
+__all__ = [
+    "EditLog",
+    "EditLogConfig",
+    "JournalFigures",
+    "JournalStats",
+    "MeasuredWriter",
+]

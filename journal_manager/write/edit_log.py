@@ -1,0 +1,582 @@
+"""The edit log: numbers edits, makes them durable in groups, rolls segments.
+
+    log = await EditLog.open("file:///data/edits")     # claim an epoch, fence, recover
+    async for op in log.read(snapshot_txid + 1): ...   # replay
+    txid = await log.log(b"...")                       # durable
+    await log.roll(); await log.purge(snapshot_txid + 1)
+    await log.close()
+
+Group commit without a timer: edits that arrive while a batch is being made durable form the next batch. When they are
+more than ``transmit_bytes`` they are sent at once, behind the batch that is not durable yet.
+
+A segment ends by itself before it grows beyond a size, at a number of edits, and at an age. A step that only needs the
+store again (begin, end or remove a segment) is repeated for ``patience_s`` seconds while the store does not answer.
+
+A failure is final. After it the log takes nothing more, and every call raises an error with the reason. The outcome of
+edits that were not acknowledged is unknown, and the next ``open`` recovers. A failure never ends the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from journal_manager.edits.fencing_token import FencingToken, fenced
+from journal_manager.edits.ops import Batch, Op, encode_batch
+from journal_manager.edits.requests import RequestAnswer, RequestId, RequestTable
+from journal_manager.edits.segment import SegmentInfo
+from journal_manager.edits.selection import MissingEdits
+from journal_manager.edits.txid import TxId
+from journal_manager.errors import (
+    JournalClosedError,
+    JournalDiskError,
+    JournalError,
+    JournalFailedError,
+    JournalFencedError,
+    JournalOverloadedError,
+    JournalUnavailableError,
+    OpTooLargeError,
+)
+from journal_manager.journals.backend import JournalWriter, NamespaceInfo, RecoveryReport, SegmentWriter
+from journal_manager.journals.open_journal import open_writer
+from journal_manager.read.edit_reader import read_ops, read_runs
+from journal_manager.snapshots.snapshots import Chunks, SnapshotInfo
+from journal_manager.write.double_buffer import DoubleBuffer
+
+_log = logging.getLogger(__name__)
+
+FIRST_PAUSE_S: Final = 0.05
+LAST_PAUSE_S: Final = 1.0
+"""Seconds between two attempts of a step whose store does not answer: they double from the first to the last."""
+
+T = TypeVar("T")
+Waiter = asyncio.Future[TxId]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditLogConfig:
+    """The settings of an edit log."""
+
+    layout_version: int = 1
+    """The version of the edits' bodies, kept with each segment."""
+    max_batch_bytes: int = 1 << 20
+    """The most bytes that become durable at once. A longer group is refused. The backend has its own limit, too."""
+    max_pending_bytes: int = 64 << 20
+    """The most bytes that may wait to become durable; above this, JournalOverloadedError."""
+    segment_bytes: int = 64 << 20
+    """The log rolls by itself before a segment grows beyond this."""
+    segment_edits: int = 2_000_000
+    """The log rolls by itself before a segment gets more edits than this, unless one group has more."""
+    segment_s: float | None = None
+    """The log rolls by itself when a segment is this many seconds old, also if no edit comes. None: at no age."""
+    transmit_bytes: int | None = None
+    """More bytes than this do not wait for the batch before them to be durable. None: they always wait."""
+    max_transmitted: int = 8
+    """The most batches that are being made durable at once, with ``transmit_bytes``."""
+    patience_s: float = 15.0
+    """Seconds for which a step is repeated that begins, ends or removes segments, while the store does not answer. A
+    step that failed on a disk is not repeated."""
+
+    def __post_init__(self) -> None:
+        if min(self.max_batch_bytes, self.max_pending_bytes, self.segment_bytes, self.segment_edits) < 1:
+            raise ValueError("the sizes of batches and segments are at least 1")
+        if self.max_transmitted < 1 or (self.segment_s is not None and self.segment_s <= 0):
+            raise ValueError("max_transmitted is at least 1, and segment_s is above 0")
+
+
+class EditLog:
+    """One writer's log. Everything runs on one event loop; any number of tasks may log at once."""
+
+    @classmethod
+    async def open(
+        cls,
+        uri: str,
+        *,
+        namespace: NamespaceInfo | None = None,
+        owner: str = "",
+        create: bool = True,
+        config: EditLogConfig | None = None,
+        requests: RequestTable | None = None,
+        wrap: Callable[[JournalWriter], JournalWriter] | None = None,
+        **options: object,
+    ) -> EditLog:
+        """Become the writer of the journal at ``uri``: claim the next epoch, fence, recover.
+
+        Nothing is written yet: the first edit begins the first segment. ``requests`` notices repeated requests: fill
+        it from the snapshot and the replay before the first ``log``. ``wrap`` goes around the journal's writer, for
+        instance ``JournalStats(…).measured``. Raises as ``Backend.open_writer``.
+        """
+        writer = await open_writer(uri, namespace=namespace, owner=owner, create=create, **options)
+        return cls(writer if wrap is None else wrap(writer), config, requests)
+
+    def __init__(
+        self, writer: JournalWriter, config: EditLogConfig | None = None, requests: RequestTable | None = None
+    ) -> None:
+        self._writer = writer
+        self._requests = requests
+        self._config = config or EditLogConfig()
+        self._max_batch = min(self._config.max_batch_bytes, writer.max_batch_bytes)
+        pipelined = self._config.max_transmitted if self._config.transmit_bytes is not None else 1
+        self._buffer: DoubleBuffer[Waiter] = DoubleBuffer(TxId(writer.recovery.last_txid + 1), pipelined)
+        self._segment: SegmentWriter | None = None
+        self._segment_bytes = 0
+        self._segment_end: asyncio.TimerHandle | None = None
+        """Ends the open segment at its age."""
+        self._sent: deque[asyncio.Future[None]] = deque()
+        """The appends that are not durable yet, oldest first."""
+        self._transmitting = False
+        """Whether a batch is being made durable, so that others may be sent behind it."""
+        self._step = asyncio.Lock()
+        """Held by the task that changes the journal: the one that syncs, rolls, purges or closes."""
+        self._syncing: asyncio.Task[None] | None = None
+        self._steps: list[asyncio.Future[Any]] = []
+        """The steps besides syncing that wait or run."""
+        self._progress = asyncio.Event()
+        """Set, and then replaced, when more is durable or the log has failed."""
+        self._room = asyncio.Event()
+        self._room.set()
+        self._failure: BaseException | None = None
+        self._over = asyncio.Event()
+        """Set when the log has failed."""
+        self._closing = self._closed = False
+        self._ended = asyncio.Event()
+
+    @property
+    def token(self) -> FencingToken:
+        """The token of this writer's epoch: hand it to side effects that must be fenced as well."""
+        return self._writer.token
+
+    @property
+    def recovery(self) -> RecoveryReport:
+        """What opening found; ``recovery.last_txid`` is the last edit to replay."""
+        return self._writer.recovery
+
+    @property
+    def next_txid(self) -> TxId:
+        """The id the next edit gets."""
+        return self._buffer.next_txid
+
+    @property
+    def durable_txid(self) -> TxId:
+        """Every edit up to this one is durable."""
+        return self._buffer.durable_txid
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why this log takes nothing more; None while it does."""
+        return self._failure
+
+    async def wait_failed(self) -> BaseException:
+        """Wait until this log takes nothing more, also because it was closed. Returns why."""
+        await self._over.wait()
+        assert self._failure is not None
+        return self._failure
+
+    def log(self, body: bytes, opcode: int = 0, *, request: RequestId | None = None) -> asyncio.Future[TxId]:
+        """Give ``body`` the next id and make it durable. The future returns the id; futures end in order of ids.
+
+        ``request`` is kept with the edit. If the log was opened with a table of requests, a request that it knows logs
+        nothing: the future returns the first id as soon as that edit is durable.
+
+        Cancelling the future, or the task that awaits it, does not withdraw the edit.
+
+        Raises (at once):
+            RequestForgottenError: the request is too old to tell whether it was logged.
+            OpTooLargeError, JournalOverloadedError: nothing was logged; the log goes on.
+            JournalClosedError; JournalFencedError, JournalFailedError: the log has failed before.
+        Raises (the future):
+            JournalFencedError: another writer has the journal; JournalFailedError. The outcome is unknown.
+        """
+        return self.log_group([(opcode, body)], request=request)
+
+    def log_group(self, ops: Iterable[tuple[int, bytes]], *, request: RequestId | None = None) -> asyncio.Future[TxId]:
+        """Log ``(opcode, body)`` edits that become durable together or not at all. The future returns the last id.
+
+        ``request`` is kept with the last edit. Raises as ``log``; ValueError: no edits.
+        """
+        self._ensure_open()
+        if request is not None and self._requests is not None:
+            known = self._requests.answer_to(request)
+            if known is not None:
+                return asyncio.ensure_future(self._durable(known.txid))
+        batch = self._encode(ops, request)
+        if request is not None and self._requests is not None:
+            self._requests.record(request, RequestAnswer(batch.last))
+        loop = asyncio.get_running_loop()
+        waiter: Waiter = loop.create_future()
+        self._buffer.add(batch, waiter)
+        self._note_room()
+        if self._syncing is None:
+            self._syncing = loop.create_task(self._sync_all())
+        elif self._transmitting:
+            self._transmit()
+        return waiter
+
+    def ensure_loggable(self, body: bytes, opcode: int = 0, *, request: RequestId | None = None) -> None:
+        """Find out whether ``log`` would take this edit now. Raises as ``log`` does at once, and changes nothing."""
+        self._ensure_open()
+        self._encode([(opcode, body)], request)
+
+    def _encode(self, ops: Iterable[tuple[int, bytes]], request: RequestId | None) -> Batch:
+        batch = encode_batch(self._buffer.next_txid, ops, request)
+        if not batch.count:
+            raise ValueError("a group needs at least one edit")
+        if len(batch.frames) > self._max_batch:
+            raise OpTooLargeError(
+                f"a group of {len(batch.frames)} bytes cannot become durable at once; at most {self._max_batch} "
+                "bytes can"
+            )
+        if not self._room.is_set():
+            raise JournalOverloadedError(
+                f"{self._buffer.pending_bytes} bytes wait to become durable already: wait with room() before "
+                "you log more"
+            )
+        return batch
+
+    async def room(self) -> None:
+        """Wait until less than the allowed number of bytes waits to become durable. Raises as ``log``."""
+        await self._room.wait()
+        self._ensure_open()
+
+    async def sync(self, upto: TxId | None = None) -> TxId:
+        """Wait until ``upto`` (default: everything logged so far) is durable; returns ``durable_txid``.
+
+        Raises:
+            ValueError: ``upto`` was not logged yet. Otherwise as the futures of ``log``.
+        """
+        wanted = TxId(self._buffer.next_txid - 1) if upto is None else upto
+        if wanted >= self._buffer.next_txid:
+            raise ValueError(f"edit {wanted} was not logged yet; the next edit is {self._buffer.next_txid}")
+        self._ensure_usable()
+        while self._buffer.durable_txid < wanted:
+            await self._progress.wait()
+            self._ensure_usable()
+        return self._buffer.durable_txid
+
+    async def roll(self) -> SegmentInfo | None:
+        """Make everything logged so far durable and final. Returns the finalized segment; None if none was open.
+
+        The next edit begins a new segment. Needed before ``purge`` can remove what was written so far.
+        """
+        self._ensure_usable()
+        wanted = self._buffer.next_txid - 1
+
+        async def roll() -> SegmentInfo | None:
+            while self._buffer.durable_txid < wanted:
+                await self._sync_batch()
+            return await self._finalize()
+
+        return await self._step_of(roll)
+
+    def read(self, start: TxId, end: TxId | None = None) -> AsyncGenerator[Op, None]:
+        """The durable edits from ``start`` up to ``end`` (default: ``durable_txid``), in order.
+
+        Raises (at once):
+            JournalGapError: ``start`` is beyond the id after ``durable_txid``, and no ``end`` is given.
+        Raises (while iterating):
+            JournalGapError: an edit is missing, for instance because it was purged.
+        """
+        self._ensure_not_beyond(start, end)
+        return read_ops(self._writer, start, self.durable_txid if end is None else end)
+
+    def read_runs(self, start: TxId, end: TxId | None = None) -> AsyncGenerator[list[Op], None]:
+        """The same edits as ``read`` gives, in lists of edits that follow each other. For a fast replay."""
+        self._ensure_not_beyond(start, end)
+        return read_runs(self._writer, start, self.durable_txid if end is None else end)
+
+    def _ensure_not_beyond(self, start: TxId, end: TxId | None) -> None:
+        if end is None and start > self.durable_txid + 1:
+            raise MissingEdits(start, None, self.durable_txid).error()
+
+    async def segments(self) -> tuple[SegmentInfo, ...]:
+        """All segments, in order."""
+        return await self._writer.segments()
+
+    async def purge(self, below: TxId) -> tuple[SegmentInfo, ...]:
+        """Remove whole final segments that end below ``below`` (never the newest); return them.
+
+        Raises:
+            JournalFencedError: another writer has the journal (the log has failed then). JournalError: some may not be
+            removed; the log goes on.
+        """
+        self._ensure_usable()
+
+        async def purge() -> tuple[SegmentInfo, ...] | JournalError:
+            try:
+                return await self._patiently(lambda: self._writer.purge(below))
+            except JournalFencedError:
+                raise
+            except JournalError as error:
+                return error
+
+        gone = await self._step_of(purge)
+        if isinstance(gone, JournalError):
+            raise gone
+        return gone
+
+    async def save_snapshot(self, at: TxId, chunks: Chunks) -> SnapshotInfo:
+        """Keep the state after edit ``at``. It is durable when this returns, and the log goes on meanwhile.
+
+        Raises:
+            SnapshotAheadError: ``at`` is not durable yet. JournalFencedError: another writer has the journal (the log
+            has failed then). JournalUnavailableError, JournalError: the snapshot was not kept; the log goes on.
+        """
+        return await self._as_owner(lambda: self._writer.save_snapshot(at, chunks))
+
+    async def delete_snapshot(self, at: TxId) -> None:
+        """Remove a snapshot. It is no error if there is none. Raises as ``save_snapshot``."""
+        await self._as_owner(lambda: self._writer.delete_snapshot(at))
+
+    async def adopt_snapshots(self) -> tuple[SnapshotInfo, ...]:
+        """Keep the newest snapshot that a standby has offered. Returns what is new. Raises as ``save_snapshot``."""
+        return await self._as_owner(self._writer.adopt_snapshots)
+
+    async def ensure_owner(self) -> None:
+        """Ask the journal whether this writer still has it.
+
+        Raises:
+            JournalFencedError: not any more (the log has failed then). JournalUnavailableError: it cannot tell.
+        """
+        await self._as_owner(self._writer.ensure_owner)
+
+    async def close(self) -> None:
+        """Make everything durable, finalize the segment, and release everything.
+
+        Idempotent: concurrent calls wait for the same end. After a failure it only releases.
+
+        Raises:
+            The error of the last sync or finalize, for the first caller. Everything is released anyway.
+        """
+        if self._closing:
+            await self._ended.wait()
+            return
+        self._closing = True
+        try:
+            if self._failure is None:
+                await self.roll()
+        finally:
+            await self.abort()
+
+    async def abort(self) -> None:
+        """Release without waiting, as a crash would: edits that are not durable yet are unknown. Never raises."""
+        if self._closed:
+            await self._ended.wait()
+            return
+        self._closing = self._closed = True
+        self._stop_timer()
+        if self._failure is None:
+            self._failure = JournalClosedError("the edit log was closed")
+        try:
+            running = [task for task in (self._syncing, *self._steps) if task is not None]
+            for task in running:
+                task.cancel()
+            if running:
+                await asyncio.wait(running)
+            self._fail(self._failure)
+            if self._segment is not None:
+                await self._segment.abort()
+            await self._writer.close()
+        finally:
+            self._ended.set()
+
+    async def __aenter__(self) -> EditLog:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.close()
+
+    # -- changing the journal --------------------------------------------------------------------------
+
+    async def _sync_all(self) -> None:
+        """Write batch after batch until nothing waits."""
+        try:
+            while not self._buffer.idle:
+                await self._perform(self._sync_batch)
+        except Exception as error:
+            self._fail(error)  # everyone who waits, or calls later, gets the error
+        finally:
+            self._syncing = None
+
+    async def _as_owner(self, step: Callable[[], Awaitable[T]]) -> T:
+        """Run a step beside the others. Only being fenced is the log's own failure."""
+        self._ensure_usable()
+        try:
+            return await step()
+        except JournalFencedError as error:
+            self._fail(error)
+            raise
+
+    async def _step_of(self, step: Callable[[], Awaitable[T]]) -> T:
+        """Run a step to its end, even if the task that asked for it is cancelled."""
+        return await asyncio.shield(self._begin_step(step))
+
+    def _begin_step(self, step: Callable[[], Awaitable[T]]) -> asyncio.Future[T]:
+        task = asyncio.ensure_future(self._perform(step))
+        self._steps.append(task)
+        task.add_done_callback(self._step_ended)
+        return task
+
+    def _step_ended(self, task: asyncio.Future[Any]) -> None:
+        self._steps.remove(task)
+        if not task.cancelled():
+            task.exception()  # self._failure has it, also if nobody awaits the task
+
+    async def _perform(self, step: Callable[[], Awaitable[T]]) -> T:
+        """Run one step that changes the journal, and no other at the same time. Its failure is final."""
+        async with self._step:
+            self._ensure_usable()
+            try:
+                return await step()
+            except BaseException as error:
+                self._fail(error)
+                raise
+
+    async def _sync_batch(self) -> None:
+        """Make one batch durable, and those that are sent behind it meanwhile."""
+        batch = self._buffer.take(self._max_batch, self._config.segment_edits)
+        if batch is None:
+            return
+        segment = await self._segment_for(batch)
+        self._send(segment, batch)
+        self._transmitting = True
+        try:
+            self._transmit()
+            while self._sent:
+                await self._sent[0]
+                self._sent.popleft()
+                for group in self._buffer.synced():
+                    if not group.waiter.done():
+                        group.waiter.set_result(group.batch.last)
+                self._note_progress()
+                self._transmit()
+        finally:
+            self._transmitting = False
+            for append in self._sent:
+                append.add_done_callback(_seen)
+                append.cancel()
+            self._sent.clear()
+
+    def _transmit(self) -> None:
+        """Send what waits if it is more than the threshold, does not need a new segment, and no step waits."""
+        limit = self._config.transmit_bytes
+        while limit is not None and self._buffer.filling_bytes > limit and self._buffer.may_take and not self._steps:
+            if self._segment is None or self._is_full(
+                min(self._buffer.filling_bytes, self._max_batch), TxId(self._buffer.next_txid - 1)
+            ):
+                return
+            batch = self._buffer.take(self._max_batch, self._config.segment_edits)
+            assert batch is not None
+            self._send(self._segment, batch)
+
+    def _send(self, segment: SegmentWriter, batch: Batch) -> None:
+        self._sent.append(asyncio.ensure_future(segment.append(batch)))
+        self._segment_bytes += len(batch.frames)
+
+    def _is_full(self, size: int, last: TxId) -> bool:
+        """Whether the open segment takes no batch of this size that ends at ``last``."""
+        assert self._segment is not None
+        edits = last - self._segment.info.first + 1
+        return self._segment_bytes + size > self._config.segment_bytes or edits > self._config.segment_edits
+
+    async def _segment_for(self, batch: Batch) -> SegmentWriter:
+        if self._segment is not None and self._is_full(len(batch.frames), batch.last):
+            await self._finalize()
+        if self._segment is None:
+            version = self._config.layout_version
+            self._segment = await self._patiently(lambda: self._writer.start_segment(batch.first, version))
+            self._segment_bytes = 0
+            if self._config.segment_s is not None:
+                self._segment_end = asyncio.get_running_loop().call_later(self._config.segment_s, self._roll_at_age)
+        return self._segment
+
+    def _roll_at_age(self) -> None:
+        """End the segment behind what is being synced. A failure is final, and the next call raises it."""
+        self._segment_end = None
+        if self._failure is None and not self._closing:
+            self._begin_step(self._finalize)
+
+    async def _finalize(self) -> SegmentInfo | None:
+        if self._segment is None:
+            return None
+        segment, last = self._segment, self._buffer.durable_txid
+        await self._patiently(segment.close)
+        final = await self._patiently(lambda: self._writer.finalize_segment(segment.info.first, last))
+        self._segment = None
+        self._stop_timer()
+        return final
+
+    def _stop_timer(self) -> None:
+        if self._segment_end is not None:
+            self._segment_end.cancel()
+            self._segment_end = None
+
+    async def _patiently(self, step: Callable[[], Awaitable[T]]) -> T:
+        """Repeat a step that may be repeated, while the store does not answer and there is patience left."""
+        loop = asyncio.get_running_loop()
+        deadline, pause = loop.time() + self._config.patience_s, FIRST_PAUSE_S
+        while True:
+            try:
+                return await step()
+            except JournalDiskError:
+                raise
+            except JournalUnavailableError as error:
+                if loop.time() + pause > deadline:
+                    raise
+                _log.warning("a step of the edit log is tried again in %g s: %s", pause, error)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LAST_PAUSE_S)
+
+    async def _durable(self, txid: TxId) -> TxId:
+        await self.sync(txid)
+        return txid
+
+    # -- failure and room ------------------------------------------------------------------------------
+
+    def _ensure_open(self) -> None:
+        self._ensure_usable()
+        if self._closing:
+            raise JournalClosedError("the edit log was closed")
+
+    def _ensure_usable(self) -> None:
+        if isinstance(self._failure, JournalClosedError):
+            raise JournalClosedError(str(self._failure))
+        if self._failure is not None:
+            raise self._failed()
+
+    def _failed(self) -> JournalError:
+        """Make a new exception for each caller: one instance in many futures would collect their tracebacks."""
+        if isinstance(self._failure, JournalFencedError):
+            return fenced(self.token, self._failure.by)
+        error = JournalFailedError(f"the edit log failed: {str(self._failure) or type(self._failure).__name__}")
+        error.__cause__ = self._failure
+        return error
+
+    def _fail(self, failure: BaseException) -> None:
+        if self._failure is None:
+            self._failure = failure
+        self._over.set()
+        for group in self._buffer.drop():
+            if not group.waiter.done():
+                group.waiter.set_exception(self._failed())
+        self._note_progress()
+
+    def _note_progress(self) -> None:
+        progress, self._progress = self._progress, asyncio.Event()
+        progress.set()
+        self._note_room()
+
+    def _note_room(self) -> None:
+        if self._failure is not None or self._buffer.pending_bytes < self._config.max_pending_bytes:
+            self._room.set()
+        else:
+            self._room.clear()
+
+
+def _seen(append: asyncio.Future[None]) -> None:
+    """Look at the result of an append whose batch was given up: the failure of an earlier one is what is told."""
+    if not append.cancelled():
+        append.exception()

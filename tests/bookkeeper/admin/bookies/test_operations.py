@@ -1,0 +1,169 @@
+"""``bk bookies info``, ``bk bookies drain``, ``bk ledger entries``, ``bk ledger recover --as-operator``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from bookkeeper import BookKeeper
+from bookkeeper.admin.bookies.operations import byte_count, drain, time_in_words
+from bookkeeper.real import run
+from tests.bookkeeper.admin.commands import bk
+from tests.integration.processes import Bookies, bookies, until
+
+
+@pytest.fixture(scope="module")
+def four(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bookies]:
+    with bookies(tmp_path_factory.mktemp("four"), ("b1", "b2", "b3", "b4")) as found:
+        yield found
+
+
+def append(cluster: Bookies, entries: int, *more: object) -> int:
+    said = bk("ledger", "append", "-m", cluster.uri, "--size", 100, "--count", entries, *more)
+    return int(said.out)
+
+
+def test_how_full_bookies_are(four: Bookies) -> None:
+    rows = bk("bookies", "info", "-m", four.uri, "--json").document
+    assert [row["bookie"] for row in rows] == ["b1", "b2", "b3", "b4"]
+    assert all(0 < row["free"] < row["total"] and row["problem"] is None for row in rows)
+    said = bk("bookies", "info", "b2", "-m", four.uri)
+    assert said.status == 0 and "iB" in said.out and "b1" not in said.out
+    nobody = bk("bookies", "info", "b9", "-m", four.uri)
+    assert nobody.status == 1 and "b9 is not registered" in " ".join(nobody.out.split())
+
+
+def test_the_list_is_the_default_and_has_a_name(four: Bookies) -> None:
+    listed = bk("bookies", "list", "-m", four.uri, "--json").document
+    assert listed == bk("bookies", "-m", four.uri, "--json").document
+    assert "drain" in bk("bookies", "--help").out
+    bk("bookies", "frobnicate").refused("frobnicate", status=2)
+
+
+def test_who_holds_which_entries_of_a_ledger(four: Bookies) -> None:
+    ledger = append(four, 50, "--password", "pw")
+    rows = bk("ledger", "entries", ledger, "-m", four.uri, "--json").document
+    assert len(rows) == 3
+    assert all(
+        (row["entries"], row["held"], row["missing"], row["problem"]) == (["0..49"], 50, 0, None) for row in rows
+    )
+    spare = ({"b1", "b2", "b3", "b4"} - {row["bookie"] for row in rows}).pop()
+    other = bk("ledger", "entries", ledger, "--bookie", spare, "-m", four.uri, "--json").document
+    assert other == [{"bookie": spare, "entries": [], "held": 0, "missing": 0, "problem": None}]
+    assert "0..49" in bk("ledger", "entries", ledger, "-m", four.uri).out
+    bk("ledger", "entries", 777777, "-m", four.uri).refused("there is no ledger 777777")
+
+
+def test_a_ledger_is_recovered_without_its_password(four: Bookies) -> None:
+    async def left_open() -> int:
+        async with BookKeeper.connect(four.uri) as client:
+            ledger = await client.create_ledger(password=b"secret")
+            await ledger.append_many([b"x"] * 5)
+            return int(ledger.id)
+
+    ledger = run(left_open())
+    bk("ledger", "recover", ledger, "-m", four.uri).refused("password")
+    said = bk("ledger", "recover", ledger, "--as-operator", "-m", four.uri)
+    assert said.out == f"ledger {ledger} is closed; its last entry is 4\n"
+
+
+def test_a_bookie_is_drained(tmp_path: Path) -> None:
+    with bookies(tmp_path, ("b1", "b2", "b3", "b4")) as four:
+        _drained(four)
+
+
+def _drained(four: Bookies) -> None:
+    ledgers = [append(four, 20) for _ in range(6)]
+    bk("bookies", "drain", "b4", "-m", four.uri).refused("b4 is writable", "read-only")
+    bk("bookies", "drain", "b9", "-m", four.uri).refused("there is no bookie b9; known are b1, b2, b3, b4")
+    four["b4"].stop()
+    four.each["b4"] = four.add("b4", "--read-only")
+    until(lambda: four.states()["b4"] == "read-only", 60, four.states)
+    plan = bk("bookies", "drain", "b4", "--dry-run", "-m", four.uri, "--json").document
+    assert plan["ledgers"] >= 1 and plan["entries"] >= 20 and plan["bytes_about"] >= 2000
+    assert plan["not_closed"] == plan["unreadable"] == []
+    assert "to move" in bk("bookies", "drain", "b4", "--dry-run", "-m", four.uri).out
+    done = bk("bookies", "drain", "b4", "-m", four.uri, "--throttle", "50M", "--json").document
+    assert done["complete"] and not done["stuck"] and len(done["moved"]) == plan["copies"]
+    assert {moved["from"] for moved in done["moved"]} == {"b4"}
+    again = bk("bookies", "drain", "b4", "-m", four.uri)
+    assert again.status == 0 and again.out.endswith("no ledger names it any more\n")
+    for ledger in ledgers:
+        assert all(row["missing"] == 0 for row in bk("ledger", "entries", ledger, "-m", four.uri, "--json").document)
+    four["b4"].kill()
+    assert len(bk("ledger", "read", ledgers[0], "-m", four.uri).out.splitlines()) == 20
+
+
+def test_a_bookie_is_forgotten_when_nothing_needs_it(tmp_path: Path) -> None:
+    with bookies(tmp_path, ("b1", "b2", "b3", "b4")) as four:
+        ledger = append(four, 5, "--ensemble", 3)
+        member = str(bk("ledger", "entries", ledger, "-m", four.uri, "--json").document[0]["bookie"])
+        bk("bookies", "forget", member, "-m", four.uri).refused(f"{member} is registered (writable)", "drain it")
+        four[member].kill()
+        until(lambda: four.states()[member] == "absent", 60, four.states)
+        bk("bookies", "forget", member, "-m", four.uri).refused(
+            f"{member} still has ledger {ledger}", f"bk bookies drain {member}"
+        )
+        assert bk("bookies", "drain", member, "-m", four.uri).status == 0
+        done = bk("bookies", "forget", member, "-m", four.uri, "--json").document
+        assert done == {"forgotten": [member], "ledgers": 1}
+        assert member not in four.states()
+        bk("bookies", "forget", member, "-m", four.uri).refused(f"there is no bookie {member}; known are")
+        bk("bookies", "forget", "-m", four.uri).refused("ID...", status=2)
+        spare = sorted(four.states())[0]
+        said = bk("bookies", "forget", "--help").out
+        assert "Example" in said and "bk bookies forget b1 b2" in said and spare not in done["forgotten"]
+
+
+def test_what_is_stuck_is_told_with_its_reason_and_the_status_says_so(tmp_path: Path) -> None:
+    """Also beforehand: a dry run counted what is there, without a look at who could take it."""
+    with bookies(tmp_path, ("b1", "b2", "b3")) as three:
+        ledger = append(three, 5)
+        three["b2"].kill()
+        until(lambda: three.states()["b2"] == "absent", 60, three.states)
+        plan = bk("bookies", "drain", "b2", "--dry-run", "-m", three.uri, "--json")
+        (stuck,) = json.loads(plan.out)["stuck"]
+        assert plan.status == 1 and stuck["ledger"] == ledger, "a plan promises what cannot be"
+        assert "no bookie can take its place" in stuck["reason"]
+        told = bk("bookies", "drain", "b2", "--dry-run", "-m", three.uri)
+        assert told.status == 1 and "1 copy cannot move now" in told.out
+        bk("bookies", "drain", "b9", "--dry-run", "-m", three.uri).refused("no bookie b9")
+        writable = bk("bookies", "drain", "b1", "--dry-run", "-m", three.uri).out
+        assert "writable, so the drain refuses them until they are read-only" in writable
+        said = bk("bookies", "drain", "b2", "-m", three.uri)
+        shown = " ".join(said.out.replace("│", " ").split())
+        assert said.status == 1 and "stuck: 1" in shown and "no bookie can take the place of" in shown
+        document = bk("bookies", "drain", "b2", "-m", three.uri, "--json")
+        assert document.status == 1 and f'"ledger": {ledger}' in document.out
+
+
+@pytest.mark.parametrize(("text", "size"), [("4096", 4096), ("20M", 20 << 20), ("1g", 1 << 30), ("500KB", 500 << 10)])
+def test_numbers_of_bytes(text: str, size: int) -> None:
+    assert byte_count(click.Context(drain), drain.params[0], text) == size
+
+
+@pytest.mark.parametrize("text", ["", "0", "-5", "fast", "1.5M", "M"])
+def test_what_is_no_number_of_bytes(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="is not a number of bytes"):
+        byte_count(click.Context(drain), drain.params[0], text)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.4, "0 s"),
+        (59.9, "59 s"),
+        (60, "1 min"),
+        (3725, "1 h 2 min"),
+        (86400, "1 day"),
+        (86460, "1 day"),
+        (604799, "6 days 23 h"),
+        (604800, "7 days"),
+    ],
+)
+def test_a_time_is_told_in_its_two_largest_units(seconds: float, words: str) -> None:
+    assert time_in_words(seconds) == words

@@ -1,0 +1,10 @@
+"""Transaction ids."""
+
+from __future__ import annotations
+
+from journal_manager.edits import FIRST_TXID, MAX_TXID, NOTHING, is_txid
+
+
+def test_ids_begin_at_one_and_nothing_is_none_of_them() -> None:
+    assert not is_txid(NOTHING) and is_txid(FIRST_TXID) and is_txid(MAX_TXID)
+    assert not is_txid(-12345) and not is_txid(MAX_TXID + 1)
