@@ -53,6 +53,7 @@ from bookkeeper.ledger.recovery.parts import EntryRead
 from bookkeeper.ledger.recovery.reading import ReadPhase
 from bookkeeper.ledger.recovery.writing import WritePhase
 from bookkeeper.ledger.write import ChangeEnsemble, LedgerWriter
+from bookkeeper.ledger.write.ensemble_changes import EnsembleChanges
 from bookkeeper.meta.records.deleted_ids import DeletedIds
 from bookkeeper.meta.records.rollback import RollbackCheck, RollbackCounter
 from bookkeeper.meta.stores.memory import MemoryStore
@@ -273,19 +274,19 @@ def _ack_before_metadata(patch: Patch) -> None:
 @_bug("first-id-of-the-first-try", "W5", 500)
 def _first_id_of_the_first_try(patch: Patch) -> None:
     """The new fragment's first id is that of the first attempt, however much was confirmed since."""
-    change_ensemble, changed = LedgerWriter._change_ensemble, LedgerWriter.on_ensemble_changed
+    ask, committed = EnsembleChanges.ask, LedgerWriter.on_ensemble_changed
 
-    def tried(self: LedgerWriter, now: float, effects: list[Any]) -> None:
-        change_ensemble(self, now, effects)
+    def tried(self: EnsembleChanges, now: float, effects: list[Any]) -> None:
+        ask(self, now, effects)
         if effects and isinstance(asked := effects[-1], ChangeEnsemble):
             first = vars(self).setdefault("first_try", asked.first_entry)
             effects[-1] = replace(asked, first_entry=first)
 
     def done(self: LedgerWriter, metadata: LedgerMetadata, now: float) -> Any:
-        vars(self).pop("first_try", None)
-        return changed(self, metadata, now)
+        vars(self._changes).pop("first_try", None)
+        return committed(self, metadata, now)
 
-    patch(LedgerWriter, "_change_ensemble", tried)
+    patch(EnsembleChanges, "ask", tried)
     patch(LedgerWriter, "on_ensemble_changed", done)
 
 
@@ -306,15 +307,15 @@ def _replaced_still_counts(patch: Patch) -> None:
 @_bug("returned-without-asking", "W10b", 1000)
 def _returned_without_asking(patch: Patch) -> None:
     """A bookie that was lost counts again as if it had never been away: what it missed is not sent anew."""
-    readmit = LedgerWriter._readmit
+    readmit = EnsembleChanges._readmit
 
-    def readmitted(self: LedgerWriter, member: Any, now: float, effects: list[Any]) -> None:
+    def readmitted(self: EnsembleChanges, member: Any, now: float, effects: list[Any]) -> None:
         acks = member.acks
-        acks.add(acks.mark, self.next_entry)
+        acks.add(acks.mark, self._progress.next_entry)
         readmit(self, member, now, [])
         member.acks = acks
 
-    patch(LedgerWriter, "_readmit", readmitted)
+    patch(EnsembleChanges, "_readmit", readmitted)
 
 
 @_bug("blind-create", "M5", 200)

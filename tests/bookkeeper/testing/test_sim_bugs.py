@@ -11,6 +11,7 @@ from bookkeeper.ledger.recovery.fencing import FencePhase
 from bookkeeper.ledger.recovery.reading import ReadPhase
 from bookkeeper.ledger.recovery.writing import WritePhase
 from bookkeeper.ledger.write import LedgerWriter
+from bookkeeper.ledger.write.ensemble_changes import EnsembleChanges
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.ledger_updates import LedgerUpdates
 from bookkeeper.storage.start.group_continuity import GroupContinuity
@@ -20,6 +21,7 @@ from bookkeeper.testing.sim_bugs import BUGS, planted
 WATCHED = (
     Bookie,
     Engine,
+    EnsembleChanges,
     FencePhase,
     GroupContinuity,
     LedgerRecovery,

@@ -1,22 +1,12 @@
-"""The parts of a writer's state: where it stands, and its pending adds in runs."""
+"""The pending adds of a writer, in runs."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from enum import Enum
 from itertools import islice
 
 from bookkeeper.errors import check
-
-
-class WriterState(Enum):
-    """The state of a writer; see the drawing in :mod:`bookkeeper.ledger.write.writer`."""
-
-    OPEN = "open"
-    CLOSING = "closing"
-    CLOSED = "closed"
-    FAILED = "failed"
 
 
 class PendingAdds:
