@@ -43,8 +43,7 @@ from bookkeeper.meta.stores.tree import Transaction
 from bookkeeper.seams import Net, Seams
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.engine import Engine
-from bookkeeper.testing.disk import SimDisk
-from bookkeeper.testing.world import Node, World
+from bookkeeper.testing.world import Node, SimDisk, World
 
 T = TypeVar("T")
 

@@ -17,8 +17,8 @@ PACKAGES = ("bookkeeper", "journal_manager", "segments", "spark_wal")
 OTHERS = {
     ("bookkeeper/net/tls.py", "handshakes_max"): "a bookie's TLS, a setting of its own ([tls] in its file)",
     ("journal_manager/read/tailer.py", "poll_s"): "how often the tail of a journal is looked at",
-    ("bookkeeper/testing/network.py", "slow_s"): "how slow the simulated network is",
-    ("bookkeeper/testing/world.py", "slow_s"): "how slow a simulated thread is",
+    ("bookkeeper/testing/world/network.py", "slow_s"): "how slow the simulated network is",
+    ("bookkeeper/testing/world/world.py", "slow_s"): "how slow a simulated thread is",
 }
 """The same name for something else."""
 

@@ -34,7 +34,7 @@ PUBLIC_ALL_THE_SAME = {
 }
 
 LEFT = {
-    "bookkeeper.testing.loop": "the simulator's loop is one of asyncio's, whose parts have no public names",
+    "bookkeeper.testing.world.loop": "the simulator's loop is one of asyncio's, whose parts have no public names",
 }
 """Modules that may all the same, and why."""
 

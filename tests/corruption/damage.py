@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
-from bookkeeper.testing.disk import SECTOR
+from bookkeeper.testing.world import SECTOR
 
 Harm = Callable[[Random, bytes, bytes], bytes | None]
 """(chance, the file, the file as it was some time ago) -> what it is now; None: it is gone."""

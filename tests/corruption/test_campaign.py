@@ -11,7 +11,7 @@ import pytest
 from bookkeeper.bookie.identity import checked_note
 from bookkeeper.storage.durable_file import STAMP_SIZE
 from bookkeeper.storage.index import index_segment
-from bookkeeper.testing.sim_bugs import BUGS
+from bookkeeper.testing.sim.bugs.bugs import BUGS
 from tests.corruption.campaign import Tally, campaign, outcomes, stopped_bookies, trials
 from tests.corruption.damage import HARMS, changed
 from tests.corruption.directory import Stopped, kind_of

@@ -11,7 +11,7 @@ from bookkeeper.errors import BookKeeperError
 from bookkeeper.meta.stores.memory import MemoryCluster, MemorySnapshot
 from bookkeeper.seams import Buffer
 from bookkeeper.storage.config import StorageConfig
-from bookkeeper.testing.disk import SimDisk, SimFile
+from bookkeeper.testing.world import SimDisk, SimFile
 from tests.bookkeeper.storage.recording_disk import Op, RecordingDisk, crash_images
 from tests.bookkeeper.storage.workload import Truth, everything, open_engine, violations
 

@@ -24,7 +24,7 @@ from bookkeeper.ids import EntryId
 from bookkeeper.seams import Disk
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.engine import Engine, EngineState
-from bookkeeper.testing.disk import Fault, SimDisk
+from bookkeeper.testing.world import Fault, SimDisk
 from tests.bookkeeper.storage.recording_disk import QueueWorkers
 from tests.bookkeeper.storage.workload import CONFIG, KEY, lid, make_entry
 from tests.fault_table.table import Cell, Result, When

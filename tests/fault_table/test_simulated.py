@@ -10,8 +10,8 @@ import pytest
 
 from bookkeeper.storage import durable_file
 from bookkeeper.storage.journal import group_commit
-from bookkeeper.testing.disk import SimFile
-from bookkeeper.testing.sim_bugs import BUGS
+from bookkeeper.testing.sim.bugs.bugs import BUGS
+from bookkeeper.testing.world import SimFile
 from tests.fault_table.simulated import PER_LEDGER, Trial, try_cell
 from tests.fault_table.table import CALLS, PLACES, Cell, Result, When, cells
 

@@ -70,7 +70,7 @@ class Story:
     def _writer_changed(self, words: Sequence[str]) -> Sequence[object]:
         assert self.writer
         ensemble = [BookieId(b) for b in words[0].split(",")]
-        first = self.writer.last_add_confirmed + 1
+        first = self.writer.progress.last_add_confirmed + 1
         return self.writer.on_ensemble_changed(self.writer.metadata.change_ensemble(first, ensemble), self.now)
 
     def _writer_nospare(self, words: Sequence[str]) -> Sequence[object]:

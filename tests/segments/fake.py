@@ -23,7 +23,7 @@ from bookkeeper.errors import (
     TooManyRequestsError,
 )
 from bookkeeper.metrics import Metrics
-from bookkeeper.testing.loop import OWNER, drop_task
+from bookkeeper.testing.world import OWNER, drop_task
 from segments.chain import StreamChain
 from segments.config import RollPolicy, StreamConfig
 from segments.entries import EntryKind, StoredEntry, decode_entry

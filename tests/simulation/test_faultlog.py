@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.testing.sim import run_seed
-from bookkeeper.testing.sim_bugs import BUGS
+from bookkeeper.testing.sim.bugs.bugs import BUGS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "faultlog.md"
 CLUSTERS, _, _ = PAGE.read_text().partition("\n## Without a planted bug")

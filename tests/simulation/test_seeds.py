@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.testing.sim import run_seed
-from bookkeeper.testing.sim_plan import (
+from bookkeeper.testing.sim.plan import (
     FIRST_OF_LATER,
     FIRST_WITH_COLLECTION,
     FIRST_WITH_DAMAGE,

@@ -104,7 +104,7 @@ class WriteHandle:
 
         With ``deferred_sync`` only force() moves it.
         """
-        return self._writer.last_add_confirmed
+        return self._writer.progress.last_add_confirmed
 
     @property
     def length(self) -> int:
@@ -114,7 +114,7 @@ class WriteHandle:
     @property
     def pending_bytes(self) -> int:
         """Payload bytes appended and not yet confirmed."""
-        return self._writer.pending_bytes + self._queued_bytes
+        return self._writer.progress.pending_bytes + self._queued_bytes
 
     @property
     def closed(self) -> bool:
@@ -182,7 +182,7 @@ class WriteHandle:
         checked = [self._checked(payload) for payload in payloads]
         if not checked:
             self._raise_if_ended()
-            return range(self._writer.next_entry, self._writer.next_entry)
+            return range(self._writer.progress.next_entry, self._writer.progress.next_entry)
         if self._full:
             ids: range = await self._hold(checked, single=False)
             return ids
@@ -207,13 +207,13 @@ class WriteHandle:
         if self._held:
             await self._hold((), single=True)
         self._flush_queue()
-        last = self._writer.next_entry - 1
-        if last > self._writer.last_acknowledged:
+        last = self._writer.progress.next_entry - 1
+        if last > self._writer.progress.last_acknowledged:
             self._raise_if_ended()  # then nobody will ever confirm or fail them
             future: asyncio.Future[int] = self._loop.create_future()
             self._append_futures.expect_all(last, future)
             await future
-        return self._writer.last_add_confirmed
+        return self._writer.progress.last_add_confirmed
 
     async def force(self) -> EntryId:
         """Make durable what was acknowledged so far; return the last add confirmed, which then covers all of it.
@@ -235,7 +235,7 @@ class WriteHandle:
             )
         self._raise_if_ended()
         await self._shell.force()
-        return self._writer.last_add_confirmed
+        return self._writer.progress.last_add_confirmed
 
     # -- the end ------------------------------------------------------------------------------------------
 
@@ -358,7 +358,7 @@ class WriteHandle:
         if self._queued_bytes >= RUN_BYTES or len(self._queue) >= RUN_ENTRIES:
             self._flush_queue()
         elif not self._scheduled:
-            if self._lone.at_once and not self._writer.pending_entries:
+            if self._lone.at_once and not self._writer.progress.pending_entries:
                 self._flush_queue()
             else:
                 self._scheduled = True
@@ -380,7 +380,7 @@ class WriteHandle:
         """Append a run that has one future. The run is cut for the codec; no other append comes in between."""
         self._flush_queue()
         self._raise_if_ended()
-        first = self._writer.next_entry
+        first = self._writer.progress.next_entry
         self._append_futures.expect_run(first, len(payloads), future)
         for start, end in cut(map(len, payloads)):
             self._shell.add(payloads[start:end])
@@ -397,7 +397,7 @@ class WriteHandle:
         queue, self._queue = self._queue, []
         futures, self._futures = self._futures, []
         self._queued_bytes = 0
-        self._lone.on_run(len(queue), self._writer.pending_entries)
+        self._lone.on_run(len(queue), self._writer.progress.pending_entries)
         if (error := self._error()) is not None:
             for future in futures:
                 if not future.done():

@@ -119,7 +119,7 @@ class WriterShell:
         Raises: the error that ended the handle.
         """
         writer = self.writer
-        alone = len(payloads) == 1 and not writer.pending_bytes
+        alone = len(payloads) == 1 and not writer.progress.pending_bytes
         first, effects = writer.add(list(map(len, payloads)), self._loop.time())
         self._append_futures.expect_each(first, futures)
         self._unencoded = payloads
@@ -193,7 +193,7 @@ class WriterShell:
         for task, _ in self._watching.values():
             task.cancel()
         self._watching.clear()
-        self._append_futures.fail(self.writer.last_acknowledged + 1, error)
+        self._append_futures.fail(self.writer.progress.last_acknowledged + 1, error)
         self._end_forces(error, *self._forcing)
         self._packets = Packets(self._spec)
         self.on_progress()
@@ -210,7 +210,7 @@ class WriterShell:
                 case writer_machine.Confirm():
                     self._confirmed.value += effect.count
                     self._append_futures.confirm(effect.first + effect.count)
-                    self._tail.confirm(self.writer.last_add_confirmed)
+                    self._tail.confirm(self.writer.progress.last_add_confirmed)
                     self.on_progress()
                 case writer_machine.Release():
                     self._packets.release(self._releasable(effect.upto) if self._back_pressure else effect.upto)
@@ -237,7 +237,7 @@ class WriterShell:
                     self._force(effect)
                 case writer_machine.Forced():
                     self._end_forces(None, effect.number)
-                    self._tail.confirm(self.writer.last_add_confirmed)
+                    self._tail.confirm(self.writer.progress.last_add_confirmed)
                 case writer_machine.ForceFailed():
                     self._end_forces(effect.error, effect.number)
                 case writer_machine.CloseFailed():
@@ -413,7 +413,7 @@ class WriterShell:
     def _send_again(self, bookie: BookieId, first: int, count: int) -> bool:
         kept_from = self._packets.first
         if kept_from is None:
-            kept_from = self.writer.next_entry
+            kept_from = self.writer.progress.next_entry
         effects = self.writer.send_again(bookie, first, count, kept_from)
         self._report(effects)
         return any(isinstance(effect, writer_machine.SendAdds) for effect in effects)

@@ -13,6 +13,7 @@ Which bookies a new ledger gets is decided in :mod:`bookkeeper.ledger.placement`
 from bookkeeper.ledger.ensemble.ensemble_change import replan, still_failed
 from bookkeeper.ledger.ensemble.member import EnsembleMember
 from bookkeeper.ledger.ensemble.writer_ensemble import (
+    WAIT,
     EndWriter,
     Readmit,
     Replace,
@@ -24,6 +25,7 @@ from bookkeeper.ledger.ensemble.writer_ensemble import (
 )
 
 __all__ = [
+    "WAIT",
     "EndWriter",
     "EnsembleMember",
     "Readmit",

@@ -163,6 +163,16 @@ class WriterEnsemble:
         """Whether a live member has not acknowledged everything below ``next_entry``."""
         return any(member.live and member.acks.mark < next_entry for member in self.members)
 
+    def acknowledged_below(self, first: int, end: int) -> int:
+        """The lowest id from ``first`` on that no ack quorum has acknowledged, by the acks that count now; ``end`` if
+        everything below it is acknowledged."""
+        while first < end:
+            reached = self.spec.acknowledged_below(first, [member.acks.end_from(first) for member in self.members])
+            if reached <= first:
+                break
+            first = min(reached, end)
+        return first
+
     def missing(self, member: EnsembleMember, first: int, last: int) -> list[tuple[EntryId, EntryId]]:
         """What a member did not acknowledge of ``first .. last``, as inclusive runs in which it has a share (W14)."""
         return [

@@ -1,12 +1,18 @@
 """Writing a ledger: the machine, its effects, and what stands in front of it. The shell is ``client/write``.
 
-writer            the machine: numbers entries, confirms them, meets failures, closes
-effects           what it asks its shell to do
-writer_parts      its state, and its pending adds in runs
-force_rounds      which bookies have made what durable, for a ledger with deferred sync
-advanced_order    in front of the writer: puts entries whose ids the caller chose into order
-append_runs       in front of it, too: how appends become runs
-refused_adds      behind it: adds that a bookie had no room for, and when they are sent again
+writer             the machine: confirms entries, and hands every event to its parts
+|-- progress           which entries were given, acknowledged and confirmed
+|   `-- pending            what is not acknowledged yet, in runs
+|-- ensemble_changes   performs the verdicts of the ensemble; asks for changes, uses bookies again
+|-- member_shares      which entries each bookie is sent, and which it never got
+|-- force_rounds       which bookies have made what durable, for a ledger with deferred sync
+|-- writer_end         whether it is open, why it is not, whether it may still close the ledger
+|   `-- end_reasons        the errors with which it ends
+`-- alarm              when it has to be woken
+effects            what it asks its shell to do
+advanced_order     in front of it: puts entries whose ids the caller chose into order
+append_runs        in front of it, too: how appends become runs
+refused_adds       behind it: adds that a bookie had no room for, and when they are sent again
 
 The bookies that it writes to are in :mod:`bookkeeper.ledger.ensemble`.
 """
@@ -35,7 +41,7 @@ from bookkeeper.ledger.write.effects import (
 )
 from bookkeeper.ledger.write.refused_adds import RefusedAdds
 from bookkeeper.ledger.write.writer import LedgerWriter
-from bookkeeper.ledger.write.writer_parts import WriterState
+from bookkeeper.ledger.write.writer_end import WriterState
 
 __all__ = [
     "RUN_BYTES",

@@ -65,8 +65,8 @@ class AdvancedOrder:
         if entry_id == self.lowest_missing:
             return True
         return (
-            writer.pending_bytes + self.held_bytes < writer.config.pending_bytes_max
-            and writer.pending_entries + len(self._held) < writer.config.pending_entries_max
+            writer.progress.pending_bytes + self.held_bytes < writer.config.pending_bytes_max
+            and writer.progress.pending_entries + len(self._held) < writer.config.pending_entries_max
         )
 
     def hold(self, entry_id: int, size: int) -> None:

@@ -8,11 +8,16 @@ the shell: the machine knows their ids and sizes.
     open     -- on_fenced, deadline, on_change_failed(closed, ...) -->  failed, for good (W6)
     open     -- close -->  closing  -- on_closed -->  closed
 
-The writer owns the ids, the pending adds and the end. It asks three parts and builds every effect itself:
+The writer decides when an entry is confirmed, and hands every event to the parts that it concerns:
 
-    WriterEnsemble   who is in the ensemble, who failed or lags, and what to do about it, as a verdict
-    SyncPolicy       what an ack means: durable, or written and to be forced
-    ForceRounds      which bookies have made what durable
+    WriterProgress    which entries were given, acknowledged and confirmed, and what is pending
+    WriterEnsemble    who is in the ensemble, who failed or lags, and what to do about it, as a verdict
+    EnsembleChanges   performs these verdicts; asks for changes, uses bookies again
+    MemberShares      which entries each bookie is sent, and which it never got
+    SyncPolicy        what an ack means: durable, or written and to be forced
+    ForceRounds       which bookies have made what durable
+    WriterEnd         whether it is open, why it is not, whether it may still close the ledger
+    Alarm             when it has to be woken
 
 Rules
     W1   A confirmed entry is on Qa bookies of its write set, by committed metadata.
@@ -27,8 +32,8 @@ Rules
     W10b A bookie whose connection was lost counts again only after the ledger was seen OPEN with it in the last
          fragment.
     W11  With deferred sync an ack moves ``last_acknowledged`` only; ``last_add_confirmed`` follows with ``force``
-         (``force_rounds``). There is no ensemble change: a bookie that fails ends the handle,
-         because what it acknowledged may be lost. Callers wait for a bookie that lags.
+         (``force_rounds``). There is no ensemble change: a bookie that fails ends the handle, because what it
+         acknowledged may be lost. Callers wait for a bookie that lags.
     W12  ``must_wait`` bounds what is pending.
     R13  Closing fails what is pending first, and closes only from OPEN; with deferred sync it forces in between.
     W13  Without a spare bookie appends go on; only the deadline of an append ends the handle.
@@ -40,33 +45,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from bookkeeper.errors import (
-    AddTimeoutError,
-    BookKeeperError,
-    ClientClosedError,
-    LedgerClosedError,
-    NoSuchLedgerError,
-    TooManyRequestsError,
-    check,
-)
-from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
+from bookkeeper.errors import BookKeeperError, LedgerClosedError, TooManyRequestsError, check
+from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger.config import WriterConfig
-from bookkeeper.ledger.effects import WakeAt
-from bookkeeper.ledger.ensemble import (
-    EndWriter,
-    EnsembleMember,
-    Readmit,
-    Replace,
-    Verdict,
-    Wait,
-    WatchAgain,
-    WriterEnsemble,
-    fenced_error,
-)
+from bookkeeper.ledger.ensemble import WAIT, Verdict, WriterEnsemble, fenced_error
 from bookkeeper.ledger.ensemble.sync_policy import sync_policy
 from bookkeeper.ledger.metadata import LedgerMetadata, LedgerState
+from bookkeeper.ledger.write.alarm import Alarm
 from bookkeeper.ledger.write.effects import (
-    ChangeEnsemble,
     ChangeFailure,
     CloseFailed,
     CloseMetadata,
@@ -76,14 +62,15 @@ from bookkeeper.ledger.write.effects import (
     FailAdds,
     ForceFailed,
     MoreRoom,
-    NoteMissing,
     PublishLac,
     Release,
-    SendAdds,
-    WatchIncarnation,
 )
+from bookkeeper.ledger.write.end_reasons import ended_by, ended_while_changing, not_acknowledged
+from bookkeeper.ledger.write.ensemble_changes import EnsembleChanges
 from bookkeeper.ledger.write.force_rounds import ForceRounds
-from bookkeeper.ledger.write.writer_parts import PendingAdds, PendingQueue, WriterState
+from bookkeeper.ledger.write.member_shares import MemberShares
+from bookkeeper.ledger.write.progress import WriterProgress
+from bookkeeper.ledger.write.writer_end import WriterEnd, WriterState
 
 
 class LedgerWriter:
@@ -93,40 +80,41 @@ class LedgerWriter:
         assert metadata.state is LedgerState.OPEN and len(metadata.fragments) == 1, metadata
         self.spec = metadata.spec
         self.config = config or WriterConfig()
-        self.state = WriterState.OPEN
         self.metadata = metadata
         """The metadata as last committed or read."""
-        self.error: BookKeeperError | None = None
-        """Why nothing can be appended any more; None while appends are possible."""
-        self.next_entry = EntryId(0)
-        """The id of the next append."""
-        self.last_acknowledged: EntryId = NO_ENTRY
-        """The highest id whose caller was answered: the last add confirmed, or above it with deferred sync (W11)."""
-        self.acknowledged_length = 0
-        """Payload bytes of entries 0 .. last_acknowledged."""
-        self.last_add_confirmed: EntryId = NO_ENTRY
-        self.pending_bytes = 0
-        """Payload bytes appended and not acknowledged (W12)."""
-        self._pending = PendingQueue()
+        self.progress = WriterProgress()
+        """Which entries were given, acknowledged and confirmed. Others only look at it."""
         self._sync = sync_policy(self.config)
         self._ensemble = WriterEnsemble(self.spec, metadata.last_fragment.ensemble, self.config, self._sync)
         self._forcing = ForceRounds(self.config.force_timeout_ms)
-        self._striped = self.spec.is_striped
-        self._lac_told: EntryId = NO_ENTRY
-        self._wake_at: float | None = None
-        self._may_close = True
-        self._closes_when_forced = False
-        """Whether a close waits only for the force of what is acknowledged (W11)."""
+        self._end = WriterEnd(self._sync)
+        self._alarm = Alarm()
+        self._shares = MemberShares(self.spec, self._ensemble, self.progress)
+        self._limit_s = self.config.add_timeout_ms / 1000
+        """Within this time an ack quorum must acknowledge an entry."""
+        self._look_s = min(self.config.add_timeout_ms, self._sync.stall_ms) / 1000
+        """After this time an entry that is not acknowledged is looked at first."""
+        self._changes = EnsembleChanges(self._ensemble, self._shares, self.progress, self._alarm, self._sync.stall_ms)
 
     def __repr__(self) -> str:
         held = ", changing" if self.is_changing else ""
-        lac, following = self.last_add_confirmed, self.next_entry
+        lac, following = self.progress.last_add_confirmed, self.progress.next_entry
         return f"<{self.state.value}{held}, lac={lac}, next={following}, {self._ensemble!r}>"
+
+    @property
+    def state(self) -> WriterState:
+        """Where the writer stands; see the drawing above."""
+        return self._end.state
+
+    @property
+    def error(self) -> BookKeeperError | None:
+        """Why nothing can be appended any more; None while appends are possible."""
+        return self._end.error
 
     @property
     def confirmed_length(self) -> int:
         """Payload bytes of entries 0 .. last_add_confirmed."""
-        return self._sync.visible(self.acknowledged_length, self._forcing.forced_length)
+        return self._sync.visible(self.progress.acknowledged_length, self._forcing.forced_length)
 
     @property
     def failed_bookies(self) -> tuple[BookieId, ...]:
@@ -141,16 +129,12 @@ class LedgerWriter:
     # -- adding -----------------------------------------------------------------------------------------
 
     @property
-    def pending_entries(self) -> int:
-        """Entries appended and not acknowledged (W12)."""
-        return self.next_entry - self.last_acknowledged - 1
-
-    @property
     def must_wait(self) -> bool:
         """Whether callers must wait for confirms before they append more (W12). ``add`` itself never refuses."""
+        progress = self.progress
         return (
-            self.pending_bytes >= self.config.pending_bytes_max
-            or self.next_entry - self.last_acknowledged - 1 >= self.config.pending_entries_max
+            progress.pending_bytes >= self.config.pending_bytes_max
+            or progress.next_entry - progress.last_acknowledged - 1 >= self.config.pending_entries_max
             or self._ensemble.holds_up_callers
         )
 
@@ -159,33 +143,18 @@ class LedgerWriter:
 
         Returns the first id. Raises: ``error``, which ended the handle.
         """
-        if self.state is not WriterState.OPEN:
+        if self._end.state is not WriterState.OPEN:
             raise self.error or LedgerClosedError("the ledger is closed")
-        first, count = self.next_entry, len(sizes)
+        progress = self.progress
+        first, count = progress.next_entry, len(sizes)
         if not count:
             return first, []
-        run = PendingAdds(first, sizes, now + self.config.add_timeout_ms / 1000)
-        lac = self.last_add_confirmed
-        effects: list[Effect] = [Encode(first, count, lac, self.acknowledged_length + self.pending_bytes)]
-        self._pending.append(run)
-        self.pending_bytes += run.bytes
-        self.next_entry = EntryId(first + count)
-        if lac > self._lac_told:
-            self._lac_told = lac
-        for member in self._ensemble.members:
-            if member.live:
-                if member.acks.mark >= first:
-                    member.progress_at = now
-                if not self._striped or self.spec.stripe_size(member.position, first, count):
-                    effects.append(SendAdds(member.bookie, first, count, member.position))
-        self._wake_by(min(run.deadline, now + self._sync.stall_ms / 1000), effects)
+        length_before = progress.acknowledged_length + progress.pending_bytes
+        effects: list[Effect] = [Encode(first, count, progress.last_add_confirmed, length_before)]
+        progress.append(sizes, now + self._limit_s)
+        self._shares.send(first, count, now, effects)
+        self._alarm.by(now + self._look_s, effects)
         return first, effects
-
-    def _send(self, member: EnsembleMember, first: int, effects: list[Effect]) -> None:
-        """Send a member its share of everything from ``first`` on."""
-        count = self.next_entry - first
-        if count > 0 and (not self._striped or self.spec.stripe_size(member.position, first, count)):
-            effects.append(SendAdds(member.bookie, EntryId(first), count, member.position))
 
     def send_again(self, bookie: BookieId, first: int, count: int, kept_from: int) -> list[Effect]:
         """Send ``bookie`` entries again for which it had no room a while ago. That is no failure: W15 decides.
@@ -193,19 +162,11 @@ class LedgerWriter:
         Args:
             kept_from: packets below this entry were released, so that the bookie will never get them (W14).
         """
-        member = self._ensemble.live_member(bookie)
-        if (self.state is not WriterState.OPEN and not self._closes_when_forced) or member is None:
-            return []
-        known = self.next_entry if self.state is WriterState.OPEN else self.last_acknowledged + 1  # R13
-        end, effects = min(first + count, known), list[Effect]()
-        if first < kept_from:
-            gone = min(end, kept_from)
-            check(gone <= self.last_add_confirmed + 1, "W8", f"entry {gone - 1} is pending and its packet is gone")
-            self._note_missing(member, first, gone - 1, effects)
-            member.acks.add(first, gone)  # confirmed entries need no more acks; the mark must not stand here
-            first = gone
-        if first < end and (not self._striped or self.spec.stripe_size(member.position, first, end - first)):
-            effects.append(SendAdds(bookie, EntryId(first), end - first, member.position))
+        member, is_open = self._ensemble.live_member(bookie), self._end.state is WriterState.OPEN
+        effects: list[Effect] = []
+        if member is not None and (is_open or self._end.waits_for_force):
+            known = self.progress.next_entry if is_open else self.progress.last_acknowledged + 1  # R13
+            self._shares.send_again(member, first, min(first + count, known), kept_from, effects)
         return effects
 
     def on_acks(self, bookie: BookieId, first: int, count: int, now: float) -> list[Effect]:
@@ -213,11 +174,15 @@ class LedgerWriter:
         member = self._ensemble.by_bookie.get(bookie)
         if member is None or not member.live:
             return []  # the bookie was replaced (W4) or is not checked yet (W10b)
-        if self.state is not WriterState.OPEN and not self._forcing.active:
-            if self.state is WriterState.CLOSING:  # too late to count; ``on_closed`` asks who has what (W14)
-                member.acks.add(first, min(first + count, self.next_entry))
+        end, following = first + count, self.progress.next_entry
+        if end > following:
+            end = following
+        state = self._end.state
+        if state is not WriterState.OPEN and not self._forcing.active:
+            if state is WriterState.CLOSING:  # too late to count; ``on_closed`` asks who has what (W14)
+                member.acks.add(first, end)
             return []  # the writer ended (W6)
-        if not member.acks.add(first, min(first + count, self.next_entry)):
+        if not member.acks.add(first, end):
             return []
         member.progress_at = now
         member.suspected_at = None
@@ -235,37 +200,26 @@ class LedgerWriter:
 
     def _confirm(self, now: float) -> list[Effect]:
         """Confirm the acknowledged prefix (W1, W2), unless an ensemble change is in flight (W4)."""
-        ensemble = self._ensemble
-        if not self._pending or ensemble.changing is not None or self.state is not WriterState.OPEN:
+        ensemble, progress = self._ensemble, self.progress
+        if not progress.pending or ensemble.changing is not None or self._end.state is not WriterState.OPEN:
             return []
-        first = self.last_acknowledged + 1
-        end = self._acknowledged_end()
+        first = progress.last_acknowledged + 1
+        end = ensemble.acknowledged_below(first, progress.next_entry)
         if end == first:
             return []
-        dropped = self._pending.drop_below(end)
-        self.pending_bytes -= dropped
-        self.acknowledged_length += dropped
-        self.last_acknowledged = EntryId(end - 1)
-        self.last_add_confirmed = EntryId(self._sync.visible(self.last_acknowledged, self._forcing.forced))
+        progress.acknowledge(end)
+        progress.last_add_confirmed = EntryId(self._sync.visible(progress.last_acknowledged, self._forcing.forced))
         effects: list[Effect] = [Confirm(EntryId(first), end - first), self._release_acknowledged()]
-        if not self._pending:
-            effects.append(PublishLac(self.last_add_confirmed, ensemble.live_bookies))
-        self._follow(ensemble.on_acknowledged(self.acknowledged_length, self.last_acknowledged), now, effects)
+        if not progress.pending:
+            effects.append(PublishLac(progress.last_add_confirmed, ensemble.live_bookies))
+        verdict = ensemble.on_acknowledged(progress.acknowledged_length, progress.last_acknowledged)
+        if verdict is not WAIT:
+            self._follow(verdict, now, effects)
         return effects
-
-    def _acknowledged_end(self) -> int:
-        """The lowest id that no ack quorum has acknowledged, by the acks that count now."""
-        end = self.last_acknowledged + 1
-        while end < self.next_entry:
-            reached = self.spec.acknowledged_below(end, [m.acks.end_from(end) for m in self._ensemble.members])
-            if reached <= end:
-                break
-            end = min(reached, self.next_entry)
-        return end
 
     def _release_acknowledged(self) -> Release:
         """The packets that are never sent again."""
-        end = self._sync.releasable(self.last_acknowledged + 1, self._ensemble.members)
+        end = self._sync.releasable(self.progress.last_acknowledged + 1, self._ensemble.members)
         return Release(EntryId(end - 1))
 
     # -- a bookie fails, or returns ---------------------------------------------------------------------
@@ -276,7 +230,7 @@ class LedgerWriter:
         A fenced or unauthorised reply ends the handle. After anything else the bookie counts as failed.
         """
         effects: list[Effect] = []
-        if self.state is WriterState.OPEN or self._closes_when_forced:
+        if self._end.state is WriterState.OPEN or self._end.waits_for_force:
             self._follow(self._ensemble.on_bookie_failed(bookie, error), now, effects)
         return effects
 
@@ -286,7 +240,7 @@ class LedgerWriter:
 
     def on_bookie_returned(self, bookie: BookieId, metadata: LedgerMetadata, now: float) -> list[Effect]:
         """``bookie`` answers again. ``metadata`` were read after that, after a sync (W10b)."""
-        if self.state is not WriterState.OPEN or bookie not in self._ensemble.failed_bookies:
+        if self._end.state is not WriterState.OPEN or bookie not in self._ensemble.failed_bookies:
             return []
         if metadata.state is not LedgerState.OPEN:
             return self._end_of_ledger(metadata)
@@ -296,107 +250,49 @@ class LedgerWriter:
 
     def _follow(self, verdict: Verdict, now: float, effects: list[Effect]) -> None:
         """Turn a verdict of the ensemble into effects."""
-        match verdict:
-            case Wait():
-                pass
-            case WatchAgain(bookie):
-                effects.append(WatchIncarnation(bookie))
-            case Replace(bookies):
-                effects += [WatchIncarnation(bookie) for bookie in bookies]
-                self._change_ensemble(now, effects)
-            case Readmit(member):
-                self._readmit(member, now, effects)
-            case EndWriter(error):
-                effects += self._fail_force(error, now) if self._closes_when_forced else self._fail(error)
-
-    def _readmit(self, member: EnsembleMember, now: float, effects: list[Effect]) -> None:
-        """Use a bookie again: send it its share from the first unconfirmed entry on."""
-        self._note_missing(member, 0, self.last_add_confirmed, effects)
-        start = self.last_add_confirmed + 1
-        self._ensemble.readmit(member, start, now)
-        self._send(member, start, effects)
-        self._wake_by(now + self._sync.stall_ms / 1000, effects)
-
-    def _note_missing(self, member: EnsembleMember, first: int, last: int, effects: list[Effect]) -> None:
-        """Note which of these confirmed entries a member never acknowledged (W14)."""
-        effects += [NoteMissing(member.bookie, low, high) for low, high in self._ensemble.missing(member, first, last)]
+        end = self._changes.follow(verdict, now, effects)
+        if end is not None:
+            effects += self._fail_force(end, now) if self._end.waits_for_force else self._fail(end)
 
     # -- changing the ensemble --------------------------------------------------------------------------
-
-    def _change_ensemble(self, now: float, effects: list[Effect]) -> None:
-        """Ask for stand-ins for all failed members, one change at a time. Nothing is confirmed meanwhile (W4)."""
-        plan = self._ensemble.plan_change(now)
-        if plan is not None:
-            start = EntryId(self.last_add_confirmed + 1)
-            effects.append(ChangeEnsemble(plan.failed, plan.keep, start, plan.attempt))
-        elif self._ensemble.retry_at is not None:
-            self._wake_by(self._ensemble.retry_at, effects)
 
     def on_ensemble_changed(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
         """The change that was asked for is committed; ``metadata`` are stored."""
         asked = self._ensemble.end_change()
-        if self.state is WriterState.CLOSING:
-            seated = self._seat_committed(metadata, now) if metadata.state is LedgerState.OPEN else []
-            return seated + self._close_metadata()
-        if self.state is not WriterState.OPEN or asked is None:
-            return []
-        if metadata.state is not LedgerState.OPEN:
-            return self._end_of_ledger(metadata)
-        effects = self._seat_committed(metadata, now)
-        self._readmit_returned(now, effects)
-        failed = self._ensemble.failed_bookies
-        if set(failed) - set(asked):
-            self._change_ensemble(now, effects)
-        elif failed:
-            self._wake_by(self._ensemble.retry_later(now), effects)
-        if self.next_entry > self.last_acknowledged + 1:
-            self._wake_by(now + self._sync.stall_ms / 1000, effects)
-        return effects + self._go_on(now)
-
-    def _seat_committed(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
-        """Take the ensemble from committed metadata. A member that stays keeps its place and acks; a new one gets its
-        share of everything pending."""
-        start = self.last_add_confirmed + 1
-        taken_over = self._ensemble.seat(metadata.last_fragment, start, now)
-        self.metadata = metadata
+        state, is_open = self._end.state, metadata.state is LedgerState.OPEN
         effects: list[Effect] = []
-        for left, came in taken_over:
-            self._note_missing(left, 0, self.last_add_confirmed, effects)
-            if self.state is WriterState.OPEN:
-                self._send(came, start, effects)
-        return effects
-
-    def _readmit_returned(self, now: float, effects: list[Effect]) -> None:
-        for member in self._ensemble.returned():
-            self._readmit(member, now, effects)
+        if state is WriterState.CLOSING:
+            if is_open:
+                self._changes.seat(metadata.last_fragment, now, effects, send=False)
+                self.metadata = metadata
+            return effects + self._close_metadata()
+        if state is not WriterState.OPEN or asked is None:
+            return []
+        if not is_open:
+            return self._end_of_ledger(metadata)
+        self._changes.on_committed(asked, metadata.last_fragment, now, effects)
+        self.metadata = metadata
+        return effects + self._go_on(now)
 
     def on_change_failed(self, reason: ChangeFailure, now: float) -> list[Effect]:
         """The change that was asked for was not made, or the stored metadata say that the ledger has ended."""
         asked = self._ensemble.end_change()
-        if self.state is WriterState.CLOSING and asked is not None:
+        if self._end.state is WriterState.CLOSING and asked is not None:
             return self._close_metadata()
-        if self.state is not WriterState.OPEN:
+        if self._end.state is not WriterState.OPEN:
             return []
-        match reason:
-            case ChangeFailure.CLOSED:
-                return self._fail(LedgerClosedError("the ledger was closed by a recovery"))
-            case ChangeFailure.IN_RECOVERY:
-                return self._fail(fenced_error())
-            case ChangeFailure.DELETED:
-                return self._fail(NoSuchLedgerError("the ledger was deleted"))
-            case ChangeFailure.NO_SPARE | ChangeFailure.STORE_AWAY:
-                effects: list[Effect] = []
-                self._readmit_returned(now, effects)
-                if self._ensemble.failed_bookies:
-                    self._wake_by(self._ensemble.retry_later(now), effects)
-                return effects + self._go_on(now)
+        if (end := ended_while_changing(reason)) is not None:
+            return self._fail(end)
+        effects: list[Effect] = []
+        self._changes.on_not_made(now, effects)
+        return effects + self._go_on(now)
 
     def on_spares_changed(self, now: float) -> list[Effect]:
         """A bookie appeared that may stand in."""
         effects: list[Effect] = []
-        if self.state is WriterState.OPEN:
+        if self._end.state is WriterState.OPEN:
             self._ensemble.on_spares_changed(now)
-            self._change_ensemble(now, effects)
+            self._changes.ask(now, effects)
         return effects
 
     def _go_on(self, now: float) -> list[Effect]:
@@ -411,9 +307,9 @@ class LedgerWriter:
         Returns the number of the force; ``Forced`` or ``ForceFailed`` reports its end. Raises: ``error``, which ended
         the handle.
         """
-        if self.state is not WriterState.OPEN:
+        if self._end.state is not WriterState.OPEN:
             raise self.error or LedgerClosedError("the ledger is closed")
-        number = self._forcing.ask(self.last_acknowledged, self.acknowledged_length, now)
+        number = self._forcing.ask(self.progress.last_acknowledged, self.progress.acknowledged_length, now)
         return number, self._go_on_forcing(now)
 
     def on_forced(self, bookie: BookieId, number: int, now: float) -> list[Effect]:
@@ -426,31 +322,33 @@ class LedgerWriter:
 
         One that only had no room is asked again for a close, which cannot be repeated if its force fails.
         """
-        if self._closes_when_forced and isinstance(error, TooManyRequestsError):
+        if self._end.waits_for_force and isinstance(error, TooManyRequestsError):
             return self._forcing.ask_again(bookie, number)
-        effects = self._forcing.on_failed(number, error, self.last_acknowledged, self.acknowledged_length)
+        progress = self.progress
+        effects = self._forcing.on_failed(number, error, progress.last_acknowledged, progress.acknowledged_length)
         return self._after_force_failed(effects, now)
 
     def _go_on_forcing(self, now: float) -> list[Effect]:
-        forcing = self._forcing
-        effects = forcing.proceed(self._ensemble.members, self.last_acknowledged, self.acknowledged_length)
-        visible = self._sync.visible(self.last_acknowledged, forcing.forced)
-        if visible > self.last_add_confirmed:
-            self.last_add_confirmed = EntryId(visible)
-            if self.state is WriterState.OPEN and not self._pending:
-                effects.append(PublishLac(self.last_add_confirmed, self._ensemble.live_bookies))
-        if self._closes_when_forced and self.last_add_confirmed == self.last_acknowledged:
-            self._closes_when_forced = False
+        forcing, progress = self._forcing, self.progress
+        effects = forcing.proceed(self._ensemble.members, progress.last_acknowledged, progress.acknowledged_length)
+        visible = self._sync.visible(progress.last_acknowledged, forcing.forced)
+        if visible > progress.last_add_confirmed:
+            progress.last_add_confirmed = EntryId(visible)
+            if self._end.state is WriterState.OPEN and not progress.pending:
+                effects.append(PublishLac(progress.last_add_confirmed, self._ensemble.live_bookies))
+        if self._end.waits_for_force and progress.last_add_confirmed == progress.last_acknowledged:
+            self._end.waits_for_force = False
             effects += self._close_metadata()
         if forcing.deadline is not None:
-            self._wake_by(forcing.deadline, effects)
+            self._alarm.by(forcing.deadline, effects)
         return effects
 
     def _after_force_failed(self, effects: list[Effect], now: float) -> list[Effect]:
         """A force has failed. If a close waited for it, the close has failed, too."""
-        if self._closes_when_forced and not self._forcing.active:
-            failed = [effect.error for effect in effects if isinstance(effect, ForceFailed)]
-            return effects + self._fail_close(failed[-1])
+        if self._end.waits_for_force and not self._forcing.active:
+            failed = [effect.error for effect in effects if isinstance(effect, ForceFailed)][-1]
+            self._end.on_force_failed(failed)
+            return [*effects, CloseFailed(failed)]
         return effects + self._go_on_forcing(now)
 
     def _fail_force(self, error: BookKeeperError, now: float) -> list[Effect]:
@@ -466,33 +364,29 @@ class LedgerWriter:
 
     def lac_to_publish(self) -> EntryId | None:
         """The last add confirmed to send on its own now; None if the next add will carry it anyway."""
-        news = self.last_add_confirmed > self._lac_told
-        return self.last_add_confirmed if news and not self._pending and self.state is WriterState.OPEN else None
+        return self.progress.lac_untold if self._end.state is WriterState.OPEN else None
 
     def is_last_word(self, lac: EntryId) -> bool:
         """Whether no entry has been added or confirmed since the explicit last add confirmed ``lac`` was sent."""
-        return lac == self.last_add_confirmed and not self._pending and self.state is WriterState.OPEN
+        progress = self.progress
+        return lac == progress.last_add_confirmed and not progress.pending and self._end.state is WriterState.OPEN
 
     def on_lac_published(self, lac: EntryId) -> None:
         """The explicit last add confirmed ``lac`` was sent."""
-        self._lac_told = max(self._lac_told, lac)
+        self.progress.lac_told = max(self.progress.lac_told, lac)
 
     # -- the end ----------------------------------------------------------------------------------------
 
     def _end_of_ledger(self, metadata: LedgerMetadata) -> list[Effect]:
         """End the writer, because the stored metadata say that it may not write any more."""
         self.metadata = metadata
-        if metadata.is_closed:
-            return self._fail(LedgerClosedError(f"a recovery closed the ledger at entry {metadata.last_entry}"))
-        return self._fail(fenced_error())
+        return self._fail(ended_by(metadata))
 
     def _fail(self, error: BookKeeperError) -> list[Effect]:
         """End for good (W6). The outcome of every pending add is unknown (W7)."""
-        if self.state is not WriterState.OPEN:
+        if self._end.state is not WriterState.OPEN:
             return []  # a close that is under way meets the same reason
-        self.state = WriterState.FAILED
-        self.error = error
-        self._may_close = self._sync.may_close_after(error)
+        self._end.fail(error)
         return self._fail_pending(error) + self._forcing.fail(error)
 
     def on_broken(self, error: BookKeeperError) -> list[Effect]:
@@ -501,9 +395,7 @@ class LedgerWriter:
 
     def _fail_pending(self, error: BookKeeperError, *, forces: bool = False) -> list[Effect]:
         """Fail all pending adds. ``forces``: keep the packets that a bookie without room may still need."""
-        first, count = EntryId(self.last_acknowledged + 1), self.pending_entries
-        self._pending.clear()
-        self.pending_bytes = 0
+        first, count = self.progress.drop_pending()
         if not count:
             return []
         release = self._release_acknowledged() if forces else Release(EntryId(first + count - 1))
@@ -519,63 +411,41 @@ class LedgerWriter:
 
         Raises: the error that ended the handle, if it may not close the ledger, or cannot force it, any more.
         """
-        if self.state in (WriterState.CLOSING, WriterState.CLOSED):
+        state, progress = self._end.state, self.progress
+        if state in (WriterState.CLOSING, WriterState.CLOSED):
             return []
-        unforced = self.last_acknowledged > self.last_add_confirmed
-        if self.error is not None and (not self._may_close or (force and unforced)):
-            raise self.error
-        self.error = LedgerClosedError("the ledger was closed by its writer")
-        forces = force and unforced
-        effects = self._fail_pending(self.error, forces=forces) if self.state is WriterState.OPEN else []
-        self.state = WriterState.CLOSING
+        forces = force and progress.last_acknowledged > progress.last_add_confirmed
+        closed = self._end.begin_close(force=forces)
+        effects = self._fail_pending(closed, forces=forces) if state is WriterState.OPEN else []
         if forces:
-            self._closes_when_forced = True
-            self._forcing.ask(self.last_acknowledged, self.acknowledged_length, now)
+            self._forcing.ask(progress.last_acknowledged, progress.acknowledged_length, now)
             return effects + self._go_on_forcing(now)
-        effects += self._forcing.fail(self.error)
+        effects += self._forcing.fail(closed)
         return effects if self.is_changing else effects + self._close_metadata()
 
     def may_close_again(self, error: BaseException | None, *, force: bool) -> bool:
-        """May ``close(force=force)`` follow one that ended with ``error``?
-
-        Yes if it failed for want of the metadata store, or of a force that is not wanted any more.
-        """
-        if not isinstance(error, BookKeeperError) or isinstance(error, ClientClosedError):
-            return False
-        return (error.retryable or not force) and self._may_close
-
-    def _fail_close(self, error: BookKeeperError) -> list[Effect]:
-        """Fail the close: what is acknowledged cannot be made durable, so the ledger stays open. Only a close without
-        force may follow."""
-        self._closes_when_forced = False
-        self.state = WriterState.FAILED
-        self.error = error
-        self._may_close = True
-        return [CloseFailed(error)]
+        """May ``close(force=force)`` follow one that ended with ``error``?"""
+        return self._end.may_close_again(error, force=force)
 
     def _close_metadata(self) -> list[Effect]:
         effects: list[Effect] = []
-        for member in self._ensemble.members:
-            if not member.live:
-                self._note_missing(member, 0, self.last_add_confirmed, effects)
-        return [*effects, CloseMetadata(self.last_add_confirmed, self.confirmed_length)]
+        self._shares.note_missing_of(effects, live=False)
+        return [*effects, CloseMetadata(self.progress.last_add_confirmed, self.confirmed_length)]
 
     @property
     def is_lagging(self) -> bool:
         """Has a live bookie not acknowledged its share of what the ledger is closed with?"""
-        last = self.last_add_confirmed
-        return any(member.live and any(self._ensemble.missing(member, 0, last)) for member in self._ensemble.members)
+        return self._shares.is_lagging
 
     def on_closed(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
         """The ledger is closed as asked; ``metadata`` are stored. Bookies that have not acknowledged everything by now
         are noted (W14): nothing that is sent to them is looked at any more."""
-        check(metadata.last_entry >= self.last_add_confirmed, "R11", f"closed at {metadata.last_entry}: {self!r}")
+        whole = metadata.last_entry >= self.progress.last_add_confirmed
+        check(whole, "R11", f"closed at {metadata.last_entry}: {self!r}")
         self.metadata = metadata
-        self.state = WriterState.CLOSED
+        self._end.on_closed()
         effects: list[Effect] = []
-        for member in self._ensemble.members:
-            if member.live:  # the others were noted when the close began
-                self._note_missing(member, 0, self.last_add_confirmed, effects)
+        self._shares.note_missing_of(effects, live=True)  # the others were noted when the close began
         return effects
 
     def on_close_failed(self, error: BookKeeperError, now: float) -> list[Effect]:
@@ -583,53 +453,33 @@ class LedgerWriter:
 
         After a retryable error ``close`` may be called again. The handle accepts no more adds in any case.
         """
-        if self.state is WriterState.CLOSING:
-            self.state = WriterState.FAILED
-            self.error = error
-            self._may_close = error.retryable
+        self._end.on_close_failed(error)
         return []
 
     # -- time -------------------------------------------------------------------------------------------
 
     def on_tick(self, now: float) -> list[Effect]:
         """Time has passed: deadlines, hung bookies, retries."""
-        self._wake_at = None
-        ensemble, forcing = self._ensemble, self._forcing
-        effects = forcing.on_tick(now, ensemble.members, self.last_acknowledged, self.acknowledged_length)
+        self._alarm.on_tick()
+        ensemble, forcing, progress = self._ensemble, self._forcing, self.progress
+        effects = forcing.on_tick(now, ensemble.members, progress.last_acknowledged, progress.acknowledged_length)
         if effects or forcing.active:
             effects = self._after_force_failed(effects, now)
-        if self.state is not WriterState.OPEN:
+        if self._end.state is not WriterState.OPEN:
             return effects
-        if self._pending and now >= self._pending[0].deadline:
-            return effects + self._fail(self._timeout_error())
-        self._follow(ensemble.on_tick(self.next_entry, now), now, effects)
+        if progress.deadline is not None and now >= progress.deadline:
+            late = not_acknowledged(progress.last_acknowledged + 1, ensemble, self.config.add_timeout_ms)
+            return effects + self._fail(late)
+        self._follow(ensemble.on_tick(progress.next_entry, now), now, effects)
         if self.error is not None:
             return effects
         if ensemble.retry_at is not None and now >= ensemble.retry_at:
-            self._change_ensemble(now, effects)
-        times = [ensemble.retry_at] if ensemble.retry_at is not None else []
-        if self._pending:
-            times.append(self._pending[0].deadline)
-        if ensemble.owes(self.next_entry):
-            times.append(now + self._sync.stall_ms / 4000)
+            self._changes.ask(now, effects)
+        looks_at = now + self._sync.stall_ms / 4000 if ensemble.owes(progress.next_entry) else None
+        times = [time for time in (ensemble.retry_at, progress.deadline, looks_at) if time is not None]
         if times:
-            self._wake_by(min(times), effects)
+            self._alarm.by(min(times), effects)
         return effects
-
-    def _wake_by(self, time: float, effects: list[Effect]) -> None:
-        if self._wake_at is None or time < self._wake_at:
-            self._wake_at = time
-            effects.append(WakeAt(time))
-
-    def _timeout_error(self) -> AddTimeoutError:
-        quorum = "1 bookie" if self.spec.ack_quorum == 1 else f"{self.spec.ack_quorum} bookies"
-        error = AddTimeoutError(
-            f"entry {self.last_acknowledged + 1} was not acknowledged by an ack quorum ({quorum}) within "
-            f"{self.config.add_timeout_ms} ms; failed bookies: {self._ensemble.failures}"
-            + ("; an ensemble change was in flight" if self.is_changing else "")
-        )
-        error.__cause__ = self._ensemble.last_failure
-        return error
 
     # -- for tests --------------------------------------------------------------------------------------
 
@@ -638,31 +488,26 @@ class LedgerWriter:
 
         Raises: InvariantError.
         """
+        progress, is_open = self.progress, self._end.state is WriterState.OPEN
         self._ensemble.validate_state()
-        self._forcing.validate_state(self.last_acknowledged)
-        is_open = self.state is WriterState.OPEN
-        check(is_open == (self.error is None), "W6", (self, self.error))
-        in_order = NO_ENTRY <= self.last_add_confirmed <= self.last_acknowledged < self.next_entry
-        check(in_order, "W3", (self.last_acknowledged, self))
-        visible = self._sync.visible(self.last_acknowledged, self._forcing.forced)
-        check(self.last_add_confirmed == visible, "W11", (visible, self))
-        closes_by_force = self.state is WriterState.CLOSING and self._forcing.active
-        check(closes_by_force or not self._closes_when_forced, "W11", self)
-        following = self.next_entry if is_open else None
-        self._pending.validate_state(self.last_acknowledged + 1, following, self.pending_bytes)
+        self._forcing.validate_state(progress.last_acknowledged)
+        self._end.validate_state(forces=self._forcing.active)
+        progress.validate_state(is_open=is_open)
+        visible = self._sync.visible(progress.last_acknowledged, self._forcing.forced)
+        check(progress.last_add_confirmed == visible, "W11", (visible, self))
         if is_open:
             self._validate_confirms()
 
     def _validate_confirms(self) -> None:
-        members = self._ensemble.members
+        members, progress = self._ensemble.members, self.progress
         bookies = tuple(member.bookie for member in members)
         check(self.metadata.last_fragment.ensemble == bookies, "W1", (self.metadata.last_fragment, self))
         for member in members:
-            limit = self.spec.next_held(member.position, self.next_entry)
+            limit = self.spec.next_held(member.position, progress.next_entry)
             check(member.acks.mark <= limit, "W1", (member.bookie, self))
             check(self.is_changing or not member.returned, "W10b", (member.bookie, self))
-        held = self.is_changing or self._acknowledged_end() == self.last_acknowledged + 1
+        first = progress.last_acknowledged + 1
+        held = self.is_changing or self._ensemble.acknowledged_below(first, progress.next_entry) == first
         check(held, "W4", self)
-        if self._pending:
-            deadline = self._pending[0].deadline
-            check(self._wake_at is not None and self._wake_at <= deadline, "V1", (deadline, self))
+        if (deadline := progress.deadline) is not None:
+            check(self._alarm.at is not None and self._alarm.at <= deadline, "V1", (deadline, self))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from bookkeeper.autorecovery.wakeup import Wakeup
-from bookkeeper.testing.loop import SimLoop
+from bookkeeper.testing.world import SimLoop
 
 
 def timed(story: object) -> float:

@@ -18,7 +18,7 @@ from bookkeeper.meta.stores.memory import MemoryCluster, MemorySnapshot, MemoryS
 from bookkeeper.net.connection import connect_bookie
 from bookkeeper.seams import Seams
 from bookkeeper.testing import World
-from bookkeeper.testing.disk import SimDisk
+from bookkeeper.testing.world import SimDisk
 
 BOOKIE = BookieId("b:3181")
 

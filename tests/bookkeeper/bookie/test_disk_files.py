@@ -19,7 +19,7 @@ from bookkeeper import wire
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.ledger import LedgerMetadata
-from bookkeeper.testing.disk import SimDisk
+from bookkeeper.testing.world import SimDisk
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
 from tests.bookkeeper.bookie.identity.test_suspect_ledgers import KEY, add, change, named, status

@@ -269,10 +269,10 @@ def test_a_bookie_that_is_slow_holds_up_the_writer_and_does_not_fail() -> None:
 
             filling = asyncio.ensure_future(fill(ledger))
             await asyncio.sleep(2)
-            held_up_at = ledger._writer.last_acknowledged
+            held_up_at = ledger._writer.progress.last_acknowledged
             await asyncio.sleep(1)
             assert not filling.done()
-            assert held_up_at == ledger._writer.last_acknowledged < 150
+            assert held_up_at == ledger._writer.progress.last_acknowledged < 150
             cluster["b2"].refuse_adds = None
             await asyncio.wait_for(filling, 10)
             assert await ledger.force() == 299

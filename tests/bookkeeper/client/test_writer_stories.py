@@ -189,7 +189,7 @@ def test_a_bookie_lost_between_append_and_force_ends_the_writer_and_a_recovery_k
         async with cluster.connect() as bk:
             ledger = await bk.create_ledger(deferred_sync=True)
             await write_and_force(cluster, ledger, 2)
-            written = ledger._writer.last_acknowledged
+            written = ledger._writer.progress.last_acknowledged
             victim = ledger.metadata.last_fragment.ensemble[seed % 3]
             power_goes(cluster, victim)
             with pytest.raises(BookKeeperError):  # a silent death is noticed by force()'s time limit

@@ -88,10 +88,10 @@ class DeferredWorld:
                     self.must_be_durable(self.targets.get(effect.number, -1))
                 case CloseMetadata():
                     self.closed_at = effect.last_entry
-                    assert self.closed_at == self.writer.last_add_confirmed == self.told
+                    assert self.closed_at == self.writer.progress.last_add_confirmed == self.told
                 case _:
                     pass
-        self.must_be_durable(self.writer.last_add_confirmed)
+        self.must_be_durable(self.writer.progress.last_add_confirmed)
 
     def must_be_durable(self, upto: int) -> None:
         for entry in range(upto + 1):
@@ -107,7 +107,7 @@ class DeferredWorld:
         if choice < 0.15 and writer.error is None:
             self.perform(writer.add([1] * rng.randrange(1, 4), self.now)[1])
         elif choice < 0.25 and writer.error is None:
-            acknowledged = writer.last_acknowledged
+            acknowledged = writer.progress.last_acknowledged
             number, effects = writer.force(self.now)
             self.targets[number] = max(acknowledged, self.targets.get(number, -1))
             self.perform(effects)
@@ -171,7 +171,7 @@ def test_whatever_comes_when_what_is_confirmed_is_durable_on_all_who_hold_it(see
     world.quiet()
     world.perform(world.writer.close(world.now))
     world.quiet()
-    assert world.closed_at == world.told == world.writer.last_add_confirmed
+    assert world.closed_at == world.told == world.writer.progress.last_add_confirmed
 
 
 @pytest.mark.rule("W11")

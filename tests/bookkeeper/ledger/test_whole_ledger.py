@@ -79,22 +79,22 @@ class WriterAgainstTheWorld(_Ledger):
     def w2_confirmed_in_order_and_once(self) -> None:
         if hasattr(self, "world"):
             writer = self.world.writer
-            assert writer.confirmed == list(range(writer.machine.last_add_confirmed + 1))
+            assert writer.confirmed == list(range(writer.machine.progress.last_add_confirmed + 1))
             assert writer.failed == []
 
     @invariant()
     def w12_pending_bytes_are_counted(self) -> None:
         if hasattr(self, "world"):
             writer = self.world.writer
-            done = writer.machine.last_add_confirmed + 1
-            assert writer.machine.pending_bytes == sum(writer.sizes[done:])
+            done = writer.machine.progress.last_add_confirmed + 1
+            assert writer.machine.progress.pending_bytes == sum(writer.sizes[done:])
             assert writer.machine.confirmed_length == sum(writer.sizes[:done])
 
     @invariant()
     def w8_packets_are_kept_while_they_may_be_sent(self) -> None:
         if hasattr(self, "world"):
             writer = self.world.writer
-            assert set(writer.packets) == set(range(writer.machine.last_add_confirmed + 1, len(writer.sizes)))
+            assert set(writer.packets) == set(range(writer.machine.progress.last_add_confirmed + 1, len(writer.sizes)))
 
     def teardown(self) -> None:
         super().teardown()

@@ -199,7 +199,7 @@ class World:
     # -- what must hold -------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        confirmed = self.writer.machine.last_add_confirmed
+        confirmed = self.writer.machine.progress.last_add_confirmed
         if self.stored.is_closed:
             assert self.stored.last_entry >= confirmed, (
                 f"R11: closed at {self.stored.last_entry}, {confirmed} confirmed"
@@ -258,7 +258,7 @@ class World:
 
     def is_settled(self) -> bool:
         machine = self.writer.machine
-        all_confirmed = machine.next_entry == machine.last_add_confirmed + 1
+        all_confirmed = machine.progress.next_entry == machine.progress.last_add_confirmed + 1
         idle = not self.writer.alive or machine.error is not None or all_confirmed
         return idle and all(s.result or s.error or not s.alive for s in self.recoveries)
 

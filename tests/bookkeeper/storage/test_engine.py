@@ -23,7 +23,7 @@ from bookkeeper.ids import EntryId
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.index.entry_index import PageCache
 from bookkeeper.storage.results import EngineState
-from bookkeeper.testing.disk import SimDisk
+from bookkeeper.testing.world import SimDisk
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import (
     CONFIG,

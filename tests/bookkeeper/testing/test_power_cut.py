@@ -10,8 +10,7 @@ import pytest
 
 from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.testing.cluster import SimCluster
-from bookkeeper.testing.disk import SECTOR, SimDisk
-from bookkeeper.testing.world import Node
+from bookkeeper.testing.world import SECTOR, Node, SimDisk
 
 
 class Certain(Random):

@@ -12,7 +12,7 @@ from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.ids import LedgerId
 from bookkeeper.testing.cluster import SimCluster
-from bookkeeper.testing.disk import Fault
+from bookkeeper.testing.world import Fault
 from bookkeeper.volumes import Volumes
 from tests.bookkeeper.bookie.cluster import Cluster
 from tests.bookkeeper.bookie.cluster import run as run_one

@@ -10,7 +10,7 @@ import pytest
 
 from bookkeeper.errors import BookieFailedError, CorruptionError, DiskFullError, UnsupportedFormatError
 from bookkeeper.storage.durable_file import STAMP_SIZE, stamp
-from bookkeeper.testing.disk import SimDisk
+from bookkeeper.testing.world import SimDisk
 from bookkeeper.volumes.placement import PlacementKind, PlacementRecord
 from bookkeeper.volumes.placement_log import (
     PlacementLog,

@@ -9,7 +9,7 @@ import pytest
 from bookkeeper.errors import CookieError, CorruptionError, UnsupportedFormatError
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.durable_file import STAMP_SIZE, stamp, unstamp
-from bookkeeper.testing.disk import SimDisk
+from bookkeeper.testing.world import SimDisk
 from bookkeeper.volumes.volume_list import (
     VolumeList,
     VolumeState,

@@ -21,7 +21,7 @@ from bookkeeper.ids import LedgerId
 from bookkeeper.real.disk import PosixDisk
 from bookkeeper.storage.durable_file import SyncFailedError
 from bookkeeper.storage.engine import Engine
-from bookkeeper.testing.disk import Fault, SimDisk
+from bookkeeper.testing.world import Fault, SimDisk
 from bookkeeper.volumes.placement import PlacementKind, PlacementRecord
 from bookkeeper.volumes.placement_log import encode_head, encode_record, write_placements
 from bookkeeper.volumes.volume_list import VolumeList, VolumeState, read_volumes, share_of, write_volumes

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from bookkeeper.testing.disk import SimDisk
+from bookkeeper.testing.world import SimDisk
 from journal_manager import EditLog, JournalConfigError, JournalFencedError, open_writer
 from tests.contracts.journal_backend import Journal, JournalBackendContract, closing
 from tests.contracts.journal_model import JournalMachine

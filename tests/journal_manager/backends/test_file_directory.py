@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 
-from bookkeeper.testing.disk import Fault, NodeCrashed, SimDisk
+from bookkeeper.testing.world import Fault, NodeCrashed, SimDisk
 from journal_manager import (
     Discard,
     JournalCorruptionError,

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from bookkeeper.testing.disk import NodeCrashed, SimDisk
+from bookkeeper.testing.world import NodeCrashed, SimDisk
 from journal_manager import JournalCorruptionError, JournalWriter, UnsupportedLayoutError, open_snapshots, open_writer
 from journal_manager.backends.file_snapshots import HEADER_BYTES, SnapshotHeader, decode_header, encode_header
 from journal_manager.snapshots import SnapshotStore

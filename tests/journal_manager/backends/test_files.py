@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from bookkeeper.testing.disk import SimDisk
+from bookkeeper.testing.world import SimDisk
 from journal_manager.backends.files import Files, SystemFiles
 
 

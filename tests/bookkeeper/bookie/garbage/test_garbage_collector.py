@@ -20,7 +20,7 @@ from bookkeeper.meta import Metadata
 from bookkeeper.meta.records import lineage as lineages
 from bookkeeper.meta.records.lineage import COPIED, AcceptedLoss, Lineage, StoreMove
 from bookkeeper.storage.engine import EngineState
-from bookkeeper.testing.disk import Fault
+from bookkeeper.testing.world import Fault
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, Follower, run
 

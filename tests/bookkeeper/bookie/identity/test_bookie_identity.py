@@ -29,7 +29,7 @@ from bookkeeper.meta.records.cookies import Cookie, encode
 from bookkeeper.meta.stores.memory import Fate, MemoryCluster
 from bookkeeper.storage.durable_file import replace_file
 from bookkeeper.testing import Node, NodeCrashed, World
-from bookkeeper.testing.disk import SimDisk
+from bookkeeper.testing.world import SimDisk
 from tests.bookkeeper.bookie.cluster import Cluster
 from tests.bookkeeper.bookie.cluster import run as run_cluster
 

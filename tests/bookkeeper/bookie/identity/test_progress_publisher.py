@@ -24,7 +24,7 @@ from bookkeeper.meta.stores.memory import Fate
 from bookkeeper.storage.checkpoint.manifest import read_manifest
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.engine import Engine
-from bookkeeper.testing.disk import Fault, SimDisk
+from bookkeeper.testing.world import Fault, SimDisk
 from bookkeeper.volumes import Volumes
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run

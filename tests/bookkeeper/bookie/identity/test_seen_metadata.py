@@ -14,7 +14,7 @@ from bookkeeper.ids import BookieId
 from bookkeeper.meta import Metadata, init_cluster_in
 from bookkeeper.meta.stores.memory import MemoryCluster
 from bookkeeper.real import system_seams
-from bookkeeper.testing.disk import Fault, SimDisk
+from bookkeeper.testing.world import Fault, SimDisk
 
 B1 = BookieId("b1")
 

@@ -16,7 +16,7 @@ from bookkeeper.meta.records import cookies
 from bookkeeper.meta.records.cookies import Cookie
 from bookkeeper.storage.durable_file import replace_file
 from bookkeeper.storage.scrub.damage import DamagedPlace, FileKind
-from bookkeeper.testing.disk import Fault, SimDisk
+from bookkeeper.testing.world import Fault, SimDisk
 
 B1 = BookieId("b1")
 NAMES = ("VERSION", "identity.json", "birth.json", "boot", "rollback-kept", "metadata-transaction", "metadata-beacon")

@@ -55,9 +55,9 @@ def test_whoever_appends_one_at_a_time_does_not_wait_for_the_end_of_the_turn() -
 
             def sent_of(count: int) -> tuple[list[asyncio.Future[EntryId]], int]:
                 """So many appends in one turn; how many of them were given to the machine before its end."""
-                before = ledger._writer.next_entry
+                before = ledger._writer.progress.next_entry
                 futures = [ledger.append_nowait(b"x") for _ in range(count)]
-                return futures, ledger._writer.next_entry - before
+                return futures, ledger._writer.progress.next_entry - before
 
             for _ in range(ALONE):
                 futures, sent = sent_of(1)

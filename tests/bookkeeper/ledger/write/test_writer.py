@@ -167,9 +167,9 @@ def test_callers_must_wait_while_too_much_is_pending() -> None:
     waits = [writer.must_wait]
     add(writer, 1, size=1)
     waits.append(writer.must_wait)
-    assert (waits, writer.pending_bytes) == ([False, True], 100)
+    assert (waits, writer.progress.pending_bytes) == ([False, True], 100)
     acks(writer, "0:b1 0:b2")
-    assert (writer.pending_bytes, writer.confirmed_length, writer.must_wait) == (1, 99, False)
+    assert (writer.progress.pending_bytes, writer.confirmed_length, writer.must_wait) == (1, 99, False)
     add(writer, 4, size=0)
     assert writer.must_wait
 
@@ -195,7 +195,7 @@ def test_nothing_is_confirmed_while_a_change_is_in_flight(writer: LedgerWriter) 
     add(writer)
     writer.on_bookie_failed(B2, LOST, 0.0)
     assert acks(writer, "0:b1 0:b3") == []
-    assert writer.last_add_confirmed == -1
+    assert writer.progress.last_add_confirmed == -1
     assert confirmed(change(writer, 0, b2="b4")) == [0]
 
 
@@ -217,7 +217,7 @@ def test_a_stand_in_that_is_not_committed_yet_acknowledges_nothing(writer: Ledge
     writer.on_bookie_failed(B2, LOST, 0.0)
     assert acks(writer, "0:b4") == []
     change(writer, 0, b2="b4")
-    assert writer.last_add_confirmed == -1
+    assert writer.progress.last_add_confirmed == -1
 
 
 @pytest.mark.rule("W4")
@@ -479,7 +479,7 @@ def test_one_fenced_reply_ends_the_handle_for_good(writer: LedgerWriter) -> None
         add(writer)
     with pytest.raises(LedgerFencedError):
         writer.close(0.0)
-    assert writer.last_add_confirmed == 0
+    assert writer.progress.last_add_confirmed == 0
 
 
 @pytest.mark.rule("W6")
@@ -500,7 +500,7 @@ def test_a_change_that_finds_the_ledger_ended_ends_the_handle(
     [failed] = of(FailAdds, writer.on_change_failed(reason, 0.0))
     assert isinstance(failed, FailAdds)
     assert type(failed.error) is error
-    assert writer.last_add_confirmed == -1
+    assert writer.progress.last_add_confirmed == -1
 
 
 @pytest.mark.rule("W6")
@@ -514,7 +514,7 @@ def test_a_change_that_comes_back_with_an_ended_ledger_ends_the_handle(writer: L
 def test_after_a_change_a_writer_for_whom_nothing_waits_is_not_woken(writer: LedgerWriter) -> None:
     add(writer)
     acks(writer, "0:b1 0:b2 0:b3")
-    assert writer.last_add_confirmed == 0 and writer.on_tick(0.5) == []
+    assert writer.progress.last_add_confirmed == 0 and writer.on_tick(0.5) == []
     writer.on_bookie_failed(B2, LOST, 0.5)
     assert of(WakeAt, change(writer, 1, b2="b4")) == []
 
@@ -643,12 +643,12 @@ def test_stand_ins_that_fail_at_once_are_not_tried_as_fast_as_the_store_can_writ
 def test_what_a_bookie_had_no_room_for_is_sent_again_as_far_as_it_is_kept(writer: LedgerWriter) -> None:
     add(writer, 10)
     acks(writer, "0-9:b1 0-3:b2 6-9:b3")
-    assert writer.last_add_confirmed == 9 or writer.last_add_confirmed == 3
+    assert writer.progress.last_add_confirmed == 9 or writer.progress.last_add_confirmed == 3
     again = writer.send_again(B3, 0, 6, kept_from=2)
     assert again == [NoteMissing(B3, EntryId(0), EntryId(1)), SendAdds(B3, EntryId(2), 4, 2)]
     assert writer.failed_bookies == (), "it is alive"
     acks(writer, "2-5:b3")
-    assert writer.last_add_confirmed == 9
+    assert writer.progress.last_add_confirmed == 9
     assert writer.send_again(B3, 0, 2, kept_from=10) == [], "noted once"
     writer.on_bookie_failed(B3, LOST, 1.0)
     assert writer.send_again(B3, 0, 6, kept_from=0) == []
@@ -664,17 +664,17 @@ def test_a_packet_that_is_pending_is_never_given_up(writer: LedgerWriter) -> Non
 @pytest.mark.parametrize(
     ("rule", "spoil"),
     [
-        ("W3", lambda writer: setattr(writer, "last_acknowledged", EntryId(-1))),
-        ("W11", lambda writer: setattr(writer, "last_add_confirmed", EntryId(-1))),
-        ("W12", lambda writer: setattr(writer, "pending_bytes", 19)),
-        ("W2", lambda writer: setattr(writer, "next_entry", EntryId(4))),
-        ("W2", lambda writer: writer._pending.clear()),
-        ("W6", lambda writer: setattr(writer, "error", LOST)),
+        ("W3", lambda writer: setattr(writer.progress, "last_acknowledged", EntryId(-1))),
+        ("W11", lambda writer: setattr(writer.progress, "last_add_confirmed", EntryId(-1))),
+        ("W12", lambda writer: setattr(writer.progress, "pending_bytes", 19)),
+        ("W2", lambda writer: setattr(writer.progress, "next_entry", EntryId(4))),
+        ("W2", lambda writer: writer.progress.pending.clear()),
+        ("W6", lambda writer: setattr(writer._end, "error", LOST)),
         ("W4", lambda writer: [writer._ensemble.by_bookie[b].acks.add(1, 2) for b in (B1, B2)]),
         ("W1", lambda writer: writer._ensemble.by_bookie[B1].acks.add(1, 9)),
         ("W1", lambda writer: setattr(writer, "metadata", LedgerMetadata.create(SPEC, (B1, B2, B4)))),
-        ("V1", lambda writer: setattr(writer, "_wake_at", None)),
-        ("W11", lambda writer: setattr(writer, "_closes_when_forced", True)),
+        ("V1", lambda writer: setattr(writer._alarm, "at", None)),
+        ("W11", lambda writer: setattr(writer._end, "waits_for_force", True)),
     ],
 )
 def test_a_state_that_contradicts_itself_is_found(
@@ -689,6 +689,6 @@ def test_a_state_that_contradicts_itself_is_found(
 
 
 def test_every_step_of_these_tests_is_followed_by_a_look_at_the_state(writer: LedgerWriter) -> None:
-    writer.pending_bytes += 1
+    writer.progress.pending_bytes += 1
     with pytest.raises(InvariantError, match="W12"):
         add(writer)

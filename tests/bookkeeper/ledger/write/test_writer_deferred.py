@@ -60,8 +60,8 @@ def forced(writer: LedgerWriter, number: int, now: float = 0.0) -> list[Effect]:
 def test_acks_confirm_to_callers_and_move_nothing_that_others_see(writer: LedgerWriter) -> None:
     add(writer, 3)
     assert confirmed(acks(writer, "0-2:b1 0-2:b2 0-2:b3")) == [0, 1, 2]
-    assert (writer.last_acknowledged, writer.last_add_confirmed) == (2, -1)
-    assert (writer.acknowledged_length, writer.confirmed_length, writer.pending_bytes) == (30, 0, 0)
+    assert (writer.progress.last_acknowledged, writer.progress.last_add_confirmed) == (2, -1)
+    assert (writer.progress.acknowledged_length, writer.confirmed_length, writer.progress.pending_bytes) == (30, 0, 0)
     assert writer.lac_to_publish() is None
     assert of(Encode, add(writer)) == [Encode(3, 1, -1, 30)]  # type: ignore[arg-type]
 
@@ -72,9 +72,9 @@ def test_the_last_add_confirmed_moves_when_every_bookie_has_forced(writer: Ledge
     acks(writer, "0-2:b1 0-2:b2 0-2:b3")
     assert of(SendForce, force(writer)) == [SendForce(B1, 1), SendForce(B2, 1), SendForce(B3, 1)]
     assert writer.on_forced(B1, 1, 0.0) == writer.on_forced(B2, 1, 0.0) == []
-    assert writer.last_add_confirmed == -1
-    assert writer.on_forced(B3, 1, 0.0) == [Forced(1), PublishLac(writer.last_add_confirmed, (B1, B2, B3))]
-    assert (writer.last_add_confirmed, writer.confirmed_length, writer.lac_to_publish()) == (2, 30, 2)
+    assert writer.progress.last_add_confirmed == -1
+    assert writer.on_forced(B3, 1, 0.0) == [Forced(1), PublishLac(writer.progress.last_add_confirmed, (B1, B2, B3))]
+    assert (writer.progress.last_add_confirmed, writer.confirmed_length, writer.lac_to_publish()) == (2, 30, 2)
     assert of(Encode, add(writer)) == [Encode(3, 1, 2, 30)]  # type: ignore[arg-type]
 
 
@@ -87,7 +87,7 @@ def test_a_force_waits_for_the_ack_of_the_slowest_bookie_before_it_asks_it(write
     writer.on_forced(B2, 1, 0.0)
     assert acks(writer, "1:b3") == [SendForce(B3, 1)]
     assert of(Forced, writer.on_forced(B3, 1, 0.0)) == [Forced(1)]
-    assert writer.last_add_confirmed == 1
+    assert writer.progress.last_add_confirmed == 1
 
 
 @pytest.mark.rule("W11")
@@ -110,7 +110,7 @@ def test_a_failed_bookie_ends_the_handle_and_never_changes_the_ensemble(writer: 
     assert [e.number for e in effects if isinstance(e, ForceFailed)] == [1]
     assert isinstance(writer.error, BookieFailedError)
     assert writer.error.__cause__ is LOST
-    assert writer.last_add_confirmed == -1
+    assert writer.progress.last_add_confirmed == -1
     assert writer.on_forced(B1, 1, 1.0) == acks(writer, "0-1:b3") == []
     with pytest.raises(BookieFailedError, match="no ensemble change"):
         writer.force(1.0)
@@ -135,10 +135,10 @@ def test_a_refused_force_fails_and_the_handle_goes_on(writer: LedgerWriter) -> N
     force(writer)
     busy = TooManyRequestsError("busy")
     assert of(ForceFailed, writer.on_force_failed(B2, 1, busy, 0.0)) == [ForceFailed(1, busy)]
-    assert writer.last_add_confirmed == -1
+    assert writer.progress.last_add_confirmed == -1
     assert len(of(SendForce, force(writer))) == 3
     forced(writer, 2)
-    assert writer.last_add_confirmed == 0
+    assert writer.progress.last_add_confirmed == 0
 
 
 @pytest.mark.rule("W11")
@@ -218,8 +218,8 @@ def test_closing_fails_what_is_pending_forces_what_is_acknowledged_and_closes_th
     assert acks(writer, "1:b3") == [SendForce(B3, 1)]
     assert confirmed(acks(writer, "2:b1 2:b2 2:b3")) == []
     assert writer.close(0.0) == []
-    assert forced(writer, 1) == [Forced(1), CloseMetadata(writer.last_acknowledged, 20)]
-    assert (writer.last_add_confirmed, writer.last_acknowledged) == (1, 1)
+    assert forced(writer, 1) == [Forced(1), CloseMetadata(writer.progress.last_acknowledged, 20)]
+    assert (writer.progress.last_add_confirmed, writer.progress.last_acknowledged) == (1, 1)
 
 
 @pytest.mark.rule("R13", "W11")
@@ -232,12 +232,12 @@ def test_closing_without_force_ends_below_what_was_not_forced(writer: LedgerWrit
     number = writer.force(0.0)[0]
     effects = writer.close(0.0, force=False)
     assert [e.number for e in effects if isinstance(e, ForceFailed)] == [number]
-    assert of(CloseMetadata, effects) == [CloseMetadata(writer.last_add_confirmed, 20)]
-    assert writer.last_add_confirmed == 1
+    assert of(CloseMetadata, effects) == [CloseMetadata(writer.progress.last_add_confirmed, 20)]
+    assert writer.progress.last_add_confirmed == 1
 
 
 def test_closing_when_everything_is_forced_asks_nobody(writer: LedgerWriter) -> None:
-    assert writer.close(0.0) == [CloseMetadata(writer.last_add_confirmed, 0)]
+    assert writer.close(0.0) == [CloseMetadata(writer.progress.last_add_confirmed, 0)]
 
 
 @pytest.mark.rule("R13", "W11")
@@ -257,7 +257,7 @@ def test_a_close_that_cannot_force_fails_and_only_one_without_force_may_follow(w
     assert writer.state is WriterState.FAILED
     with pytest.raises(type(writer.error) if writer.error else Exception):
         writer.close(6.0)
-    assert of(CloseMetadata, writer.close(6.0, force=False)) == [CloseMetadata(writer.last_add_confirmed, 0)]
+    assert of(CloseMetadata, writer.close(6.0, force=False)) == [CloseMetadata(writer.progress.last_add_confirmed, 0)]
 
 
 @pytest.mark.rule("W9", "R13", "W11")
@@ -295,7 +295,7 @@ def test_on_a_plain_ledger_force_asks_all_bookies_and_moves_nothing() -> None:
     assert of(SendForce, force(writer)) == [SendForce(B1, 1), SendForce(B2, 1)]
     assert of(SendForce, acks(writer, "0:b3")) == [SendForce(B3, 1)]
     assert forced(writer, 1) == [Forced(1)]
-    assert (writer.last_add_confirmed, writer.confirmed_length) == (0, 10)
+    assert (writer.progress.last_add_confirmed, writer.confirmed_length) == (0, 10)
 
 
 @pytest.mark.rule("W11")

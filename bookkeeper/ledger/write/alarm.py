@@ -1,0 +1,26 @@
+"""When a writer has to be woken: the earliest time that one of its parts has named."""
+
+from __future__ import annotations
+
+from bookkeeper.ledger.effects import WakeAt
+from bookkeeper.ledger.write.effects import Effect
+
+
+class Alarm:
+    """The alarm of one writer. Times are seconds of the shell's clock."""
+
+    __slots__ = ("at",)
+
+    def __init__(self) -> None:
+        self.at: float | None = None
+        """When the shell calls ``on_tick``; None: it was not asked to."""
+
+    def by(self, time: float, effects: list[Effect]) -> None:
+        """Have the writer woken at ``time`` at the latest."""
+        if self.at is None or time < self.at:
+            self.at = time
+            effects.append(WakeAt(time))
+
+    def on_tick(self) -> None:
+        """It has rung. Who still waits for a time names it again."""
+        self.at = None
