@@ -25,6 +25,10 @@ PLANTS: dict[str, tuple[str, str]] = {
     "The floors of bookkeeper: imports go down": ("bookkeeper.ids", "bookkeeper.client.entry"),
     "The floors of the client: imports go down": ("bookkeeper.client.tasks", "bookkeeper.client.services"),
     "The floors of metadata: imports go down": ("bookkeeper.meta.records.layout", "bookkeeper.meta.stores.tree"),
+    "The floors of the command bk: imports go down": (
+        "bookkeeper.admin.ledger.explain",
+        "bookkeeper.admin.bookies.operations",
+    ),
     "The floors of replication: imports go down": (
         "bookkeeper.replication.copying.throttle",
         "bookkeeper.replication.repairs.tidy",
