@@ -4,9 +4,9 @@ Read in this order
     cli         the command itself: a table of its verbs; others by the entry-point group ``bookkeeper.commands``
     shared      what several verbs share: ``--metadata``, ``--json``, running a coroutine, Ctrl-C
     ledger      bk ledger
-    bookies     bk bookies, bk init: the bookies of a cluster, from afar
+    bookies     bk bookies: the bookies of a cluster, from afar
     bookie      bk bookie: one bookie on this machine, and its files
-    cluster     bk cluster, bk metadata, bk autorecovery
+    cluster     bk init, bk cluster, bk metadata, bk autorecovery
     servers     bk zookeeper, bk standalone
     bench       bk bench add|read
     console_script  what is installed as ``bk``: it loads the command

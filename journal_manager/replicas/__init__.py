@@ -1,20 +1,17 @@
 """A program whose state is replicated by a journal: one replica is active, the others stand by.
 
-replicated_program   the whole of it: follows, is elected, takes over, answers, keeps snapshots
+replicated_program   the whole of it: follows, is elected, takes over, answers
+program_state        the program's state: edits are applied to it, and a snapshot replaces it
+snapshot_keeper      who takes snapshots when, and what is removed then
 replica              which part a replica plays, and what its state holds (pure)
 replica_snapshot     what its snapshots hold (pure)
 """
 
 from __future__ import annotations
 
+from journal_manager.replicas.program_state import StateMachine
 from journal_manager.replicas.replica import ReplicaRole
-from journal_manager.replicas.replicated_program import (
-    ReplicaConfig,
-    ReplicaStatus,
-    Replicated,
-    StateMachine,
-    replicated,
-)
+from journal_manager.replicas.replicated_program import ReplicaConfig, ReplicaStatus, Replicated, replicated
 
 __all__ = [
     "ReplicaConfig",

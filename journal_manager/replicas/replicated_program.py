@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import aclosing
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, TypeVar
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from journal_manager.edits.ops import Op
 from journal_manager.edits.requests import RequestAnswer, RequestId, RequestTable
@@ -40,11 +40,12 @@ from journal_manager.journals.backend import JournalWriter
 from journal_manager.journals.election import Election, open_election
 from journal_manager.journals.open_journal import open_reader, open_snapshots
 from journal_manager.read.edit_reader import read_runs
+from journal_manager.replicas.program_state import ProgramState, StateMachine
 from journal_manager.replicas.replica import Replica, ReplicaRole
-from journal_manager.replicas.replica_snapshot import divided, joined
-from journal_manager.snapshots.checkpoints import CheckpointPolicy, CheckpointSchedule
-from journal_manager.snapshots.retention import RetentionPolicy, plan_retention
-from journal_manager.snapshots.snapshots import SnapshotInfo, restore_newest
+from journal_manager.replicas.snapshot_keeper import SnapshotKeeper
+from journal_manager.snapshots.checkpoints import CheckpointPolicy
+from journal_manager.snapshots.retention import RetentionPolicy
+from journal_manager.snapshots.snapshots import SnapshotInfo
 from journal_manager.write.edit_log import EditLog, EditLogConfig
 
 logger = logging.getLogger(__name__)
@@ -56,29 +57,6 @@ DOUBT_LOOK_S: Final = 0.02
 
 FINISH_S: Final = 3.0
 """The most seconds for closing the journal in order. After that it is left to the next active replica."""
-
-TURN_EDITS: Final = 1024
-"""So many edits are replayed before other tasks get a turn."""
-
-
-class StateMachine(Protocol):
-    """The program's state, and how an edit changes it. All methods are called on the event loop's thread."""
-
-    def apply(self, op: Op) -> bytes | None:
-        """Change the state by one edit. Returns what the one who submitted it is answered.
-
-        The same edits must give the same state and the same answers on every replica: no clock, no chance, no I/O.
-
-        On the active replica it may refuse an edit that is being submitted: it raises before it has changed anything,
-        the edit is not logged, and whoever submitted it gets the exception. It never raises for an edit that is
-        replayed: that edit was not refused, in the same state.
-        """
-
-    def snapshot(self) -> Iterable[bytes]:
-        """The whole state, in chunks. No edit is applied between two chunks."""
-
-    async def restore(self, chunks: AsyncIterator[bytes]) -> None:
-        """Replace the whole state by that of a snapshot; the chunks may be divided otherwise. No chunk: no edit yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,10 +117,8 @@ class Replicated:
         self._given = election
         self._election: Election | None = None
         self._replica = Replica()
-        self._requests = RequestTable(config.max_answers, config.max_clients)
-        self._schedule: CheckpointSchedule | None = None
-        self._loaded = False
-        """Whether the state is that of ``self._replica.applied``, and may be continued."""
+        self._state = ProgramState(machine, self._replica, RequestTable(config.max_answers, config.max_clients))
+        self._snapshots: SnapshotKeeper | None = None
         self._log: EditLog | None = None
         """The log of the active replica."""
         self._running: asyncio.Task[None] | None = None
@@ -171,7 +147,7 @@ class Replicated:
             replica.token.epoch if replica.token is not None else 0,
             replica.applied,
             self._log.durable_txid if self._log is not None else replica.applied,
-            self._schedule.newest if self._schedule is not None else NOTHING,
+            self._snapshots.newest if self._snapshots is not None else NOTHING,
             self._name if self._log is not None else active,
             str(self._problem) or type(self._problem).__name__ if self._problem is not None else None,
         )
@@ -190,7 +166,7 @@ class Replicated:
         """
         while True:
             log = self._active()
-            if request is not None and (known := self._requests.answer_to(request)) is not None:
+            if request is not None and (known := self._state.requests.answer_to(request)) is not None:
                 await log.sync(known.txid)
                 return known
             try:
@@ -201,15 +177,14 @@ class Replicated:
             return await self._carry_out(log, Op(opcode, log.next_txid, body, request))
 
     async def _carry_out(self, log: EditLog, op: Op) -> RequestAnswer:
-        answer = RequestAnswer(op.txid, self.machine.apply(op) or b"")
-        self._replica.logged(op.txid)
+        answer = self._state.carry_out(op)
         try:
             durable = log.log(op.body, op.opcode, request=op.request)
         except BaseException:  # the state has more than the journal
             await log.abort()
             raise
         if op.request is not None:
-            self._requests.record(op.request, answer)
+            self._state.requests.record(op.request, answer)
         await durable
         return answer
 
@@ -243,7 +218,9 @@ class Replicated:
         Raises:
             NotActiveError. JournalUnavailableError, JournalError: it was not kept; the replica goes on.
         """
-        return await self._checkpoint_active(self._active())
+        log = self._active()
+        assert self._snapshots is not None
+        return await self._snapshots.checkpoint(log)
 
     # -- life ----------------------------------------------------------------------------------------------
 
@@ -253,10 +230,12 @@ class Replicated:
         Raises:
             JournalConfigError, JournalUnavailableError: the election cannot be reached.
         """
-        loop = asyncio.get_running_loop()
         self._election = self._given or await open_election(self._uri, name=self._name, **self._options)
-        self._schedule = CheckpointSchedule(self._config.checkpoints, loop.time())
-        self._running = loop.create_task(self._run(), name="replica")
+        opens_store = partial(open_snapshots, self._uri, **self._options)
+        self._snapshots = SnapshotKeeper(
+            self._state, self._replica, opens_store, self._config.checkpoints, self._config.retention
+        )
+        self._running = asyncio.get_running_loop().create_task(self._run(), name="replica")
 
     async def close(self) -> None:
         """Give everything up in order, so that a successor need not wait. Idempotent."""
@@ -339,174 +318,50 @@ class Replicated:
                 await self._pause(error)
 
     async def _follow(self) -> None:
+        assert self._snapshots is not None
         while True:
             try:
-                if not self._loaded:
-                    await self._load()
-                await self._read_on()
+                if not self._state.is_loaded:
+                    await self._snapshots.load()
+                await self._read_on(self._snapshots)
             except (ReplicaFailedError, JournalInvariantError):
                 raise
             except JournalNotFormattedError:
                 await asyncio.sleep(self._config.follow_poll_s)  # nobody was active yet
             except JournalGapError as error:
-                self._loaded = False  # the edits were removed behind a newer snapshot
+                self._state.is_loaded = False  # the edits were removed behind a newer snapshot
                 await self._pause(error)
             except JournalError as error:
                 await self._pause(error)
 
-    async def _read_on(self) -> None:
+    async def _read_on(self, snapshots: SnapshotKeeper) -> None:
+        """Replay until the end, or until a snapshot is due, again and again."""
         async with await open_reader(self._uri, **self._options) as reader:
             while True:
-                more = await self._replay_available(read_runs(reader, self._replica.applied + 1))
+                more = await self._state.replay(read_runs(reader, self._replica.applied + 1), snapshots.is_due)
                 self._problem = None
-                if self._is_due():
-                    await self._offer()
+                if snapshots.is_due():
+                    await snapshots.offer()
                 if not more:
                     await reader.changed(self._config.follow_poll_s)
-
-    async def _replay_available(self, runs: AsyncGenerator[list[Op], None]) -> bool:
-        """Replay until the end, or until a snapshot is due. Returns whether there may be more now."""
-        async with aclosing(runs):
-            async for run in runs:
-                for ops in _turns(run):
-                    self._replay(ops)
-                    if ops[-1].txid % TURN_EDITS == 0:
-                        await asyncio.sleep(0)
-                        if self._is_due():
-                            return True
-        return False
-
-    def _replay(self, ops: Sequence[Op]) -> None:
-        """Apply edits that follow each other, at least one."""
-        apply, applied = self.machine.apply, NOTHING
-        try:
-            for op in ops:
-                try:
-                    result = apply(op)
-                except Exception as error:
-                    raise ReplicaFailedError(
-                        f"the state machine raised when edit {op.txid} was replayed: {error}"
-                    ) from error
-                applied = op.txid
-                if op.request is not None:
-                    self._requests.record(op.request, RequestAnswer(applied, result or b""))
-        finally:
-            if applied != NOTHING:
-                self._replica.replayed(ops[0].txid, applied)
-
-    async def _load(self) -> None:
-        """Restore the newest intact snapshot, or the empty state."""
-        self._loaded = False
-        async with await open_snapshots(self._uri, **self._options) as store:
-            try:
-                newest = await restore_newest(store, self._restore)
-                if newest is None:
-                    self._requests.clear()
-                    await self.machine.restore(_nothing())
-            except JournalError:
-                raise
-            except Exception as error:
-                raise ReplicaFailedError(f"the state machine could not restore a snapshot: {error}") from error
-        self._replica.restored(NOTHING if newest is None else newest.at)
-        if newest is not None:
-            self._kept(newest.at)
-        self._loaded = True
-
-    async def _restore(self, info: SnapshotInfo, chunks: AsyncGenerator[bytes, None]) -> None:
-        table, rest = await divided(chunks)
-        self._requests.restore(table)
-        await self.machine.restore(rest)
-
-    # -- snapshots -----------------------------------------------------------------------------------------
-
-    async def _offer(self) -> None:
-        """Hand the state in as a snapshot, unless there is a newer one. Nothing is applied meanwhile."""
-        at = self._replica.applied
-        try:
-            async with await open_snapshots(self._uri, **self._options) as store:
-                for info in await store.list():
-                    self._kept(info.at)
-                if self._is_due():
-                    await store.offer(at, joined(self._requests.encode(), self.machine.snapshot()))
-                    self._kept(at)
-        except JournalError as error:
-            self._postpone(error)
-
-    async def _checkpoint_active(self, log: EditLog) -> SnapshotInfo | None:
-        assert self._schedule is not None
-        at = self._replica.applied
-        if at == self._schedule.newest:
-            return None
-        content = list(joined(self._requests.encode(), self.machine.snapshot()))  # in one turn of the loop
-        await log.sync(at)
-        info = await log.save_snapshot(at, content)
-        self._kept(at)
-        await self._retain(log)
-        return info
-
-    async def _retain(self, log: EditLog) -> None:
-        """Remove the snapshots and edits that the policy does not keep. The open segment ends, so that it can go.
-
-        If that fails the snapshot is kept all the same, and the next one tries again.
-        """
-        await log.roll()
-        try:
-            async with await open_snapshots(self._uri, **self._options) as store:
-                snapshots = [info.at for info in await store.list()]
-            plan = plan_retention(self._config.retention, snapshots, await log.segments())
-            for at in plan.snapshots:
-                await log.delete_snapshot(at)
-            await log.purge(plan.purge_below)
-        except JournalError as error:
-            if log.failure is not None:
-                raise
-            logger.warning("snapshots and edits that are not needed any more could not be removed: %s", error)
-
-    async def _keep_up(self, log: EditLog) -> None:
-        """Adopt the snapshots of standbys, or take one if they take none; remove what is not needed any more."""
-        while log.failure is None:
-            await asyncio.sleep(self._config.checkpoints.check_s)
-            try:
-                adopted = await log.adopt_snapshots()
-                for info in adopted:
-                    self._kept(info.at)
-                if adopted:
-                    await self._retain(log)
-                elif self._is_due(active=True):
-                    await self._checkpoint_active(log)
-            except Exception as error:
-                self._postpone(error)  # if the log itself has failed, that is noticed elsewhere
-
-    def _is_due(self, *, active: bool = False) -> bool:
-        assert self._schedule is not None
-        return self._schedule.is_due(self._replica.applied, asyncio.get_running_loop().time(), active=active)
-
-    def _kept(self, at: TxId) -> None:
-        assert self._schedule is not None
-        self._schedule.kept(at, asyncio.get_running_loop().time())
-
-    def _postpone(self, error: Exception) -> None:
-        assert self._schedule is not None
-        self._schedule.postpone(asyncio.get_running_loop().time())
-        logger.warning("a snapshot could not be taken now; until a later one is, a start takes longer: %s", error)
 
     # -- catching up, and being active ---------------------------------------------------------------------
 
     async def _take_over(self) -> EditLog | None:
         """Claim the journal, and apply everything that is in it. None if that was not possible now."""
-        assert self._election is not None
+        assert self._election is not None and self._snapshots is not None
         log: EditLog | None = None
         try:
             log = await EditLog.open(
                 self._uri, owner=self._name, config=self._config.edit_log, wrap=self._wrap, **self._options
             )
             self._replica.claimed(log.token, log.recovery.last_txid)
-            if not self._loaded:
-                await self._load()
+            if not self._state.is_loaded:
+                await self._snapshots.load()
             try:
                 await self._catch_up(log)
             except JournalGapError:
-                await self._load()  # the edits that this replica lacks are in a snapshot
+                await self._snapshots.load()  # the edits that this replica lacks are in a snapshot
                 await self._catch_up(log)
             await self._election.wait_until_held()
             self._replica.activate()
@@ -530,23 +385,18 @@ class Replicated:
     async def _catch_up(self, log: EditLog) -> None:
         end = self._replica.end
         while self._replica.applied < end:
-            async with aclosing(log.read_runs(self._replica.applied + 1, end)) as runs:
-                async for run in runs:
-                    for ops in _turns(run):
-                        self._replay(ops)
-                        if ops[-1].txid % TURN_EDITS == 0:
-                            await asyncio.sleep(0)
+            await self._state.replay(log.read_runs(self._replica.applied + 1, end))
 
     async def _serve(self, log: EditLog) -> None:
-        """RequestAnswer until another replica has the election or the journal, or the journal fails."""
-        assert self._election is not None
+        """Answer until another replica has the election or the journal, or the journal fails."""
+        assert self._election is not None and self._snapshots is not None
         self._log, self._problem = log, None
         self._wake()
         logger.info("replica %s is active with epoch %s, from edit %s on", self._name, log.token.epoch, log.next_txid)
         waits = [
             asyncio.ensure_future(self._election.lost()),
             asyncio.ensure_future(log.wait_failed()),
-            asyncio.ensure_future(self._keep_up(log)),
+            asyncio.ensure_future(self._snapshots.keep_up(log)),
         ]
         try:
             await asyncio.wait(waits[:2], return_when=asyncio.FIRST_COMPLETED)
@@ -560,14 +410,14 @@ class Replicated:
 
     async def _step_down(self, *, pause: bool) -> None:
         """Make the state one of durable edits only, and follow again."""
-        assert self._election is not None
+        assert self._election is not None and self._snapshots is not None
         self._wake()
         await self._election.resign()
         if pause:
             await asyncio.sleep(self._config.retry_s)
         while self._replica.must_rebuild:
             try:
-                await self._load()
+                await self._snapshots.load()
             except ReplicaFailedError:
                 raise
             except JournalError as error:
@@ -640,21 +490,6 @@ def replicated(
     return Replicated(
         uri, machine, name=name, config=config or ReplicaConfig(), election=election, wrap=wrap, options=options
     )
-
-
-def _turns(run: list[Op]) -> Iterator[list[Op]]:
-    """The edits of a run in portions, which end where an id is a multiple of TURN_EDITS."""
-    at, end = 0, len(run)
-    while at < end:
-        following = at + (-run[at].txid) % TURN_EDITS + 1
-        yield run[at:following]
-        at = following
-
-
-async def _nothing() -> AsyncIterator[bytes]:
-    """No chunk at all."""
-    for chunk in list[bytes]():
-        yield chunk
 
 
 async def _ended(*tasks: asyncio.Future[Any]) -> None:

@@ -29,6 +29,10 @@ PLANTS: dict[str, tuple[str, str]] = {
         "bookkeeper.ledger.write.writer",
     ),
     "The floors of metadata: imports go down": ("bookkeeper.meta.records.layout", "bookkeeper.meta.stores.tree"),
+    "The floors of the command bk: imports go down": (
+        "bookkeeper.admin.ledger.explain",
+        "bookkeeper.admin.bookies.operations",
+    ),
     "The floors of replication: imports go down": (
         "bookkeeper.replication.copying.throttle",
         "bookkeeper.replication.repairs.tidy",

@@ -20,7 +20,7 @@ PLACES: Final[Mapping[str, int]] = {
     "bookkeeper.chains": 8,
     "journal_manager.journals.chain": 10,
     "journal_manager.journals.set_rules": 6,
-    "journal_manager.replicas.replicated_program": 10,
+    "journal_manager.replicas": 10,
     "segments.chain": 20,
     "segments.cursors.acked_ranges": 10,
     "segments.cursors.cursor_state": 10,

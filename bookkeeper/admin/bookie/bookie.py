@@ -13,8 +13,17 @@ from typing import Any, Final
 
 import click
 
-from bookkeeper.admin.bookies.operations import byte_count, size_in_words, time_in_words
-from bookkeeper.admin.shared import DefaultCommandGroup, counted, in_cell, json_option, print_json, print_table
+from bookkeeper.admin.shared import (
+    DefaultCommandGroup,
+    byte_count,
+    counted,
+    in_cell,
+    json_option,
+    print_json,
+    print_table,
+    size_in_words,
+    time_in_words,
+)
 from bookkeeper.bookie.command import bookie as run_bookie
 from bookkeeper.bookie.control import SOCKET
 from bookkeeper.real import run

@@ -12,8 +12,7 @@ import click
 
 from bookkeeper.admin.bookie.dumps import index
 from bookkeeper.admin.bookie.stopped_bookie import StoppedBookie, stopped_bookie
-from bookkeeper.admin.bookies.operations import size_in_words
-from bookkeeper.admin.shared import counted, json_option, print_json, print_table
+from bookkeeper.admin.shared import counted, json_option, print_json, print_table, size_in_words
 from bookkeeper.bookie.identity.state_files import check_state_files
 from bookkeeper.errors import CorruptionError, UnsupportedFormatError
 from bookkeeper.ids import IdRanges

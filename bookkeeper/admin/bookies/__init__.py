@@ -1,10 +1,10 @@
 """``bk bookies``: the bookies of a cluster, from afar.
 
-clusters       the group; ``list``; ``bk init``
-operations     ``info``, ``drain``, ``forget``; ``bk ledger entries``
+bookies        the group; ``list``
+operations     ``info``, ``drain``, ``forget``
 decommission   ``decommission``
 read_only      ``read-only``
+safe_to_stop   ``safe-to-stop``
 
-``safe-to-stop`` is in :mod:`bookkeeper.admin.ledger.answers`. Nothing is imported here: ``bk`` loads the verb that it
-runs, and no other.
+Nothing is imported here: ``bk`` loads the verb that it runs, and no other.
 """

@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from bookkeeper.admin.bookies.operations import drain_config, drain_options, size_in_words
-from bookkeeper.admin.shared import connected, counted, finish, json_option, metadata_option, print_json, print_table
+from bookkeeper.admin.bookies.operations import drain_config, drain_options
+from bookkeeper.admin.shared import (
+    connected,
+    counted,
+    finish,
+    json_option,
+    metadata_option,
+    print_json,
+    print_table,
+    size_in_words,
+)
 from bookkeeper.replication.config import DecommissionConfig
 from bookkeeper.settings import default_of
 

@@ -1,4 +1,4 @@
-"""``bk bookies info``, ``drain`` and ``forget``, ``bk ledger entries``: managing bookies that come and go."""
+"""``bk bookies info``, ``drain`` and ``forget``: managing bookies that come and go."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bookkeeper.admin.shared.options import (
-    F,
+from bookkeeper.admin.shared import (
+    byte_count,
     connected,
     counted,
     finish,
     json_option,
-    ledger_argument,
     metadata_option,
     print_json,
     print_table,
+    size_in_words,
 )
-from bookkeeper.errors import BookKeeperError, NoSuchLedgerError
+from bookkeeper.admin.shared.options import F
+from bookkeeper.errors import BookKeeperError
 from bookkeeper.replication.config import DrainConfig
 from bookkeeper.settings import default_of
 
@@ -37,20 +38,7 @@ if TYPE_CHECKING:
         StuckLedger,
     )
 
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-_RUNS_SHOWN = 8
 _STUCK_SHOWN = 20
-
-
-def byte_count(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """``4096``, ``20M``: bytes, with K, M or G for powers of 1024."""
-    if value is None:
-        return None
-    text = value.upper().removesuffix("B")
-    number, unit = (text[:-1], text[-1]) if text[-1:] in ("K", "M", "G") else (text, "")
-    if not number.isdecimal() or int(number) == 0:
-        raise click.BadParameter(f"{value!r} is not a number of bytes: expected for example 1000000, 500K, 20M or 1G")
-    return int(number) * _UNITS[unit]
 
 
 @click.command()
@@ -84,81 +72,6 @@ async def _info(operator: Operator, name: str) -> dict[str, Any]:
     except BookKeeperError as error:
         return {"bookie": name, "total": None, "free": None, "problem": str(error)}
     return {"bookie": name, "total": found.total, "free": found.free, "problem": None}
-
-
-def size_in_words(size: int | None) -> str:
-    """``512 B``, ``1.5 MiB``; nothing where it is not known."""
-    if size is None:
-        return ""
-    value, unit = float(size), 0
-    while value >= 1024 and unit < 5:
-        value, unit = value / 1024, unit + 1
-    return f"{value:.1f} {('B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB')[unit]}" if unit else f"{size} B"
-
-
-def time_in_words(seconds: float) -> str:
-    """``40 s``, ``5 min``, ``3 h``, ``7 days``: the two largest units at most, ``1 day 2 h``."""
-    left = int(seconds)
-    parts = []
-    for name, size in (("day", 86400), ("h", 3600), ("min", 60), ("s", 1)):
-        number, left = divmod(left, size)
-        if number:
-            parts.append(counted(number, name) if name == "day" else f"{number} {name}")
-        elif parts:
-            break
-    return " ".join(parts[:2]) or "0 s"
-
-
-@click.command()
-@metadata_option
-@json_option
-@ledger_argument
-@click.option(
-    "--bookie", "names", multiple=True, metavar="ID", help="Ask this bookie.  [default: all that should hold some]"
-)
-def entries(metadata: str, as_json: bool, ledger_id: int, names: tuple[str, ...]) -> None:
-    """Ask a ledger's bookies which entries they hold, and show which entries they lack."""
-
-    async def work() -> list[dict[str, Any]]:
-        from bookkeeper.client.operators import Operator
-
-        async with connected(metadata) as bk:
-            operator = Operator(bk)
-            members = sorted((await operator.metadata(ledger_id)).bookies)
-            return [await _entries(operator, ledger_id, name) for name in names or members]
-
-    rows = finish(work())
-    if as_json:
-        print_json(rows)
-    else:
-        shown = [{**row, "entries": _some(row["entries"])} for row in rows]
-        columns = ["bookie", "entries", "held", "missing", "problem"]
-        print_table(f"ledger {ledger_id} on {counted(len(rows), 'bookie')}", columns, shown)
-    if any(row["problem"] or row["missing"] for row in rows):
-        sys.exit(1)
-
-
-async def _entries(operator: Operator, ledger_id: int, name: str) -> dict[str, Any]:
-    """``missing`` counts entries that the metadata give to the bookie and that it lacks, in fragments with an end."""
-    from bookkeeper.ids import BookieId
-    from bookkeeper.replication.copying import copies_of
-    from bookkeeper.wire.availability import HeldEntries
-
-    row: dict[str, Any] = {"bookie": name, "entries": [], "held": 0, "missing": None, "problem": None}
-    found = await operator.metadata(ledger_id)
-    try:
-        held = await operator.entries_on(name, ledger_id)
-    except NoSuchLedgerError:
-        held = HeldEntries()
-    except BookKeeperError as error:
-        return {**row, "problem": str(error)}
-    copies = copies_of(found, BookieId(name))
-    missing = sum(entry not in held for copy in copies for run in copy.runs(found.spec, 4096) for entry in run)
-    return {**row, "entries": [f"{a}..{b}" for a, b in held.runs()], "held": len(held), "missing": missing}
-
-
-def _some(runs: list[str]) -> list[str]:
-    return runs if len(runs) <= _RUNS_SHOWN else [*runs[:_RUNS_SHOWN], f"and {len(runs) - _RUNS_SHOWN} runs more"]
 
 
 def drain_options(function: F) -> F:

@@ -1,5 +1,6 @@
 """The verbs for a cluster as a whole.
 
+init             ``bk init``
 cluster_status   ``bk cluster status``
 metadata         ``bk metadata copy|accept-rollback|audit-acls|show``
 autorecovery     ``bk autorecovery``

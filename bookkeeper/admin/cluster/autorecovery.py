@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from bookkeeper.admin.bookies.operations import byte_count
 from bookkeeper.admin.shared import (
     DefaultCommandGroup,
+    byte_count,
     connected,
     counted,
     finish,

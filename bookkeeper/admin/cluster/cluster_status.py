@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
-from bookkeeper.admin.bookies.operations import size_in_words
-from bookkeeper.admin.shared import connected, counted, finish, json_option, metadata_option, print_json, screen_console
+from bookkeeper.admin.shared import (
+    connected,
+    counted,
+    finish,
+    json_option,
+    metadata_option,
+    print_json,
+    screen_console,
+    size_in_words,
+)
 from bookkeeper.errors import MetadataError, in_words
 
 if TYPE_CHECKING:

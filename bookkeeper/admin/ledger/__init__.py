@@ -3,7 +3,8 @@
 ledgers           the group; read, tail, show, list, recover
 append            ``append``
 copies            ``read --bookie``: the copies that one bookie has
-answers           ``explain``; ``bk bookies safe-to-stop``
+entries           ``entries``
+explain           ``explain``
 repairs           ``underreplicated``, ``repair``
 accept_loss       ``recover --accept-loss``
 deletions         ``delete``, ``undelete``, ``list --deleted``

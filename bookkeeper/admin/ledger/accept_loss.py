@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bookkeeper.admin.bookies.operations import size_in_words
-from bookkeeper.admin.shared import connected, counted, finish, print_json
+from bookkeeper.admin.shared import connected, counted, finish, print_json, size_in_words
 from bookkeeper.ids import LedgerId
 from bookkeeper.ledger import LedgerMetadata
 

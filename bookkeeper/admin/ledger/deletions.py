@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bookkeeper.admin.bookies.operations import time_in_words
-from bookkeeper.admin.shared import connected, finish, json_option, ledger_argument, metadata_option, print_json
+from bookkeeper.admin.shared import (
+    connected,
+    finish,
+    json_option,
+    ledger_argument,
+    metadata_option,
+    print_json,
+    time_in_words,
+)
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.errors import MetadataFormatError
 from bookkeeper.ids import NO_ENTRY, LedgerId

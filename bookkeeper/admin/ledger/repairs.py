@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bookkeeper.admin.bookies.operations import byte_count, size_in_words
 from bookkeeper.admin.shared import (
+    byte_count,
     connected,
     counted,
     finish,
@@ -22,6 +22,7 @@ from bookkeeper.admin.shared import (
     metadata_option,
     print_json,
     print_table,
+    size_in_words,
 )
 from bookkeeper.replication.config import DrainConfig
 from bookkeeper.settings import default_of

@@ -1,6 +1,7 @@
 """What several verbs of ``bk`` share, in this package and in those above it.
 
 options           ``--metadata``, ``--json`` and others; connecting; running a coroutine; tables and JSON
+amounts           bytes and times, as people write and read them
 default_command   a group of commands, one of which is meant when none is named
 interruption      Ctrl-C, for verbs that must finish something
 line_input        lines as they arrive
@@ -9,6 +10,7 @@ streamed_table    rows that are printed as they come
 
 from __future__ import annotations
 
+from bookkeeper.admin.shared.amounts import byte_count, size_in_words, time_in_words
 from bookkeeper.admin.shared.default_command import DefaultCommandGroup
 from bookkeeper.admin.shared.interruption import Interruption, note
 from bookkeeper.admin.shared.line_input import LineInput
@@ -32,6 +34,7 @@ __all__ = [
     "Interruption",
     "LineInput",
     "StreamedTable",
+    "byte_count",
     "connected",
     "counted",
     "finish",
@@ -44,4 +47,6 @@ __all__ = [
     "print_json",
     "print_table",
     "screen_console",
+    "size_in_words",
+    "time_in_words",
 ]

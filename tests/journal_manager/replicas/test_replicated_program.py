@@ -18,7 +18,6 @@ from journal_manager import (
     JournalFailedError,
     JournalFencedError,
     JournalUnavailableError,
-    Op,
     OpTooLargeError,
     RequestId,
     RetentionPolicy,
@@ -33,7 +32,7 @@ from journal_manager.backends.memory import MemoryHub
 from journal_manager.edits import Batch
 from journal_manager.errors import NotActiveError, ReplicaFailedError, RequestForgottenError
 from journal_manager.replicas import ReplicaRole
-from journal_manager.replicas.replicated_program import Replicated, _turns, replicated
+from journal_manager.replicas.replicated_program import Replicated, replicated
 from journal_manager.snapshots import Chunks
 from tests.journal_manager.replicas import Ballot, Candidate, Ledger, RefusedError, config_of, replica_of, words
 from tests.spark_wal.webhdfs.virtual import in_virtual_time
@@ -98,13 +97,6 @@ async def test_what_is_submitted_is_answered_and_reaches_the_standby() -> None:
         assert await pair.a.read(lambda: words(pair.a)) == [b"one", b"two"]
         await asyncio.sleep(1)
         assert words(pair.b) == [b"one", b"two"] and pair.b.applied == 2
-
-
-def test_a_run_is_replayed_in_portions_so_that_other_tasks_get_a_turn() -> None:
-    run = [Op(0, txid, b"") for txid in range(1000, 3100)]
-    portions = [(ops[0].txid, ops[-1].txid) for ops in _turns(run)]
-    assert portions == [(1000, 1024), (1025, 2048), (2049, 3072), (3073, 3099)]
-    assert [op for ops in _turns(run) for op in ops] == run
 
 
 @in_virtual_time

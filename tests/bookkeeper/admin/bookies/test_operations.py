@@ -1,4 +1,4 @@
-"""``bk bookies info``, ``bk bookies drain``, ``bk ledger entries``, ``bk ledger recover --as-operator``."""
+"""``bk bookies info``, ``bk bookies drain``, ``bk bookies forget``."""
 
 from __future__ import annotations
 
@@ -6,12 +6,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 
-from bookkeeper import BookKeeper
-from bookkeeper.admin.bookies.operations import byte_count, drain, time_in_words
-from bookkeeper.real import run
 from tests.bookkeeper.admin.commands import bk
 from tests.integration.processes import Bookies, bookies, until
 
@@ -42,33 +38,6 @@ def test_the_list_is_the_default_and_has_a_name(four: Bookies) -> None:
     assert listed == bk("bookies", "-m", four.uri, "--json").document
     assert "drain" in bk("bookies", "--help").out
     bk("bookies", "frobnicate").refused("frobnicate", status=2)
-
-
-def test_who_holds_which_entries_of_a_ledger(four: Bookies) -> None:
-    ledger = append(four, 50, "--password", "pw")
-    rows = bk("ledger", "entries", ledger, "-m", four.uri, "--json").document
-    assert len(rows) == 3
-    assert all(
-        (row["entries"], row["held"], row["missing"], row["problem"]) == (["0..49"], 50, 0, None) for row in rows
-    )
-    spare = ({"b1", "b2", "b3", "b4"} - {row["bookie"] for row in rows}).pop()
-    other = bk("ledger", "entries", ledger, "--bookie", spare, "-m", four.uri, "--json").document
-    assert other == [{"bookie": spare, "entries": [], "held": 0, "missing": 0, "problem": None}]
-    assert "0..49" in bk("ledger", "entries", ledger, "-m", four.uri).out
-    bk("ledger", "entries", 777777, "-m", four.uri).refused("there is no ledger 777777")
-
-
-def test_a_ledger_is_recovered_without_its_password(four: Bookies) -> None:
-    async def left_open() -> int:
-        async with BookKeeper.connect(four.uri) as client:
-            ledger = await client.create_ledger(password=b"secret")
-            await ledger.append_many([b"x"] * 5)
-            return int(ledger.id)
-
-    ledger = run(left_open())
-    bk("ledger", "recover", ledger, "-m", four.uri).refused("password")
-    said = bk("ledger", "recover", ledger, "--as-operator", "-m", four.uri)
-    assert said.out == f"ledger {ledger} is closed; its last entry is 4\n"
 
 
 def test_a_bookie_is_drained(tmp_path: Path) -> None:
@@ -139,31 +108,3 @@ def test_what_is_stuck_is_told_with_its_reason_and_the_status_says_so(tmp_path: 
         assert said.status == 1 and "stuck: 1" in shown and "no bookie can take the place of" in shown
         document = bk("bookies", "drain", "b2", "-m", three.uri, "--json")
         assert document.status == 1 and f'"ledger": {ledger}' in document.out
-
-
-@pytest.mark.parametrize(("text", "size"), [("4096", 4096), ("20M", 20 << 20), ("1g", 1 << 30), ("500KB", 500 << 10)])
-def test_numbers_of_bytes(text: str, size: int) -> None:
-    assert byte_count(click.Context(drain), drain.params[0], text) == size
-
-
-@pytest.mark.parametrize("text", ["", "0", "-5", "fast", "1.5M", "M"])
-def test_what_is_no_number_of_bytes(text: str) -> None:
-    with pytest.raises(click.BadParameter, match="is not a number of bytes"):
-        byte_count(click.Context(drain), drain.params[0], text)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0.4, "0 s"),
-        (59.9, "59 s"),
-        (60, "1 min"),
-        (3725, "1 h 2 min"),
-        (86400, "1 day"),
-        (86460, "1 day"),
-        (604799, "6 days 23 h"),
-        (604800, "7 days"),
-    ],
-)
-def test_a_time_is_told_in_its_two_largest_units(seconds: float, words: str) -> None:
-    assert time_in_words(seconds) == words

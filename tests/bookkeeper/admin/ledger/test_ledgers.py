@@ -227,6 +227,19 @@ def test_reading_does_not_fence_and_recovery_closes(cluster: Bookies, left_open:
     assert bk("ledger", "read", left_open, *password).out == "a\nb\n"
 
 
+def test_a_ledger_is_recovered_without_its_password(cluster: Bookies) -> None:
+    async def forgotten() -> int:
+        async with BookKeeper.connect(cluster.uri) as client:
+            ledger = await client.create_ledger(password=b"secret")
+            await ledger.append_many([b"x"] * 5)
+            return int(ledger.id)
+
+    ledger = run(forgotten())
+    bk("ledger", "recover", ledger, "-m", cluster.uri).refused("password")
+    said = bk("ledger", "recover", ledger, "--as-operator", "-m", cluster.uri)
+    assert said.out == f"ledger {ledger} is closed; its last entry is 4\n"
+
+
 def test_a_recovery_that_cannot_be_finished_says_why_in_one_sentence(cluster: Bookies, left_open: int) -> None:
     for name in ("b1", "b2"):
         cluster[name].kill()

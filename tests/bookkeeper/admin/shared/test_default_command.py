@@ -45,7 +45,7 @@ def test_its_help_has_the_options_of_the_default_and_the_names_of_all() -> None:
 
 
 def test_other_commands_are_imported_when_they_are_needed() -> None:
-    @click.group(cls=DefaultCommandGroup, default="walk", others={"init": "bookkeeper.admin.bookies.clusters:init"})
+    @click.group(cls=DefaultCommandGroup, default="walk", others={"init": "bookkeeper.admin.cluster.init:init"})
     def gone() -> None:
         """Go."""
 

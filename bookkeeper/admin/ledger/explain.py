@@ -1,13 +1,12 @@
-"""``bk ledger explain`` and ``bk bookies safe-to-stop``: what is where, and what may be stopped."""
+"""``bk ledger explain``: what is where, and what further failures would lose."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from bookkeeper.admin.bookies.operations import counting
 from bookkeeper.admin.shared import (
     connected,
     counted,
@@ -20,10 +19,7 @@ from bookkeeper.admin.shared import (
 )
 
 if TYPE_CHECKING:
-    from bookkeeper.replication.inspection import ExplainedCopy, ExplainedLedger, ExplainedRange, Loss, StopVerdict
-
-_SHOWN: Final = 20
-"""Ledgers that a table for people names at most."""
+    from bookkeeper.replication.inspection import ExplainedCopy, ExplainedLedger, ExplainedRange, Loss
 
 
 @click.command()
@@ -136,50 +132,3 @@ def _in_words(each: ExplainedRange, loss: Loss) -> str:
     if loss.bookies:
         return f"{how_many} ({', '.join(loss.bookies)})"
     return f"no more than now: {how_many}"
-
-
-@click.command("safe-to-stop")
-@metadata_option
-@json_option
-@click.argument("names", nargs=-1, required=True, metavar="ID...")
-def safe_to_stop(metadata: str, as_json: bool, names: tuple[str, ...]) -> None:
-    """Say whether bookies can be stopped together: yes (exit status 0) or no (1), with the ledgers that would suffer.
-
-    Yes means that, with them away, every entry keeps a copy that was seen on another bookie, and every open ledger
-    keeps enough bookies to go on.
-    """
-
-    async def work() -> StopVerdict:
-        from bookkeeper.replication.inspection import safe_to_stop as ask
-
-        async with connected(metadata) as bk:
-            with counting(", ".join(names)) as show:
-                return await ask(bk, names, show)
-
-    found = finish(work())
-    if as_json:
-        print_json(
-            {
-                "bookies": list(found.bookies),
-                "safe": found.is_safe,
-                "ledgers": found.ledgers,
-                "asked": found.asked,
-                "obstacles": [{"ledger": each.ledger_id, "reason": each.reason} for each in found.obstacles],
-            }
-        )
-    else:
-        _tell_verdict(found)
-    if not found.is_safe:
-        sys.exit(1)
-
-
-def _tell_verdict(found: StopVerdict) -> None:
-    names = ", ".join(found.bookies)
-    if found.is_safe:
-        click.echo(f"yes: {names} can be stopped ({counted(found.ledgers, 'ledger')} looked at)")
-        return
-    click.echo(f"no: do not stop {names} now")
-    rows = [{"ledger": each.ledger_id, "why": each.reason} for each in found.obstacles[:_SHOWN]]
-    print_table(f"{counted(len(found.obstacles), 'ledger')} would suffer", ["ledger", "why"], rows)
-    if len(found.obstacles) > _SHOWN:
-        click.echo(f"and {len(found.obstacles) - _SHOWN} more (--json lists all)")

@@ -1,7 +1,5 @@
-"""``bk init`` and ``bk bookies``: make a cluster, and list its bookies.
-
-``bk bookies`` alone lists them; its other verbs are in :mod:`bookkeeper.admin.bookies.operations`,
-:mod:`bookkeeper.admin.bookies.decommission` and :mod:`bookkeeper.admin.ledger.answers`.
+"""``bk bookies``: lists the bookies of a cluster. Which module has which other verb is said by
+:mod:`bookkeeper.admin.bookies`.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ import click
 from bookkeeper.admin.bookies.decommission import decommission
 from bookkeeper.admin.bookies.operations import drain, forget, info
 from bookkeeper.admin.bookies.read_only import read_only
-from bookkeeper.admin.ledger.answers import safe_to_stop
+from bookkeeper.admin.bookies.safe_to_stop import safe_to_stop
 from bookkeeper.admin.shared import (
     DefaultCommandGroup,
     connected,
@@ -24,35 +22,7 @@ from bookkeeper.admin.shared import (
     print_json,
     print_table,
 )
-from bookkeeper.errors import ClusterExistsError
-from bookkeeper.meta import Metadata, init_cluster
-from bookkeeper.real import system_seams
-
-
-@click.command()
-@metadata_option
-@json_option
-def init(metadata: str, as_json: bool) -> None:
-    """Create a new cluster in its metadata store. Refuses if there is one already.
-
-    The command makes the same nodes as Apache BookKeeper's initnewcluster, so bookies and clients of either kind
-    can join.
-    """
-
-    if metadata.startswith(("embedded:", "memory:")):
-        raise click.UsageError(f"{metadata} needs no init: the first use makes the cluster")
-
-    async def work() -> str:
-        try:
-            return await init_cluster(metadata, system_seams())
-        except ClusterExistsError:
-            raise ClusterExistsError(f"there is already a cluster at {metadata}, and it was not changed") from None
-
-    instance = finish(work(), changes=True)
-    if as_json:
-        print_json({"instance_id": instance, "metadata": metadata})
-    else:
-        click.echo(f"made a new cluster at {metadata}, instance {instance}")
+from bookkeeper.meta import Metadata
 
 
 @click.group(cls=DefaultCommandGroup, default="list")
