@@ -160,7 +160,7 @@ def put_together(
         workers=StorageWorkers(worker_threads),
         state=state,
         stats=EngineStats(),
-        ledgers=LedgerTable(began.ledgers),
+        ledgers=LedgerTable(began.ledgers, config.resident_ledgers_max),
         unknowns=Unknowns(began.manifest.limbo, began.manifest.quarantined),
         reports=CommitReports(state),
     )

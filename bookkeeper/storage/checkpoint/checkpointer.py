@@ -244,6 +244,7 @@ class Checkpointer:
         self.entry_logs.mark_finished(scope.finish)
         self.layout.finished(scope.finish)
         self.ledgers.ledgers.adopt(covered.merged, covered.table, covered.extents, scope.tails)
+        self.ledgers.covered()
         closing = self.places.release_segments(covered.replaced)
         for key in covered.removed_logs:
             self.stats.removed_logs += 1
