@@ -52,8 +52,8 @@ class JointWork:
 
     def _dropped_and_placed(self) -> list[LedgerId]:
         """Ledgers whose volume has dropped them, and that are placed there still."""
-        dropped = {each.number: each.engine.dropped for each in self._serving}
-        return [ledger for ledger, number in self._places.placements.placed() if ledger in dropped.get(number, ())]
+        dropped, none = {each.number: each.engine.dropped for each in self._serving}, IdRanges()
+        return [ledger for ledger, number in self._places.placements.placed() if ledger in dropped.get(number, none)]
 
     def share_dropped(self, callback: Done) -> None:
         """Have every volume remember which ledgers were dropped by any; ``callback`` when they do. A volume that was
