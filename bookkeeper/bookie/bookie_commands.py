@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.control import Command, Says
-from bookkeeper.bookie.ledger_directories import LedgerDirectories
+from bookkeeper.bookie.ledger_directories import LedgerDirectories, row_of_only
 from bookkeeper.errors import IllegalOperationError
 from bookkeeper.ids import LedgerId
 from bookkeeper.volumes import BookieStorage
@@ -15,6 +16,8 @@ from bookkeeper.volumes.joined import until_done
 
 class CommandedBookie(Protocol):
     """What commands need of a bookie."""
+
+    config: BookieConfig
 
     @property
     def engine(self) -> BookieStorage: ...
@@ -61,7 +64,9 @@ def commands_of(bookie: CommandedBookie) -> dict[str, Command]:
         return {**scrubber.report(), "sentences": [*scrubber.sentences(), *bookie.repairs()]}
 
     async def directories(request: Mapping[str, Any], says: Says) -> Mapping[str, Any]:
-        return {"directories": _several(bookie).rows()}
+        several = bookie.ledger_directories
+        rows = several.rows() if several is not None else [row_of_only(bookie.engine, bookie.config.storage)]
+        return {"directories": rows}
 
     async def add_directory(request: Mapping[str, Any], says: Says) -> Mapping[str, Any]:
         ledger_dir = _text(request, "ledger_dir")

@@ -445,9 +445,9 @@ class BookieStart:
     async def _doubt_rebuilt(self, engine: BookieStorage) -> None:
         """Treat all present ledgers as older than the disk, because the index was built anew from the entry logs.
 
-        A new index may have forgotten that a ledger is deleted: once its logs are gone, nothing else here says so. So
-        adds to these ledgers wait for metadata. The mark is durable before the directory knows of this start: a later
-        start finds a whole index and cannot tell how it was made.
+        A new index may have forgotten that a ledger is deleted, if more than one segment was damaged: once its logs are
+        gone, nothing else here says so. So adds to these ledgers wait for metadata. The mark is durable before the
+        directory knows of this start: a later start finds a whole index and cannot tell how it was made.
         """
         highest = await newest(self._metadata, max(engine.ledgers(), default=NO_LEDGER))
         self.disk_identity = (self.disk_identity or DiskIdentity()).with_highest(highest)

@@ -14,7 +14,8 @@ from bookkeeper.bookie.control import Says
 from bookkeeper.bookie.identity.progress_publisher import ProgressPublisher
 from bookkeeper.errors import IllegalOperationError
 from bookkeeper.seams import Disk
-from bookkeeper.volumes import Volume, Volumes
+from bookkeeper.storage.config import StorageConfig
+from bookkeeper.volumes import BookieStorage, Volume, Volumes
 from bookkeeper.volumes.joined import until_done
 from bookkeeper.volumes.volume_drain import VolumeDrain
 from bookkeeper.volumes.volume_list import VolumeEntry, VolumeState, share_of
@@ -213,13 +214,26 @@ class LedgerDirectories:
         }
         if volume is None:
             return {**row, "disk": None, "free_bytes": None, "total_bytes": None}
-        try:
-            space = volume.engine.space()
-        except OSError:
-            return {**row, "disk": volume.engine.state.value, "free_bytes": None, "total_bytes": None}
-        return {
-            **row,
-            "disk": volume.engine.state.value,
-            "free_bytes": space.free,
-            "total_bytes": space.total,
-        }
+        return {**row, **_disk_of(volume.engine)}
+
+
+def row_of_only(engine: BookieStorage, storage: StorageConfig) -> dict[str, Any]:
+    """The row of :meth:`LedgerDirectories.rows` for a bookie with one ledger directory, which has no number."""
+    return {
+        "number": None,
+        "ledger_dir": storage.ledger_dir,
+        "journal_dir": storage.journal_dir,
+        "state": VolumeState.USED.value,
+        "reason": None,
+        "ledgers": len(list(engine.ledgers())),
+        **_disk_of(engine),
+    }
+
+
+def _disk_of(engine: BookieStorage) -> dict[str, Any]:
+    """The columns of a directory whose disk is open."""
+    try:
+        space = engine.space()
+    except OSError:
+        return {"disk": engine.state.value, "free_bytes": None, "total_bytes": None}
+    return {"disk": engine.state.value, "free_bytes": space.free, "total_bytes": space.total}

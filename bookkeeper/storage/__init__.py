@@ -44,6 +44,7 @@
     +-- entry_log/entry_logs        every entry log: its end, its ledgers, its descriptor
     +-- ledger_table                every ledger here, the deleted ones, what no checkpoint has written yet
     |     `-- known_ledgers               those that were asked for, and behind them what segments know
+    |           |-- resident_ledgers              the machine: which of them stay in memory
     |           |-- index/segment_table         what one index segment knows, as it is in the file
     |           `-- index/entry_index           where the entries of a ledger are
     `-- unknowns                    limbo, index damage, doubt: what this disk cannot answer for

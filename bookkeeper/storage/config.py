@@ -88,6 +88,10 @@ class StorageConfig:
     page_cache_pages: int = 2048
     """Index pages (up to 512 entries, 4 KiB) kept in memory."""
 
+    resident_ledgers_max: int = 100_000
+    """Ledgers that stay in memory because they were asked for, about 1.1 kB each; the others are made from the index
+    segments when they are asked for. Those that the next checkpoint has to write stay in any case."""
+
     reserve_bytes: int = 64 * MIB
     """Space kept back so that fences and recovery adds work on a full disk. Regular adds stop when less
     than this is free, and when a write finds no space the reserve file is given up."""
@@ -138,6 +142,6 @@ class StorageConfig:
         require_range(self, "log_idle_s", least=0)
         require_range(self, "open_logs_max", least=1)
         require_range(self, "index_segments", least=2)
-        require_range(self, "page_cache_pages", least=1)
+        require_range(self, "page_cache_pages", "resident_ledgers_max", least=1)
         require_range(self, "minor_compaction_ratio", "major_compaction_ratio", most=1)
         require_range(self, "compaction_bytes_per_s", "compaction_run_s", "scrub_bytes_per_s", least=0)

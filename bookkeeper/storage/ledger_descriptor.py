@@ -55,7 +55,7 @@ def state_record(ledger_id: int, kind: StateRecordKind, body: bytes = b"", lac: 
     return record(_HEADER.pack(ledger_id, kind, lac, 0) + body)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class LedgerDescriptor:
     """One ledger on this bookie. Owned by the loop's thread."""
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from bookkeeper.ids import LedgerId
 from bookkeeper.storage.known_ledgers import KnownLedgers
 from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
+
+LEAVING_MAX: Final = 10_000
+"""Ledgers that leave memory behind one checkpoint at most: that takes the loop some ten milliseconds."""
 
 
 @dataclass(slots=True)
@@ -23,12 +27,23 @@ class LedgerChanges:
 class LedgerTable:
     """Owned by the loop's thread. Descriptors are changed by the engine, which says so with :meth:`changed`."""
 
-    def __init__(self, ledgers: KnownLedgers) -> None:
+    def __init__(self, ledgers: KnownLedgers, resident_max: int) -> None:
+        """
+        Args:
+            ledgers: all that a start has found; the segments say everything of them.
+            resident_max: so many ledgers stay in memory, besides those of which a checkpoint has to write something.
+        """
         self.ledgers = ledgers
         """By id; changed here and by checkpoints alone."""
         self.dropped = ledgers.dropped
         """Ledgers that were deleted here, and ids that are not given out again; changed here alone."""
         self._changes = LedgerChanges()
+        self._taken = LedgerChanges()
+        """What the checkpoint under way writes."""
+        ledgers.bound(resident_max, self._has_changes)
+
+    def _has_changes(self, ledger_id: int) -> bool:
+        return ledger_id in self._changes.ledgers or ledger_id in self._taken.ledgers
 
     def add(self, ledger: LedgerDescriptor) -> None:
         """A ledger that is met for the first time."""
@@ -67,14 +82,21 @@ class LedgerTable:
 
     def take_changes(self) -> LedgerChanges:
         """What the next checkpoint writes. Changes from now on are for the one after it."""
-        taken, self._changes = self._changes, LedgerChanges()
-        return taken
+        self._taken, self._changes = self._changes, LedgerChanges()
+        return self._taken
+
+    def covered(self) -> None:
+        """The checkpoint that took the last changes has written them, and has told the ledgers."""
+        self._taken = LedgerChanges()
+        self.ledgers.make_room(LEAVING_MAX)
 
     def give_back(self, taken: LedgerChanges) -> None:
         """The checkpoint that took these changes has failed: the next one writes them. Tails that were frozen for it
         are thawed."""
+        self._taken = LedgerChanges()
         self._changes.dropped[:0] = taken.dropped
+        resident = self.ledgers.resident
         for ledger_id, ledger in taken.ledgers.items():
-            if self.ledgers.resident.get(ledger_id) is ledger:
+            if resident.get(ledger_id) is ledger:
                 ledger.index.thaw()
                 self._changes.ledgers.setdefault(ledger_id, ledger)

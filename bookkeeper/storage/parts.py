@@ -1,8 +1,8 @@
 """The parts of a bookie's disk, put together: who knows whom. Nothing is decided here.
 
-Calls go down the stack that is drawn in ``bookkeeper/storage/__init__.py``. What goes up passes through
-:class:`CommitReports`: what group commit reports concerns the checkpointer, the space, the state, and the callers that
-have to pause.
+Calls go down the stack that is drawn in ``bookkeeper/storage/__init__.py``, and so the parts are made from the bottom
+up, a function for each floor. What goes up passes through :class:`CommitReports`: what group commit reports concerns
+the checkpointer, the space, the state, and the callers that have to pause; a failed sync anywhere ends group commit.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from bookkeeper.errors import in_words
 from bookkeeper.seams import Disk, Lock, Workers
 from bookkeeper.storage.checkpoint.checkpointer import Checkpointer
 from bookkeeper.storage.checkpoint.disk_space import DiskSpace
+from bookkeeper.storage.checkpoint.manifest import Manifest
 from bookkeeper.storage.compaction.compaction_steps import CompactionSteps
 from bookkeeper.storage.compaction.compactor import Compactor
 from bookkeeper.storage.compaction.log_copy import CompactionFiles
@@ -45,8 +46,10 @@ from bookkeeper.storage.workers import StorageWorkers
 
 
 class CommitReports:
-    """What group commit reports, told to those whom it concerns (its ``CommitObserver``)."""
+    """What group commit reports, told to those whom it concerns (its ``CommitObserver``); and what fails for good
+    elsewhere, told to group commit. Those who are told are made after those who tell."""
 
+    commit: GroupCommit
     space: DiskSpace
     checkpointer: Checkpointer
 
@@ -70,6 +73,10 @@ class CommitReports:
     def journal_failed(self, error: BaseException) -> None:
         """Nothing is acknowledged any more."""
         self._state.set(EngineState.FAILED, in_words(error))
+
+    def failed(self, error: BaseException) -> None:
+        """Something below the journal failed for good (K23): nothing is acknowledged any more."""
+        self.commit.fail(error)
 
     def pressure_changed(self, too_much: bool) -> None:
         """Too many bytes wait for the journal, or few enough again."""
@@ -103,6 +110,34 @@ class EngineParts:
     scrubber: Scrubber
 
 
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """What every floor stands on: what a start has made ready, the seams, and the parts that need no other."""
+
+    config: StorageConfig
+    disk: Disk
+    began: ReplayedDisk
+    boot: int
+    monotonic: Callable[[], float] | None
+    clock: Callable[[], float]
+    """The same; it stands still if there is none."""
+    call_later: Callable[[float, Callable[[], None]], object] | None
+    workers: StorageWorkers
+    state: DiskState
+    stats: EngineStats
+    ledgers: LedgerTable
+    unknowns: Unknowns
+    reports: CommitReports
+
+    @property
+    def manifest(self) -> Manifest:
+        return self.began.manifest
+
+    @property
+    def entry_logs(self) -> EntryLogs:
+        return self.began.entry_logs
+
+
 def put_together(
     config: StorageConfig,
     disk: Disk,
@@ -113,11 +148,60 @@ def put_together(
     call_later: Callable[[float, Callable[[], None]], object] | None,
 ) -> EngineParts:
     """The parts of a disk that a start has made ready. See :meth:`Engine.open` for the arguments."""
-    manifest, entry_logs = began.manifest, began.entry_logs
-    state, stats, workers, lac_waiters = DiskState(), EngineStats(), StorageWorkers(worker_threads), LacWaiters()
-    ledgers = LedgerTable(began.ledgers)
-    unknowns = Unknowns(manifest.limbo, manifest.quarantined)
-    reports = CommitReports(state)
+    state = DiskState()
+    ground = _Ground(
+        config=config,
+        disk=disk,
+        began=began,
+        boot=boot,
+        monotonic=monotonic,
+        clock=monotonic if monotonic is not None else _no_clock,
+        call_later=call_later,
+        workers=StorageWorkers(worker_threads),
+        state=state,
+        stats=EngineStats(),
+        ledgers=LedgerTable(began.ledgers, config.resident_ledgers_max),
+        unknowns=Unknowns(began.manifest.limbo, began.manifest.quarantined),
+        reports=CommitReports(state),
+    )
+    layout, memory = _layout(ground)
+    commit = _group_commit(ground, layout)
+    space = _space(ground)
+    reader = _reader(ground, commit.groups, memory)
+    checkpointer = _checkpointer(ground, layout, commit, space, reader.places)
+    lac_waiters = LacWaiters()
+    updates = LedgerUpdates(state, ground.ledgers, ground.unknowns, commit, reader, lac_waiters, config.inflight_bytes)
+    schedule = CompactionSchedule(config, ground.clock())
+    scrubber = _scrubber(ground, commit, checkpointer, schedule)
+    reader.found_damage = scrubber.look_at_path
+    return EngineParts(
+        state=state,
+        stats=ground.stats,
+        workers=ground.workers,
+        locks=began.locks,
+        reports=ground.reports,
+        ledgers=ground.ledgers,
+        unknowns=ground.unknowns,
+        entry_logs=ground.entry_logs,
+        layout=layout,
+        commit=commit,
+        space=space,
+        reader=reader,
+        reads=LedgerReads(ground.ledgers, ground.unknowns, reader, config.batch_read_bytes),
+        lac_waiters=lac_waiters,
+        updates=updates,
+        checkpointer=checkpointer,
+        compactor=_compactor(ground, schedule, checkpointer, updates, scrubber),
+        scrubber=scrubber,
+    )
+
+
+# -- from the entry logs up -------------------------------------------------------------------------------
+
+
+def _layout(ground: _Ground) -> tuple[EntryLogLayout, LogMemory | None]:
+    """Which entry logs records go to, and what is in memory of them before it is in a file; None: only groups are."""
+    config, entry_logs = ground.config, ground.entry_logs
     layout: EntryLogLayout
     memory: LogMemory | None = None
     if config.entry_log_per_ledger:
@@ -131,127 +215,138 @@ def put_together(
         )
         layout = LedgerLogLayout(
             logs,
-            LogWrites(disk, config.ledger_dir, manifest.directory_id, boot),
+            LogWrites(ground.disk, config.ledger_dir, ground.manifest.directory_id, ground.boot),
             entry_logs,
-            workers,
-            monotonic if monotonic is not None else _no_clock,
-            no_space=reports.no_space,
-            fail=lambda error: commit.fail(error),
+            ground.workers,
+            ground.clock,
+            no_space=ground.reports.no_space,
+            fail=ground.reports.failed,
         )
         memory = LogMemory(logs, entry_logs)
     else:
-        writer = EntryLogWriter(disk, config.ledger_dir, manifest.directory_id, boot)
-        layout = SharedLayout(entry_logs, writer, workers, monotonic)
+        writer = EntryLogWriter(ground.disk, config.ledger_dir, ground.manifest.directory_id, ground.boot)
+        layout = SharedLayout(entry_logs, writer, ground.workers, ground.monotonic)
+    entry_logs.close_by(layout.close)
+    return layout, memory
+
+
+def _group_commit(ground: _Ground, layout: EntryLogLayout) -> GroupCommit:
     groups = GroupSequence(
-        durable=manifest.sequence,
-        file_id=manifest.file_id,
-        file_bytes=config.journal_file_bytes,
-        inflight_bytes=config.inflight_bytes,
+        durable=ground.manifest.sequence,
+        file_id=ground.manifest.file_id,
+        file_bytes=ground.config.journal_file_bytes,
+        inflight_bytes=ground.config.inflight_bytes,
         new_group=layout.new_group,
     )
-    commit = GroupCommit(
-        config,
+    commit = ground.reports.commit = GroupCommit(
+        ground.config,
         groups,
-        began.journal,
+        ground.began.journal,
         layout,
-        workers,
-        stats,
-        reports,
-        spares=began.spares,
-        monotonic=monotonic,
-        call_later=call_later,
+        ground.workers,
+        ground.stats,
+        ground.reports,
+        spares=ground.began.spares,
+        monotonic=ground.monotonic,
+        call_later=ground.call_later,
     )
-    space = reports.space = DiskSpace(config, disk, workers, state.set, commit.fail)
+    return commit
+
+
+def _space(ground: _Ground) -> DiskSpace:
+    reports = ground.reports
+    space = reports.space = DiskSpace(ground.config, ground.disk, ground.workers, ground.state.set, reports.failed)
+    return space
+
+
+def _reader(ground: _Ground, groups: GroupSequence, memory: LogMemory | None) -> EntryReader:
     places = EntryPlaces(
-        disk=disk,
-        directory=config.ledger_dir,
-        pages=PageCache(config.page_cache_pages),
-        workers=workers,
-        unknowns=unknowns,
+        disk=ground.disk,
+        directory=ground.config.ledger_dir,
+        pages=PageCache(ground.config.page_cache_pages),
+        workers=ground.workers,
+        unknowns=ground.unknowns,
     )
-    reader = EntryReader(
-        entry_logs=entry_logs,
+    return EntryReader(
+        entry_logs=ground.entry_logs,
         places=places,
-        stats=stats,
-        workers=workers,
+        stats=ground.stats,
+        workers=ground.workers,
         unwritten=memory if memory is not None else groups,
-        source_of=memory.source_of if memory is not None else entry_logs.file,
+        source_of=memory.source_of if memory is not None else ground.entry_logs.file,
     )
-    entry_logs.close_by(layout.close)
-    checkpointer = reports.checkpointer = Checkpointer(
-        config=config,
-        disk=disk,
-        workers=workers,
+
+
+def _checkpointer(
+    ground: _Ground, layout: EntryLogLayout, commit: GroupCommit, space: DiskSpace, places: EntryPlaces
+) -> Checkpointer:
+    checkpointer = ground.reports.checkpointer = Checkpointer(
+        config=ground.config,
+        disk=ground.disk,
+        workers=ground.workers,
         commit=commit,
         places=places,
-        entry_logs=entry_logs,
+        entry_logs=ground.entry_logs,
         layout=layout,
-        ledgers=ledgers,
-        unknowns=unknowns,
+        ledgers=ground.ledgers,
+        unknowns=ground.unknowns,
         space=space,
-        stats=stats,
-        manifest=manifest,
-        set_state=state.set,
+        stats=ground.stats,
+        manifest=ground.manifest,
+        set_state=ground.state.set,
     )
-    updates = LedgerUpdates(state, ledgers, unknowns, commit, reader, lac_waiters, config.inflight_bytes)
-    clock = monotonic if monotonic is not None else _no_clock
-    schedule = CompactionSchedule(config, clock())
-    scrubber = Scrubber(
-        config=config,
-        disk=disk,
-        workers=workers,
+    return checkpointer
+
+
+def _scrubber(
+    ground: _Ground, commit: GroupCommit, checkpointer: Checkpointer, schedule: CompactionSchedule
+) -> Scrubber:
+    return Scrubber(
+        config=ground.config,
+        disk=ground.disk,
+        workers=ground.workers,
         checkpointer=checkpointer,
         commit=commit,
-        entry_logs=entry_logs,
-        ledgers=ledgers,
-        unknowns=unknowns,
+        entry_logs=ground.entry_logs,
+        ledgers=ground.ledgers,
+        unknowns=ground.unknowns,
         compaction=schedule,
-        state=state,
-        stats=stats,
-        monotonic=clock,
-        call_later=call_later,
+        state=ground.state,
+        stats=ground.stats,
+        monotonic=ground.clock,
+        call_later=ground.call_later,
     )
-    reader.found_damage = scrubber.look_at_path
+
+
+def _compactor(
+    ground: _Ground,
+    schedule: CompactionSchedule,
+    checkpointer: Checkpointer,
+    updates: LedgerUpdates,
+    scrubber: Scrubber,
+) -> Compactor:
+    config, directory_id = ground.config, ground.manifest.directory_id
     steps = CompactionSteps(
         schedule=schedule,
-        files=CompactionFiles(disk, config.ledger_dir, manifest.directory_id, boot, config.log_sync_bytes),
-        workers=workers,
-        entry_logs=entry_logs,
-        ledgers=ledgers,
-        places=places,
+        files=CompactionFiles(ground.disk, config.ledger_dir, directory_id, ground.boot, config.log_sync_bytes),
+        workers=ground.workers,
+        entry_logs=ground.entry_logs,
+        ledgers=ground.ledgers,
+        places=checkpointer.places,
         updates=updates,
-        unknowns=unknowns,
+        unknowns=ground.unknowns,
         checkpointer=checkpointer,
-        space=space,
-        state=state,
-        stats=stats,
-        fail=commit.fail,
+        space=checkpointer.space,
+        state=ground.state,
+        stats=ground.stats,
+        fail=ground.reports.failed,
         found_damage=scrubber.look_at,
         found_unindexed=scrubber.suspect_unindexed,
-        monotonic=clock,
-        call_later=call_later,
+        monotonic=ground.clock,
+        call_later=ground.call_later,
         log_bytes=config.entry_log_bytes,
     )
-    return EngineParts(
-        state=state,
-        stats=stats,
-        workers=workers,
-        locks=began.locks,
-        reports=reports,
-        ledgers=ledgers,
-        unknowns=unknowns,
-        entry_logs=entry_logs,
-        layout=layout,
-        commit=commit,
-        space=space,
-        reader=reader,
-        reads=LedgerReads(ledgers, unknowns, reader, config.batch_read_bytes),
-        lac_waiters=lac_waiters,
-        updates=updates,
-        checkpointer=checkpointer,
-        compactor=Compactor(disk, config.ledger_dir, schedule, steps),
-        scrubber=scrubber,
-    )
+    return Compactor(ground.disk, config.ledger_dir, schedule, steps)
 
 
 def _nothing() -> None:

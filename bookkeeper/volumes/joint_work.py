@@ -32,9 +32,13 @@ class JointWork:
         callback: Done,
         never_again: Iterable[tuple[int, int]],
     ) -> None:
-        """See :meth:`Engine.collect`. Every volume remembers every ledger that was dropped."""
+        """See :meth:`Engine.collect`. Every volume remembers every ledger that was dropped.
+
+        Until all do, a ledger keeps its place: if the volume that dropped it is lost, it counts as lost. So those that
+        a collection has left that ended with an error come along with the next one.
+        """
         is_dead = dead if callable(dead) else dead.__contains__
-        gone = [ledger for ledger in self._reads.ledgers() if is_dead(ledger)]
+        gone = [*(ledger for ledger in self._reads.ledgers() if is_dead(ledger)), *self._dropped_and_placed()]
         ranges = [*never_again, *((ledger, ledger) for ledger in gone)]
 
         def collected(error: BaseException | None) -> None:
@@ -45,6 +49,11 @@ class JointWork:
             return self._places.forget([*gone, *nowhere], callback)
 
         join([collects(engine, ranges, is_dead) for engine in self._serving.engines], collected)
+
+    def _dropped_and_placed(self) -> list[LedgerId]:
+        """Ledgers whose volume has dropped them, and that are placed there still."""
+        dropped, none = {each.number: each.engine.dropped for each in self._serving}, IdRanges()
+        return [ledger for ledger, number in self._places.placements.placed() if ledger in dropped.get(number, none)]
 
     def share_dropped(self, callback: Done) -> None:
         """Have every volume remember which ledgers were dropped by any; ``callback`` when they do. A volume that was

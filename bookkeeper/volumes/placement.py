@@ -84,6 +84,10 @@ class Placements:
         """The ledgers on a volume, ascending."""
         return sorted(LedgerId(ledger) for ledger, where in self._volumes.items() if where == volume)
 
+    def placed(self) -> Iterator[tuple[LedgerId, int]]:
+        """Every ledger that is placed, and its volume, in no order."""
+        return ((LedgerId(ledger), volume) for ledger, volume in self._volumes.items())
+
     def records(self) -> Iterator[PlacementRecord]:
         """The fewest records that say what is known now."""
         for ledger_id, volume in self._volumes.items():

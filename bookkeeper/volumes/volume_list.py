@@ -202,6 +202,7 @@ def share_of(storage: StorageConfig, entry: VolumeEntry, count: int) -> StorageC
         ledger_buffer_bytes=max(storage.ledger_buffer_bytes // count, 4096),
         cached_bytes=storage.cached_bytes // count,
         page_cache_pages=max(storage.page_cache_pages // count, 1),
+        resident_ledgers_max=max(storage.resident_ledgers_max // count, 1),
         open_logs_max=max(storage.open_logs_max // count, 1),
     )
 

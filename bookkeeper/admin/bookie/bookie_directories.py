@@ -28,7 +28,7 @@ def directories(directory: Path, as_json: bool) -> None:
         return
     shown = [
         {
-            "number": row["number"],
+            "number": row["number"] if row["number"] is not None else "",
             "directory": row["ledger_dir"],
             "state": row["state"],
             "ledgers": row["ledgers"],

@@ -346,8 +346,12 @@ def index_dump(bookie: StoppedBookie, as_json: bool, ledger: int | None, places:
     order = list(manifest.segments) if manifest is not None else there
     for segment_id in [*order, *(each for each in there if each not in order)]:
         path = f"{directory}/{segment_name(segment_id)}"
-        named = "" if manifest is None or segment_id in manifest.segments else ", in no manifest"
-        table.remark(f"{segment_name(segment_id)}{named}", segment=f"{segment_id:016x}", named=not named)
+        named, remark = manifest is None or segment_id in manifest.segments, ""
+        if not named:
+            remark = ", in no manifest"
+        elif manifest is not None and segment_id == manifest.deletions:
+            remark = ", the list of all deletions"
+        table.remark(f"{segment_name(segment_id)}{remark}", segment=f"{segment_id:016x}", named=named)
         try:
             file = disk.open(path, write=False)
             try:

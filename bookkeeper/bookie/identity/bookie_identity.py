@@ -8,13 +8,17 @@ durable before the next one begins, so the next start can finish what a crash ha
 3. ``VERSION.pending`` renamed to ``VERSION`` in every directory.
 
 If the metadata hold a cookie and a directory holds none, its disk was lost. The bookie then refuses to start.
+
+A directory that has no cookie is locked while it gets one, by the lock that its storage holds afterwards: of two
+bookies that are given the same directory at the same time one gets it, and the other finds the cookie, or the lock.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,8 +27,9 @@ from bookkeeper.errors import CookieError, KeyExistsError, MetadataFormatError, 
 from bookkeeper.ids import BookieId, bookie_id
 from bookkeeper.meta.records import cookies as cookie_format
 from bookkeeper.meta.records.cookies import Cookie, Cookies
-from bookkeeper.seams import Disk
+from bookkeeper.seams import Disk, Lock
 from bookkeeper.storage.durable_file import replace_file
+from bookkeeper.storage.start.start import LOCK
 
 COOKIE = "VERSION"
 PENDING = "VERSION.pending"
@@ -230,11 +235,13 @@ async def settle_grown_cookie(
                 f"{directory} is not empty and has no cookie: it holds {strangers[0]}; give the bookie an empty "
                 "directory"
             )
-    for directory in directories:
-        if _read(disk, directory, COOKIE) != cookie:
-            replace_file(disk, os.path.join(directory, COOKIE), cookie_format.encode(cookie))
-    if stored != cookie:
-        await cookies.write(cookie, found.version)
+    with _alone(disk, [each for each in directories if _read(disk, each, COOKIE) is None]):
+        refuse_strangers(disk, cookie, directories, growing=True)  # another bookie may have been quicker
+        for directory in directories:
+            if _read(disk, directory, COOKIE) != cookie:
+                replace_file(disk, os.path.join(directory, COOKIE), cookie_format.encode(cookie))
+        if stored != cookie:
+            await cookies.write(cookie, found.version)
 
 
 async def _make(
@@ -247,21 +254,45 @@ async def _make(
                 f"{directory} is not empty and has no cookie: it holds {strangers[0]}; "
                 "give the bookie an empty directory"
             )
-    before()
-    for directory in directories:
-        replace_file(disk, os.path.join(directory, PENDING), cookie_format.encode(cookie))
+    with _alone(disk, directories):
+        refuse_strangers(disk, cookie, directories)  # another bookie may have been quicker
+        before()
+        for directory in directories:
+            replace_file(disk, os.path.join(directory, PENDING), cookie_format.encode(cookie))
+        try:
+            await cookies.write(cookie, None)
+        except KeyExistsError as error:
+            remove_files(disk, [os.path.join(directory, PENDING) for directory in directories])
+            raise CookieError(f"another bookie has just joined as {cookie.bookie_id}") from error
+        for directory in directories:
+            _finish(disk, directory)
+
+
+@contextmanager
+def _alone(disk: Disk, directories: Sequence[str]) -> Iterator[None]:
+    """No other bookie gets one of these directories meanwhile, and none has it open.
+
+    Raises:
+        CookieError: another one has it, or is just getting it.
+    """
+    locks: list[Lock] = []
     try:
-        await cookies.write(cookie, None)
-    except KeyExistsError as error:
-        remove_files(disk, [os.path.join(directory, PENDING) for directory in directories])
-        raise CookieError(f"another bookie has just joined as {cookie.bookie_id}") from error
-    for directory in directories:
-        _finish(disk, directory)
+        for directory in directories:
+            try:
+                locks.append(disk.lock(os.path.join(directory, LOCK)))
+            except BlockingIOError as error:
+                raise CookieError(
+                    f"{directory} is in use by another bookie, or is just being given to one: choose another directory"
+                ) from error
+        yield
+    finally:
+        for lock in locks:
+            lock.release()
 
 
 _OURS = {
     *(PENDING, PENDING + ".tmp", COOKIE + ".tmp", IDENTITY, IDENTITY + ".tmp"),
-    *("bookie.lock", "journal", "ledgers", "lost+found"),
+    *("bookie.lock", LOCK, "journal", "ledgers", "lost+found"),
 }
 
 

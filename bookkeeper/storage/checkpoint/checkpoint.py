@@ -5,6 +5,10 @@ and remove files that the manifest no longer names (K3, K13-K16), with those tha
 nothing is missing any more. The job runs on the checkpoint's worker, on a snapshot
 that nobody changes.
 
+Every deletion is in two index segments: once the log with its record is gone nothing else knows of it, and no entry log
+could give back what one damaged segment had of it. The second list of deletions is a segment of its own, which no merge
+takes in, and which is written anew when ledgers were deleted.
+
 Unreadable old files do not stop a checkpoint. It keeps a log that it cannot read, and skips a merge with a segment that
 it cannot read. The manifest names both (K27, G4).
 """
@@ -12,6 +16,7 @@ it cannot read. The manifest names both (K27, G4).
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from bookkeeper.errors import CorruptionError, in_words
 from bookkeeper.ids import IdRanges
@@ -31,6 +36,9 @@ from bookkeeper.storage.index.index_segment import (
 )
 from bookkeeper.storage.index.segment_table import SegmentTable
 from bookkeeper.storage.journal.group_writer import journal_ids, put_aside, recycle
+
+SEGMENTS: Final = 2
+"""Numbers of index segments that a checkpoint takes, whether it writes them or not."""
 
 
 @dataclass(slots=True)
@@ -100,6 +108,8 @@ class CheckpointResult:
     merged: set[int]
     """Segments that the manifest no longer names; the new one holds their places. Reads use the files until the caller
     has adopted the new one and removes them."""
+    replaced: set[int]
+    """All segments that the manifest no longer names."""
     removed_logs: list[int]
     spares: list[str]
 
@@ -132,6 +142,7 @@ def run_checkpoint(disk: Disk, config: StorageConfig, snap: CheckpointScope) -> 
     segments = {key: size for key, size in before.segments.items() if key not in merged}
     if table is not None:
         segments[snap.segment_id] = writer.size
+    segments = _with_deletions(disk, directory, snap, segments)
     manifest = replace(
         before,
         clean=snap.clean,
@@ -139,7 +150,7 @@ def run_checkpoint(disk: Disk, config: StorageConfig, snap: CheckpointScope) -> 
         sequence=snap.sequence,
         next_file=snap.next_file,
         next_log=snap.next_log,
-        next_segment=snap.segment_id + 1,
+        next_segment=snap.segment_id + SEGMENTS,
         logs={log_id: entry for log_id, entry in snap.logs.items() if log_id not in gone},
         segments=segments,
         rebuild=snap.rebuild,
@@ -159,7 +170,8 @@ def run_checkpoint(disk: Disk, config: StorageConfig, snap: CheckpointScope) -> 
     except OSError as error:  # a later checkpoint or start removes what is left over
         if error.errno not in TRANSIENT:
             raise
-    return CheckpointResult(manifest, table, _extents(table, merged, snap), merged, removed, spares)
+    replaced = before.segments.keys() - segments.keys()
+    return CheckpointResult(manifest, table, _extents(table, merged, snap), merged, replaced, removed, spares)
 
 
 def _extents(table: SegmentTable | None, merged: set[int], snap: CheckpointScope) -> dict[int, list[Extent]]:
@@ -167,6 +179,24 @@ def _extents(table: SegmentTable | None, merged: set[int], snap: CheckpointScope
         return {}
     wanted = snap.resident.intersection(table.ledger_ids()) if merged else snap.tails
     return {ledger_id: table.extents(ledger_id) for ledger_id in wanted}
+
+
+def _with_deletions(disk: Disk, directory: str, snap: CheckpointScope, segments: dict[int, int]) -> dict[int, int]:
+    """The segments, with a list of all deletions before them that is written anew where the old one lacks any, or would
+    not be told from the others any more."""
+    kept = snap.before.deletions if not snap.rebuilt else None
+    others = {key: size for key, size in segments.items() if key != kept}
+    if not snap.dropped or not others:
+        return others
+    if kept is not None and not snap.newly_dropped and kept > next(iter(others)):
+        return segments
+    writer = IndexSegmentWriter(disk, directory, snap.segment_id + 1, snap.before.directory_id)
+    try:
+        writer.dropped.update(snap.dropped)
+        writer.write()
+    finally:
+        writer.close()
+    return {writer.segment_id: writer.size, **others}
 
 
 def _finish(disk: Disk, directory: str, file: File | None, log_id: int, end: int, usage: Usage) -> None:
@@ -205,7 +235,7 @@ def _fill_segment(
 
 def _to_merge(config: StorageConfig, snap: CheckpointScope) -> list[int]:
     """The newest segments, if there are too many. Only segments newer than every unreadable one are chosen."""
-    ids = list(snap.before.segments)
+    ids = [key for key in snap.before.segments if key != snap.before.deletions]
     begin = max((at + 1 for at, key in enumerate(ids) if key in snap.unreadable), default=0)
     sizes = [snap.before.segments[key] for key in ids[begin:]]
     limit = config.index_segments * (2 if snap.starting else 1)

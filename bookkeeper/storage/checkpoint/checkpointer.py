@@ -12,7 +12,12 @@ from dataclasses import dataclass, field, replace
 
 from bookkeeper.errors import BookieFailedError, DiskFullError, InvariantError, in_words
 from bookkeeper.seams import Disk
-from bookkeeper.storage.checkpoint.checkpoint import CheckpointResult, CheckpointScope, run_checkpoint
+from bookkeeper.storage.checkpoint.checkpoint import (
+    SEGMENTS,
+    CheckpointResult,
+    CheckpointScope,
+    run_checkpoint,
+)
 from bookkeeper.storage.checkpoint.disk_space import DiskSpace
 from bookkeeper.storage.checkpoint.manifest import Manifest
 from bookkeeper.storage.config import StorageConfig
@@ -212,7 +217,7 @@ class Checkpointer:
         self._collect |= scope.collect
         self._emptied |= scope.emptied
         if scope.published:  # the manifest on the disk may name the segment (K3)
-            self.manifest = replace(self.manifest, next_segment=scope.segment_id + 1)
+            self.manifest = replace(self.manifest, next_segment=scope.segment_id + SEGMENTS)
 
     def _failed(self, error: BaseException, callbacks: list[Done]) -> None:
         """The checkpoint failed: mark and journal stay as they were. A failed sync is final."""
@@ -239,7 +244,8 @@ class Checkpointer:
         self.entry_logs.mark_finished(scope.finish)
         self.layout.finished(scope.finish)
         self.ledgers.ledgers.adopt(covered.merged, covered.table, covered.extents, scope.tails)
-        closing = self.places.release_segments(covered.merged)
+        self.ledgers.covered()
+        closing = self.places.release_segments(covered.replaced)
         for key in covered.removed_logs:
             self.stats.removed_logs += 1
             self.layout.removed(key)
@@ -247,7 +253,7 @@ class Checkpointer:
                 closing.append(file)
         self.layout.close(closing)
         reads = self.workers.get("read")
-        if gone := [segment_name(key) for key in sorted(covered.merged)]:
+        if gone := [segment_name(key) for key in sorted(covered.replaced)]:
             reads.submit(lambda: remove_files(self.disk, self.config.ledger_dir, gone), _ignore)
 
 

@@ -61,6 +61,17 @@ class Manifest:
     """Why acknowledged data may be missing."""
     quarantined: list[str] = field(default_factory=list)
 
+    @property
+    def deletions(self) -> int | None:
+        """The index segment that says of every deleted ledger once more that it was deleted, and says nothing else;
+        None: there is none.
+
+        It stands before all others, and its number is greater than that of the next one: so programs that do not know
+        of it take it for a segment like others.
+        """
+        first, second = [*self.segments, -1, -1][:2]
+        return first if first > second >= 0 else None
+
     def encode(self) -> bytes:
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         logs = ",".join([f'"{log_id}":{entry.text()}' for log_id, entry in self.logs.items()])

@@ -161,7 +161,11 @@ class _Contents:
         """The index and all states, as of the mark; False if a segment is damaged or missing."""
         for segment_id in self.manifest.segments:
             try:
-                self.ledgers.states.add_table(self._read_segment(segment_id))
+                table = self._read_segment(segment_id)
+                if segment_id == self.manifest.deletions:
+                    self.ledgers.dropped.update(table.dropped)  # which it says once more, and nothing else
+                else:
+                    self.ledgers.states.add_table(table)
             except CorruptionError as error:
                 self.losses.quarantined.append(str(error))
                 return False

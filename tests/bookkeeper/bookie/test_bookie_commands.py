@@ -53,6 +53,33 @@ def test_compaction_is_suspended_and_resumed() -> None:
     SimCluster().run(story)
 
 
+def test_the_one_directory_is_a_row_with_its_ledgers() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            server = cluster.servers["b1"]
+            for _ in range(3):
+                await written(cluster, bk, 2)
+            held = len(list(server.engine.ledgers()))
+            assert held
+            told: Any = await commands_of(server)["directories"]({}, unheard)
+            storage, space = server.config.storage, server.engine.space()
+            assert told["directories"] == [
+                {
+                    "number": None,
+                    "ledger_dir": storage.ledger_dir,
+                    "journal_dir": storage.journal_dir,
+                    "state": "used",
+                    "reason": None,
+                    "ledgers": held,
+                    "disk": "writable",
+                    "free_bytes": space.free,
+                    "total_bytes": space.total,
+                }
+            ]
+
+    SimCluster().run(story)
+
+
 def test_a_flag_that_is_none_is_refused() -> None:
     async def story(cluster: SimCluster) -> None:
         with pytest.raises(IllegalOperationError, match="major is 'yes'"):

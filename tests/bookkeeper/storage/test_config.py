@@ -43,6 +43,7 @@ def test_two_directories_are_enough_and_nothing_changes_later() -> None:
         ("log_idle_s", -1.0, 0.0),
         ("index_segments", 1, 2),
         ("page_cache_pages", 0, 1),
+        ("resident_ledgers_max", 0, 1),
         ("reserve_bytes", -1, 0),
         ("batch_read_bytes", 4095, 4096),
         ("minor_compaction_ratio", 1.1, -1.0),

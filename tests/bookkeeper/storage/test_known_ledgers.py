@@ -108,6 +108,7 @@ class History:
             CONFIG,
             index_segments=rng.choice([2, 3, 5]),
             page_cache_pages=4,
+            resident_ledgers_max=rng.choice([1, 2, 5, 1000]),
             major_compaction_ratio=1.0,
             entry_log_per_ledger=rng.random() < 0.2,
         )

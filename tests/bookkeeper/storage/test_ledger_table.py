@@ -11,7 +11,7 @@ from bookkeeper.storage.ledger_table import LedgerTable
 
 
 def table(*ledger_ids: int) -> LedgerTable:
-    made = LedgerTable(KnownLedgers())
+    made = LedgerTable(KnownLedgers(), resident_max=100)
     for ledger_id in ledger_ids:
         made.add(LedgerDescriptor(LedgerId(ledger_id)))
     return made

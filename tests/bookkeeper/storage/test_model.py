@@ -84,7 +84,7 @@ class EngineAgainstADict:
         self.disk = RecordingDisk()
         self.before: dict[str, bytes] = {}
         """The files when ``disk`` was new."""
-        self.config = replace(CONFIG, page_cache_pages=2, major_compaction_ratio=1.0)
+        self.config = replace(CONFIG, page_cache_pages=2, resident_ledgers_max=2, major_compaction_ratio=1.0)
         self.models = {number: Model() for number in range(1, 5)}
         self.writes = 0
         self.open()

@@ -41,3 +41,21 @@ def test_a_ledger_keeps_its_place_until_every_volume_remembers_that_it_was_dropp
     assert door.volumes.placements.volume_of(1) == 1
     door.disk.faults.clear()
     assert door.done(lambda done: door.volumes.collect({LedgerId(1)}, done)) is None
+    assert door.volumes.placements.volume_of(1) is None
+
+
+def test_what_a_failed_collection_has_left_goes_with_the_next_one_whatever_that_is_for() -> None:
+    """The ledger is in no listing any more, so nobody asks for it to be collected again."""
+    door = Door(3)
+    for ledger_id in range(1, 5):
+        door.acked(ledger_id, 0)
+    door.disk.faults["open", "/d2/"] = OSError(errno.ENOSPC, "full")
+    assert door.done(lambda done: door.volumes.collect({LedgerId(1)}, done)) is not None
+    assert door.volumes.placements.volume_of(1) == 1 and 1 not in door.volumes.ledgers()
+    door.disk.faults.clear()
+    assert door.done(lambda done: door.volumes.collect({LedgerId(4)}, done)) is None
+    placements = door.volumes.placements
+    assert [placements.volume_of(each) is None for each in range(1, 5)] == [True, False, False, True]
+    assert all(1 in each.engine.dropped for each in door.volumes.serving)
+    placements = door.again().volumes.placements
+    assert [placements.volume_of(each) is None for each in range(1, 5)] == [True, False, False, True], "and durably"

@@ -184,7 +184,14 @@ def test_memory_is_shared_out_and_rates_are_not() -> None:
     entry = LIST.entries[0]
     share = share_of(whole, entry, 4)
     assert (share.ledger_dir, share.journal_dir) == ("/a", "/ja")
-    for name in ("inflight_bytes", "ledger_buffer_bytes", "cached_bytes", "page_cache_pages", "open_logs_max"):
+    for name in (
+        "inflight_bytes",
+        "ledger_buffer_bytes",
+        "cached_bytes",
+        "page_cache_pages",
+        "resident_ledgers_max",
+        "open_logs_max",
+    ):
         assert getattr(share, name) == getattr(whole, name) // 4, name
     for name in ("scrub_bytes_per_s", "compaction_bytes_per_s", "entry_log_bytes", "journal_file_bytes"):
         assert getattr(share, name) == getattr(whole, name), name

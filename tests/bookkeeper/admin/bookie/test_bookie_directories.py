@@ -124,9 +124,19 @@ def test_cookies_and_offline_commands_know_the_directories(several: Bookies) -> 
         bk("bookie", command, "--offline", "--dir", many, "--ledger-dir", in_use[0]).refused("a bookie runs on")
 
 
+def test_the_one_directory_of_a_bookie_is_shown(several: Bookies) -> None:
+    one = several.home / "one"
+    (row,) = bk("bookie", "directories", "--dir", one, "--json").document
+    assert (row["ledger_dir"], row["journal_dir"]) == (str(one / "ledgers"), str(one / "journal"))
+    assert (row["number"], row["state"], row["disk"], row["reason"]) == (None, "used", "writable", None)
+    assert 0 < row["free_bytes"] <= row["total_bytes"]
+    shown = bk("bookie", "directories", "--dir", one).out
+    assert "1 ledger directory" in shown and "used" in shown and "None" not in shown
+
+
 def test_a_bookie_with_one_directory_says_how_it_gets_more(several: Bookies) -> None:
     one = several.home / "one"
-    for words in (("directories",), ("add-directory", several.home), ("drain-directory", one / "ledgers")):
+    for words in (("add-directory", several.home), ("drain-directory", one / "ledgers")):
         bk("bookie", words[0], "--dir", one, *words[1:]).refused("this bookie has one ledger directory", "ledger_dirs")
     said = bk("bookie", "lose-directory", "--dir", one, one / "ledgers", "--yes")
     said.refused(f"the bookie in {one} has one ledger directory, and cannot do without it", "--bookie-id")

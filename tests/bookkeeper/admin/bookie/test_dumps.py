@@ -136,7 +136,9 @@ def test_a_damaged_page_of_the_index_is_shown_in_its_place(home: Path) -> None:
 def test_a_deleted_ledger_is_shown_as_such(tmp_path: Path) -> None:
     written(tmp_path, 1, 2, drop=(1,))
     rows = lines(bk("bookie", "index", "dump", "--dir", tmp_path, "--json"))
-    assert [row["ledger"] for row in rows if row.get("what") == "deleted"] == [1]
+    said = [(row["segment"], row["ledger"]) for row in rows if row.get("what") == "deleted"]
+    assert [ledger for _, ledger in said] == [1, 1] and len(dict(said)) == 2, "in two segments"
+    assert "index, the list of all deletions" in bk("bookie", "index", "dump", "--dir", tmp_path).out
 
 
 def test_the_mark_says_what_is_covered(home: Path) -> None:

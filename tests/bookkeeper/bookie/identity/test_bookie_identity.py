@@ -27,7 +27,9 @@ from bookkeeper.ids import BookieId
 from bookkeeper.meta import Metadata, init_cluster_in
 from bookkeeper.meta.records.cookies import Cookie, encode
 from bookkeeper.meta.stores.memory import Fate, MemoryCluster
+from bookkeeper.seams import Lock
 from bookkeeper.storage.durable_file import replace_file
+from bookkeeper.storage.start.start import LOCK
 from bookkeeper.testing import Node, NodeCrashed, World
 from bookkeeper.testing.world import SimDisk
 from tests.bookkeeper.bookie.cluster import Cluster
@@ -69,7 +71,7 @@ def test_the_first_start_makes_a_cookie_and_later_ones_find_it() -> None:
         assert not await settle_cookie(node.disk, metadata.cookies, cookie(), DIRECTORIES)
         assert (await metadata.cookies.read(BookieId("b:1"))).value == cookie()
         for directory in DIRECTORIES:
-            assert node.disk.list(directory) == [COOKIE]
+            assert sorted(node.disk.list(directory)) == [COOKIE, LOCK]
 
     run(main)
 
@@ -316,7 +318,7 @@ def test_a_cookie_grows_with_the_directories() -> None:
 
 
 @pytest.mark.rule("K21", "K2")
-@pytest.mark.parametrize("after", range(24))
+@pytest.mark.parametrize("after", range(40))
 def test_growing_goes_on_after_a_crash_in_the_middle(after: int) -> None:
     async def main(node: Node, metadata: Metadata) -> None:
         node.disk.make_directories("/disk2")
@@ -365,5 +367,101 @@ def test_what_does_not_fit_is_refused_and_nothing_grows(spoil: str, named: str) 
         with pytest.raises(CookieError, match=named):
             await settle_grown_cookie(disk, cookies, grown(), GROWN, ["/disk2"])
         assert disk.read_file(f"/data/journal/{COOKIE}") == encode(cookie())
+
+    run(main)
+
+
+def other() -> Cookie:
+    return cookie(bookie_id=BookieId("b:2"), journal_dirs=("/other", "/disk2"), ledger_dirs=("/other", "/disk2"))
+
+
+@pytest.mark.rule("K21", "B11")
+def test_of_two_bookies_that_get_one_directory_at_the_same_time_one_has_it() -> None:
+    async def main(node: Node, metadata: Metadata) -> None:
+        disk, cookies = node.disk, metadata.cookies
+        for place in ("/other", "/disk2"):
+            disk.make_directories(place)
+        await settle_cookie(disk, cookies, cookie(), DIRECTORIES)
+        await settle_cookie(disk, cookies, cookie(bookie_id=BookieId("b:2")), ["/other"])
+        told = await asyncio.gather(
+            settle_grown_cookie(disk, cookies, grown(), GROWN, ["/disk2"]),
+            settle_grown_cookie(disk, cookies, other(), ["/other", "/disk2"], ["/disk2"]),
+            return_exceptions=True,
+        )
+        (refusal,) = [each for each in told if each is not None]
+        assert isinstance(refusal, CookieError) and "/disk2 does not belong to this bookie" in str(refusal)
+        winner, loser = (grown(), "b:2") if told[0] is None else (other(), "b:1")
+        assert disk.read_file(f"/disk2/{COOKIE}") == encode(winner)
+        assert "/disk2" not in (await cookies.read(BookieId(loser))).value.ledger_dirs
+
+    run(main)
+
+
+@pytest.mark.rule("K21", "B11")
+def test_of_two_first_starts_in_one_directory_one_has_it() -> None:
+    async def main(node: Node, metadata: Metadata) -> None:
+        disk, cookies = node.disk, metadata.cookies
+        second = cookie(bookie_id=BookieId("b:2"))
+        told = await asyncio.gather(
+            settle_cookie(disk, cookies, cookie(), DIRECTORIES),
+            settle_cookie(disk, cookies, second, DIRECTORIES),
+            return_exceptions=True,
+        )
+        (refusal,) = [each for each in told if each is not True]
+        assert isinstance(refusal, CookieError)
+        winner = cookie() if told[0] is True else second
+        assert {disk.read_file(f"{place}/{COOKIE}") for place in DIRECTORIES} == {encode(winner)}
+        assert await cookies.known() == [winner.bookie_id], "the other one has joined nothing"
+
+    run(main)
+
+
+@pytest.mark.rule("K21", "B11")
+def test_a_directory_that_another_process_has_in_hand_gets_no_cookie() -> None:
+    async def main(node: Node, metadata: Metadata) -> None:
+        disk, cookies = node.disk, metadata.cookies
+        disk.make_directories("/disk2")
+        held = disk.lock(f"/data/ledgers/{LOCK}")
+        with pytest.raises(CookieError, match="/data/ledgers is in use by another bookie, or is just being given"):
+            await settle_cookie(disk, cookies, cookie(), DIRECTORIES)
+        assert not disk.exists(f"/data/journal/{PENDING}") and await cookies.known() == []
+        held.release()
+        assert await settle_cookie(disk, cookies, cookie(), DIRECTORIES), "the locks of the failed try are gone"
+        held = disk.lock(f"/disk2/{LOCK}")
+        with pytest.raises(CookieError, match="/disk2 is in use by another bookie"):
+            await settle_grown_cookie(disk, cookies, grown(), GROWN, ["/disk2"])
+        assert disk.read_file(f"/data/journal/{COOKIE}") == encode(cookie()) and not disk.exists(f"/disk2/{COOKIE}")
+        held.release()
+        await settle_grown_cookie(disk, cookies, grown(), GROWN, ["/disk2"])
+        disk.lock(f"/disk2/{LOCK}").release()
+
+    run(main)
+
+
+@pytest.mark.rule("K21", "B11")
+@pytest.mark.parametrize("growing", [False, True])
+def test_a_bookie_that_is_overtaken_just_before_it_has_the_lock_finds_the_cookie(
+    growing: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main(node: Node, metadata: Metadata) -> None:
+        disk, cookies = node.disk, metadata.cookies
+        disk.make_directories("/disk2")
+        place = "/disk2" if growing else "/data/ledgers"
+        if growing:
+            await settle_cookie(disk, cookies, cookie(), DIRECTORIES)
+        lock = disk.lock
+
+        def overtaken(path: str) -> Lock:
+            if path == f"{place}/{LOCK}":
+                replace_file(disk, f"{place}/{COOKIE}", encode(other()))
+            return lock(path)
+
+        monkeypatch.setattr(disk, "lock", overtaken)
+        with pytest.raises(CookieError, match=f"{place} does not belong to this bookie"):
+            if growing:
+                await settle_grown_cookie(disk, cookies, grown(), GROWN, ["/disk2"])
+            else:
+                await settle_cookie(disk, cookies, cookie(), DIRECTORIES)
+        assert disk.read_file(f"{place}/{COOKIE}") == encode(other())
 
     run(main)

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import pytest
 
+from bookkeeper.ids import IdRanges
 from bookkeeper.storage.checkpoint.manifest import Manifest, read_manifest
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.index.index_segment import decode_page, read_segment
@@ -65,9 +66,10 @@ def test_logs_then_index_then_manifest_then_the_journal_and_what_is_dead(disk: R
     logs, index = where(ops, "sync", ".log"), where(ops, "sync", ".index")
     named = where(ops, "rename", "/ledgers/manifest")
     gone = where(ops, "unlink", ".log") + where(ops, "unlink", ".journal") + where(ops, "rename", ".spare")
-    assert logs and len(index) == len(named) == 1 and gone, "all of it happened"
-    durable = [at for at in where(ops, "sync_directory", "/ledgers") if at > named[0]]
-    assert max(logs) < index[0] < where(ops, "sync_directory", "/ledgers")[0] < where(ops, "sync", "manifest.tmp")[0]
+    assert logs and len(index) == 2 and len(named) == 1 and gone, "all of it happened; the deletion is said twice"
+    names = where(ops, "sync_directory", "/ledgers")
+    durable = [at for at in names if at > named[0]]
+    assert max(logs) < index[0] < names[0] < index[1] < names[1] < where(ops, "sync", "manifest.tmp")[0]
     assert where(ops, "sync", "manifest.tmp")[0] < named[0] < durable[0] < min(gone)
     assert not [at for at in where(ops, "write", ".log") if at > max(logs)], "nothing is written behind its sync"
 
@@ -271,6 +273,43 @@ def test_a_segment_of_a_merge_holds_what_the_merged_ones_held(disk: RecordingDis
             page = decode_page(file.pread(8 * extent.count, extent.offset), extent, file.path)
             places.update({(extent.ledger_id, extent.first + n): found for n, found in enumerate(page) if found})
     assert set(places) == {(1, at) for at in range(8)} | {(2 + at, 0) for at in range(8)}
+
+
+def said_deleted(disk: RecordingDisk, segment_id: int) -> list[tuple[int, int]]:
+    file = disk.open(f"/ledgers/{segment_id:016x}.index")
+    found = read_segment(file, segment_id)
+    assert segment_id != manifest_of(disk).deletions or not list(found.ledger_ids()), "it says nothing else"
+    return list(found.dropped)
+
+
+@pytest.mark.rule("K19", "B3", "M6")
+def test_every_deletion_is_in_two_segments_whatever_is_merged(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    assert manifest_of(disk).deletions is None, "nothing was deleted"
+    lists = []
+    for number in range(1, 30):
+        fill(engine, workers, number, 0, 2)
+        if number % 4 == 0:
+            engine.collect([lid(number - 1)], lambda error: None, never_again=[(1000 + number, 1002 + number)])
+            workers.pump()
+        checkpoint(engine, workers)
+        wanted, manifest = list(engine.dropped), manifest_of(disk)
+        assert len(manifest.segments) <= CONFIG.index_segments + 2
+        others = IdRanges()
+        for key in manifest.segments:
+            if key != manifest.deletions:
+                others.update(said_deleted(disk, key))
+        assert list(others) == wanted
+        if manifest.deletions is not None:
+            assert said_deleted(disk, manifest.deletions) == wanted
+            lists.append(manifest.deletions)
+        assert (manifest.deletions is None) is not bool(wanted)
+        if number % 9 == 0:
+            engine, workers = open_engine(disk)
+            assert list(engine.dropped) == wanted
+    there = {f"/ledgers/{key:016x}.index" for key in manifest_of(disk).segments}
+    assert {name for name in disk.files() if name.endswith(".index")} == there, "old lists are removed"
+    assert engine.stats.merges and 7 < len(set(lists)) < len(lists), "written anew only where it must be"
 
 
 @pytest.mark.rule("K27", "K16", "G4", "G1")

@@ -42,6 +42,14 @@ def test_it_is_the_text_that_earlier_versions_wrote(manifest: Manifest) -> None:
     assert manifest.encode() == stamp(b"BKMF", VERSION, text)
 
 
+@pytest.mark.parametrize(
+    ("segments", "deletions"),
+    [([], None), ([7], None), ([1, 4], None), ([5, 4], 5), ([9, 1, 4, 8], 9), ([9, 10], None)],
+)
+def test_the_list_of_deletions_is_told_by_its_place_and_its_number(segments: list[int], deletions: int | None) -> None:
+    assert Manifest(segments=dict.fromkeys(segments, 0)).deletions == deletions
+
+
 def test_every_flipped_bit_is_seen() -> None:
     data = FULL.encode()
     for at in range(0, len(data) * 8, 5):

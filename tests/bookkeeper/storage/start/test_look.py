@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from bookkeeper.errors import LedgerFencedError
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.results import PublishedProgress
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
@@ -14,6 +15,7 @@ from tests.bookkeeper.storage.start.crashed_life import a_life, manifest_of
 from tests.bookkeeper.storage.workload import (
     CONFIG,
     Life,
+    add,
     everything,
     lid,
     open_engine,
@@ -63,7 +65,7 @@ def test_an_index_that_the_disk_does_not_give_is_rebuilt_from_the_logs() -> None
 
 
 @pytest.mark.rule("B3", "K19", "M6")
-def test_a_deleted_ledger_does_not_come_back_with_an_index_that_is_rebuilt() -> None:
+def test_a_deleted_ledger_does_not_come_back_whichever_index_segment_rots() -> None:
     """Its records lie beside those of a living one, and the log with the record of its deletion is gone."""
     config = replace(CONFIG, entry_log_bytes=1 << 20, index_segments=20)
     disk = RecordingDisk()
@@ -79,10 +81,16 @@ def test_a_deleted_ledger_does_not_come_back_with_an_index_that_is_rebuilt() -> 
         workers.pump()
     assert len(manifest_of(disk).logs) == 1, "the one with the records of both ledgers"
     files = disk.files()
-    first = min(name for name in files if name.endswith(".index"))
-    files[first] = files[first][:-1] + b"!"
-    engine, workers = open_engine(RecordingDisk(files), config)
-    assert engine.report.rebuilt and list(engine.ledgers()) == [2] and engine.is_fenced(lid(1))
+    segments = sorted(name for name in files if name.endswith(".index"))
+    assert segments == sorted(f"/ledgers/{key:016x}.index" for key in manifest_of(disk).segments)
+    for rotten in segments:
+        hurt = RecordingDisk({**files, rotten: files[rotten][:-1] + b"!"})
+        for _ in range(2):  # what the rebuilt index says, a later one says, too
+            engine, _ = open_engine(hurt, config)
+            assert list(engine.ledgers()) == [2] and engine.is_fenced(lid(1))
+            with pytest.raises(LedgerFencedError):
+                add(engine, 1, 1)
+        assert manifest_of(hurt).deletions is not None, "and it is said twice again"
 
 
 @pytest.mark.rule("K22")
