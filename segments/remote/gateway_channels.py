@@ -164,16 +164,18 @@ class GatewayChannels:
         call = caller(metadata=self._metadata) if request is None else caller(request, metadata=self._metadata)
         return GatewayCall(call, address, key)
 
-    async def call(self, key: str, request: Any, *, stream: str = "", repeat: bool = True) -> Any:
+    async def call(
+        self, key: str, request: Any, *, stream: str = "", repeat: bool = True, patience_s: float = PATIENCE_S
+    ) -> Any:
         """Make a call with one reply; follow redirects, and repeat it while gateways do not answer.
 
-        ``repeat``: also if it may have been applied already.
+        ``repeat``: also if it may have been applied already. ``patience_s``: for how long.
 
         Raises:
             StreamError: as the gateway, or this library, has it.
         """
         loop = asyncio.get_running_loop()
-        until = loop.time() + PATIENCE_S
+        until = loop.time() + patience_s
         while True:
             address = self.address_for(stream)
             try:
