@@ -213,7 +213,7 @@ class CreateStreamRequest(_message.Message):
     def __init__(self, stream: _Optional[str] = ..., settings: _Optional[_Union[Settings, _Mapping]] = ..., exist_ok: _Optional[bool] = ...) -> None: ...
 
 class StreamInfo(_message.Message):
-    __slots__ = ("stream", "stream_id", "settings", "sealed", "segments", "start", "writer", "records", "bytes", "first", "epoch")
+    __slots__ = ("stream", "stream_id", "settings", "sealed", "segments", "start", "writer", "records", "bytes", "first", "epoch", "truncated")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     STREAM_ID_FIELD_NUMBER: _ClassVar[int]
     SETTINGS_FIELD_NUMBER: _ClassVar[int]
@@ -225,6 +225,7 @@ class StreamInfo(_message.Message):
     BYTES_FIELD_NUMBER: _ClassVar[int]
     FIRST_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
+    TRUNCATED_FIELD_NUMBER: _ClassVar[int]
     stream: str
     stream_id: str
     settings: Settings
@@ -236,7 +237,8 @@ class StreamInfo(_message.Message):
     bytes: int
     first: Position
     epoch: int
-    def __init__(self, stream: _Optional[str] = ..., stream_id: _Optional[str] = ..., settings: _Optional[_Union[Settings, _Mapping]] = ..., sealed: _Optional[bool] = ..., segments: _Optional[int] = ..., start: _Optional[_Union[Position, _Mapping]] = ..., writer: _Optional[str] = ..., records: _Optional[int] = ..., bytes: _Optional[int] = ..., first: _Optional[_Union[Position, _Mapping]] = ..., epoch: _Optional[int] = ...) -> None: ...
+    truncated: int
+    def __init__(self, stream: _Optional[str] = ..., stream_id: _Optional[str] = ..., settings: _Optional[_Union[Settings, _Mapping]] = ..., sealed: _Optional[bool] = ..., segments: _Optional[int] = ..., start: _Optional[_Union[Position, _Mapping]] = ..., writer: _Optional[str] = ..., records: _Optional[int] = ..., bytes: _Optional[int] = ..., first: _Optional[_Union[Position, _Mapping]] = ..., epoch: _Optional[int] = ..., truncated: _Optional[int] = ...) -> None: ...
 
 class GetStreamRequest(_message.Message):
     __slots__ = ("stream",)

@@ -62,6 +62,8 @@ STORIES: dict[str, tuple[str, ...]] = {
         "truncate orders --before 2:0:1 --yes --up-to-holds --json",
         "hold release orders audit",
         "truncate orders --before 2:0:1 --yes --keep-ledgers",
+        "list",
+        "list --json",
         "show orders",
         "purge orders --dry-run",
         "truncate orders --before seq:7 --yes --json",
