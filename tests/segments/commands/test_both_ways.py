@@ -159,6 +159,8 @@ STORIES: dict[str, tuple[str, ...]] = {
         "create .hidden",
         "configure orders --set compression=zstd",
         "configure orders --set roll.max_ages=3",
+        "configure orders --set unknown=1",
+        "create x/y --set unknown=1",
         "rename orders sales",
         "rename orders again",
         "show sales --json",
