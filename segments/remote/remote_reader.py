@@ -32,10 +32,10 @@ from segments.seek import Seek
 OnGap: TypeAlias = Literal["raise", "yield", "skip"]
 
 CREDIT_RECORDS: Final = 16_384
-"""Records that may be on their way to this reader."""
+"""Records that may be on their way to this reader, or wait in it."""
 
 CREDIT_BYTES: Final = 8 * 1024 * 1024
-"""Bytes that may be on their way to this reader."""
+"""Bytes that may be on their way to this reader, or wait in it."""
 
 SILENT_S: Final = 6.0
 """After this time without a message, not even of progress, the gateway is given up."""
@@ -77,6 +77,10 @@ class RemoteReader:
         self._taken = [0, 0]
         """Records and bytes that were handed out, and for which no credits were given."""
         self._give = asyncio.Event()
+        self._held_bytes = 0
+        """Of what came, and was not handed out."""
+        self._room = asyncio.Event()
+        """Set when something was handed out."""
         self._running: asyncio.Task[None] | None = None
         self._failure: StreamError | None = None
         self._ended = False
@@ -229,7 +233,7 @@ class RemoteReader:
     async def seek(self, seek: Seek) -> None:
         """Go on elsewhere. Nothing that came before is handed out afterwards."""
         await self._stop_running()
-        self._ready.clear()
+        self._forget_ready()
         self._start, self._token, self._position, self._last_append_ms = seek, b"", None, None
         self._ended, self._caught_up, self._failure = False, False, None
         self._taken = [0, 0]
@@ -237,7 +241,7 @@ class RemoteReader:
     async def close(self) -> None:
         """Close the reader. Reads that wait raise StreamClosedError. Idempotent."""
         self._closed = True
-        self._ready.clear()
+        self._forget_ready()
         await self._stop_running()
         self._news.set()
 
@@ -277,12 +281,18 @@ class RemoteReader:
     def _hand_out(self, slices: Sequence[EntrySlice]) -> None:
         """Note what is handed out: credits for as much more are given."""
         for entry, a, b in slices:
+            self._held_bytes -= entry.share(a, b)
             self._taken[0] += b - a
             self._taken[1] += entry.share(a, b) if self._has_entries else _content(entry, a, b)
         self._position = slices[-1].entry.position(slices[-1].b)
         self._last_append_ms = slices[-1].entry.append_ms
         if self._taken[0] * 2 >= CREDIT_RECORDS or self._taken[1] * 2 >= CREDIT_BYTES:
             self._give.set()
+        self._room.set()
+
+    def _forget_ready(self) -> None:
+        self._ready.clear()
+        self._held_bytes = 0
 
     def _pass_gap(self, gap: Gap) -> bool:
         """Deal with the gap that comes next. Returns whether to hand it out."""
@@ -313,6 +323,8 @@ class RemoteReader:
             sending = asyncio.ensure_future(self._send_credits(call)) if self._follow else None
             try:
                 while True:
+                    if not self._follow and await self._until_room():
+                        heard_at = loop.time()
                     reply = await self._receive(call)
                     if reply is None:
                         break
@@ -332,6 +344,16 @@ class RemoteReader:
                 if sending is not None:
                     sending.cancel()
                     await asyncio.wait([sending])
+
+    async def _until_room(self) -> bool:
+        """Wait until there is room for more: a call without credits is as fast as its messages are taken. Returns
+        whether that had to be waited for."""
+        waited = False
+        while self._ready.records >= CREDIT_RECORDS or self._held_bytes >= CREDIT_BYTES:
+            waited = True
+            self._room.clear()
+            await self._room.wait()
+        return waited
 
     def _open(self) -> GatewayCall:
         """A call that goes on where the last message stood."""
@@ -377,7 +399,9 @@ class RemoteReader:
         if not self._token:
             opened.start.CopyFrom(put_seek(self._start))
         self._taken = [0, 0]
-        credits_ = pb.Credits(records=max(CREDIT_RECORDS - self._ready.records, 0), bytes=CREDIT_BYTES)
+        credits_ = pb.Credits(
+            records=max(CREDIT_RECORDS - self._ready.records, 0), bytes=max(CREDIT_BYTES - self._held_bytes, 0)
+        )
         try:
             await call.send(pb.TailRequest(open=opened, credits=credits_))
             while True:
@@ -397,6 +421,7 @@ class RemoteReader:
             self._has_entries = kind == "entries"
             slices = get_entries(reply.entries) if self._has_entries else get_records(reply.batch)
             self._ready.add(slices)
+            self._held_bytes += sum(entry.share(a, b) for entry, a, b in slices)
             self._resume_at = put_position(slices[-1].entry.position(slices[-1].b))
         elif kind == "gap":
             gap = get_gap(reply.gap)

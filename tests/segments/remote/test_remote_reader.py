@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ from segments.gateway.call_guard import Behaviour, CallGuard, GrpcCall
 from segments.gateway.read_calls import ReadCalls
 from segments.position import LATEST
 from segments.read import Activity, RecordBatch
-from segments.record import AppendOutcome, GapKind, Record, from_ms
+from segments.record import AppendOutcome, GapKind, Record, StoredRecord, from_ms
 from segments.remote import RemoteStream, connect, remote_reader
 from segments.rpc import segments_pb2 as pb
 from segments.seek import AtSeqNo
@@ -175,6 +176,37 @@ async def test_a_gap_is_raised_told_or_passed_over(tmp_path: Path) -> None:
             assert batches[0].gap == gap and sum(map(len, batches)) == 6
         async with stream.read(at[2], on_gap="skip") as reader:
             assert len([record async for record in reader]) == 6 and reader.skipped_gaps == 1
+
+
+@pytest.mark.parametrize("follow", [False, True])
+async def test_what_waits_in_a_reader_is_bounded_however_slow_its_caller_is(
+    follow: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A read to the end took the whole stream into memory; a tail took as much as it may have again with each call."""
+    limit = 1024 * 1024
+    monkeypatch.setattr(remote_reader, "CREDIT_BYTES", limit)
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG)
+        async with stream.writer() as writer:
+            for _ in range(50):
+                await writer.append_batch([bytes(50_000)] * 5)
+        async with stream.read(follow=follow) as reader:
+            assert isinstance(await reader.next(timeout=20), StoredRecord)
+            for _ in range(3):
+                while reader._held_bytes < limit - 300_000:
+                    await asyncio.sleep(0)
+                for _ in range(3000):  # what may come has come
+                    await asyncio.sleep(0)
+                waiting = sum(item.entry.share(item.a, item.b) for item in reader._ready._items)  # type: ignore[union-attr]
+                assert waiting == reader._held_bytes <= limit + 1_300_000, "and a message"
+                if follow:
+                    reader._running.cancel()  # type: ignore[union-attr]  # as if the gateway had gone away
+                    await asyncio.wait([reader._running])  # type: ignore[list-item]
+                    reader._running = asyncio.create_task(reader._run())
+            count = 1
+            while count < 250:
+                count += len(await reader.next_batch(7))
+            assert reader._held_bytes == 0 and (await reader.lag()).records == 0
 
 
 async def test_lag_and_state_are_those_of_the_library(tmp_path: Path) -> None:
