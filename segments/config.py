@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -221,6 +221,9 @@ def _decoded(data: bytes) -> StreamConfig:
 
 DEFAULTS: Final = StreamConfig()
 
+_FIELDS: Final = frozenset(StreamConfig.__dataclass_fields__)
+_POLICIES: Final = frozenset(name for name in _FIELDS if is_dataclass(getattr(DEFAULTS, name)))
+
 
 def from_table(table: Mapping[str, Any]) -> StreamConfig:
     """The settings from a table of options, as a TOML file or JSON has it. Names may be dotted.
@@ -228,10 +231,29 @@ def from_table(table: Mapping[str, Any]) -> StreamConfig:
     Raises:
         StreamConfigError: names every option that is unknown, or cannot have this value.
     """
+    nested = _nested(table)
+    if unknown := sorted(set(_names(nested)) - set(_names(asdict(DEFAULTS)))):
+        raise StreamConfigError(f"there is no setting {' and no setting '.join(unknown)}; known are {_known(unknown)}")
     try:
-        return structure(StreamConfig, _nested(table))
+        return structure(StreamConfig, nested)
     except ConfigError as error:
         raise StreamConfigError(str(error)) from error
+
+
+def _names(table: Mapping[str, Any]) -> Iterator[str]:
+    """The dotted names of the settings in a table. A policy that is no table has none."""
+    for name, value in table.items():
+        if isinstance(value, Mapping) and (name in _POLICIES or name not in _FIELDS):
+            yield from (f"{name}.{inner}" for inner in value)
+        elif name not in _POLICIES:
+            yield name
+
+
+def _known(unknown: Sequence[str]) -> str:
+    """The settings that may have been meant: those of the same policies, if these exist; otherwise all."""
+    heads = {name.partition(".")[0] for name in unknown}
+    known = sorted(_names(asdict(DEFAULTS)))
+    return ", ".join(name for name in known if not heads <= _POLICIES or name.partition(".")[0] in heads)
 
 
 def _nested(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -111,6 +111,20 @@ class StreamChain:
         return sum(page.size for page in self.pages) + sum(segment.bytes for segment in self.recent)
 
     @property
+    def hidden_records(self) -> int:
+        """Records of the completed segments that are listed, and that readers do not see: they are before ``start``.
+
+        Where whoever truncated did not know the number at ``start``, those of its segment, or page, are not counted.
+        """
+        begins = self.start_seq_no
+        if begins is None:
+            page = next((page for page in self.pages if self.start.segment <= page.last), None)
+            segment = next((segment for segment in self.recent if self.start.segment <= segment.number), None)
+            first = page or segment
+            begins = self.records if first is None else first.start_seq_no
+        return min(max(0, begins - self.first_seq_no), self.listed_records)
+
+    @property
     def open_segment(self) -> StreamSegment | None:
         """The segment that grows, if there is one."""
         return self.recent[-1] if self.recent and self.recent[-1].is_open else None

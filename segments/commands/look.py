@@ -16,6 +16,7 @@ from segments.commands.shared import (
     streams_at,
     told,
 )
+from segments.life.overview import StreamOverview
 from segments.life.retention import RetentionReport
 
 
@@ -24,7 +25,11 @@ from segments.life.retention import RetentionReport
 @json_option
 @click.argument("prefix", default="")
 def list_command(metadata: str, as_json: bool, prefix: str) -> None:
-    """List the streams whose names begin with PREFIX."""
+    """List the streams whose names begin with PREFIX.
+
+    Records and bytes are those of completed segments: what an open one holds, its writer knows. Records that are
+    truncated, and still stored, are counted apart; the bytes are theirs, too.
+    """
 
     async def work() -> list[dict[str, object]]:
         async with streams_at(metadata) as namespace:
@@ -35,6 +40,7 @@ def list_command(metadata: str, as_json: bool, prefix: str) -> None:
                     "sealed": info.sealed,
                     "segments": info.segments,
                     "records": info.records,
+                    "truncated": info.truncated,
                     "bytes": info.bytes,
                     "start": told(info.start),
                 }
@@ -45,7 +51,8 @@ def list_command(metadata: str, as_json: bool, prefix: str) -> None:
     if as_json:
         print_json(rows)
     elif rows:
-        print_table("streams", ("stream", "writer", "sealed", "segments", "records", "bytes", "start"), rows)
+        columns = ("stream", "writer", "sealed", "segments", "records", "truncated", "bytes", "start")
+        print_table("streams", _without_nothing(columns, rows), rows)
     else:
         click.echo(f"there is no stream whose name begins with {prefix!r}" if prefix else "there are no streams")
 
@@ -57,7 +64,8 @@ def list_command(metadata: str, as_json: bool, prefix: str) -> None:
 def show(metadata: str, as_json: bool, name: str) -> None:
     """Show a stream: its writer, settings, segments, cursors and holds.
 
-    Records and bytes are those of completed segments: what an open one holds, its writer knows.
+    Records and bytes are those of completed segments: what an open one holds, its writer knows. A segment's records are
+    all that it stores; how many of them are truncated, so that readers do not see them, stands beside them.
     """
 
     async def work() -> dict[str, Any]:
@@ -74,11 +82,12 @@ def show(metadata: str, as_json: bool, name: str) -> None:
                 "start": told(info.start),
                 "last": told(shown.last),
                 "records": info.records,
+                "truncated": info.truncated,
                 "bytes": info.bytes,
                 "next_ledger": shown.next_ledger,
                 "removing": list(shown.removing),
                 "settings": asdict(shown.config),
-                "segments": [segment_row(segment) for segment in shown.segments],
+                "segments": _segment_rows(shown),
                 "cursors": [{"cursor": each.name, "needs": told(each.needs)} for each in shown.cursors],
                 "holds": [hold_row(hold, shown.at_ms) for hold in shown.holds],
             }
@@ -97,12 +106,28 @@ def show(metadata: str, as_json: bool, name: str) -> None:
         ("setting", "value"),
         [{"setting": key, "value": _as_given(value)} for key, value in sorted(flat(found["settings"]).items())],
     )
-    columns = ("segment", "ledger", "first_seq_no", "records", "bytes", "created", "completed")
-    print_table("segments", columns, list(map(_shown, found["segments"])))
+    columns = ("segment", "ledger", "first_seq_no", "records", "truncated", "bytes", "created", "completed")
+    segments = list(map(_shown, found["segments"]))
+    print_table("segments", _without_nothing(columns, segments), segments)
     if found["cursors"]:
         print_table("cursors", ("cursor", "needs"), found["cursors"])
     if found["holds"]:
         print_table("holds", ("hold", "from", "to", "until", "active", "note"), found["holds"])
+
+
+def _segment_rows(shown: StreamOverview) -> list[dict[str, object]]:
+    """The segments' rows, with how many records of each are truncated: the oldest are."""
+    rows, left = [], shown.info.truncated
+    for segment in shown.segments:
+        truncated = 0 if segment.is_open else min(segment.records, left)
+        left -= truncated
+        rows.append({**segment_row(segment), "truncated": truncated})
+    return rows
+
+
+def _without_nothing(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> tuple[str, ...]:
+    """The columns, without that of truncated records where there are none."""
+    return columns if any(row["truncated"] for row in rows) else tuple(each for each in columns if each != "truncated")
 
 
 def _as_given(value: object) -> object:

@@ -257,18 +257,24 @@ class _AppendSession:
         try:
             served = await self._served(request)
             batch = _Batch(request)
-            while not self._window.has_room(len(batch.records), batch.size):
-                self._room.clear()
-                await self._room.wait()
+            await self._has_room(len(batch.records), batch.size)
             writer = await self._pinned(served)
             future = await self._calls.submit(served, writer, request, batch, wait=True)
         except Exception as error:  # every request is answered, whatever happens
             refusal = elsewhere(as_stream_error(error), self._name)
+            await self._has_room(1, 0)  # a client that does not read its refusals is not read, either
+            self._window.sent(1, 0)
             self._queue.put_nowait((None, refusal, began))
             return not isinstance(refusal, _ENDS)
         self._window.sent(len(batch.records), batch.size)
         self._queue.put_nowait((batch, future, began))
         return not self._stopped
+
+    async def _has_room(self, records: int, size: int) -> None:
+        """Wait until so much more may be unanswered."""
+        while not self._window.has_room(records, size):
+            self._room.clear()
+            await self._room.wait()
 
     async def _pinned(self, served: ServedStream) -> Writer:
         writer = await served.ownership.writer()
@@ -301,9 +307,8 @@ class _AppendSession:
         while (item := await self._queue.get()) is not None:
             batch, answer, began = item
             reply, refusal = await self._reply(batch, answer, began)
-            if batch is not None:
-                self._window.answered(len(batch.records), batch.size)
-                self._room.set()
+            self._window.answered(*((1, 0) if batch is None else (len(batch.records), batch.size)))
+            self._room.set()
             if end is None and isinstance(refusal, _ENDS):
                 end = refusal
                 self._stop()

@@ -44,10 +44,11 @@ def put_info(info: StreamInfo, config: StreamConfig, start: Position) -> pb.Stre
         segments=info.segments,
         start=put_position(start),
         writer=info.owner,
-        records=info.records,
+        records=info.records + info.truncated,
         bytes=info.bytes,
         first=put_position(info.start),
         epoch=info.epoch,
+        truncated=info.truncated,
     )
 
 

@@ -23,7 +23,7 @@ from segments.read.record_batch import EntrySlice
 from segments.rpc import segments_pb2 as pb
 from segments.rpc.credits import CreditBalance
 from segments.rpc.entry_messages import put_entries
-from segments.rpc.messages import get_seek, put_batch, put_gap, put_position
+from segments.rpc.messages import get_seek, put_activity, put_batch, put_gap, put_position
 from segments.rpc.resume_token import ResumeToken
 from segments.seek import Seek
 
@@ -58,6 +58,8 @@ class ReadCalls:
             "Read.Find": self.find,
             "Read.Count": self.count,
             "Read.GetSplits": self.get_splits,
+            "Read.GetLag": self.get_lag,
+            "Read.GetActivity": self.get_activity,
         }
 
     async def read(self, request: pb.ReadRequest, call: GrpcCall) -> AsyncIterator[pb.ReadReply]:
@@ -153,6 +155,21 @@ class ReadCalls:
                 for each in ranges
             ]
         )
+
+    async def get_lag(self, request: pb.LagRequest, call: GrpcCall) -> pb.LagReply:
+        """How far a reader is behind the end. Raises: as ``StreamReading.lag``."""
+        call.require(request.stream)
+        served = await self._table.get(request.stream)
+        last_append_ms = request.last_append_ms if request.HasField("last_append_ms") else None
+        lag = await served.stream.reading.lag(get_seek(request.place, EARLIEST), last_append_ms)
+        return pb.LagReply(records=lag.records, bytes=lag.bytes, seconds=lag.seconds)
+
+    async def get_activity(self, request: pb.ActivityRequest, call: GrpcCall) -> pb.ActivityReply:
+        """What a reader can be doing. Raises: as ``StreamReading.activity``."""
+        call.require(request.stream)
+        served = await self._table.get(request.stream)
+        activity, reason = await served.stream.reading.activity(get_seek(request.place, EARLIEST))
+        return pb.ActivityReply(activity=put_activity(activity), reason=reason)
 
 
 class _TailSession:

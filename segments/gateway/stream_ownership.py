@@ -118,7 +118,7 @@ class StreamOwnership(Generic[W]):
                 case OwnershipStep.REDIRECT:
                     self._counts.redirected.add()
                     raise GatewayRedirectError(
-                        f"the gateway at {answer.address} owns stream {self.name}: append there",
+                        f"the gateway at {answer.address} owns stream {self.name}: repeat the call there",
                         stream=self.name,
                         owner=answer.address,
                     )

@@ -38,15 +38,19 @@ class StreamInfo:
     epoch: int
     segments: int
     records: int
-    """Of the completed segments that are listed, also those that are truncated in part."""
+    """Of the completed segments, as far as readers see them."""
     bytes: int
-    """Of the same, as stored once."""
+    """Of the completed segments, as stored once, also of those records that are truncated."""
     start: Position
     """The first position that readers see."""
+    truncated: int = 0
+    """Records of the completed segments that readers do not see any more, and that are still stored. A gateway of an
+    older version counts them among the records."""
 
 
 def info_of(name: str, chain: StreamChain) -> StreamInfo:
     """The line of a stream with this record."""
+    hidden = chain.hidden_records
     return StreamInfo(
         name,
         chain.stream_id,
@@ -54,9 +58,10 @@ def info_of(name: str, chain: StreamChain) -> StreamInfo:
         chain.owner,
         chain.epoch,
         chain.count,
-        chain.listed_records,
+        chain.listed_records - hidden,
         chain.listed_bytes,
         chain.first_position,
+        hidden,
     )
 
 

@@ -104,6 +104,11 @@ class StreamFetcher:
         return self._seek if isinstance(self._seek, Position) else self._position
 
     @property
+    def place(self) -> Seek:
+        """The same; before the first fetch the place where that begins."""
+        return self._position if self._seek is None else self._seek
+
+    @property
     def quiet_since(self) -> float | None:
         """The loop's time at which something came last, or the first fetch began; None before that."""
         return self._last_news

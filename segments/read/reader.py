@@ -14,7 +14,7 @@ from segments.position import Position
 from segments.read.fetcher import StreamFetcher
 from segments.read.locator import Locator
 from segments.read.options import BATCH_RECORDS, DEFAULT_OPTIONS, Parts, ReadOptions
-from segments.read.reader_state import Lag, ReaderCondition, ReaderState
+from segments.read.reader_state import Lag, ReaderCondition, ReaderState, lag_at
 from segments.read.record_batch import EntrySlice, RecordBatch
 from segments.read.stream_source import StreamSource
 from segments.record import Gap, GapKind, StoredRecord
@@ -68,18 +68,9 @@ class Reader:
         return self._fetcher.ended and not self._ready
 
     async def lag(self) -> Lag:
-        """How far this reader is behind the stream's end. Raises: StreamUnavailableError."""
-        chain = await self._source.chain.current()
-        end = await self._locator.end(chain)
-        here = await self._locator.seq_no(max(self.position, chain.first_position))
-        records = max(0, end.seq_no - here)
-        density = chain.listed_bytes / chain.listed_records if chain.listed_records else 0.0
-        behind_ms = None
-        if records and self._last_append_ms is not None:
-            behind_ms = max(0, self._source.now_ms() - self._last_append_ms)
-        return Lag(
-            records, int(records * density), 0.0 if not records else None if behind_ms is None else behind_ms / 1000
-        )
+        """How far this reader is behind the stream's end. Raises: StreamNotFoundError, StreamUnavailableError."""
+        place = self.position if self._ready else self._fetcher.place
+        return await lag_at(self._source, self._locator, place, self._last_append_ms)
 
     async def state(self) -> ReaderState:
         """Whether this reader is idle, because nothing is written, or stuck, because something fails. It asks.
@@ -177,6 +168,7 @@ class Reader:
     async def seek(self, seek: Seek) -> None:
         """Go on elsewhere. Nothing that was fetched before is handed out afterwards."""
         await self._fetcher.seek(seek)
+        self._last_append_ms = None
 
     async def skip_gap(self) -> Gap | None:
         """Pass over the gap that comes next, which was raised; return it. None, and nothing is passed, if records come

@@ -8,12 +8,15 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from bookkeeper.errors import BookKeeperError, NoSuchLedgerError, in_words
-from segments.errors import StreamNotFoundError, StreamUnavailableError
-from segments.position import Position
+from segments.errors import PositionTruncatedError, StreamNotFoundError, StreamUnavailableError
+from segments.position import EARLIEST, Position
 
 if TYPE_CHECKING:
+    from segments.chain import StreamChain
+    from segments.read.locator import Locator
     from segments.read.segment_feed import SegmentFeed
     from segments.read.stream_source import StreamSource
+    from segments.seek import Seek
 
 
 class Lag(NamedTuple):
@@ -49,6 +52,38 @@ class ReaderState:
     """Seconds since a record came."""
     reason: str
     """In a sentence."""
+
+
+def silence(chain: StreamChain) -> str:
+    """Why nothing comes to a reader that has everything, in a sentence."""
+    opened = chain.open_segment
+    if opened is None:
+        return "no segment is open: nobody writes to the stream"
+    who = f"{chain.owner} writes" if chain.owner else "a writer may write"
+    return f"{who} to segment {opened.number}, and has added nothing"
+
+
+async def lag_at(source: StreamSource, locator: Locator, place: Seek, last_append_ms: int | None) -> Lag:
+    """How far a reader at ``place`` is behind the stream's end. ``last_append_ms``: when the record before its place
+    was appended; None: unknown.
+
+    Raises: StreamNotFoundError, StreamUnavailableError, CursorNotFoundError.
+    """
+    position = place if isinstance(place, Position) else await locator.find(place)
+    chain = await source.chain.current()
+    end = await locator.end(chain)
+    try:
+        here = await locator.seq_no(max(position, chain.first_position))
+    except PositionTruncatedError as error:  # meanwhile
+        here = await locator.seq_no(error.position or EARLIEST)
+    records = max(0, end.seq_no - here)
+    density = chain.listed_bytes / chain.listed_records if chain.listed_records else 0.0
+    seconds = None
+    if not records:
+        seconds = 0.0
+    elif last_append_ms is not None:
+        seconds = max(0, source.now_ms() - last_append_ms) / 1000
+    return Lag(records, int(records * density), seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +133,7 @@ class ReaderCondition:
                     await handle.close()
             except StreamUnavailableError as error:
                 return self._state(Activity.STUCK, f"the bookies of segment {opened} do not answer: {error}")
-        if opened is None:
-            return self._state(Activity.IDLE, "no segment is open: nobody writes to the stream")
-        who = f"{chain.owner} writes" if chain.owner else "a writer may write"
-        return self._state(Activity.IDLE, f"{who} to segment {opened.number}, and has added nothing")
+        return self._state(Activity.IDLE, silence(chain))
 
     def _state(self, activity: Activity, reason: str) -> ReaderState:
         now = asyncio.get_running_loop().time()

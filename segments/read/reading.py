@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Unpack
 
+from segments.errors import StreamMetadataError, StreamUnavailableError
 from segments.position import EARLIEST, LATEST, Position
 from segments.read.locator import FindCursor, Locator
 from segments.read.options import Parts, ReaderOptions, ReadOptions
 from segments.read.reader import Reader
+from segments.read.reader_state import Activity, Lag, lag_at, silence
 from segments.read.splits import StreamRange, split
 from segments.read.stream_source import StreamSource
 from segments.record import StoredRecord
@@ -55,6 +58,38 @@ class StreamReading:
     async def tail_position(self) -> Position:
         """The position directly behind the last confirmed record. Raises: StreamUnavailableError."""
         return (await self.locator.end()).position
+
+    async def lag(self, place: Seek, last_append_ms: int | None = None) -> Lag:
+        """How far a reader at ``place``, wherever it runs, is behind the stream's end. ``last_append_ms``: when the
+        record before its place was appended.
+
+        Raises: StreamNotFoundError, StreamUnavailableError, CursorNotFoundError.
+        """
+        return await lag_at(self.source, self.locator, place, last_append_ms)
+
+    async def activity(self, place: Seek) -> tuple[Activity, str]:
+        """What a reader at ``place``, wherever it runs, can be doing, and why, in a sentence: it reads the next record
+        if there is one. Raises: StreamNotFoundError, CursorNotFoundError."""
+        try:
+            chain = await self.source.chain.current(fresh=True)
+        except StreamMetadataError as error:
+            return Activity.STUCK, f"the metadata store does not answer: {error}"
+        limit_s = self.source.client.services.config.request_timeout_ms / 1000
+        try:
+            async with asyncio.timeout(limit_s):
+                lag = await self.lag(place)
+        except (StreamUnavailableError, TimeoutError) as error:
+            return Activity.STUCK, f"the bookies do not answer: {error or 'no answer in time'}"
+        if not lag.records:
+            return Activity.IDLE, silence(chain)
+        async with self.read(place, on_gap="yield") as reader:
+            try:
+                found = await reader.next(limit_s)
+            except StreamUnavailableError as error:
+                return Activity.STUCK, f"the next record cannot be read: {error}"
+            if found is None and not reader.ended:
+                return Activity.STUCK, f"bookies have not given the next entry for {limit_s:g} s"
+        return Activity.READING, "there are records to hand out"
 
     async def splits(self, start: Seek = EARLIEST, stop: Seek = LATEST, *, target: int) -> list[StreamRange]:
         """Cut what is between ``start`` and ``stop`` into about ``target`` ranges of about equal size, for scans side

@@ -152,7 +152,7 @@ class AppendPipe:
         except StreamError as error:
             redirect = last if isinstance(last, GatewayRedirectError) else None
             # An error that the gateway itself gave says that nothing else was applied; a broken call says nothing.
-            return redirect or error, error.outcome is Applied.NO
+            return redirect or error, call.is_told and error.outcome is Applied.NO
         return StreamUnavailableError("the gateway ended the call", stream=self._stream), False
 
     async def _watch(self) -> None:

@@ -6,8 +6,9 @@ A call that waits for a message is never cancelled for the sake of a timeout: gR
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from typing import Any, Final
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 import grpc
 import grpc.aio
@@ -26,17 +27,26 @@ PATIENCE_S: Final = 30.0
 ANSWER_S: Final = 20.0
 """How long one call may take; a gateway that is paused answers nothing."""
 
-_EOF: Final = grpc.aio.EOF
-
 
 class GatewayCall:
-    """One open call of several messages."""
+    """One open call of several messages.
+
+    A call that its gateway ends while a message is being sent has two ends in gRPC: what the gateway said, and an
+    "internal error" of the message that could not be sent any more. gRPC's ``read()`` then drops the messages that are
+    left, and its ``code()`` may tell the second end for the first. So messages are taken from gRPC's iterator, which
+    gives all of them, and the first end that the call has is noted when it comes.
+    """
 
     def __init__(self, call: Any, address: str, key: str = "") -> None:
         """``key`` is the call's name, for messages."""
         self._call = call
+        self._messages = aiter(call)
         self._key = key
+        self._ends: list[_CallEnd] = []
         self.address = address
+        self.is_told = False
+        """Whether the gateway itself said why the call failed; otherwise gRPC, or a proxy, did."""
+        call.add_done_callback(partial(_note_end, self._ends))
 
     async def send(self, message: Any) -> None:
         """Send a message. Raises: as :meth:`receive`."""
@@ -53,34 +63,59 @@ class GatewayCall:
             pass  # receive() tells
 
     async def receive(self) -> Any:
-        """The next message; None at the end.
+        """The next message; None at the end. All that the gateway has sent comes before its failure does.
 
         Raises:
             StreamError: the call failed.
         """
         try:
-            message = await self._call.read()
-        except grpc.aio.AioRpcError as error:
-            raise error_of(error, self._key, self.address) from None
-        if message is _EOF:
-            failure = await self.failure()
-            if failure is not None:
-                raise failure
-            return None
-        return message
+            return await anext(self._messages)
+        except (grpc.aio.AioRpcError, StopAsyncIteration):
+            pass  # failure() knows which of the call's ends is the gateway's
+        failure = await self.failure()
+        if failure is not None:
+            raise failure
+        return None
 
     async def failure(self) -> StreamError | None:
         """Why the call has ended; None if in good order."""
-        code = await self._call.code()
-        if code is grpc.StatusCode.OK:
+        await self._call.code()
+        _note_end(self._ends, self._call)
+        end = next((each for each in self._ends if each.is_final), self._ends[0])
+        if end.code is grpc.StatusCode.OK:
             return None
-        trailers = await self._call.trailing_metadata()
-        text = await self._call.details() or ""
-        return get_status(code.name, text, _trailer(trailers), call=self._key, address=self.address)
+        self.is_told = end.trailer is not None
+        return get_status(end.code.name, end.details, end.trailer, call=self._key, address=self.address)
 
     def cancel(self) -> None:
         """End the call at once. Idempotent."""
         self._call.cancel()
+
+
+class _CallEnd(NamedTuple):
+    code: grpc.StatusCode
+    details: str
+    trailer: bytes | None
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it is certainly not that of a message that could not be sent."""
+        return self.code is not grpc.StatusCode.INTERNAL or self.trailer is not None
+
+
+def _note_end(ends: list[_CallEnd], call: Any) -> None:
+    """Note the end that the call has now: gRPC may put another one in its place at once."""
+    code, details, trailers = (_at_once(ask()) for ask in (call.code, call.details, call.trailing_metadata))
+    ends.append(_CallEnd(code, details or "", _trailer(trailers)))
+
+
+def _at_once(answer: Coroutine[Any, Any, Any]) -> Any:
+    """What a coroutine returns that has nothing to wait for: gRPC's, about a call that has ended."""
+    try:
+        answer.send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("gRPC waits for the end of a call that has ended")
 
 
 class GatewayChannels:
@@ -129,16 +164,18 @@ class GatewayChannels:
         call = caller(metadata=self._metadata) if request is None else caller(request, metadata=self._metadata)
         return GatewayCall(call, address, key)
 
-    async def call(self, key: str, request: Any, *, stream: str = "", repeat: bool = True) -> Any:
+    async def call(
+        self, key: str, request: Any, *, stream: str = "", repeat: bool = True, patience_s: float = PATIENCE_S
+    ) -> Any:
         """Make a call with one reply; follow redirects, and repeat it while gateways do not answer.
 
-        ``repeat``: also if it may have been applied already.
+        ``repeat``: also if it may have been applied already. ``patience_s``: for how long.
 
         Raises:
             StreamError: as the gateway, or this library, has it.
         """
         loop = asyncio.get_running_loop()
-        until = loop.time() + PATIENCE_S
+        until = loop.time() + patience_s
         while True:
             address = self.address_for(stream)
             try:

@@ -35,9 +35,10 @@ def get_info(message: pb.StreamInfo) -> StreamInfo:
         message.writer,
         message.epoch,
         message.segments,
-        message.records,
+        message.records - message.truncated,
         message.bytes,
         get_position(message.first if message.HasField("first") else message.start),
+        message.truncated,
     )
 
 

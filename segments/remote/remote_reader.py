@@ -14,10 +14,11 @@ from segments.errors import (
     StreamClosedError,
     StreamError,
     StreamGapError,
+    StreamMetadataError,
     StreamUnavailableError,
 )
 from segments.position import Position
-from segments.read import RecordBatch
+from segments.read import Activity, Lag, ReaderState, RecordBatch
 from segments.read.options import BATCH_RECORDS
 from segments.read.ready_queue import ReadyQueue
 from segments.read.record_batch import EntrySlice
@@ -25,21 +26,24 @@ from segments.record import Gap, GapKind, StoredRecord
 from segments.remote.gateway_channels import PATIENCE_S, PAUSE_S, GatewayCall, GatewayChannels
 from segments.rpc import segments_pb2 as pb
 from segments.rpc.entry_messages import get_entries, get_records
-from segments.rpc.messages import get_gap, get_position, put_position, put_seek
+from segments.rpc.messages import get_activity, get_gap, get_position, put_position, put_seek
 from segments.seek import Seek
 
 OnGap: TypeAlias = Literal["raise", "yield", "skip"]
 
 CREDIT_RECORDS: Final = 16_384
-"""Records that may be on their way to this reader."""
+"""Records that may be on their way to this reader, or wait in it."""
 
 CREDIT_BYTES: Final = 8 * 1024 * 1024
-"""Bytes that may be on their way to this reader."""
+"""Bytes that may be on their way to this reader, or wait in it."""
 
 SILENT_S: Final = 6.0
 """After this time without a message, not even of progress, the gateway is given up."""
 
 PROGRESS_MS: Final = 1000
+
+STATE_S: Final = SILENT_S
+"""How long gateways are asked for a reader's state: one that does not answer is an answer, too."""
 
 
 class RemoteReader:
@@ -73,11 +77,18 @@ class RemoteReader:
         self._taken = [0, 0]
         """Records and bytes that were handed out, and for which no credits were given."""
         self._give = asyncio.Event()
+        self._held_bytes = 0
+        """Of what came, and was not handed out."""
+        self._room = asyncio.Event()
+        """Set when something was handed out."""
         self._running: asyncio.Task[None] | None = None
         self._failure: StreamError | None = None
         self._ended = False
         self._caught_up = False
         self._position: Position | None = None
+        self._last_append_ms: int | None = None
+        self._last_news: float | None = None
+        """When something came last, or reading began."""
         self._closed = False
         self.skipped_gaps = 0
         """Gaps that were passed over with ``on_gap="skip"``."""
@@ -99,6 +110,41 @@ class RemoteReader:
     def ended(self) -> bool:
         """Whether no record follows."""
         return self._ended and not self._ready
+
+    async def lag(self) -> Lag:
+        """How far this reader is behind the stream's end. Raises: StreamNotFoundError, StreamUnavailableError;
+        GatewayTooOldError."""
+        request = pb.LagRequest(stream=self._stream, place=put_seek(self._place), last_append_ms=self._last_append_ms)
+        found = await self._channels.call("Read.GetLag", request)
+        return Lag(found.records, found.bytes, found.seconds if found.HasField("seconds") else None)
+
+    async def state(self) -> ReaderState:
+        """Whether this reader is idle, because nothing is written, or stuck, because something fails: the gateway, the
+        metadata store, bookies. It asks.
+
+        Raises: StreamNotFoundError: the stream was deleted. GatewayTooOldError.
+        """
+        if self.ended:
+            return self._state(Activity.ENDED, "no record follows")
+        if self._ready:
+            return self._state(Activity.READING, "there are records to hand out")
+        request = pb.ActivityRequest(stream=self._stream, place=put_seek(self._place))
+        try:
+            found = await self._channels.call("Read.GetActivity", request, patience_s=STATE_S)
+        except StreamMetadataError as error:
+            return self._state(Activity.STUCK, f"the metadata store does not answer: {error}")
+        except StreamUnavailableError as error:
+            return self._state(Activity.STUCK, f"no gateway answers: {error}")
+        return self._state(get_activity(found.activity), found.reason)
+
+    def _state(self, activity: Activity, reason: str) -> ReaderState:
+        now = asyncio.get_running_loop().time()
+        return ReaderState(activity, self.position, 0.0 if self._last_news is None else now - self._last_news, reason)
+
+    @property
+    def _place(self) -> Seek:
+        """Where the next record is, as far as is known here."""
+        return self.position if self._ready or self._position is not None else self._start
 
     # -- reading -----------------------------------------------------------------------------------------
 
@@ -187,15 +233,15 @@ class RemoteReader:
     async def seek(self, seek: Seek) -> None:
         """Go on elsewhere. Nothing that came before is handed out afterwards."""
         await self._stop_running()
-        self._ready.clear()
-        self._start, self._token, self._position = seek, b"", None
+        self._forget_ready()
+        self._start, self._token, self._position, self._last_append_ms = seek, b"", None, None
         self._ended, self._caught_up, self._failure = False, False, None
         self._taken = [0, 0]
 
     async def close(self) -> None:
         """Close the reader. Reads that wait raise StreamClosedError. Idempotent."""
         self._closed = True
-        self._ready.clear()
+        self._forget_ready()
         await self._stop_running()
         self._news.set()
 
@@ -211,6 +257,8 @@ class RemoteReader:
 
     async def _fill(self, timeout: float | None) -> bool:
         """Wait until there is something to hand out. False: nothing within ``timeout``, or nothing follows."""
+        if self._last_news is None:
+            self._last_news = asyncio.get_running_loop().time()
         if self._running is None and not self._ended and not self._closed:
             self._running = asyncio.get_running_loop().create_task(self._run(), name=f"read stream {self._stream}")
         try:
@@ -233,11 +281,18 @@ class RemoteReader:
     def _hand_out(self, slices: Sequence[EntrySlice]) -> None:
         """Note what is handed out: credits for as much more are given."""
         for entry, a, b in slices:
+            self._held_bytes -= entry.share(a, b)
             self._taken[0] += b - a
             self._taken[1] += entry.share(a, b) if self._has_entries else _content(entry, a, b)
         self._position = slices[-1].entry.position(slices[-1].b)
+        self._last_append_ms = slices[-1].entry.append_ms
         if self._taken[0] * 2 >= CREDIT_RECORDS or self._taken[1] * 2 >= CREDIT_BYTES:
             self._give.set()
+        self._room.set()
+
+    def _forget_ready(self) -> None:
+        self._ready.clear()
+        self._held_bytes = 0
 
     def _pass_gap(self, gap: Gap) -> bool:
         """Deal with the gap that comes next. Returns whether to hand it out."""
@@ -268,6 +323,8 @@ class RemoteReader:
             sending = asyncio.ensure_future(self._send_credits(call)) if self._follow else None
             try:
                 while True:
+                    if not self._follow and await self._until_room():
+                        heard_at = loop.time()
                     reply = await self._receive(call)
                     if reply is None:
                         break
@@ -287,6 +344,16 @@ class RemoteReader:
                 if sending is not None:
                     sending.cancel()
                     await asyncio.wait([sending])
+
+    async def _until_room(self) -> bool:
+        """Wait until there is room for more: a call without credits is as fast as its messages are taken. Returns
+        whether that had to be waited for."""
+        waited = False
+        while self._ready.records >= CREDIT_RECORDS or self._held_bytes >= CREDIT_BYTES:
+            waited = True
+            self._room.clear()
+            await self._room.wait()
+        return waited
 
     def _open(self) -> GatewayCall:
         """A call that goes on where the last message stood."""
@@ -332,7 +399,9 @@ class RemoteReader:
         if not self._token:
             opened.start.CopyFrom(put_seek(self._start))
         self._taken = [0, 0]
-        credits_ = pb.Credits(records=max(CREDIT_RECORDS - self._ready.records, 0), bytes=CREDIT_BYTES)
+        credits_ = pb.Credits(
+            records=max(CREDIT_RECORDS - self._ready.records, 0), bytes=max(CREDIT_BYTES - self._held_bytes, 0)
+        )
         try:
             await call.send(pb.TailRequest(open=opened, credits=credits_))
             while True:
@@ -346,10 +415,13 @@ class RemoteReader:
 
     def _take(self, reply: Any) -> None:
         kind = reply.WhichOneof("reply")
+        if kind in ("batch", "entries", "gap"):
+            self._last_news = asyncio.get_running_loop().time()
         if kind in ("batch", "entries"):
             self._has_entries = kind == "entries"
             slices = get_entries(reply.entries) if self._has_entries else get_records(reply.batch)
             self._ready.add(slices)
+            self._held_bytes += sum(entry.share(a, b) for entry, a, b in slices)
             self._resume_at = put_position(slices[-1].entry.position(slices[-1].b))
         elif kind == "gap":
             gap = get_gap(reply.gap)

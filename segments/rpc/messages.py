@@ -11,6 +11,7 @@ from typing import Any, Final
 from segments.config import StreamConfig, from_table
 from segments.errors import SeekFormatError, StreamConfigError
 from segments.position import EARLIEST, LATEST, Position
+from segments.read import Activity
 from segments.record import (
     NO_HEADERS,
     AppendResult,
@@ -36,6 +37,15 @@ NO_SEQ_NO: Final = -1
 """In an append's result: the number is not remembered."""
 
 _KINDS_OF_GAPS: Final = {number: kind for kind, number in _GAP_KINDS.items()}
+
+_ACTIVITIES: Final = {
+    Activity.READING: pb.ACTIVITY_READING,
+    Activity.IDLE: pb.ACTIVITY_IDLE,
+    Activity.STUCK: pb.ACTIVITY_STUCK,
+}
+"""A reader that has ended asks nobody."""
+
+_NAMED_ACTIVITIES: Final[dict[int, Activity]] = {number: activity for activity, number in _ACTIVITIES.items()}
 
 
 # -- positions and places --------------------------------------------------------------------------------
@@ -201,6 +211,16 @@ def get_producer(message: pb.ProducerRef) -> ProducerRef:
 def put_batch(records: Iterable[StoredRecord]) -> pb.RecordBatch:
     """The message of records that were read together."""
     return pb.RecordBatch(records=[put_stored(record) for record in records])
+
+
+def put_activity(activity: Activity) -> pb.Activity:
+    """The number of what a reader is doing."""
+    return _ACTIVITIES[activity]
+
+
+def get_activity(number: int) -> Activity:
+    """What a reader is doing; a number of a later version stands for reading."""
+    return _NAMED_ACTIVITIES.get(number, Activity.READING)
 
 
 def put_gap(gap: Gap) -> pb.Gap:

@@ -28,6 +28,13 @@ class OnGap(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ON_GAP_RAISE: _ClassVar[OnGap]
     ON_GAP_YIELD: _ClassVar[OnGap]
 
+class Activity(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ACTIVITY_UNSPECIFIED: _ClassVar[Activity]
+    ACTIVITY_READING: _ClassVar[Activity]
+    ACTIVITY_IDLE: _ClassVar[Activity]
+    ACTIVITY_STUCK: _ClassVar[Activity]
+
 class CursorChange(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     CURSOR_CHANGE_UNSPECIFIED: _ClassVar[CursorChange]
@@ -47,6 +54,10 @@ OUTCOME_APPLIED: Outcome
 OUTCOME_UNKNOWN: Outcome
 ON_GAP_RAISE: OnGap
 ON_GAP_YIELD: OnGap
+ACTIVITY_UNSPECIFIED: Activity
+ACTIVITY_READING: Activity
+ACTIVITY_IDLE: Activity
+ACTIVITY_STUCK: Activity
 CURSOR_CHANGE_UNSPECIFIED: CursorChange
 CURSOR_CHANGE_CREATED: CursorChange
 CURSOR_CHANGE_ACKNOWLEDGED: CursorChange
@@ -202,7 +213,7 @@ class CreateStreamRequest(_message.Message):
     def __init__(self, stream: _Optional[str] = ..., settings: _Optional[_Union[Settings, _Mapping]] = ..., exist_ok: _Optional[bool] = ...) -> None: ...
 
 class StreamInfo(_message.Message):
-    __slots__ = ("stream", "stream_id", "settings", "sealed", "segments", "start", "writer", "records", "bytes", "first", "epoch")
+    __slots__ = ("stream", "stream_id", "settings", "sealed", "segments", "start", "writer", "records", "bytes", "first", "epoch", "truncated")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     STREAM_ID_FIELD_NUMBER: _ClassVar[int]
     SETTINGS_FIELD_NUMBER: _ClassVar[int]
@@ -214,6 +225,7 @@ class StreamInfo(_message.Message):
     BYTES_FIELD_NUMBER: _ClassVar[int]
     FIRST_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
+    TRUNCATED_FIELD_NUMBER: _ClassVar[int]
     stream: str
     stream_id: str
     settings: Settings
@@ -225,7 +237,8 @@ class StreamInfo(_message.Message):
     bytes: int
     first: Position
     epoch: int
-    def __init__(self, stream: _Optional[str] = ..., stream_id: _Optional[str] = ..., settings: _Optional[_Union[Settings, _Mapping]] = ..., sealed: _Optional[bool] = ..., segments: _Optional[int] = ..., start: _Optional[_Union[Position, _Mapping]] = ..., writer: _Optional[str] = ..., records: _Optional[int] = ..., bytes: _Optional[int] = ..., first: _Optional[_Union[Position, _Mapping]] = ..., epoch: _Optional[int] = ...) -> None: ...
+    truncated: int
+    def __init__(self, stream: _Optional[str] = ..., stream_id: _Optional[str] = ..., settings: _Optional[_Union[Settings, _Mapping]] = ..., sealed: _Optional[bool] = ..., segments: _Optional[int] = ..., start: _Optional[_Union[Position, _Mapping]] = ..., writer: _Optional[str] = ..., records: _Optional[int] = ..., bytes: _Optional[int] = ..., first: _Optional[_Union[Position, _Mapping]] = ..., epoch: _Optional[int] = ..., truncated: _Optional[int] = ...) -> None: ...
 
 class GetStreamRequest(_message.Message):
     __slots__ = ("stream",)
@@ -734,6 +747,42 @@ class SplitsReply(_message.Message):
     RANGES_FIELD_NUMBER: _ClassVar[int]
     ranges: _containers.RepeatedCompositeFieldContainer[Range]
     def __init__(self, ranges: _Optional[_Iterable[_Union[Range, _Mapping]]] = ...) -> None: ...
+
+class LagRequest(_message.Message):
+    __slots__ = ("stream", "place", "last_append_ms")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
+    LAST_APPEND_MS_FIELD_NUMBER: _ClassVar[int]
+    stream: str
+    place: Seek
+    last_append_ms: int
+    def __init__(self, stream: _Optional[str] = ..., place: _Optional[_Union[Seek, _Mapping]] = ..., last_append_ms: _Optional[int] = ...) -> None: ...
+
+class LagReply(_message.Message):
+    __slots__ = ("records", "bytes", "seconds")
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    records: int
+    bytes: int
+    seconds: float
+    def __init__(self, records: _Optional[int] = ..., bytes: _Optional[int] = ..., seconds: _Optional[float] = ...) -> None: ...
+
+class ActivityRequest(_message.Message):
+    __slots__ = ("stream", "place")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
+    stream: str
+    place: Seek
+    def __init__(self, stream: _Optional[str] = ..., place: _Optional[_Union[Seek, _Mapping]] = ...) -> None: ...
+
+class ActivityReply(_message.Message):
+    __slots__ = ("activity", "reason")
+    ACTIVITY_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    activity: Activity
+    reason: str
+    def __init__(self, activity: _Optional[_Union[Activity, str]] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class SegmentInfo(_message.Message):
     __slots__ = ("number", "ledger_id", "completed", "start_seq_no", "records", "bytes", "created_ms", "completed_ms", "first_txid", "last_txid", "last", "last_entry", "epoch", "first_append_ms", "last_append_ms", "min_event_ms", "max_event_ms", "footer_entry")

@@ -72,3 +72,21 @@ def test_a_table_of_options_is_a_config() -> None:
     assert str(config.quorum) == "E=2 Qw=2 Qa=1" and config.flush.linger_ms == 5.0
     with pytest.raises(StreamConfigError):
         from_table({"ensemble": 1})
+
+
+@pytest.mark.parametrize(
+    ("patch", "said"),
+    [
+        ({"unknown": 1}, r"there is no setting unknown; known are ack_quorum, .*flush.max_bytes, .*, write_quorum"),
+        ({"un.known": 1}, r"there is no setting un.known; known are ack_quorum, "),
+        ({"un": {"known": {"a": 1}}}, r"there is no setting un.known; known are ack_quorum, "),
+        ({"roll.max_ages": 1}, r"there is no setting roll.max_ages; known are (roll\.[a-z_]+(, |$)){6}$"),
+        ({"retention": {"age": 1}, "flush.x": 2}, r"no setting flush.x and no setting retention.age; known are flush"),
+        ({"roll.x": 1, "unknown": 2}, r"no setting roll.x and no setting unknown; known are ack_quorum, "),
+        ({"roll": 5}, r"roll must be a table, not 5$"),
+        ({"compression": {"x": 1}}, r"compression must be a text, not a table$"),
+    ],
+)
+def test_a_setting_that_does_not_exist_is_named_with_those_that_do(patch: dict[str, object], said: str) -> None:
+    with pytest.raises(StreamConfigError, match=said):
+        StreamConfig().patched(patch)

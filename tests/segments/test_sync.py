@@ -9,8 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import segments.cursors
+import segments.life.transfer
 import segments.namespace
 import segments.read.reader
+import segments.remote
+import segments.remote.remote_cursor
+import segments.remote.remote_transfer
 import segments.stream
 import segments.write.producer
 import segments.write.writer
@@ -163,7 +167,45 @@ def test_it_refuses_to_wait_for_itself(namespace: sync.Namespace) -> None:
     ],
 )
 def test_nothing_of_the_interface_is_forgotten(blocking: type, original: type, left_out: set[str]) -> None:
-    def public(of: type) -> set[str]:
-        return {name for name, _ in inspect.getmembers(of) if not name.startswith("_")}
-
     assert public(original) - public(blocking) <= left_out
+
+
+@pytest.mark.parametrize(
+    ("remote", "original", "left_out"),
+    [
+        (
+            segments.remote.RemoteNamespace,
+            segments.namespace.StreamNamespace,
+            {"ensure_open", "watch", "finish_deletions"},
+        ),
+        (
+            segments.remote.RemoteStream,
+            segments.stream.Stream,
+            {
+                "first",
+                "last",
+                "watch",
+                "reading",
+                "chain",
+                "keep_retention",
+                "found_as",
+                "place_of",
+            },
+        ),
+        (
+            segments.remote.remote_cursor.RemoteCursor,
+            segments.cursors.Cursor,
+            {"reading", "path", "refused", "held", "resume"},
+        ),
+        (segments.remote.RemoteReader, segments.read.reader.Reader, {"skipped_gaps"}),  # a slot there
+        (segments.remote.remote_transfer.RemoteExport, segments.life.transfer.StreamExport, set()),
+    ],
+)
+def test_what_is_behind_gateways_has_the_interface_too(remote: type, original: type, left_out: set[str]) -> None:
+    """What is left out is what a gateway does itself, or has no call for."""
+    assert public(original) - public(remote) == left_out
+
+
+def public(of: type) -> set[str]:
+    """The names that a class has for everybody."""
+    return {name for name, _ in inspect.getmembers(of) if not name.startswith("_")}

@@ -191,6 +191,27 @@ def test_a_stream_with_pages_is_the_same_stream() -> None:
     assert opened.pages == chain.pages[:1] and tuple(opened.segments) == tuple(other)
 
 
+def test_records_that_truncation_hides_are_told_from_those_that_readers_see() -> None:
+    plain = long_chain(10).start_segment(50, 1)
+    paged = folded(plain, 3, 2)
+    assert plain.listed_records == paged.listed_records == 30
+    for start, number, hidden in (
+        (Position(1, 0, 0), 0, 0),
+        (Position(2, 0, 0), 3, 3),
+        (Position(2, 0, 1), 4, 4),
+        (Position(11, 0, 0), 30, 30),
+        (Position(11, 0, 2), 32, 30),  # the others are in the open segment
+        (Position(5, 0, 1), None, {plain: 12, paged: 9}),
+        (Position(8, 0, 1), None, 21),
+        (Position(12, 0, 0), None, 30),
+    ):
+        for chain in (plain, paged):
+            told = replace(chain, start=start, start_seq_no=number).hidden_records
+            assert told == (hidden[chain] if isinstance(hidden, dict) else hidden)
+    gone = plain.truncate(Position(7, 0, 0), 18).remove(4)
+    assert (gone.hidden_records, gone.listed_records) == (6, 18)
+
+
 def test_a_page_is_named_once_and_only_if_it_holds_the_oldest_segments() -> None:
     chain = long_chain(10)
     page = SegmentPage.of(chain.recent[:3], 1)

@@ -24,6 +24,8 @@ def test_create_and_configure(tmp_path: Path) -> None:
     for wrong in ("compression=brotli", "roll.max_ages=3", "ensemble=0"):
         assert "Error: " in streams.run("configure", "eu/orders", "--set", wrong, status=1)
         assert "Error: " in streams.run("create", "other", "--set", wrong, status=1)
+    refused = streams.run("create", "other", "--set", "unknown=1", status=1)
+    assert refused.startswith("Error: there is no setting unknown; known are ack_quorum, compression, ")
     assert "is not NAME=VALUE" in streams.run("configure", "eu/orders", "--set", "compression", status=2)
     assert "which settings?" in streams.run("configure", "eu/orders", status=2)
 

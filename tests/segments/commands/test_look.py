@@ -33,6 +33,22 @@ def test_show(tmp_path: Path) -> None:
     assert "there is no stream named others" in streams.run("show", "others", status=1)
 
 
+def test_records_are_those_that_readers_see_and_others_are_named(tmp_path: Path) -> None:
+    streams = Streams(tmp_path)
+    streams.filled(segments=3)
+    assert "truncated" not in streams.run("list") + streams.run("show", "orders")
+    streams.run("truncate", "orders", "--before", "2:0:1", "--yes", "--keep-ledgers")
+    assert streams.run("count", "orders") == "5\n"
+    (row,) = streams.json("list")
+    found = streams.json("show", "orders")
+    assert (row["records"], row["truncated"]) == (found["records"], found["truncated"]) == (5, 4)
+    assert [(each["records"], each["truncated"]) for each in found["segments"]] == [(3, 3), (3, 1), (3, 0)]
+    assert "truncated" in streams.run("list") and "truncated" in streams.run("show", "orders")
+    streams.run("purge", "orders")
+    (row,) = streams.json("list")
+    assert (row["records"], row["truncated"]) == (5, 1)
+
+
 def test_explain(tmp_path: Path) -> None:
     streams = Streams(tmp_path)
     streams.filled(settings=("retention.max_records=4",))

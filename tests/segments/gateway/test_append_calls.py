@@ -68,3 +68,29 @@ async def test_after_a_fail_over_a_streaming_append_ends_and_appends_nothing_mor
         with pytest.raises(StreamNotReadyError, match="taken over meanwhile: append in another call"):
             await anext(replies)
         assert writer.next_seq_no == 1
+
+
+async def test_a_client_that_reads_no_refusals_is_not_read_for_ever(tmp_path: Path) -> None:
+    """Each batch that cannot be had an answer waiting in memory, however many came."""
+    async with served(tmp_path) as gateway:
+        streams = gateway._table
+        assert streams is not None
+        await streams.namespace.create("s", config=CONFIG)
+        calls = AppendCalls(streams, GrpcLimits(window_records=8), GatewayMetrics(), SystemClock())
+        taken = 0
+
+        async def sent() -> AsyncIterator[pb.AppendRequest]:
+            nonlocal taken
+            while taken < 100:
+                taken += 1
+                yield pb.AppendRequest(stream="s")  # without a record
+            yield pb.AppendRequest(stream="s", values=[b"good"])
+
+        replies = calls.append_stream(sent(), GrpcCall(None, lambda: True))
+        assert (await anext(replies)).window.records == 8
+        assert (await anext(replies)).error.code == "stream-config"
+        for _ in range(1000):
+            await asyncio.sleep(0)
+        assert taken <= 8 + 2, "a window, one that was answered, and one in hand"
+        rest = [reply async for reply in replies]
+        assert [reply.WhichOneof("reply") for reply in rest] == [*["error"] * 99, "result"]

@@ -46,6 +46,17 @@ def test_streams_are_listed_by_prefix() -> None:
     run(story)
 
 
+def test_a_stream_has_the_records_that_readers_see() -> None:
+    async def story(client: BookKeeper) -> None:
+        record = await make_stream(client, "orders", segments=2)
+        for place, seen in ((at(1, 1), 12 - 2), (at(2), 6), (at(3), 0)):
+            await truncate(client, record, place)
+            info = await anext(list_streams(client))
+            assert (info.records, info.truncated) == (seen, 12 - seen)
+
+    run(story)
+
+
 def test_renaming_moves_the_name_and_nothing_else() -> None:
     """SEG-26 after a rename everything is found under the new name; it is refused if that name is taken, or the old one
     does not exist. A stream that is being written can be renamed: only its name moves."""

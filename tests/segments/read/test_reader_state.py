@@ -7,7 +7,12 @@ import asyncio
 import pytest
 
 from bookkeeper.errors import BookieUnavailableError, MetadataUnavailableError
+from segments.errors import StreamNotFoundError
+from segments.position import EARLIEST, LATEST, Position
+from segments.read import StreamReading
+from segments.read.fetcher import StreamFetcher
 from segments.read.reader_state import Activity
+from segments.seek import AtSeqNo
 from tests.segments.read.built_stream import BuiltStream, simulated
 
 
@@ -70,5 +75,59 @@ def test_lag_in_records_bytes_and_time() -> None:
             while await reader.next(timeout=1) is not None:
                 pass
             assert await reader.lag() == (0, 0, 0.0)
+            await reader.seek(AtSeqNo(5))
+            lag = await reader.lag()
+            assert (lag.records, lag.seconds) == (20, None), "when the record before its new place came is unknown"
+        async with stream.reader(AtSeqNo(21)) as reader:
+            assert (await reader.lag()).records == 4, "also before its first read"
+            await stream.change(lambda chain: chain.truncate(Position(2, 0, 0), 20))
+            assert (await reader.lag()).records == 4
+        async with stream.reader(Position(1, 0, 0)) as reader:
+            assert (await reader.lag()).records == 5, "what is truncated is nobody's"
+
+    simulated(story)
+
+
+def test_what_a_reader_elsewhere_can_be_doing_is_told_from_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stream: BuiltStream) -> None:
+        reading = StreamReading(stream.client, stream.record, stream._no_cursor)
+        assert await reading.activity(EARLIEST) == (Activity.IDLE, "no segment is open: nobody writes to the stream")
+        await stream.segment(3)
+        await stream.start()
+        await stream.add(2)
+        assert await reading.activity(EARLIEST) == (Activity.READING, "there are records to hand out")
+        assert (await reading.activity(AtSeqNo(4)))[0] is Activity.READING
+        end = (await stream.locator.end()).position
+        for place in (LATEST, end, AtSeqNo(5), Position(2, 0, 2)):
+            activity, reason = await reading.activity(place)
+            assert activity is Activity.IDLE and reason == "test writes to segment 2, and has added nothing"
+        client = stream.client
+
+        async def away(*arguments: object, **options: object) -> None:
+            raise BookieUnavailableError("bookies are away")
+
+        monkeypatch.setattr(client, "open_ledger", away)
+        activity, reason = await reading.activity(end)
+        assert activity is Activity.STUCK and "bookies are away" in reason
+        monkeypatch.undo()
+
+        async def no_store() -> None:
+            raise MetadataUnavailableError("store is away")
+
+        monkeypatch.setattr(stream.record, "read", no_store)
+        activity, reason = await reading.activity(end)
+        assert activity is Activity.STUCK and "metadata store does not answer" in reason
+        monkeypatch.undo()
+
+        async def nothing(self: StreamFetcher, timeout: float | None) -> bool:
+            return False
+
+        monkeypatch.setattr(StreamFetcher, "fetch", nothing)
+        activity, reason = await reading.activity(EARLIEST)
+        assert activity is Activity.STUCK and "have not given the next entry" in reason
+        monkeypatch.undo()
+        await stream.client.metadata_store.store.delete(stream.record.path, (await stream.record.read())[1])
+        with pytest.raises(StreamNotFoundError):
+            await reading.activity(EARLIEST)
 
     simulated(story)

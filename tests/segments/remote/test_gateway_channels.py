@@ -1,8 +1,122 @@
 from __future__ import annotations
 
-from segments.errors import GatewayRedirectError, StreamNotReadyError, StreamUnavailableError
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+
+from bookkeeper.real import SystemClock
+from segments.errors import (
+    Applied,
+    GatewayRedirectError,
+    GatewayTooOldError,
+    StreamError,
+    StreamInvariantError,
+    StreamNotReadyError,
+    StreamSealedError,
+    StreamUnavailableError,
+)
+from segments.gateway.call_guard import CallGuard, GrpcCall
+from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.remote.gateway_address import GatewayCredentials
-from segments.remote.gateway_channels import GatewayChannels
+from segments.remote.gateway_channels import GatewayCall, GatewayChannels
+from segments.rpc import segments_pb2 as pb
+from segments.rpc.refusals import put_error
+
+
+@asynccontextmanager
+async def channels_to(handlers: Sequence[Any]) -> AsyncIterator[tuple[GatewayChannels, str]]:
+    """Connections to a server with these services, and its address."""
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers(tuple(handlers))
+    address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    await server.start()
+    channels = GatewayChannels([address], GatewayCredentials())
+    try:
+        yield channels, address
+    finally:
+        await channels.close()
+        await server.stop(0)
+
+
+async def heard(call: GatewayCall, request: Any, *, at_once: bool = False) -> tuple[list[Any], StreamError | None]:
+    """What comes of a call whose client sends and sends (after the first message that it gets, unless ``at_once``):
+    the messages, and why it failed."""
+    begun = asyncio.Event()
+    if at_once:
+        begun.set()
+
+    async def send() -> None:
+        await begun.wait()
+        while True:
+            await call.send(request)
+
+    sending = asyncio.ensure_future(send())
+    messages: list[Any] = []
+    try:
+        while (message := await call.receive()) is not None:
+            messages.append(message)
+            begun.set()
+        return messages, None
+    except StreamError as error:
+        return messages, error
+    finally:
+        await asyncio.wait([sending])
+        assert isinstance(sending.exception(), StreamError)
+
+
+@pytest.mark.parametrize("failure", [StreamSealedError("it has ended"), StreamInvariantError("a bug"), None])
+async def test_a_call_that_ends_while_its_client_sends_loses_neither_a_message_nor_the_reason(
+    failure: StreamError | None,
+) -> None:
+    """grpcio put an "internal error" of the message that could not be sent any more in the place of the status, for
+    about every second call, and now and then forgot the messages that were not read yet."""
+
+    async def append_stream(requests: Any, call: GrpcCall) -> AsyncIterator[pb.AppendReply]:
+        yield pb.AppendReply(window=pb.Window(records=1))
+        for _ in range(5):
+            await anext(requests)
+            yield pb.AppendReply(result=pb.AppendResult(seq_no=1))
+        yield pb.AppendReply(error=put_error(StreamSealedError("it has ended")))
+        if failure is not None:
+            raise failure
+
+    guard = CallGuard(None, None, GatewayMetrics(), SystemClock())
+    async with channels_to(guard.handlers({"Append.AppendStream": append_stream})) as (channels, address):
+        for _ in range(100):
+            call = channels.open("Append.AppendStream", address)
+            messages, error = await heard(call, pb.AppendRequest(stream="s", values=[b"v"]))
+            assert [each.WhichOneof("reply") for each in messages] == ["window", *["result"] * 5, "error"]
+            assert (type(error), str(error)) == (type(failure), str(failure))
+            assert call.is_told == (failure is not None)
+
+
+async def test_a_call_that_is_refused_at_once_tells_why_though_its_client_sends() -> None:
+    async with channels_to([]) as (channels, address):
+        for _ in range(100):
+            call = channels.open("Read.Tail", address)
+            messages, error = await heard(call, pb.TailRequest(), at_once=True)
+            assert isinstance(error, GatewayTooOldError) and "Read.Tail" in str(error), error
+            assert (messages, call.is_told, error.outcome) == ([], False, Applied.NO)
+
+
+async def test_a_call_that_its_client_ends_has_no_other_end() -> None:
+    async def tail(requests: Any, call: GrpcCall) -> AsyncIterator[pb.ReadReply]:
+        yield pb.ReadReply(generation=1)
+        await asyncio.Event().wait()
+
+    guard = CallGuard(None, None, GatewayMetrics(), SystemClock())
+    async with channels_to(guard.handlers({"Read.Tail": tail})) as (channels, address):
+        call = channels.open("Read.Tail", address)
+        assert (await call.receive()).generation == 1
+        call.cancel()
+        with pytest.raises(StreamUnavailableError):
+            await call.send(pb.TailRequest())
+        assert isinstance(await call.failure(), StreamUnavailableError)
 
 
 async def test_a_client_learns_who_owns_a_stream_and_forgets_it_with_the_gateway() -> None:

@@ -34,3 +34,10 @@ def test_words_of_a_later_version_stay_readable() -> None:
 def test_an_older_gateway_tells_no_writer() -> None:
     info = get_info(pb.StreamInfo(stream="s", segments=3, start=pb.Position(segment=2)))
     assert (info.owner, info.records, info.segments, info.start) == ("", 0, 3, Position(2, 0, 0))
+
+
+def test_an_older_gateway_counts_truncated_records_too() -> None:
+    info = get_info(pb.StreamInfo(stream="s", records=10))
+    assert (info.records, info.truncated) == (10, 0)
+    info = get_info(pb.StreamInfo(stream="s", records=10, truncated=4))
+    assert (info.records, info.truncated) == (6, 4)

@@ -194,7 +194,9 @@ class SlowGateway(GatewayChannels):
         self.began, self.go_on = asyncio.Event(), asyncio.Event()
         self.fails = False
 
-    async def call(self, key: str, request: Any, *, stream: str = "", repeat: bool = True) -> Any:
+    async def call(
+        self, key: str, request: Any, *, stream: str = "", repeat: bool = True, patience_s: float = 0
+    ) -> Any:
         self.asked.append(key)
         self.began.set()
         await self.go_on.wait()

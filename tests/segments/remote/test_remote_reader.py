@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,15 +12,23 @@ from typing import Any
 import pytest
 
 from bookkeeper.background_loop import run
+from bookkeeper.errors import MetadataUnavailableError
 from segments import sync
-from segments.errors import PositionTruncatedError, ProducerFencedError, SequenceGapError, StreamUnavailableError
+from segments.errors import (
+    GatewayTooOldError,
+    PositionTruncatedError,
+    ProducerFencedError,
+    SequenceGapError,
+    StreamNotFoundError,
+    StreamUnavailableError,
+)
 from segments.gateway import read_calls
-from segments.gateway.call_guard import GrpcCall
+from segments.gateway.call_guard import Behaviour, CallGuard, GrpcCall
 from segments.gateway.read_calls import ReadCalls
 from segments.position import LATEST
-from segments.read import RecordBatch
-from segments.record import AppendOutcome, GapKind, Record, from_ms
-from segments.remote import RemoteStream, connect
+from segments.read import Activity, RecordBatch
+from segments.record import AppendOutcome, GapKind, Record, StoredRecord, from_ms
+from segments.remote import RemoteStream, connect, remote_reader
 from segments.rpc import segments_pb2 as pb
 from segments.seek import AtSeqNo
 from tests.segments.gateway.clusters import CONFIG, served
@@ -168,6 +178,126 @@ async def test_a_gap_is_raised_told_or_passed_over(tmp_path: Path) -> None:
             assert len([record async for record in reader]) == 6 and reader.skipped_gaps == 1
 
 
+@pytest.mark.parametrize("follow", [False, True])
+async def test_what_waits_in_a_reader_is_bounded_however_slow_its_caller_is(
+    follow: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A read to the end took the whole stream into memory; a tail took as much as it may have again with each call."""
+    limit = 1024 * 1024
+    monkeypatch.setattr(remote_reader, "CREDIT_BYTES", limit)
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG)
+        async with stream.writer() as writer:
+            for _ in range(50):
+                await writer.append_batch([bytes(50_000)] * 5)
+        async with stream.read(follow=follow) as reader:
+            assert isinstance(await reader.next(timeout=20), StoredRecord)
+            for _ in range(3):
+                while reader._held_bytes < limit - 300_000:
+                    await asyncio.sleep(0)
+                for _ in range(3000):  # what may come has come
+                    await asyncio.sleep(0)
+                waiting = sum(item.entry.share(item.a, item.b) for item in reader._ready._items)  # type: ignore[union-attr]
+                assert waiting == reader._held_bytes <= limit + 1_300_000, "and a message"
+                if follow:
+                    reader._running.cancel()  # type: ignore[union-attr]  # as if the gateway had gone away
+                    await asyncio.wait([reader._running])  # type: ignore[list-item]
+                    reader._running = asyncio.create_task(reader._run())
+            count = 1
+            while count < 250:
+                count += len(await reader.next_batch(7))
+            assert reader._held_bytes == 0 and (await reader.lag()).records == 0
+
+
+async def test_lag_and_state_are_those_of_the_library(tmp_path: Path) -> None:
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG)
+        async with stream.writer() as writer:
+            await writer.append_batch([bytes(100)] * 10)
+            await stream.roll()
+            await writer.append_batch([bytes(100)] * 5)
+            assert gateway._namespace is not None
+            direct = await gateway._namespace.open("s")
+            async with stream.read(AtSeqNo(3), follow=True) as there, direct.read(AtSeqNo(3), follow=True) as here:
+                assert await there.lag() == await here.lag() and (await there.lag()).records == 12
+                assert (await there.state()).activity is Activity.READING and (await there.state()).quiet_s == 0.0
+                for take in (4, 2, 3):
+                    for reader in (there, here):
+                        assert len(await reader.next_batch(take, wait=20)) == take
+                    (records, size, seconds), known = await there.lag(), await here.lag()
+                    assert (records, size) == known[:2] and seconds is not None
+                    states = [await reader.state() for reader in (there, here)]
+                    assert [state.activity for state in states] == [Activity.READING] * 2
+                    assert states[0].reason == states[1].reason and states[0].position == states[1].position
+                for reader in (there, here):
+                    assert len(await reader.next_batch(3, wait=20)) == 3
+                    assert await reader.next(timeout=0.2) is None
+                assert await there.lag() == await here.lag() == (0, 0, 0.0)
+                states = [await reader.state() for reader in (there, here)]
+                assert [state.activity for state in states] == [Activity.IDLE] * 2
+                assert states[0].reason == states[1].reason and states[0].quiet_s > 0
+                await there.seek(AtSeqNo(14))
+                lag = await there.lag()
+                assert (lag.records, lag.seconds) == (1, None)
+                await stream.seal()
+                assert len(await there.next_batch(wait=20)) == 1 and await there.next() is None
+                assert (await there.state()).activity is Activity.ENDED
+        await namespace.delete("s")
+        for reader in (stream.read(), direct.read()):
+            with pytest.raises(StreamNotFoundError):
+                await reader.state()
+            with pytest.raises(StreamNotFoundError):
+                await reader.lag()
+
+
+async def test_a_reader_says_that_it_is_stuck_when_the_gateway_or_what_is_behind_it_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_reader, "STATE_S", 0.3)
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG)
+        async with stream.writer() as writer:
+            await writer.append(b"v")
+        reader = stream.read(follow=True)
+        assert await reader.next(timeout=20) is not None
+        assert gateway._table is not None
+        reading = (await gateway._table.get("s")).stream.reading
+
+        async def away() -> None:
+            raise MetadataUnavailableError("the store is away")
+
+        monkeypatch.setattr(reading.source.chain._record, "read", away)
+        state = await reader.state()
+        assert state.activity is Activity.STUCK and state.reason.startswith("the metadata store does not answer")
+        monkeypatch.undo()
+        monkeypatch.setattr(remote_reader, "STATE_S", 0.3)
+        assert (await reader.state()).activity is Activity.IDLE
+        await gateway.close()
+        state = await reader.state()
+        assert state.activity is Activity.STUCK and state.reason.startswith("no gateway answers")
+        assert state.position == reader.position and state.quiet_s > 0
+        await reader.close()
+
+
+async def test_an_older_gateway_is_told_as_such_when_it_is_asked_for_lag_or_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handlers = CallGuard.handlers
+
+    def older(self: CallGuard, behaviours: Mapping[str, Behaviour]) -> list[Any]:
+        new = {"Read.GetLag", "Read.GetActivity"}
+        return handlers(self, {key: each for key, each in behaviours.items() if key not in new})
+
+    monkeypatch.setattr(CallGuard, "handlers", older)
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        reader = (await namespace.create("s", config=CONFIG)).read()
+        address = re.escape(str(gateway.address))
+        with pytest.raises(GatewayTooOldError, match=f"{address} is of an older version.*Read.GetLag"):
+            await reader.lag()
+        with pytest.raises(GatewayTooOldError, match=f"{address} is of an older version.*Read.GetActivity"):
+            await reader.state()
+
+
 def test_threads_read_through_a_gateway_too(tmp_path: Path) -> None:
     """``segments.sync`` iterates by batches, which a remote reader did not have."""
     with background_gateway(tmp_path) as address, sync.connect(f"grpc://{address}") as namespace:
@@ -178,6 +308,9 @@ def test_threads_read_through_a_gateway_too(tmp_path: Path) -> None:
             assert [record.value for record in reader] == [b"a", b"b"]  # type: ignore[union-attr]
         with stream.read() as reader:
             assert sum(batch.num_rows for batch in reader.arrow_batches()) == 2
+        with stream.read(follow=True) as reader:
+            assert reader.next(timeout=20) is not None and reader.lag().records == 1
+            assert reader.next(timeout=20) is not None and reader.state().activity is Activity.IDLE
         with stream.cursor("c") as cursor, cursor.read() as reader:
             cursor.ack(reader.next_batch(1))
             assert cursor.state().mark.seq_no == 1

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from segments.errors import (
+    AppendOutcomeUnknownError,
+    StreamError,
     StreamExistsError,
     StreamNotFoundError,
+    StreamSealedError,
     TailMovedError,
 )
-from segments.record import Record, StoredRecord
+from segments.gateway.config import GrpcLimits
+from segments.position import Position
+from segments.record import AppendResult, Record, StoredRecord
 from segments.remote import connect
 from segments.seek import AtSeqNo
 from tests.segments.gateway.clusters import CONFIG, served
@@ -66,3 +72,50 @@ async def test_what_was_appended_is_read_with_everything_that_it_has(tmp_path: P
             assert await reader.next() is None
             assert reader.ended
         assert await stream.owner() == str(gateway.address)
+
+
+async def test_a_stream_that_is_sealed_while_a_client_appends_tells_each_append_what_became_of_it(
+    tmp_path: Path,
+) -> None:
+    """The refusal ends the call while the client still sends: it is told, and nothing is "unknown"."""
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        for number in range(3):
+            stream = await namespace.create(f"s{number}", config=CONFIG)
+            writer = await stream.writer()
+            futures: list[asyncio.Future[AppendResult]] = []
+            sealing: asyncio.Future[Position | None] | None = None
+            while not writer.closed and len(futures) < 20_000:
+                futures.append(writer.append_nowait(b"%d" % len(futures)))
+                if len(futures) == 50:
+                    sealing = asyncio.ensure_future(stream.seal())
+                if len(futures) % 10 == 0:
+                    await asyncio.sleep(0)
+            assert sealing is not None
+            await sealing
+            answers = await asyncio.gather(*futures, return_exceptions=True)
+            refused = [answer for answer in answers if isinstance(answer, BaseException)]
+            assert {type(each) for each in refused} == {StreamSealedError}
+            assert await stream.count() == len(answers) - len(refused)
+            await writer.close()
+
+
+async def test_a_batch_that_gRPC_refuses_says_nothing_of_those_before_it(tmp_path: Path) -> None:
+    """A message above the port's limit ends the call. What was sent before it may be in the stream: appends that were
+    there were told to be not applied."""
+    async with (
+        served(tmp_path, limits=GrpcLimits(message_bytes_max=100_000)) as gateway,
+        connect(f"grpc://{gateway.address}") as namespace,
+    ):
+        stream = await namespace.create("s", config=CONFIG)
+        for _ in range(3):
+            before = await stream.count()
+            async with stream.writer() as writer:
+                small = [writer.append_nowait(b"small") for _ in range(20)]
+                large = writer.append_nowait(bytes(200_000))
+                answers = await asyncio.gather(*small, return_exceptions=True)
+                with pytest.raises(StreamError, match="larger than max"):
+                    await large
+            told = [answer for answer in answers if isinstance(answer, AppendResult)]
+            unsure = [answer for answer in answers if isinstance(answer, AppendOutcomeUnknownError)]
+            assert len(told) + len(unsure) == len(answers), answers
+            assert len(told) <= await stream.count() - before <= len(answers)

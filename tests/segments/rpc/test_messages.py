@@ -8,9 +8,11 @@ import pytest
 from segments.config import DEFAULTS, RollPolicy, StreamConfig
 from segments.errors import SeekFormatError, StreamConfigError
 from segments.position import EARLIEST, LATEST, Position
+from segments.read import Activity
 from segments.record import AppendResult, Gap, GapKind, ProducerRef, Record, StoredRecord
 from segments.rpc import segments_pb2 as pb
 from segments.rpc.messages import (
+    get_activity,
     get_gap,
     get_patch,
     get_record,
@@ -18,6 +20,7 @@ from segments.rpc.messages import (
     get_seek,
     get_settings,
     get_stored,
+    put_activity,
     put_batch,
     put_gap,
     put_patch,
@@ -100,3 +103,9 @@ def test_settings_come_back_and_a_patch_names_what_changes() -> None:
         get_patch(pb.Settings(values={"compression": "zstd"}))
     with pytest.raises(StreamConfigError, match="colour"):
         get_settings(pb.Settings(values={"colour": "1"}))
+
+
+def test_what_a_reader_does_survives_and_what_later_versions_know_is_reading() -> None:
+    for activity in (Activity.READING, Activity.IDLE, Activity.STUCK):
+        assert get_activity(put_activity(activity)) is activity
+    assert get_activity(99) is Activity.READING
