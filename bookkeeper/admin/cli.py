@@ -11,7 +11,8 @@ import difflib
 import gc
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -82,13 +83,25 @@ class Verbs(click.Group):
                 found.append(f"{ctx.command_path} {group} {name}")
         return found
 
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        with _whoever_reads():  # --help and --version print here
+            return super().make_context(info_name, args, parent, **extra)
+
     def invoke(self, ctx: click.Context) -> None:
-        try:
+        with _whoever_reads():
             super().invoke(ctx)  # a verb's return value is no exit status; only `Exit` sets one
-        except BrokenPipeError:
-            # The reader of our output has gone (bk ... | head), so nobody can be told.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise click.exceptions.Exit(0) from None
+
+
+@contextmanager
+def _whoever_reads() -> Iterator[None]:
+    """If the reader of our output has gone (``bk ... | head``), nobody can be told: the command ends with status 0."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise click.exceptions.Exit(0) from None
 
 
 def _own(place: str) -> object:

@@ -15,7 +15,9 @@ def main() -> None:
     if ours:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from bookkeeper.admin.cli import main as command
+    from bookkeeper.admin.standard_output import name_standard_output
 
+    name_standard_output()
     if ours:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     command()
