@@ -35,8 +35,7 @@ def autorecovery() -> None:
     "--lost-bookie-delay",
     type=click.IntRange(0),
     metavar="SECONDS",
-    help="How long a bookie may be away before its ledgers are repaired; `trigger --delay` changes it later.  "
-    "[default: 30]",
+    help="After how long a bookie that is away counts as lost; `trigger --delay` changes it later.  [default: 30]",
 )
 @click.option(
     "--throttle",
