@@ -7,11 +7,10 @@ as that verb.
 
 from __future__ import annotations
 
-import difflib
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from bookkeeper.admin.command_group import CommandGroup
 from bookkeeper.admin.extras import EXTRAS, missing
 from bookkeeper.errors import BookKeeperError, UnauthorizedError, in_words
 
@@ -42,7 +42,7 @@ OWN: Final[Mapping[str, str]] = {
 """The verbs of this package, and where they are. No other package can take such a name."""
 
 
-class Verbs(click.Group):
+class Verbs(CommandGroup):
     """A group whose commands are loaded when they are needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -64,15 +64,8 @@ class Verbs(click.Group):
             raise TypeError(f"{place} is no click command")
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        if name.startswith("-") or self.get_command(ctx, name) is not None:
-            return super().resolve_command(ctx, args)
-        near = difflib.get_close_matches(name, self.list_commands(ctx)) or self._below(ctx, name)
-        meant = f" Did you mean {' or '.join(repr(each) for each in near)}?" if near else ""
-        raise click.UsageError(f"there is no command {name!r}.{meant}", ctx)
+    def near(self, ctx: click.Context, name: str) -> Sequence[str]:
+        return super().near(ctx, name) or self._below(ctx, name)
 
     def _below(self, ctx: click.Context, name: str) -> list[str]:
         """Where a verb of this name is, if it belongs to a group: ``append`` of ``ledger``."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
+from bookkeeper.admin.command_group import CommandGroup
 from bookkeeper.admin.operations import size_in_words
 from bookkeeper.admin.options import (
     connected,
@@ -33,7 +34,7 @@ _SHOWN: Final = 10
 """Ledgers that the screen names at most."""
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def cluster() -> None:
     """Show a whole cluster."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from bookkeeper.admin.command_group import CommandGroup
 from bookkeeper.admin.options import connected, finish, json_option, metadata_option, print_json, print_table
 from bookkeeper.admin.stopped_bookie import StoppedBookie, whole_bookie
 from bookkeeper.bookie.identity.bookie_identity import COOKIE, read_identity
@@ -19,7 +20,7 @@ from bookkeeper.real import system_seams
 from bookkeeper.storage.durable_file import create_file
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def cookie() -> None:
     """Cookies: to which bookie and cluster directories belong.
 

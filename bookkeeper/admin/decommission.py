@@ -11,6 +11,7 @@ import click
 
 from bookkeeper.admin.operations import drain_config, drain_options, size_in_words
 from bookkeeper.admin.options import connected, counted, finish, json_option, metadata_option, print_json, print_table
+from bookkeeper.option_types import Number
 from bookkeeper.replication.config import DecommissionConfig
 from bookkeeper.settings import default_of
 
@@ -28,10 +29,11 @@ _SHOWN: Final = 20
 @drain_options
 @click.option(
     "--wait",
-    type=click.FloatRange(0),
+    type=Number(0),
+    metavar="SECONDS",
     default=default_of(DecommissionConfig, "wait_s"),
     show_default=True,
-    help="How long it goes on while nothing changes: a ledger is stuck, a bookie still runs. In seconds.",
+    help="How long it goes on while nothing changes: a ledger is stuck, a bookie still runs.",
 )
 def decommission(metadata: str, as_json: bool, names: tuple[str, ...], wait: float, **drained: Any) -> None:
     """Take bookies, alive or dead, out of the cluster for good.

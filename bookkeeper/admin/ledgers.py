@@ -22,6 +22,7 @@ import click
 from bookkeeper.admin.accept_loss import recover_with_loss
 from bookkeeper.admin.answers import explain
 from bookkeeper.admin.append import append
+from bookkeeper.admin.command_group import CommandGroup
 from bookkeeper.admin.copies import read_copies
 from bookkeeper.admin.deletions import delete, deleted_rows, moment, undelete
 from bookkeeper.admin.ledger_metadata import ledger_metadata
@@ -41,9 +42,10 @@ from bookkeeper.admin.repairs import repair, underreplicated
 from bookkeeper.errors import BookKeeperError, MetadataFormatError
 from bookkeeper.ids import NO_ENTRY
 from bookkeeper.ledger import LedgerMetadata
+from bookkeeper.option_types import WholeNumber
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def ledger() -> None:
     """Write, read and manage ledgers."""
 
@@ -63,8 +65,15 @@ ledger.add_command(ledger_metadata)
 @password_option
 @json_option
 @ledger_argument
-@click.option("--first", type=click.IntRange(0), default=0, show_default=True, help="The first entry to print.")
-@click.option("--last", type=click.IntRange(0), help="The last entry to print.  [default: the last one confirmed]")
+@click.option(
+    "--first", type=WholeNumber(0), metavar="ENTRY", default=0, show_default=True, help="The first entry to print."
+)
+@click.option(
+    "--last",
+    type=WholeNumber(0),
+    metavar="ENTRY",
+    help="The last entry to print.  [default: the last one confirmed]",
+)
 @click.option(
     "--bookie", metavar="ID", help="Only this bookie's copies of what it must have; the password is the metadata's."
 )
@@ -106,7 +115,9 @@ def read(
 @password_option
 @json_option
 @ledger_argument
-@click.option("--first", type=click.IntRange(0), default=0, show_default=True, help="The first entry to print.")
+@click.option(
+    "--first", type=WholeNumber(0), metavar="ENTRY", default=0, show_default=True, help="The first entry to print."
+)
 def tail(metadata: str, password: str, as_json: bool, ledger_id: int, first: int) -> None:
     """Print a ledger's entries as they are confirmed, until it is closed. This does not fence it."""
 

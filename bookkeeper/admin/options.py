@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from bookkeeper.errors import BookKeeperError, MetadataUnavailableError, NoClusterError, Outcome
+from bookkeeper.option_types import WholeNumber
 from bookkeeper.real import run, system_seams
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def metadata_option(function: F) -> F:
         "--metadata",
         "-m",
         envvar="BK_METADATA",
-        callback=_given,
+        callback=given_cluster,
         metavar="URI",
         help="The cluster: sqlite:///FILE, zk://HOST:PORT/ledgers, embedded:///DIR?bookies=3. [env: BK_METADATA]",
     )(tls_options(function))
@@ -100,7 +101,8 @@ def chosen_tls() -> TlsConfig | None:
     return client_tls(**given) if given else None
 
 
-def _given(ctx: click.Context, param: click.Parameter, value: str | None) -> str:
+def given_cluster(ctx: click.Context, param: click.Parameter, value: str | None) -> str:
+    """The value of ``--metadata``. Raises: UsageError: there is none."""
     if not value:
         raise click.UsageError("which cluster? Give --metadata URI, or set BK_METADATA", ctx)
     return value
@@ -118,12 +120,12 @@ def password_option(function: F) -> F:
     )(function)
 
 
-class LedgerNumber(click.IntRange):
+class LedgerNumber(WholeNumber):
     """A ledger's id on the command line."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         try:
-            return int(super().convert(value, param, ctx))
+            return super().convert(value, param, ctx)
         except click.BadParameter:
             self.fail(f"{value!r} is not a ledger id: a ledger id is a whole number from 0 on", param, ctx)
 

@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 import click
 
+from bookkeeper.admin.command_group import CommandGroup
 from bookkeeper.admin.options import json_option, print_json, print_table
 from journal_manager.commands.shared import OWNER, Txid, ask_to_take_over, complete, journal_argument, take_over_option
 from journal_manager.errors import SnapshotNotFoundError
@@ -17,7 +18,7 @@ from journal_manager.open_journal import open_snapshots, open_writer
 from journal_manager.snapshots import PIECE_BYTES, SnapshotInfo, no_snapshot, restore_newest
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def snapshot() -> None:
     """Look at a journal's snapshots, and move them."""
 

@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import click
 
+from bookkeeper.admin.command_group import CommandGroup
+from bookkeeper.option_types import WholeNumber
 from journal_manager.capabilities import Described, Upgrade, capability
 from journal_manager.commands.shared import OWNER, ask_to_take_over, complete, journal_argument, take_over_option
 from journal_manager.open_journal import open_writer
 from journal_manager.segment import SegmentInfo
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def upgrade() -> None:
     """Take a journal to a new version of its program, with a way back.
 
@@ -22,7 +24,7 @@ def upgrade() -> None:
 
 
 @upgrade.command()
-@click.option("--layout", type=click.IntRange(1), required=True, help="The new version of the edits' bodies.")
+@click.option("--layout", type=WholeNumber(1), metavar="N", required=True, help="The new version of the edits' bodies.")
 @take_over_option
 @journal_argument
 def begin(layout: int, yes: bool, uri: str) -> None:
