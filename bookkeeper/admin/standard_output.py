@@ -1,4 +1,4 @@
-"""Standard output, whose errors name it.
+"""Standard output, whose errors name it, and the standard streams that a shell has closed.
 
 The system says "No space left on device" and not of what, so a full disk below the output of a command would look like
 one below its data.
@@ -42,8 +42,23 @@ class NamedOutput(io.FileIO):
             raise named from error
 
 
+def open_what_is_closed() -> None:
+    """Open on ``/dev/null`` what is closed of standard input, output and error (``<&- >&- 2>&-``).
+
+    Otherwise the next file or connection gets the number of standard output, and what is printed is written into it.
+    """
+    for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)  # it gets the least number that is free
+            os.set_inheritable(opened, True)
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(descriptor, mode, closefd=False))
+
+
 def name_standard_output() -> None:
-    """Let the errors of ``sys.stdout`` name it. One that is closed (``>&-``), or not the process's own, stays."""
+    """Let the errors of ``sys.stdout`` name it. One that is not the process's own stays."""
     plain = sys.stdout
     if plain is not sys.__stdout__ or not isinstance(plain, io.TextIOWrapper):
         return

@@ -1,4 +1,4 @@
-"""Standard output that cannot be written, or that nobody reads."""
+"""Standard output that cannot be written, that nobody reads, or that is closed."""
 
 from __future__ import annotations
 
@@ -72,3 +72,14 @@ def test_an_output_that_is_not_the_process_s_own_stays(monkeypatch: pytest.Monke
         monkeypatch.setattr(sys, "stdout", other)
         name_standard_output()
         assert sys.stdout is other
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+def test_no_file_or_connection_takes_the_place_of_a_closed_stream(closed: str, tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    for words in (["init", "--json"], ["bookies", "--json"], ["bookies"], ["metadata", "show"]):
+        command = [sys.executable, "-m", "bookkeeper.admin", *words, "-m", uri]
+        script = ["/bin/sh", "-c", f'exec "$@" {closed}', "sh", *command]
+        done = subprocess.run(script, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stderr) == (0, ""), words
+        assert bool(done.stdout) == (">&-" not in closed.replace("2>&-", "")), words
