@@ -37,6 +37,7 @@ from bookkeeper.admin.options import (
     password_option,
     print_json,
     print_table,
+    state_in_words,
 )
 from bookkeeper.admin.repairs import repair, underreplicated
 from bookkeeper.errors import BookKeeperError, MetadataFormatError
@@ -154,7 +155,7 @@ def show(metadata: str, as_json: bool, ledger_id: int) -> None:
         f"{_span(document['last_entry'])}, {document['length']} bytes" if found.is_closed else "it is not closed yet"
     )
     click.echo(
-        f"ledger {ledger_id}: {document['state']}, {ended}, "
+        f"ledger {ledger_id}: {state_in_words(document['state'])}, {ended}, "
         f"E={document['ensemble']} Qw={document['write_quorum']} Qa={document['ack_quorum']}, {document['digest']}"
     )
     for key, value in document["custom"].items():
@@ -210,6 +211,7 @@ def list_(metadata: str, as_json: bool, deleted: bool, bookie: str | None, state
             print_json(rows)
         else:
             for row in rows:
+                row["state"] = state_in_words(row["state"])
                 row.update(deleted=moment(row["deleted_ms"]), until=moment(row["until_ms"]))
             columns = ["ledger", "state", "last_entry", "length", "deleted", "until"]
             print_table(counted(len(rows), "deleted ledger"), columns, rows)
@@ -234,7 +236,8 @@ def list_(metadata: str, as_json: bool, deleted: bool, bookie: str | None, state
     if as_json:
         print_json(rows)
     else:
-        print_table(counted(len(rows), "ledger"), ["ledger", "state", "last_entry", "length"], rows)
+        shown = [{**row, "state": state_in_words(row["state"])} for row in rows]
+        print_table(counted(len(rows), "ledger"), ["ledger", "state", "last_entry", "length"], shown)
 
 
 def _is_wanted(found: LedgerMetadata, bookie: str | None, state: str | None) -> bool:
