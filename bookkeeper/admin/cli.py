@@ -166,7 +166,9 @@ def main() -> None:
     except click.ClickException as error:
         click.echo(f"bk: {error.format_message()}", err=True)
         sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as error:
+        if type(error.__context__) is EOFError:  # a question, and nobody who could answer it
+            click.echo("\nbk: the question got no answer: standard input has ended", err=True)
         sys.exit(130)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in EXTRAS or os.environ.get("BK_TRACEBACK"):

@@ -218,17 +218,19 @@ def table_of(title: str, columns: Sequence[str], rows: Sequence[Mapping[str, obj
     """A table for people; the columns are keys of the rows. See :func:`in_cell` for the values.
 
     Where ``width`` is so small that words would be broken, it is text: each row is lines of their own. Without rows
-    it is the title.
+    it is the title, which says so.
     """
     from rich.table import Table
     from rich.text import Text
 
+    if not rows:
+        return Text(title if title.startswith("0 ") else f"{title}: none")
     heads = [column.replace("_", " ") for column in columns]
     cells = [[in_cell(row.get(column)) for column in columns] for row in rows]
     by_column = list(zip(heads, *cells, strict=True))
     least = [min(max(map(_longest_word, column)), WORD_MAX) for column in by_column]
     room = width - (3 * len(columns) + 1) - sum(least)
-    if room < 0 or not rows:
+    if room < 0:
         return Text("\n".join(_row_lines(title, heads, cells)))
     table = Table(title=title, title_justify="left", header_style="bold")
     for head, wide in zip(heads, _shared_out(room, least, [_width(column) for column in by_column]), strict=True):

@@ -77,7 +77,9 @@ def recover(as_json: bool, yes: bool, uri: str) -> None:
         click.echo(f"the segment from edit {segment['first']} ends at edit {segment['last']}")
     for segment in found["removed_empty"]:
         click.echo(f"the segment from edit {segment['first']} had no edit and was removed")
-    click.echo(f"epoch {found['epoch']}; the last edit is {found['last']}")
+    click.echo(
+        f"epoch {found['epoch']}; " + (f"the last edit is {found['last']}" if found["last"] else "it has no edits")
+    )
 
 
 @click.command()

@@ -200,9 +200,10 @@ def test_a_table_that_does_not_fit_is_printed_row_by_row(
     )
 
 
-def test_a_table_without_rows_is_its_title(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_without_rows_is_a_title_that_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     print_table("0 ledgers", ["ledger", "state"], [])
-    assert capsys.readouterr().out == "0 ledgers\n"
+    print_table("segments", ["first", "last"], [])
+    assert capsys.readouterr().out == "0 ledgers\nsegments: none\n"
 
 
 def test_a_state_is_said_in_lower_case_without_underlines() -> None:
