@@ -8,7 +8,7 @@ any of these ``| None``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import Any, Final, TypeVar, get_args, get_origin
@@ -104,13 +104,24 @@ def _problems(error: BaseException, place: str = "") -> list[str]:
     """A line for each thing that is wrong, unknown options first. ``place`` is the option that ``error`` is about."""
     if isinstance(error, cattrs.ForbiddenExtraKeysError):
         where = f"{place}." if place else ""
-        return [f"unknown option: {where}{name}" for name in sorted(error.extra_fields, key=str)]
+        known = [each.name for each in fields(error.cl)]
+        return [
+            f"unknown option: {where}{name}{_meant(str(name), where, known)}"
+            for name in sorted(error.extra_fields, key=str)
+        ]
     if isinstance(error, BaseExceptionGroup):
         inner = sorted(error.exceptions, key=lambda each: not isinstance(each, cattrs.ForbiddenExtraKeysError))
         return [line for each in inner for line in _problems(each, _place(each, place))]
     if isinstance(error, KeyError):
         return [f"missing option: {place}"]
     return [str(error) if isinstance(error, ConfigError) else f"{place} {error}".strip()]
+
+
+def _meant(name: str, where: str, known: Sequence[str]) -> str:
+    import difflib  # only who has mistyped something pays for it
+
+    near = difflib.get_close_matches(name, known, 1)
+    return f" (did you mean {where}{near[0]}?)" if near else ""
 
 
 def _place(error: BaseException, around: str) -> str:

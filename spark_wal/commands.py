@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from bookkeeper.admin.extras import missing
+from bookkeeper.admin.shared import CommandGroup, given_cluster
 from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.gateways.command_options import (
     FILE,
@@ -21,6 +22,7 @@ from bookkeeper.gateways.command_options import (
 from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.gateway_process import run_gateway
 from bookkeeper.ids import Address
+from bookkeeper.option_types import Number
 from bookkeeper.real import append_private, read_private, read_secret, system_seams
 from journal_manager import JournalError
 from spark_wal.webhdfs.config import DEFAULT_LISTEN, KEEP_S, GatewayConfig, OwnerConfig, UploadLimits
@@ -32,7 +34,7 @@ OTHERS: Final[Mapping[str, str]] = {"grpc": "segments.gateway.command:grpc"}
 """Gateways of other packages, and where their commands are."""
 
 
-class GatewayVerbs(click.Group):
+class GatewayVerbs(CommandGroup):
     """The group of the verbs below, and of :data:`OTHERS`, which are imported when they are needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -87,10 +89,12 @@ def gateway() -> None:
 @gateway.command()
 @click.option(
     "--metadata",
+    "-m",
     envvar="BK_METADATA",
-    required=True,
+    callback=given_cluster,
     metavar="URI",
-    help="The cluster (zk+hierarchical://..., sqlite:///...), or file:///DIR for a namespace without a cluster.",
+    help="The cluster (zk+hierarchical://..., sqlite:///...), or file:///DIR for a namespace without a cluster. "
+    "[env: BK_METADATA]",
 )
 @click.option(
     "--listen",
@@ -100,7 +104,7 @@ def gateway() -> None:
     help="The address at which requests are accepted.",
 )
 @click.option("--advertise", metavar="HOST:PORT", help="The address that clients use, if it is another one.")
-@click.option("--namespace", default="default", show_default=True, help="The tree of files to serve.")
+@click.option("--namespace", metavar="NAME", default="default", show_default=True, help="The tree of files to serve.")
 @click.option(
     "--quota", "quotas", type=QuotaType(), multiple=True, help="How many bytes may lie below a path. May be repeated."
 )
@@ -123,7 +127,8 @@ def gateway() -> None:
 @limit("--file-bytes-max", UploadLimits, "file_bytes_max", "The size of the largest file, in bytes.")
 @click.option(
     "--temporary-keep-s",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
+    metavar="SECONDS",
     default=KEEP_S,
     show_default=True,
     help="Seconds after which an untouched temporary file of Spark's is removed; 0: never.",
@@ -236,6 +241,7 @@ def token(name: str, token_file: str, roots: tuple[str, ...]) -> None:
     "directory",
     required=True,
     type=click.Path(file_okay=False),
+    metavar="DIR",
     help="The directory for the files that Spark needs.",
 )
 @click.option(

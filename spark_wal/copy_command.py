@@ -9,13 +9,14 @@ from typing import Final
 
 import click
 
+from bookkeeper.admin.shared import CommandGroup
 from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.real import read_secret
 
 FILE: Final = click.Path(dir_okay=False)
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def checkpoint() -> None:
     """Copy checkpoints of stopped streaming queries."""
 

@@ -19,6 +19,7 @@ from typing import Any
 import click
 
 from bookkeeper.admin.shared import (
+    CommandGroup,
     Interruption,
     connected,
     finish,
@@ -33,11 +34,12 @@ from bookkeeper.client.read.read_handle import ReadHandle
 from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.codec import IMPLEMENTATION
 from bookkeeper.errors import BookKeeperError, ConfigError
+from bookkeeper.option_types import WholeNumber
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def bench() -> None:
     """Measure a cluster. Prints one JSON line: rates, percentiles in microseconds, CPU time of an entry."""
 
@@ -52,30 +54,84 @@ def _pids(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, 
 _pids_option = click.option(
     "--pids", default="", callback=_pids, metavar="PID,PID", help="Also count the CPU time of these processes."
 )
-_protocol_option = click.option("--protocol", type=click.Choice(["v2", "v3"]), default="v3", show_default=True)
+_protocol_option = click.option(
+    "--protocol", type=click.Choice(["v2", "v3"]), default="v3", show_default=True, help="The wire protocol."
+)
 
 
 @bench.command()
 @metadata_option
 @_pids_option
 @_protocol_option
-@click.option("--size", type=click.IntRange(0), default=1024, show_default=True, help="Bytes of an entry's payload.")
-@click.option("--count", type=click.IntRange(1), default=100_000, show_default=True, help="Entries that are measured.")
+@click.option(
+    "--size",
+    type=WholeNumber(0),
+    metavar="BYTES",
+    default=1024,
+    show_default=True,
+    help="Bytes of an entry's payload.",
+)
+@click.option(
+    "--count",
+    type=WholeNumber(1),
+    metavar="N",
+    default=100_000,
+    show_default=True,
+    help="Entries that are measured.",
+)
 @click.option(
     "--warm-up",
-    type=click.IntRange(0),
+    type=WholeNumber(0),
+    metavar="N",
     default=10_000,
     show_default=True,
     help="Entries that are written first, and not measured.",
 )
-@click.option("--window", type=click.IntRange(1), default=1000, show_default=True, help="Appends in flight at a time.")
 @click.option(
-    "--many", type=click.IntRange(1), help="Use append_many with runs of this many instead of single appends."
+    "--window",
+    type=WholeNumber(1),
+    metavar="N",
+    default=1000,
+    show_default=True,
+    help="Appends in flight at a time.",
 )
-@click.option("--ensemble", type=click.IntRange(1), default=ENSEMBLE, show_default=True)
-@click.option("--write-quorum", type=click.IntRange(1), default=WRITE_QUORUM, show_default=True)
-@click.option("--ack-quorum", type=click.IntRange(1), default=ACK_QUORUM, show_default=True)
-@click.option("--digest", type=click.Choice(["crc32c", "crc32", "hmac", "dummy"]), default="crc32c", show_default=True)
+@click.option(
+    "--many",
+    type=WholeNumber(1),
+    metavar="N",
+    help="Use append_many with runs of this many instead of single appends.",
+)
+@click.option(
+    "--ensemble",
+    type=WholeNumber(1),
+    metavar="N",
+    default=ENSEMBLE,
+    show_default=True,
+    help="Bookies that share the ledger.",
+)
+@click.option(
+    "--write-quorum",
+    type=WholeNumber(1),
+    metavar="N",
+    default=WRITE_QUORUM,
+    show_default=True,
+    help="Copies of each entry.",
+)
+@click.option(
+    "--ack-quorum",
+    type=WholeNumber(1),
+    metavar="N",
+    default=ACK_QUORUM,
+    show_default=True,
+    help="Copies that must be durable before an entry counts as written.",
+)
+@click.option(
+    "--digest",
+    type=click.Choice(["crc32c", "crc32", "hmac", "dummy"]),
+    default="crc32c",
+    show_default=True,
+    help="How an entry is checked when it is read; dummy: not at all.",
+)
 @click.option("--keep", is_flag=True, help="Do not delete the ledger afterwards.")
 def add(
     metadata: str,
@@ -139,9 +195,24 @@ def add(
 @_protocol_option
 @password_option
 @ledger_argument
-@click.option("--mode", type=click.Choice(["batch", "single"]), default="batch", show_default=True)
-@click.option("--window", type=click.IntRange(1), default=100, show_default=True, help="Single reads in flight.")
-@click.option("--rounds", type=click.IntRange(1), default=1, show_default=True, help="How often all entries are read.")
+@click.option(
+    "--mode",
+    type=click.Choice(["batch", "single"]),
+    default="batch",
+    show_default=True,
+    help="Ask for many entries at a time, or for one.",
+)
+@click.option(
+    "--window", type=WholeNumber(1), metavar="N", default=100, show_default=True, help="Single reads in flight."
+)
+@click.option(
+    "--rounds",
+    type=WholeNumber(1),
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="How often all entries are read.",
+)
 def read(
     metadata: str,
     pids: tuple[int, ...],

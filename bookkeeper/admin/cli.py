@@ -7,11 +7,11 @@ as that verb.
 
 from __future__ import annotations
 
-import difflib
 import gc
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from bookkeeper.admin.extras import EXTRAS, missing
+from bookkeeper.admin.shared import CommandGroup
 from bookkeeper.errors import BookKeeperError, UnauthorizedError, in_words
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ OWN: Final[Mapping[str, str]] = {
 """The verbs of this package, and where they are. No other package can take such a name."""
 
 
-class Verbs(click.Group):
+class Verbs(CommandGroup):
     """A group whose commands are loaded when they are needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -63,15 +64,8 @@ class Verbs(click.Group):
             raise TypeError(f"{place} is no click command")
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        if name.startswith("-") or self.get_command(ctx, name) is not None:
-            return super().resolve_command(ctx, args)
-        near = difflib.get_close_matches(name, self.list_commands(ctx)) or self._below(ctx, name)
-        meant = f" Did you mean {' or '.join(repr(each) for each in near)}?" if near else ""
-        raise click.UsageError(f"there is no command {name!r}.{meant}", ctx)
+    def near(self, ctx: click.Context, name: str) -> Sequence[str]:
+        return super().near(ctx, name) or self._below(ctx, name)
 
     def _below(self, ctx: click.Context, name: str) -> list[str]:
         """Where a verb of this name is, if it belongs to a group: ``append`` of ``ledger``."""
@@ -82,13 +76,25 @@ class Verbs(click.Group):
                 found.append(f"{ctx.command_path} {group} {name}")
         return found
 
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        with _whoever_reads():  # --help and --version print here
+            return super().make_context(info_name, args, parent, **extra)
+
     def invoke(self, ctx: click.Context) -> None:
-        try:
+        with _whoever_reads():
             super().invoke(ctx)  # a verb's return value is no exit status; only `Exit` sets one
-        except BrokenPipeError:
-            # The reader of our output has gone (bk ... | head), so nobody can be told.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise click.exceptions.Exit(0) from None
+
+
+@contextmanager
+def _whoever_reads() -> Iterator[None]:
+    """If the reader of our output has gone (``bk ... | head``), nobody can be told: the command ends with status 0."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise click.exceptions.Exit(0) from None
 
 
 def _own(place: str) -> object:
@@ -160,7 +166,9 @@ def main() -> None:
     except click.ClickException as error:
         click.echo(f"bk: {error.format_message()}", err=True)
         sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as error:
+        if type(error.__context__) is EOFError:  # a question, and nobody who could answer it
+            click.echo("\nbk: the question got no answer: standard input has ended", err=True)
         sys.exit(130)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in EXTRAS or os.environ.get("BK_TRACEBACK"):

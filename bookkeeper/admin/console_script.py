@@ -14,8 +14,12 @@ def main() -> None:
     ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not if the shell has us ignore it
     if ours:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from bookkeeper.admin.standard_output import name_standard_output, open_what_is_closed
+
+    open_what_is_closed()
     from bookkeeper.admin.cli import main as command
 
+    name_standard_output()
     if ours:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     command()

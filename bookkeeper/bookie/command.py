@@ -27,6 +27,7 @@ from bookkeeper.errors import (
     in_words,
 )
 from bookkeeper.net.tls import MODES
+from bookkeeper.option_types import Number, WholeNumber
 from bookkeeper.real.unix_socket import listen_unix
 
 
@@ -37,7 +38,7 @@ from bookkeeper.real.unix_socket import listen_unix
     "metadata_uri",
     envvar="BK_METADATA",
     metavar="URI",
-    help="Address of the cluster's metadata.  [env: BK_METADATA]",
+    help="The cluster: sqlite:///FILE, zk://HOST:PORT/ledgers. [env: BK_METADATA]",
 )
 @click.option("--dir", "--directory", "directory", metavar="DIR", help="Directory of the bookie's identity and data.")
 @click.option(
@@ -59,7 +60,7 @@ from bookkeeper.real.unix_socket import listen_unix
 @click.option(
     "--listen", metavar="HOST:PORT", help="With port 0 the first start chooses a port.  [default: 127.0.0.1:0]"
 )
-@click.option("--port", type=click.IntRange(0, 65535), help="Short for --listen 127.0.0.1:PORT.")
+@click.option("--port", type=WholeNumber(0, 65535), metavar="PORT", help="Short for --listen 127.0.0.1:PORT.")
 @click.option(
     "--advertise", metavar="HOST:PORT", help="Address under which clients reach it.  [default: where it listens]"
 )
@@ -75,7 +76,7 @@ from bookkeeper.real.unix_socket import listen_unix
 @click.option(
     "--metadata-session",
     "metadata_session_s",
-    type=float,
+    type=Number(),
     metavar="SECONDS",
     help="After so long without contact it is no longer listed; ZooKeeper's servers have limits of their own.  "
     "[default: 10]",

@@ -12,6 +12,7 @@ import click
 from bookkeeper.errors import ConfigError
 from bookkeeper.ids import Address
 from bookkeeper.net.tls import RELOAD_S
+from bookkeeper.option_types import Number, WholeNumber
 from bookkeeper.settings import default_of
 
 if TYPE_CHECKING:
@@ -29,8 +30,14 @@ DESCRIPTORS: Final = 512
 def limit(name: str, config: type, field: str, help_text: str) -> Callable[[F], F]:
     """An option for a positive number, whose default is that of a field of ``config``."""
     default = default_of(config, field)
-    kind = click.IntRange(min=1) if isinstance(default, int) else click.FloatRange(min=0, min_open=True)
-    return click.option(name, type=kind, default=default, show_default=True, help=help_text)
+    kind = WholeNumber(min=1) if isinstance(default, int) else Number(min=0, min_open=True)
+    return click.option(name, type=kind, metavar=_unit(name), default=default, show_default=True, help=help_text)
+
+
+def _unit(name: str) -> str:
+    """What stands for the number in the help of ``--slow-client-s`` (SECONDS), ``--file-bytes-max`` (BYTES)."""
+    words = name.split("-")
+    return "SECONDS" if words[-1] == "s" else "BYTES" if "bytes" in words else "N"
 
 
 class AddressType(click.ParamType[Address]):
@@ -70,7 +77,8 @@ def access_options(command: F) -> F:
         ),
         click.option(
             "--reload-s",
-            type=click.FloatRange(min=0.1),
+            type=Number(min=0.1),
+            metavar="SECONDS",
             default=RELOAD_S,
             show_default=True,
             help="Seconds between two checks for changed certificates and tokens.",

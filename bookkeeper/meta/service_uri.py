@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from bookkeeper.errors import ConfigError
+from bookkeeper.errors import ConfigError, MetadataUnavailableError, Outcome
 from bookkeeper.meta.records.layout import BY_URI_NAME
 from bookkeeper.meta.records.paths import DEFAULT_ROOT
 from bookkeeper.meta.store import MetadataStore, check_path
@@ -126,10 +126,15 @@ async def open_store(uri: str | ServiceUri, seams: Seams) -> MetadataStore:
     """Open a session with the store at an address.
 
     Raises:
-        ConfigError, MetadataUnavailableError.
+        ConfigError: the address is invalid.
+        MetadataUnavailableError: the store does not answer. Nothing was asked of it, so its outcome is REJECTED.
     """
     address = parse(uri) if isinstance(uri, str) else uri
-    return await _OPENERS[address.scheme](address, seams)
+    try:
+        return await _OPENERS[address.scheme](address, seams)
+    except MetadataUnavailableError as error:
+        error.outcome = Outcome.REJECTED
+        raise
 
 
 def may_exist(address: ServiceUri, seams: Seams) -> bool:

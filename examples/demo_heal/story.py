@@ -123,7 +123,7 @@ class HealStory:
         else:
             await cluster.start_autorecovery(self._plan.delay_s, self._plan.check_every_s)
             await cluster.until(self._is_audited, "autorecovery")
-            view.happened(f"autorecovery is up: a bookie may be away for {self._plan.delay_s} s")
+            view.happened(f"autorecovery is up: a bookie that is away counts as lost after {self._plan.delay_s} s")
         self._writers = LedgerWriters(self._client, count=4, per_ledger=50)
         self._watch.writers = self._writers
         self._writers.start()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import click
 
+from bookkeeper.admin.shared import CommandGroup
 from journal_manager.commands.change import convert, discard, format_command, purge, recover, sweep
 from journal_manager.commands.look import dump, list_command, select_command, show, verify
 from journal_manager.commands.oev import oev
@@ -18,7 +19,7 @@ from journal_manager.commands.snapshot import snapshot
 from journal_manager.commands.upgrade import upgrade
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def journal() -> None:
     """Look at edit logs and manage them.
 

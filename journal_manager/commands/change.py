@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from bookkeeper.admin.shared import counted, json_option, print_json
+from bookkeeper.option_types import Number, WholeNumber
 from journal_manager.commands.shared import (
     OWNER,
     Txid,
@@ -39,7 +40,7 @@ from journal_manager.snapshots import RetentionPolicy, SnapshotInfo, SnapshotSto
 
 
 @click.command("format")
-@click.option("--namespace-id", type=int, default=0, help="The namespace's number.")
+@click.option("--namespace-id", type=WholeNumber(), metavar="N", default=0, help="The namespace's number.")
 @click.option("--cluster-id", default="", metavar="TEXT", help="The namespace's cluster.")
 @click.option("--pool-id", default="", metavar="TEXT", help="The namespace's block pool.")
 @click.option("--force", is_flag=True, help="Remove the edits that are there, without asking.")
@@ -86,13 +87,17 @@ def recover(as_json: bool, yes: bool, uri: str) -> None:
         click.echo(f"the segment from edit {segment['first']} ends at edit {segment['last']}")
     for segment in found["removed_empty"]:
         click.echo(f"the segment from edit {segment['first']} had no edit and was removed")
-    click.echo(f"epoch {found['epoch']}; the last edit is {found['last']}")
+    click.echo(
+        f"epoch {found['epoch']}; " + (f"the last edit is {found['last']}" if found["last"] else "it has no edits")
+    )
 
 
 @click.command()
 @click.option("--below", type=Txid(), help="Remove what ends below this edit, whatever snapshots there are.")
-@click.option("--keep-snapshots", type=click.IntRange(1), help="The newest snapshots that stay.")
-@click.option("--extra-edits", type=click.IntRange(0), help="Edits before the oldest kept snapshot that stay.")
+@click.option("--keep-snapshots", type=WholeNumber(1), metavar="N", help="The newest snapshots that stay.")
+@click.option(
+    "--extra-edits", type=WholeNumber(0), metavar="N", help="Edits before the oldest kept snapshot that stay."
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed. This does not take the journal over.")
 @take_over_option
 @journal_argument
@@ -169,11 +174,11 @@ def discard(first: int, yes: bool, uri: str) -> None:
 @click.option("--delete", is_flag=True, help="Delete what is found. Without it nothing is removed.")
 @click.option(
     "--older-than",
-    type=click.FloatRange(0),
+    type=Number(0),
     default=3600.0,
     show_default=True,
     metavar="SECONDS",
-    help="The age from which on.",
+    help="Only ledgers that were made at least so long ago.",
 )
 @take_over_option
 @journal_argument

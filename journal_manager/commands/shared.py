@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from bookkeeper.admin.shared import finish
+from bookkeeper.option_types import WholeNumber
 from journal_manager.edits import SegmentInfo
 from journal_manager.errors import JournalError
 from journal_manager.journals import JournalReader
@@ -19,7 +20,7 @@ OWNER: Final = "bk journal"
 """The owner's name in the journal while a command has it."""
 
 
-class Txid(click.IntRange):
+class Txid(WholeNumber):
     """A transaction id on the command line."""
 
     name = "txid"

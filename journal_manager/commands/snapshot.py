@@ -10,14 +10,14 @@ from typing import BinaryIO
 
 import click
 
-from bookkeeper.admin.shared import json_option, print_json, print_table
+from bookkeeper.admin.shared import CommandGroup, json_option, print_json, print_table
 from journal_manager.commands.shared import OWNER, Txid, ask_to_take_over, complete, journal_argument, take_over_option
 from journal_manager.errors import SnapshotNotFoundError
 from journal_manager.journals import open_snapshots, open_writer
 from journal_manager.snapshots import PIECE_BYTES, SnapshotInfo, no_snapshot, restore_newest
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def snapshot() -> None:
     """Look at a journal's snapshots, and move them."""
 

@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import click
 
+from bookkeeper.admin.shared import CommandGroup
+from bookkeeper.option_types import WholeNumber
 from journal_manager.commands.shared import OWNER, ask_to_take_over, complete, journal_argument, take_over_option
 from journal_manager.edits import SegmentInfo
 from journal_manager.journals import Described, Upgrade, capability, open_writer
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def upgrade() -> None:
     """Take a journal to a new version of its program, with a way back.
 
@@ -21,7 +23,7 @@ def upgrade() -> None:
 
 
 @upgrade.command()
-@click.option("--layout", type=click.IntRange(1), required=True, help="The new version of the edits' bodies.")
+@click.option("--layout", type=WholeNumber(1), metavar="N", required=True, help="The new version of the edits' bodies.")
 @take_over_option
 @journal_argument
 def begin(layout: int, yes: bool, uri: str) -> None:

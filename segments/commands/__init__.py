@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import click
 
+from bookkeeper.admin.shared import CommandGroup
 from segments.commands.change import configure, create, delete, purge, rename, roll, seal, truncate
 from segments.commands.check import check
 from segments.commands.cursor import cursor
@@ -24,7 +25,7 @@ from segments.commands.records import append, count, read, tail
 from segments.commands.transfer import export, import_command
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def stream() -> None:
     """Write, read and manage streams of records.
 

@@ -47,7 +47,8 @@ def create(metadata: str, settings: dict[str, Any], exist_ok: bool, name: str) -
         async with streams_at(metadata, makes=True) as namespace:
             return (await namespace.create(name, config=config, exist_ok=exist_ok)).id
 
-    click.echo(f"stream {name} is there, with id {complete(work())}")
+    stream_id = complete(work())
+    click.echo(f"{f'stream {name} is there' if exist_ok else f'made stream {name}'}, with id {stream_id}")
 
 
 @click.command()
@@ -201,7 +202,7 @@ def purge(metadata: str, as_json: bool, dry_run: bool, name: str) -> None:
             size = counted(each.segment.bytes, "byte")
             click.echo(f"{verb}: segment {each.segment.number}, {size}: {each.text}")
     for cursor in done.report.expired_cursors:
-        click.echo(f"cursor {cursor} still needs records that {'would go' if dry_run else 'are gone'}")
+        click.echo(f"cursor {cursor} still needs records that {'are gone, or would go' if dry_run else 'are gone'}")
     if not done.report.going and not done.deleted:
         click.echo("nothing to remove")
 

@@ -7,6 +7,7 @@ import sys
 import click
 
 from bookkeeper.admin.shared import counted, json_option, metadata_option, print_json
+from bookkeeper.option_types import Number
 from segments.commands.shared import complete, streams_at
 from segments.life.checker import CheckOptions
 from segments.life.findings import Finding
@@ -20,11 +21,11 @@ from segments.life.findings import Finding
 @click.option("--no-orphans", is_flag=True, help="Do not look at all ledgers of the cluster for those of no stream.")
 @click.option(
     "--older-than",
-    type=click.FloatRange(0),
+    type=Number(0),
     default=3600.0,
     show_default=True,
     metavar="SECONDS",
-    help="The age from which on a ledger that no stream names is an orphan.",
+    help="A ledger that no stream names is left alone until it is so old: somebody may be about to name it.",
 )
 @click.option("--yes", is_flag=True, help="With --repair: do not ask.")
 @click.argument("name", metavar="[STREAM]", required=False)

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 import click
 
-from bookkeeper.admin.shared import counted, json_option, metadata_option, print_json, print_table
+from bookkeeper.admin.shared import CommandGroup, counted, json_option, metadata_option, print_json, print_table
+from bookkeeper.option_types import WholeNumber
 from segments.commands.shared import (
     Place,
     complete,
@@ -23,7 +24,7 @@ from segments.seek import Seek
 OWNER: Final = "bk stream cursor"
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def cursor() -> None:
     """Look at the cursors of a stream, and move them."""
 
@@ -158,7 +159,7 @@ def history(metadata: str, as_json: bool, name: str, cursor_name: str) -> None:
 @click.option("--force", is_flag=True, help="Also if somebody uses the cursor.")
 @stream_argument
 @click.argument("cursor_name", metavar="CURSOR")
-@click.argument("version", type=click.IntRange(1))
+@click.argument("version", type=WholeNumber(1))
 def restore(metadata: str, force: bool, name: str, cursor_name: str, version: int) -> None:
     """Let a cursor be again what it was in an earlier VERSION; bk stream cursor history lists them."""
 

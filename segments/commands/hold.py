@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
-from bookkeeper.admin.shared import json_option, metadata_option, print_json, print_table
+from bookkeeper.admin.shared import CommandGroup, json_option, metadata_option, print_json, print_table
+from bookkeeper.option_types import Number
 from segments.commands.shared import Place, complete, hold_row, stream_argument, streams_at
 from segments.life.holds import Hold
 from segments.position import EARLIEST, LATEST
@@ -14,7 +15,7 @@ from segments.record import to_ms
 from segments.seek import Seek
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def hold() -> None:
     """Keep records: neither retention nor truncation removes what a hold covers."""
 
@@ -23,7 +24,7 @@ def hold() -> None:
 @metadata_option
 @click.option("--from", "start", type=Place(), metavar="PLACE", help="The first record.  [default: the stream's first]")
 @click.option("--to", "stop", type=Place(), metavar="PLACE", help="The record behind the last one.  [default: no end]")
-@click.option("--for", "hours", type=click.FloatRange(0, min_open=True), metavar="HOURS", help="How long.")
+@click.option("--for", "hours", type=Number(0, min_open=True), metavar="HOURS", help="How long.")
 @click.option("--note", default="", help="Who wants it, and why.")
 @stream_argument
 @click.argument("hold_name", metavar="HOLD")

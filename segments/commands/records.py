@@ -9,6 +9,7 @@ from typing import BinaryIO
 import click
 
 from bookkeeper.admin.shared import Interruption, counted, json_option, metadata_option, print_json
+from bookkeeper.option_types import WholeNumber
 from segments.commands.line_records import Appended, Lines, append_lines, sender
 from segments.commands.shared import Place, complete, is_gateway, stream_argument, streams_at, told
 from segments.errors import StreamError
@@ -38,10 +39,10 @@ lines_option = click.option(
 @json_option
 @click.option("--producer", metavar="NAME", help="Append as this idempotent producer; it numbers the lines from --seq.")
 @click.option(
-    "--seq", type=click.IntRange(0), metavar="N", help="With --producer: the first line's sequence number, for a retry."
+    "--seq", type=WholeNumber(0), metavar="N", help="With --producer: the first line's sequence number, for a retry."
 )
 @click.option("--key-separator", metavar="TEXT", help="Each line is a key, TEXT, and the value.")
-@click.option("--txid", type=click.IntRange(0), metavar="N", help="The transaction id of all these records.")
+@click.option("--txid", type=WholeNumber(0), metavar="N", help="The transaction id of all these records.")
 @click.option("--create", "makes", is_flag=True, help="Make the stream if there is none.")
 @stream_argument
 @click.argument("source", type=click.File("rb"), default="-")
@@ -109,7 +110,7 @@ def append(
 @lines_option
 @place_option
 @click.option("--to", "stop", type=Place(), metavar="PLACE", help="The record behind the last one.  [default: the end]")
-@click.option("--count", "limit", type=click.IntRange(1), metavar="N", help="Stop after this many records.")
+@click.option("--count", "limit", type=WholeNumber(1), metavar="N", help="Stop after this many records.")
 @gap_option
 @stream_argument
 def read(
@@ -128,7 +129,7 @@ def read(
 @metadata_option
 @lines_option
 @click.option("--from", "start", type=Place(), metavar="PLACE", help="The first record.  [default: what comes next]")
-@click.option("--count", "limit", type=click.IntRange(1), metavar="N", help="Stop after this many records.")
+@click.option("--count", "limit", type=WholeNumber(1), metavar="N", help="Stop after this many records.")
 @gap_option
 @stream_argument
 def tail(metadata: str, as_json: bool, start: Seek | None, limit: int | None, on_gap: str, name: str) -> None:

@@ -36,7 +36,8 @@ READ_BYTES: Final = 1024 * 1024
 def export(metadata: str, as_json: bool, start: Seek | None, stop: Seek | None, name: str, file: Path) -> None:
     """Copy a stream to FILE, which proves itself: bk stream import notices every change and every cut.
 
-    What is durable now is copied, in whole segments; a hold keeps it until the end. FILE appears when it is complete.
+    What is durable now is copied, in whole segments; a hold keeps it until the end. FILE appears when it is complete;
+    one of this name is replaced then.
     """
     part = file.with_name(f"{file.name}.part")
 

@@ -139,7 +139,7 @@ class CursorState:
             return self
         old = next((each for each in self.history if each.number == number), None)
         if old is None:
-            kept = ", ".join(str(each.number) for each in self.history) or "none"
+            kept = ", ".join(str(each.number) for each in (*self.history, self.version))
             raise CursorVersionError(f"version {number} of the cursor is not in its history; there are: {kept}")
         return self._changed(CursorChange.RESTORED, old.mark, old.ranges, now_ms)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from bookkeeper.admin.shared import given_cluster
 from bookkeeper.gateways.command_options import AddressType, access_config, access_options, limit
 from bookkeeper.gateways.gateway_process import run_gateway
 from bookkeeper.ids import Address
@@ -18,10 +19,11 @@ from segments.gateway.service import GrpcGatewayService, GrpcServingConfig
 @click.command()
 @click.option(
     "--metadata",
+    "-m",
     envvar="BK_METADATA",
-    required=True,
+    callback=given_cluster,
     metavar="URI",
-    help="The cluster (zk+hierarchical://..., sqlite:///..., embedded:///DIR).",
+    help="The cluster (zk+hierarchical://..., sqlite:///..., embedded:///DIR). [env: BK_METADATA]",
 )
 @click.option(
     "--listen",

@@ -96,7 +96,7 @@ class RetentionPass:
         assert report is not None
         if report.expired_cursors:
             _log.warning(
-                "retention of stream %s has removed what cursors still needed: %s",
+                "of stream %s records are gone that cursors still needed: %s",
                 name,
                 ", ".join(report.expired_cursors),
             )

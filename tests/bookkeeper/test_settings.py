@@ -56,7 +56,7 @@ def test_every_kind_of_option_is_taken_as_it_is() -> None:
         ({"size": 3, "maybe": 5}, "maybe must be a table, not 5"),
         ({"size": 3, "inner": None}, "inner must be a table, not nothing"),
         ({"size": 3, "rest": [1]}, "rest must be a table, not a list"),
-        ({"size": 3, "inner": {"second": 1}}, "unknown option: inner.second"),
+        ({"size": 3, "inner": {"second": 1}}, "unknown option: inner.second (did you mean inner.seconds?)"),
         ({}, "missing option: size"),
         ({"size": {"a": 1}}, "size must be a whole number, not a table"),
         ({"size": 3, "inner": {"seconds": 0}}, "inner.seconds must be more than 0, not 0.0"),
@@ -72,7 +72,7 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
     with pytest.raises(ConfigError) as error:
         structure(Outer, {"sise": 3, "on": "yes", "inner": {"seconds": -1, "names": []}, "maybe": {"x": 1}})
     assert str(error.value).split("; ") == [
-        "unknown option: sise",
+        "unknown option: sise (did you mean size?)",
         "missing option: size",
         'on must be true or false, not "yes"',
         "inner.seconds must be more than 0, not -1.0",

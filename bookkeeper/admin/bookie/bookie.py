@@ -62,6 +62,7 @@ directory_option = click.option(
     "directory",
     required=True,
     type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
     help="The directory of the bookie, as it was started with.",
 )
 
@@ -170,7 +171,10 @@ def gc(
 @click.option("--now", is_flag=True, help="Read everything now, as fast as the bookie's limit allows, and wait for it.")
 @click.option("--offline", is_flag=True, help="On a bookie that does not run: read its files here and now.")
 @click.option(
-    "--throttle", callback=byte_count, metavar="BYTES", help="With --offline: bytes a second, for example 20M."
+    "--throttle",
+    callback=byte_count,
+    metavar="BYTES/S",
+    help="With --offline: the most bytes a second, for example 20M.",
 )
 @click.option("--config", "path", metavar="FILE", help="With --offline: its TOML file, which may name the directories.")
 @click.option("--ledger-dir", metavar="DIR", help="With --offline, of several ledger directories: which one.")

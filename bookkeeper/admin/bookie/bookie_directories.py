@@ -45,7 +45,9 @@ def directories(directory: Path, as_json: bool) -> None:
 @click.command("add-directory")
 @directory_option
 @_place
-@click.option("--journal-dir", type=click.Path(file_okay=False, path_type=Path), help="Directory of its journal.")
+@click.option(
+    "--journal-dir", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Directory of its journal."
+)
 def add_directory(directory: Path, ledger_dir: Path, journal_dir: Path | None) -> None:
     """Let a running bookie use one more directory, which exists and is empty, best on a disk of its own.
 

@@ -9,7 +9,15 @@ from typing import Any
 import click
 
 from bookkeeper.admin.bookie.stopped_bookie import StoppedBookie, whole_bookie
-from bookkeeper.admin.shared import connected, finish, json_option, metadata_option, print_json, print_table
+from bookkeeper.admin.shared import (
+    CommandGroup,
+    connected,
+    finish,
+    json_option,
+    metadata_option,
+    print_json,
+    print_table,
+)
 from bookkeeper.bookie.identity.bookie_identity import COOKIE, read_identity
 from bookkeeper.errors import KeyExistsError, MetadataFormatError, NoSuchKeyError
 from bookkeeper.ids import BookieId, bookie_id
@@ -19,7 +27,7 @@ from bookkeeper.real import system_seams
 from bookkeeper.storage.durable_file import create_file
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def cookie() -> None:
     """Cookies: to which bookie and cluster directories belong.
 

@@ -14,9 +14,10 @@ from typing import Final
 import click
 
 from bookkeeper.admin.bookie.stopped_bookie import StoppedBookie, stopped_bookie
-from bookkeeper.admin.shared import StreamedTable, counted, json_option, print_json
+from bookkeeper.admin.shared import CommandGroup, StreamedTable, counted, json_option, print_json
 from bookkeeper.codec.shapes import Scan
 from bookkeeper.errors import CorruptionError, UnsupportedFormatError, in_words
+from bookkeeper.option_types import WholeNumber
 from bookkeeper.seams import File
 from bookkeeper.storage.durable_file import BLOCK
 from bookkeeper.storage.entry_log.entry_log_file import (
@@ -51,7 +52,7 @@ _STATES: Final = {
     StateRecordKind.DROPPED: "deleted",
 }
 
-_ledger_option = click.option("--ledger", type=click.IntRange(0), metavar="ID", help="Only what concerns this ledger.")
+_ledger_option = click.option("--ledger", type=WholeNumber(0), metavar="ID", help="Only what concerns this ledger.")
 _records_option = click.option("--records", is_flag=True, help="Show every record, not only what holds them.")
 
 
@@ -94,7 +95,7 @@ def _show_records(table: StreamedTable, scan: Scan, at: int, ledger: int | None,
 # -- the journal ------------------------------------------------------------------------------------------
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def journal() -> None:
     """The journal's files."""
 
@@ -207,7 +208,7 @@ class _JournalDump:
 # -- entry logs -------------------------------------------------------------------------------------------
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def log() -> None:
     """The entry logs."""
 
@@ -320,7 +321,7 @@ def _count(scan: Scan, usage: Usage) -> None:
 # -- the index --------------------------------------------------------------------------------------------
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def index() -> None:
     """The index: where each entry is."""
 

@@ -20,6 +20,7 @@ from bookkeeper.admin.shared import (
     print_table,
     size_in_words,
 )
+from bookkeeper.option_types import Number
 from bookkeeper.replication.config import DecommissionConfig
 from bookkeeper.settings import default_of
 
@@ -37,10 +38,11 @@ _SHOWN: Final = 20
 @drain_options
 @click.option(
     "--wait",
-    type=click.FloatRange(0),
+    type=Number(0),
+    metavar="SECONDS",
     default=default_of(DecommissionConfig, "wait_s"),
     show_default=True,
-    help="How long it goes on while nothing changes: a ledger is stuck, a bookie still runs. In seconds.",
+    help="How long it goes on while nothing changes: a ledger is stuck, a bookie still runs.",
 )
 def decommission(metadata: str, as_json: bool, names: tuple[str, ...], wait: float, **drained: Any) -> None:
     """Take bookies, alive or dead, out of the cluster for good.

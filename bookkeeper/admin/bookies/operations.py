@@ -24,6 +24,7 @@ from bookkeeper.admin.shared import (
 )
 from bookkeeper.admin.shared.options import F
 from bookkeeper.errors import BookKeeperError
+from bookkeeper.option_types import Number, WholeNumber
 from bookkeeper.replication.config import DrainConfig
 from bookkeeper.settings import default_of
 
@@ -84,10 +85,11 @@ def drain_options(function: F) -> F:
         ),
         click.option(
             "--grace",
-            type=click.FloatRange(0),
+            type=Number(0),
+            metavar="SECONDS",
             default=default_of(DrainConfig, "grace_ms") / 1000,
             show_default=True,
-            help="How long --recover-open waits for a writer, in seconds.",
+            help="How long --recover-open waits for a writer.",
         ),
         click.option(
             "--recover-open",
@@ -96,7 +98,8 @@ def drain_options(function: F) -> F:
         ),
         click.option(
             "--parallel",
-            type=click.IntRange(1),
+            type=WholeNumber(1),
+            metavar="N",
             default=default_of(DrainConfig, "parallel"),
             show_default=True,
             help="Ledgers that are moved at a time.",

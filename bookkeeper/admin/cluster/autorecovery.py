@@ -23,6 +23,7 @@ from bookkeeper.admin.shared import (
 )
 from bookkeeper.errors import ConfigError, NoClusterError
 from bookkeeper.ids import Address
+from bookkeeper.option_types import Number, WholeNumber
 
 if TYPE_CHECKING:
     from bookkeeper.autorecovery.status import AutorecoveryStatus
@@ -41,10 +42,9 @@ def autorecovery() -> None:
 @click.option("--name", metavar="NAME", help="The name of this process in votes and locks.  [default: HOST:PID]")
 @click.option(
     "--lost-bookie-delay",
-    type=click.IntRange(0),
+    type=WholeNumber(0),
     metavar="SECONDS",
-    help="How long a bookie may be away before its ledgers are repaired; `trigger --delay` changes it later.  "
-    "[default: 30]",
+    help="After how long a bookie that is away counts as lost; `trigger --delay` changes it later.  [default: 30]",
 )
 @click.option(
     "--throttle",
@@ -52,23 +52,23 @@ def autorecovery() -> None:
     metavar="BYTES/S",
     help="The most bytes a second that it copies, for example 20M.",
 )
-@click.option("--parallel", type=click.IntRange(1), metavar="N", help="Ledgers repaired at a time.  [default: 4]")
+@click.option("--parallel", type=WholeNumber(1), metavar="N", help="Ledgers repaired at a time.  [default: 4]")
 @click.option(
     "--grace",
-    type=click.FloatRange(0),
+    type=Number(0),
     metavar="SECONDS",
     help="How long the writer of an open ledger has to leave a lost bookie, before the ledger is recovered.  "
     "[default: 30]",
 )
 @click.option(
     "--check-every",
-    type=float,
+    type=Number(),
     metavar="HOURS",
     help="How often all copies of all ledgers are checked; 0: never.  [default: 168]",
 )
 @click.option(
     "--sample",
-    type=click.FloatRange(0, 100),
+    type=Number(0, 100),
     metavar="PERCENT",
     help="How many of each copy's entries such a check reads and verifies, besides asking for lists.  [default: 0]",
 )
@@ -204,7 +204,7 @@ def _when(ms: int | None) -> str:
 @metadata_option
 @click.option(
     "--delay",
-    type=click.IntRange(0),
+    type=WholeNumber(0),
     metavar="SECONDS",
     help="Set after how long a bookie that is away counts as lost.",
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import click
 
 from bookkeeper.admin.shared import (
+    CommandGroup,
     connected,
     counted,
     finish,
@@ -18,6 +19,8 @@ from bookkeeper.admin.shared import (
     print_json,
     screen_console,
     size_in_words,
+    state_in_words,
+    table_of,
 )
 from bookkeeper.errors import MetadataError, in_words
 
@@ -33,7 +36,7 @@ _SHOWN: Final = 10
 """Ledgers that the screen names at most."""
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def cluster() -> None:
     """Show a whole cluster."""
 
@@ -66,7 +69,8 @@ def status(metadata: str, as_json: bool, watch: bool) -> None:
     if as_json:
         print_json(document(found))
     else:
-        screen_console().print(screen(found))
+        console = screen_console(markup=False, emoji=False)
+        console.print(screen(found, console.width))
     if not found.is_well:
         sys.exit(1)
 
@@ -79,9 +83,9 @@ async def _watch(observer: ClusterObserver, as_json: bool) -> None:
     from rich.live import Live
 
     def shown(found: ClusterStatus | dict[str, Any]) -> RenderableType:
-        return f"{found['problem']}; it is tried again" if isinstance(found, dict) else screen(found)
+        return f"{found['problem']}; it is tried again" if isinstance(found, dict) else screen(found, console.width)
 
-    console = screen_console()
+    console = screen_console(markup=False, emoji=False)
     if not console.is_terminal:
         await _repeat(observer, lambda found: console.print(shown(found)))
     with Live(console=console, auto_refresh=False, screen=True) as live:
@@ -139,18 +143,26 @@ def _working(found: ClusterStatus) -> list[str]:
     return [line for report in found.autorecovery.reports for line in report.working]
 
 
-def screen(found: ClusterStatus) -> RenderableType:
-    """A look for people."""
+def screen(found: ClusterStatus, width: int) -> RenderableType:
+    """A look for people, on a terminal of so many columns."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=_bookies(found.bookies), title_justify="left", header_style="bold")
-    for column in ("bookie", "state", "total", "free", "problem"):
-        table.add_column(column, overflow="fold")
-    for each in found.bookies:
-        table.add_row(each.bookie, each.state, size_in_words(each.total), size_in_words(each.free), each.problem)
-    return Group(table, Text("\n".join(lines(found))))
+    rows = [
+        {
+            "bookie": each.bookie,
+            "state": each.state,
+            "total": size_in_words(each.total),
+            "free": size_in_words(each.free),
+            "problem": each.problem,
+        }
+        for each in found.bookies
+    ]
+    columns = ["bookie", "state", "total", "free", "problem"]
+    table = table_of(_bookies(found.bookies), columns, rows, width)
+    said = lines(found)
+    return Group(table, Text("\n".join(said if isinstance(table, Table) else ["", *said])))
 
 
 def _bookies(bookies: Sequence[BookieStatus]) -> str:
@@ -163,9 +175,7 @@ def _bookies(bookies: Sequence[BookieStatus]) -> str:
 def lines(found: ClusterStatus) -> list[str]:
     """What is said below the table of bookies."""
     ledgers, autorecovery = found.ledgers, found.autorecovery
-    states = ", ".join(
-        f"{count} {state.name.lower().replace('_', ' ')}" for state, count in sorted(ledgers.by_state.items())
-    )
+    states = ", ".join(f"{count} {state_in_words(state.name)}" for state, count in sorted(ledgers.by_state.items()))
     said = [
         f"{counted(ledgers.count, 'ledger')}" + (f": {states}" if states else "") + f"; {size_in_words(ledgers.size)}",
         f"lost: {_named(found.lost)}",

@@ -12,7 +12,16 @@ from typing import Any, cast
 
 import click
 
-from bookkeeper.admin.shared import connected, counted, finish, json_option, metadata_option, print_json, print_table
+from bookkeeper.admin.shared import (
+    CommandGroup,
+    connected,
+    counted,
+    finish,
+    json_option,
+    metadata_option,
+    print_json,
+    print_table,
+)
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.embedded import EmbeddedUri
 from bookkeeper.errors import ConfigError, NoClusterError, SessionsLiveError
@@ -21,12 +30,13 @@ from bookkeeper.meta import Metadata, service_uri
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store_copy import ClusterLocation, CopyReport, StoreCopy
 from bookkeeper.meta.stores.access_list import AccessStore, audit
+from bookkeeper.option_types import Number
 from bookkeeper.real import system_seams
 from bookkeeper.replication.losses import KEEP_S, HeldLedgers, accept, look
 from bookkeeper.seams import Lock, Seams
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def metadata() -> None:
     """Manage a cluster's metadata."""
 
@@ -170,7 +180,7 @@ class _Bar:
 @click.option(
     "--keep",
     "keep_h",
-    type=click.FloatRange(0, 10 * 365 * 24),
+    type=Number(0, 10 * 365 * 24),
     default=KEEP_S / 3600,
     show_default=True,
     metavar="HOURS",

@@ -30,6 +30,7 @@ from bookkeeper.admin.shared import (
 )
 from bookkeeper.client.config import ACK_QUORUM, ENSEMBLE, WRITE_QUORUM
 from bookkeeper.errors import BookKeeperError, TooManyRequestsError
+from bookkeeper.option_types import WholeNumber
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -71,11 +72,14 @@ class _Job:
 @password_option
 @json_option
 @click.argument("source", type=click.File("rb"), default="-")
+@click.option("--size", type=WholeNumber(0), metavar="BYTES", help="Write entries of this many bytes instead of lines.")
 @click.option(
-    "--size", type=click.IntRange(0), metavar="BYTES", help="Write entries of this many bytes instead of lines."
-)
-@click.option(
-    "--count", type=click.IntRange(1), default=COUNT, show_default=True, help="With --size: the number of entries."
+    "--count",
+    type=WholeNumber(1),
+    metavar="N",
+    default=COUNT,
+    show_default=True,
+    help="With --size: the number of entries.",
 )
 @click.option(
     "--with-ids", is_flag=True, help="Each line begins with its entry's id and a blank; the lines come in any order."
@@ -86,19 +90,36 @@ class _Job:
     help="Do not wait for the disks with each entry; make all entries durable at the end, on every bookie.",
 )
 @click.option(
-    "--ensemble", type=click.IntRange(1), default=ENSEMBLE, show_default=True, help="Bookies that share the ledger."
+    "--ensemble",
+    type=WholeNumber(1),
+    metavar="N",
+    default=ENSEMBLE,
+    show_default=True,
+    help="Bookies that share the ledger.",
 )
 @click.option(
-    "--write-quorum", type=click.IntRange(1), default=WRITE_QUORUM, show_default=True, help="Copies of each entry."
+    "--write-quorum",
+    type=WholeNumber(1),
+    metavar="N",
+    default=WRITE_QUORUM,
+    show_default=True,
+    help="Copies of each entry.",
 )
 @click.option(
     "--ack-quorum",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
+    metavar="N",
     default=ACK_QUORUM,
     show_default=True,
     help="Copies that must be durable before an entry counts as written.",
 )
-@click.option("--digest", type=click.Choice(["crc32c", "crc32", "hmac", "dummy"]), default="crc32c", show_default=True)
+@click.option(
+    "--digest",
+    type=click.Choice(["crc32c", "crc32", "hmac", "dummy"]),
+    default="crc32c",
+    show_default=True,
+    help="How an entry is checked when it is read; dummy: not at all.",
+)
 @click.option(
     "--when-short",
     type=click.Choice(["fail", "name_absent"]),

@@ -19,6 +19,7 @@ from bookkeeper.admin.shared import (
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.errors import MetadataFormatError
 from bookkeeper.ids import NO_ENTRY, LedgerId
+from bookkeeper.option_types import WholeNumber
 from bookkeeper.settings import default_of
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--grace",
-    type=click.IntRange(0),
+    type=WholeNumber(0),
     default=default_of(ClientConfig, "delete_grace_s"),
     show_default=True,
     metavar="SECONDS",

@@ -16,6 +16,7 @@ from bookkeeper.admin.shared import (
     metadata_option,
     print_json,
     print_table,
+    state_in_words,
 )
 
 if TYPE_CHECKING:
@@ -93,8 +94,7 @@ def _loss(loss: Loss) -> dict[str, Any]:
 
 
 def _tell(found: ExplainedLedger) -> None:
-    state = found.metadata.state.name.lower().replace("_", " ")
-    click.echo(f"ledger {found.ledger_id}: {state}, {found.metadata.spec}")
+    click.echo(f"ledger {found.ledger_id}: {state_in_words(found.metadata.state.name)}, {found.metadata.spec}")
     rows = [
         {
             "entries": each.span.removeprefix("entries ") + ("" if each.is_decided else " (open)"),

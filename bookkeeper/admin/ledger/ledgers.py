@@ -24,6 +24,7 @@ from bookkeeper.admin.ledger.explain import explain
 from bookkeeper.admin.ledger.ledger_metadata import ledger_metadata
 from bookkeeper.admin.ledger.repairs import repair, underreplicated
 from bookkeeper.admin.shared import (
+    CommandGroup,
     connected,
     counted,
     finish,
@@ -33,13 +34,15 @@ from bookkeeper.admin.shared import (
     password_option,
     print_json,
     print_table,
+    state_in_words,
 )
 from bookkeeper.errors import BookKeeperError, MetadataFormatError
 from bookkeeper.ids import NO_ENTRY
 from bookkeeper.ledger import LedgerMetadata
+from bookkeeper.option_types import WholeNumber
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def ledger() -> None:
     """Write, read and manage ledgers."""
 
@@ -59,8 +62,15 @@ ledger.add_command(ledger_metadata)
 @password_option
 @json_option
 @ledger_argument
-@click.option("--first", type=click.IntRange(0), default=0, show_default=True, help="The first entry to print.")
-@click.option("--last", type=click.IntRange(0), help="The last entry to print.  [default: the last one confirmed]")
+@click.option(
+    "--first", type=WholeNumber(0), metavar="ENTRY", default=0, show_default=True, help="The first entry to print."
+)
+@click.option(
+    "--last",
+    type=WholeNumber(0),
+    metavar="ENTRY",
+    help="The last entry to print.  [default: the last one confirmed]",
+)
 @click.option(
     "--bookie", metavar="ID", help="Only this bookie's copies of what it must have; the password is the metadata's."
 )
@@ -102,7 +112,9 @@ def read(
 @password_option
 @json_option
 @ledger_argument
-@click.option("--first", type=click.IntRange(0), default=0, show_default=True, help="The first entry to print.")
+@click.option(
+    "--first", type=WholeNumber(0), metavar="ENTRY", default=0, show_default=True, help="The first entry to print."
+)
 def tail(metadata: str, password: str, as_json: bool, ledger_id: int, first: int) -> None:
     """Print a ledger's entries as they are confirmed, until it is closed. This does not fence it."""
 
@@ -139,7 +151,7 @@ def show(metadata: str, as_json: bool, ledger_id: int) -> None:
         f"{_span(document['last_entry'])}, {document['length']} bytes" if found.is_closed else "it is not closed yet"
     )
     click.echo(
-        f"ledger {ledger_id}: {document['state']}, {ended}, "
+        f"ledger {ledger_id}: {state_in_words(document['state'])}, {ended}, "
         f"E={document['ensemble']} Qw={document['write_quorum']} Qa={document['ack_quorum']}, {document['digest']}"
     )
     for key, value in document["custom"].items():
@@ -195,6 +207,7 @@ def list_(metadata: str, as_json: bool, deleted: bool, bookie: str | None, state
             print_json(rows)
         else:
             for row in rows:
+                row["state"] = state_in_words(row["state"])
                 row.update(deleted=moment(row["deleted_ms"]), until=moment(row["until_ms"]))
             columns = ["ledger", "state", "last_entry", "length", "deleted", "until"]
             print_table(counted(len(rows), "deleted ledger"), columns, rows)
@@ -219,7 +232,8 @@ def list_(metadata: str, as_json: bool, deleted: bool, bookie: str | None, state
     if as_json:
         print_json(rows)
     else:
-        print_table(counted(len(rows), "ledger"), ["ledger", "state", "last_entry", "length"], rows)
+        shown = [{**row, "state": state_in_words(row["state"])} for row in rows]
+        print_table(counted(len(rows), "ledger"), ["ledger", "state", "last_entry", "length"], shown)
 
 
 def _is_wanted(found: LedgerMetadata, bookie: str | None, state: str | None) -> bool:

@@ -24,6 +24,7 @@ from bookkeeper.admin.shared import (
     print_table,
     size_in_words,
 )
+from bookkeeper.option_types import Number
 from bookkeeper.replication.config import DrainConfig
 from bookkeeper.settings import default_of
 
@@ -83,14 +84,18 @@ def _when(ms: int | None) -> str:
 @json_option
 @ledger_argument
 @click.option(
-    "--throttle", callback=byte_count, metavar="BYTES/S", help="The most bytes a second that are copied, such as 20M."
+    "--throttle",
+    callback=byte_count,
+    metavar="BYTES/S",
+    help="The most bytes a second that are copied, for example 20M.",
 )
 @click.option(
     "--grace",
-    type=click.FloatRange(0),
+    type=Number(0),
+    metavar="SECONDS",
     default=default_of(DrainConfig, "grace_ms") / 1000,
     show_default=True,
-    help="How long an open ledger of a lost bookie is left to its writer before it is recovered, in seconds.",
+    help="How long an open ledger of a lost bookie is left to its writer before it is recovered.",
 )
 def repair(metadata: str, as_json: bool, ledger_id: int, throttle: int | None, grace: float) -> None:
     """Make one ledger whole now: copy what is missing, check every copy, and remove the ledger's mark.

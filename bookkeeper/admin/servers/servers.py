@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from bookkeeper.errors import BookKeeperError, MetadataUnavailableError
+from bookkeeper.option_types import WholeNumber
 
 _FILE: Final = click.Path(dir_okay=False)
 
@@ -20,11 +21,17 @@ _FILE: Final = click.Path(dir_okay=False)
     "--dir",
     "directory",
     type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
     required=True,
     help="The directory for its data. They are kept.",
 )
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=2181, show_default=True, help="The port; 0 takes a free one."
+    "--port",
+    type=WholeNumber(0, 65535),
+    metavar="PORT",
+    default=2181,
+    show_default=True,
+    help="The port; 0 takes a free one.",
 )
 def zookeeper(directory: Path, port: int) -> None:
     """Run ZooKeeper for development, from PySpark's jars: a single server on 127.0.0.1.
@@ -52,16 +59,20 @@ def zookeeper(directory: Path, port: int) -> None:
 
 
 @click.command()
-@click.option("--bookies", type=click.IntRange(1, 9), default=3, show_default=True, help="The number of bookies.")
+@click.option(
+    "--bookies", type=WholeNumber(1, 9), metavar="N", default=3, show_default=True, help="The number of bookies."
+)
 @click.option(
     "--dir",
     "directory",
     type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
     help="The directory for everything.  [default: a new temporary directory]",
 )
 @click.option(
     "--webhdfs-port",
-    type=click.IntRange(0, 65535),
+    type=WholeNumber(0, 65535),
+    metavar="PORT",
     default=9870,
     show_default=True,
     help="The gateway's port; 0: no gateway.",

@@ -2,6 +2,7 @@
 
 options           ``--metadata``, ``--json`` and others; connecting; running a coroutine; tables and JSON
 amounts           bytes and times, as people write and read them
+command_group     a group of commands, whose help has a whole sentence of each
 default_command   a group of commands, one of which is meant when none is named
 interruption      Ctrl-C, for verbs that must finish something
 line_input        lines as they arrive
@@ -11,6 +12,7 @@ streamed_table    rows that are printed as they come
 from __future__ import annotations
 
 from bookkeeper.admin.shared.amounts import byte_count, size_in_words, time_in_words
+from bookkeeper.admin.shared.command_group import CommandGroup
 from bookkeeper.admin.shared.default_command import DefaultCommandGroup
 from bookkeeper.admin.shared.interruption import Interruption, note
 from bookkeeper.admin.shared.line_input import LineInput
@@ -18,6 +20,7 @@ from bookkeeper.admin.shared.options import (
     connected,
     counted,
     finish,
+    given_cluster,
     in_cell,
     json_option,
     ledger_argument,
@@ -26,10 +29,13 @@ from bookkeeper.admin.shared.options import (
     print_json,
     print_table,
     screen_console,
+    state_in_words,
+    table_of,
 )
 from bookkeeper.admin.shared.streamed_table import StreamedTable
 
 __all__ = [
+    "CommandGroup",
     "DefaultCommandGroup",
     "Interruption",
     "LineInput",
@@ -38,6 +44,7 @@ __all__ = [
     "connected",
     "counted",
     "finish",
+    "given_cluster",
     "in_cell",
     "json_option",
     "ledger_argument",
@@ -48,5 +55,7 @@ __all__ = [
     "print_table",
     "screen_console",
     "size_in_words",
+    "state_in_words",
+    "table_of",
     "time_in_words",
 ]

@@ -8,8 +8,10 @@ from typing import Any
 
 import click
 
+from bookkeeper.admin.shared.command_group import CommandGroup
 
-class DefaultCommandGroup(click.Group):
+
+class DefaultCommandGroup(CommandGroup):
     """``default`` names the command that is meant. The group's help is that command's, and then the list of all.
 
     ``others`` are commands that are imported when they are needed: name -> ``module:attribute``.

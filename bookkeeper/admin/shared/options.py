@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from bookkeeper.errors import BookKeeperError, MetadataUnavailableError, NoClusterError, Outcome
+from bookkeeper.option_types import WholeNumber
 from bookkeeper.real import run, system_seams
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
     from bookkeeper import BookKeeper, ClientConfig
     from bookkeeper.net.tls import TlsConfig
@@ -30,7 +33,7 @@ def metadata_option(function: F) -> F:
         "--metadata",
         "-m",
         envvar="BK_METADATA",
-        callback=_given,
+        callback=given_cluster,
         metavar="URI",
         help="The cluster: sqlite:///FILE, zk://HOST:PORT/ledgers, embedded:///DIR?bookies=3. [env: BK_METADATA]",
     )(tls_options(function))
@@ -100,7 +103,8 @@ def chosen_tls() -> TlsConfig | None:
     return client_tls(**given) if given else None
 
 
-def _given(ctx: click.Context, param: click.Parameter, value: str | None) -> str:
+def given_cluster(ctx: click.Context, param: click.Parameter, value: str | None) -> str:
+    """The value of ``--metadata``. Raises: UsageError: there is none."""
     if not value:
         raise click.UsageError("which cluster? Give --metadata URI, or set BK_METADATA", ctx)
     return value
@@ -118,12 +122,12 @@ def password_option(function: F) -> F:
     )(function)
 
 
-class LedgerNumber(click.IntRange):
+class LedgerNumber(WholeNumber):
     """A ledger's id on the command line."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         try:
-            return int(super().convert(value, param, ctx))
+            return super().convert(value, param, ctx)
         except click.BadParameter:
             self.fail(f"{value!r} is not a ledger id: a ledger id is a whole number from 0 on", param, ctx)
 
@@ -199,37 +203,51 @@ WORD_MAX: Final = 12
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> None:
+    """Print :func:`table_of` these rows in the width of the terminal."""
+    from rich.text import Text
+
+    console = screen_console(markup=False, emoji=False)  # what others have written is shown as it is
+    shown = table_of(title, columns, rows, console.width)
+    if isinstance(shown, Text):
+        click.echo(shown.plain)  # as it is: the terminal breaks the lines, and what is copied from it has no breaks
+    else:
+        console.print(shown)
+
+
+def table_of(title: str, columns: Sequence[str], rows: Sequence[Mapping[str, object]], width: int) -> Table | Text:
     """A table for people; the columns are keys of the rows. See :func:`in_cell` for the values.
 
-    Where the terminal is so narrow that words would be broken, each row is printed as lines of their own.
+    Where ``width`` is so small that words would be broken, it is text: each row is lines of their own. Without rows
+    it is the title, which says so.
     """
     from rich.table import Table
+    from rich.text import Text
 
+    if not rows:
+        return Text(title if title.startswith("0 ") else f"{title}: none")
     heads = [column.replace("_", " ") for column in columns]
     cells = [[in_cell(row.get(column)) for column in columns] for row in rows]
-    console = screen_console(markup=False, emoji=False)  # what others have written is shown as it is
     by_column = list(zip(heads, *cells, strict=True))
     least = [min(max(map(_longest_word, column)), WORD_MAX) for column in by_column]
-    room = console.width - (3 * len(columns) + 1) - sum(least)
+    room = width - (3 * len(columns) + 1) - sum(least)
     if room < 0:
-        _print_rows(title, heads, cells)
-        return
+        return Text("\n".join(_row_lines(title, heads, cells)))
     table = Table(title=title, title_justify="left", header_style="bold")
-    for head, width in zip(heads, _shared_out(room, least, [_width(column) for column in by_column]), strict=True):
-        table.add_column(head, overflow="fold", width=width)
+    for head, wide in zip(heads, _shared_out(room, least, [_width(column) for column in by_column]), strict=True):
+        table.add_column(head, overflow="fold", width=wide)
     for row in cells:
-        table.add_row(*row)
-    console.print(table)
+        table.add_row(*map(Text, row))
+    return table
 
 
-def _print_rows(title: str, heads: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
-    click.echo(title)
+def _row_lines(title: str, heads: Sequence[str], cells: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield title
     for row in cells:
-        click.echo()
+        yield ""
         for head, cell in zip(heads, row, strict=True):
             if cell:
                 text = cell.replace("\n", "\n  ")
-                click.echo(f"{head}: {text}" if head else text)
+                yield f"{head}: {text}" if head else text
 
 
 def _longest_word(text: str) -> int:
@@ -259,6 +277,11 @@ def in_cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def state_in_words(state: str) -> str:
+    """The name of a ledger's state for people: ``in recovery``."""
+    return state.lower().replace("_", " ")
 
 
 def counted(number: int, noun: str) -> str:

@@ -36,7 +36,15 @@ from bookkeeper.meta.store import (
 from bookkeeper.meta.stores.access_list import AclEntry
 from bookkeeper.meta.stores.credentials import Credentials
 from bookkeeper.meta.stores.write_batcher import WriteBatcher
-from bookkeeper.meta.stores.zookeeper_client import OPEN, cause_of, is_unknown_identity, new_client, rights, translate
+from bookkeeper.meta.stores.zookeeper_client import (
+    OPEN,
+    ConnectionLog,
+    cause_of,
+    is_unknown_identity,
+    new_client,
+    rights,
+    translate,
+)
 from bookkeeper.meta.stores.zookeeper_session import SESSION_TIMEOUT_S, ZooKeeperSession
 from bookkeeper.meta.stores.zookeeper_watches import FAMILY, VALUE, ZooKeeperWatches
 from bookkeeper.seams import Seams
@@ -86,7 +94,8 @@ class ZooKeeperStore:
             ConfigError: digest credentials would be sent in clear text.
         """
         who = credentials or Credentials()
-        client = new_client(f"{hosts}{chroot}", who, session_timeout_s)
+        log = ConnectionLog()
+        client = new_client(f"{hosts}{chroot}", who, session_timeout_s, log)
         session = ZooKeeperSession(
             client,
             seams.workers.worker("zookeeper"),
@@ -99,6 +108,7 @@ class ZooKeeperStore:
         client.start_async()
         try:
             await session.first_contact(seams, connect_timeout_s)
+            log.show()
             if who.identified:
                 await store._check_identity()
         except BaseException:

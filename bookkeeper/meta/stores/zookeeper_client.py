@@ -8,7 +8,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from collections import deque
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -78,7 +80,41 @@ _log.addHandler(logging.NullHandler())
 _log.addFilter(RepeatedLogFilter())
 
 
-def new_client(hosts: str, credentials: Credentials, session_timeout_s: float) -> Any:
+class ConnectionLog(logging.Logger):
+    """The log of one client. What it says before the first contact is kept: :meth:`show` writes it, and what follows.
+
+    A client that makes no contact says so in several lines, and its error says the same once.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(__name__)
+        self._kept: deque[logging.LogRecord] | None = deque()
+
+    def isEnabledFor(self, level: int) -> bool:
+        return _log.isEnabledFor(level)
+
+    def handle(self, record: logging.LogRecord) -> None:
+        kept = self._kept
+        if kept is None:
+            _log.handle(record)
+            return
+        kept.append(record)
+        if self._kept is None:  # shown meanwhile: the client's threads write at any time
+            self._write(kept)
+
+    def show(self) -> None:
+        """Write what was kept, and from now on everything at once."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            self._write(kept)
+
+    def _write(self, kept: deque[logging.LogRecord]) -> None:
+        while kept:
+            with contextlib.suppress(IndexError):  # another thread was faster
+                _log.handle(kept.popleft())
+
+
+def new_client(hosts: str, credentials: Credentials, session_timeout_s: float, log: logging.Logger = _log) -> Any:
     """Make a client, without starting it. Raises: ConfigError."""
     credentials.check_way(hosts)
     options: dict[str, Any] = {}
@@ -106,7 +142,7 @@ def new_client(hosts: str, credentials: Credentials, session_timeout_s: float) -
         timeout=session_timeout_s,
         default_acl=access_list(credentials),
         connection_retry={"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 1.0},
-        logger=_log,
+        logger=log,
         **options,
     )
 

@@ -185,6 +185,15 @@ def test_an_interrupted_command_says_nothing(
     assert (said.status, said.out, "Error" in said.err) == (130, "", False)
 
 
+def test_a_question_that_nobody_can_answer_says_so(embedded: str) -> None:
+    ledger = bk("ledger", "append", "-m", embedded, "--size", 1, "--count", 1, *ONE).out.strip()
+    asked = bk("ledger", "delete", ledger, "-m", embedded)
+    assert asked.status == 130
+    assert asked.err.endswith("\nbk: the question got no answer: standard input has ended\n")
+    refused = bk("ledger", "delete", ledger, "-m", embedded, stdin=b"n\n")
+    assert (refused.status, refused.err) == (130, "")
+
+
 @pytest.mark.parametrize("status", [0, 3])
 def test_the_status_a_verb_exits_with_is_that_of_the_command(monkeypatch: pytest.MonkeyPatch, status: int) -> None:
     def leave() -> None:

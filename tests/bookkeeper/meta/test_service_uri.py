@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bookkeeper.errors import ConfigError
+from bookkeeper.errors import ConfigError, MetadataUnavailableError, Outcome
 from bookkeeper.meta import Metadata, init_cluster, service_uri
 from bookkeeper.meta.service_uri import SESSION_S, ServiceUri, open_store, parse
 from bookkeeper.meta.store import MetadataStore
@@ -120,3 +120,9 @@ def test_what_may_be_a_password_in_what_is_no_address_is_not_repeated(uri: str) 
         parse(uri)
     assert "planted" not in str(caught.value)
     assert "pl@nted" not in str(caught.value)
+
+
+async def test_a_store_that_could_not_be_opened_was_asked_nothing(tmp_path: Path) -> None:
+    with pytest.raises(MetadataUnavailableError) as caught:
+        await open_store(f"sqlite://{tmp_path}", seams())
+    assert caught.value.outcome is Outcome.REJECTED

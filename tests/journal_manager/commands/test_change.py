@@ -14,6 +14,8 @@ def test_format_asks_before_it_removes_edits(tmp_path: Path) -> None:
     uri = f"file://{tmp_path}/edits"
     assert bk_journal("format", uri, "--cluster-id", "c", "--namespace-id", "7") == f"{uri} is empty\n"
     assert as_json("show", uri)["namespace"]["cluster_id"] == "c"
+    assert bk_journal("show", uri).endswith("segments: none\nsnapshots: none\n")
+    assert bk_journal("recover", uri, "--yes") == "epoch 2; it has no edits\n"
     uri = filled(tmp_path, name="full")
     assert "Remove them" in bk_journal("format", uri, data="n\n", status=1)
     assert txids(uri) == list(range(1, 8))

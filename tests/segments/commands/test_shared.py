@@ -44,7 +44,7 @@ def test_verbs_through_a_gateway(tmp_path: Path) -> None:
     """What a gateway has calls for works with its address."""
     with behind_a_gateway(tmp_path) as streams:
         settings = [word for each in ONE_BOOKIE for word in ("--set", each)]
-        assert "is there, with id" in streams.run("create", "orders", *settings)
+        assert "made stream orders, with id" in streams.run("create", "orders", *settings)
         lines = "".join(f"line {n}\n" for n in range(2_500))
         assert streams.run("append", "orders", data=lines).startswith("2500 records from")
         words = ("append", "--producer", "loader", "--seq", "0", "orders")

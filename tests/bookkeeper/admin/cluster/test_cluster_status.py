@@ -6,6 +6,8 @@ import json
 import signal
 from pathlib import Path
 
+import pytest
+
 from bookkeeper import BookKeeper
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.real import run
@@ -25,6 +27,15 @@ def test_a_cluster_that_is_well(embedded: str) -> None:
     assert found["well"] and found["lost"] == found["short"] == found["stuck"] == []
     assert found["ledgers"] == {"count": 1, "bytes": 50, "closed": 1}
     assert found["autorecovery"]["enabled"] and found["bookies"][0]["free"] > 0
+
+
+def test_on_a_narrow_terminal_no_word_is_broken(embedded: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bk("ledger", "append", "-m", embedded, "--size", 10, "--count", 5, *ONE)
+    monkeypatch.setenv("COLUMNS", "40")
+    shown = bk("cluster", "status", "-m", embedded).out
+    assert "state: writable" in shown.splitlines()
+    assert "\n\n1 ledger: 1 closed" in shown
+    assert "┃" not in shown
 
 
 def test_what_is_short_is_named_and_the_status_says_so(tmp_path: Path) -> None:

@@ -38,6 +38,13 @@ def test_init_refuses_a_cluster_that_is_there_and_leaves_it(uri: str) -> None:
     assert before["metadata"] == uri
 
 
+def test_init_without_a_store_has_changed_nothing_and_does_not_doubt_it(tmp_path: Path) -> None:
+    said = bk("init", "-m", f"sqlite://{tmp_path}")
+    said.refused(f"{tmp_path} is a directory")
+    assert "may have been made" not in said.err
+    assert "may or may not" not in said.err
+
+
 @pytest.mark.parametrize("kind", ["embedded:///nowhere", "memory:"])
 def test_init_of_a_cluster_that_needs_none_says_so(kind: str) -> None:
     bk("init", "-m", kind).refused("needs no init", status=2)

@@ -156,7 +156,7 @@ def test_an_entry_that_is_too_large_tells_what_is_there_already(cluster: Bookies
 
 def test_show_tells_state_end_quorums_and_who_holds_what(cluster: Bookies, written: int) -> None:
     said = bk("ledger", "show", written, "-m", cluster.uri).out
-    assert f"ledger {written}: CLOSED, entries 0..999, 2893 bytes, E=3 Qw=3 Qa=2, CRC32C" in said
+    assert f"ledger {written}: closed, entries 0..999, 2893 bytes, E=3 Qw=3 Qa=2, CRC32C" in said
     assert "1 fragment" in said
     assert "absent now" not in said
     shown = bk("ledger", "show", written, "-m", cluster.uri, "--json").document
@@ -176,7 +176,7 @@ def test_show_tells_state_end_quorums_and_who_holds_what(cluster: Bookies, writt
 
 def test_show_of_an_open_ledger_invents_no_end(cluster: Bookies, left_open: int) -> None:
     said = bk("ledger", "show", left_open, "-m", cluster.uri).out
-    assert f"ledger {left_open}: OPEN, it is not closed yet" in said
+    assert f"ledger {left_open}: open, it is not closed yet" in said
     assert "application = tests" in said
     assert bk("ledger", "show", left_open, "-m", cluster.uri, "--json").document["last_entry"] is None
 

@@ -19,8 +19,10 @@ from bookkeeper.admin.shared.options import (
     metadata_option,
     print_json,
     print_table,
+    state_in_words,
 )
 from bookkeeper.errors import AddTimeoutError, ConfigError, NoSuchLedgerError
+from bookkeeper.ledger.metadata import LedgerState
 from bookkeeper.meta import init_cluster
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.real import system_seams
@@ -196,6 +198,16 @@ def test_a_table_that_does_not_fit_is_printed_row_by_row(
         "\nledger: 1234567890\nstate: closed\nalone: yes\n"
         "\nledger: 7\nstate: open\nreasons: b1 b2\nalone: no\n"
     )
+
+
+def test_a_table_without_rows_is_a_title_that_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table("0 ledgers", ["ledger", "state"], [])
+    print_table("segments", ["first", "last"], [])
+    assert capsys.readouterr().out == "0 ledgers\nsegments: none\n"
+
+
+def test_a_state_is_said_in_lower_case_without_underlines() -> None:
+    assert [state_in_words(state.name) for state in LedgerState] == ["open", "in recovery", "closed"]
 
 
 def test_what_others_have_written_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:

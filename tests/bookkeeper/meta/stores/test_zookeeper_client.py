@@ -16,7 +16,14 @@ from bookkeeper.errors import (
     SessionExpiredError,
 )
 from bookkeeper.meta.stores.credentials import Credentials
-from bookkeeper.meta.stores.zookeeper_client import REPEAT_S, RepeatedLogFilter, access_list, new_client, translate
+from bookkeeper.meta.stores.zookeeper_client import (
+    REPEAT_S,
+    ConnectionLog,
+    RepeatedLogFilter,
+    access_list,
+    new_client,
+    translate,
+)
 from bookkeeper.secret import Secret
 
 US = Credentials(user="bk", password=Secret("planted"), readers=(("sasl", "monitor"),))
@@ -83,3 +90,23 @@ def test_what_the_client_sends_is_not_logged(caplog: pytest.LogCaptureFixture) -
     client.logger.info("harmless")
     assert "planted" not in caplog.text
     assert "harmless" in caplog.text
+
+
+def test_what_a_client_says_before_the_first_contact_waits_for_it(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    log = ConnectionLog()
+    log.warning("no server at %s", "a")
+    log.info("a server at %s", "b")
+    assert caplog.messages == []
+    log.show()
+    log.warning("it has gone")
+    log.debug("a password")
+    assert caplog.messages == ["no server at a", "a server at b", "it has gone"]
+
+
+def test_where_nobody_logs_a_client_keeps_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    log = ConnectionLog()
+    log.info("a server")
+    caplog.set_level(logging.INFO)
+    log.show()
+    assert caplog.messages == []
