@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from bookkeeper.admin.shared import CommandGroup
+from bookkeeper.admin.command_group import CommandGroup
 from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.real import read_secret
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from bookkeeper.admin.command_group import CommandGroup
 from bookkeeper.admin.extras import EXTRAS, missing
-from bookkeeper.admin.shared import CommandGroup
 from bookkeeper.errors import BookKeeperError, UnauthorizedError, in_words
 
 if TYPE_CHECKING:

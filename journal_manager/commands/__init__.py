@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import click
 
-from bookkeeper.admin.shared import CommandGroup
+from bookkeeper.admin.command_group import CommandGroup
 from journal_manager.commands.change import convert, discard, format_command, purge, recover, sweep
 from journal_manager.commands.look import dump, list_command, select_command, show, verify
 from journal_manager.commands.oev import oev

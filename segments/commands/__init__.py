@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import click
 
-from bookkeeper.admin.shared import CommandGroup
+from bookkeeper.admin.command_group import CommandGroup
 from segments.commands.change import configure, create, delete, purge, rename, roll, seal, truncate
 from segments.commands.check import check
 from segments.commands.cursor import cursor

@@ -2,7 +2,6 @@
 
 options           ``--metadata``, ``--json`` and others; connecting; running a coroutine; tables and JSON
 amounts           bytes and times, as people write and read them
-command_group     a group of commands, whose help has a whole sentence of each
 default_command   a group of commands, one of which is meant when none is named
 interruption      Ctrl-C, for verbs that must finish something
 line_input        lines as they arrive
@@ -11,8 +10,8 @@ streamed_table    rows that are printed as they come
 
 from __future__ import annotations
 
+from bookkeeper.admin.command_group import CommandGroup
 from bookkeeper.admin.shared.amounts import byte_count, size_in_words, time_in_words
-from bookkeeper.admin.shared.command_group import CommandGroup
 from bookkeeper.admin.shared.default_command import DefaultCommandGroup
 from bookkeeper.admin.shared.interruption import Interruption, note
 from bookkeeper.admin.shared.line_input import LineInput

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from bookkeeper.admin.shared.command_group import CommandGroup
+from bookkeeper.admin.command_group import CommandGroup
 
 
 class DefaultCommandGroup(CommandGroup):

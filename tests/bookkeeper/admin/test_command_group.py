@@ -8,7 +8,7 @@ import click
 import pytest
 
 from bookkeeper.admin import cli
-from bookkeeper.admin.shared.command_group import CommandGroup
+from bookkeeper.admin.command_group import CommandGroup
 from tests.bookkeeper.admin.commands import bk
 
 
