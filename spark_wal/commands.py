@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from bookkeeper.admin.command_group import CommandGroup, given_cluster
+from bookkeeper.admin.command_group import CommandGroup
 from bookkeeper.admin.extras import missing
+from bookkeeper.admin.shared import given_cluster
 from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.gateways.command_options import (
     FILE,
