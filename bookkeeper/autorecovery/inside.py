@@ -12,7 +12,7 @@ from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.meta import Metadata
 from bookkeeper.metrics import Metrics
-from bookkeeper.replication.repairs import BorrowedCluster, client_of_bookie
+from bookkeeper.replication.repairs.bookie_client import BorrowedCluster, client_of_bookie
 from bookkeeper.seams import Seams
 
 
