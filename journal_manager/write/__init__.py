@@ -1,6 +1,7 @@
 """Writing edits.
 
 edit_log          numbers edits, makes them durable in groups, rolls segments
+growing_segment   the segment that is appended to; steps that are repeated while the store does not answer
 double_buffer     the edits that are being collected, and those that are being synced (pure)
 measured_writer   a journal's writer that keeps figures of what it does
 """

@@ -23,7 +23,7 @@ import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from journal_manager.edits.fencing_token import FencingToken, fenced
 from journal_manager.edits.ops import Batch, Op, encode_batch
@@ -33,25 +33,20 @@ from journal_manager.edits.selection import MissingEdits
 from journal_manager.edits.txid import TxId
 from journal_manager.errors import (
     JournalClosedError,
-    JournalDiskError,
     JournalError,
     JournalFailedError,
     JournalFencedError,
     JournalOverloadedError,
-    JournalUnavailableError,
     OpTooLargeError,
 )
-from journal_manager.journals.backend import JournalWriter, NamespaceInfo, RecoveryReport, SegmentWriter
+from journal_manager.journals.backend import JournalWriter, NamespaceInfo, RecoveryReport
 from journal_manager.journals.open_journal import open_writer
 from journal_manager.read.edit_reader import read_ops, read_runs
 from journal_manager.snapshots.snapshots import Chunks, SnapshotInfo
 from journal_manager.write.double_buffer import DoubleBuffer
+from journal_manager.write.growing_segment import GrowingSegment, patiently
 
 _log = logging.getLogger(__name__)
-
-FIRST_PAUSE_S: Final = 0.05
-LAST_PAUSE_S: Final = 1.0
-"""Seconds between two attempts of a step whose store does not answer: they double from the first to the last."""
 
 T = TypeVar("T")
 Waiter = asyncio.Future[TxId]
@@ -122,10 +117,15 @@ class EditLog:
         self._max_batch = min(self._config.max_batch_bytes, writer.max_batch_bytes)
         pipelined = self._config.max_transmitted if self._config.transmit_bytes is not None else 1
         self._buffer: DoubleBuffer[Waiter] = DoubleBuffer(TxId(writer.recovery.last_txid + 1), pipelined)
-        self._segment: SegmentWriter | None = None
-        self._segment_bytes = 0
-        self._segment_end: asyncio.TimerHandle | None = None
-        """Ends the open segment at its age."""
+        self._segment = GrowingSegment(
+            writer,
+            layout_version=self._config.layout_version,
+            max_bytes=self._config.segment_bytes,
+            max_edits=self._config.segment_edits,
+            max_s=self._config.segment_s,
+            patience_s=self._config.patience_s,
+            on_age=self._roll_at_age,
+        )
         self._sent: deque[asyncio.Future[None]] = deque()
         """The appends that are not durable yet, oldest first."""
         self._transmitting = False
@@ -307,7 +307,7 @@ class EditLog:
 
         async def purge() -> tuple[SegmentInfo, ...] | JournalError:
             try:
-                return await self._patiently(lambda: self._writer.purge(below))
+                return await patiently(lambda: self._writer.purge(below), self._config.patience_s)
             except JournalFencedError:
                 raise
             except JournalError as error:
@@ -367,7 +367,7 @@ class EditLog:
             await self._ended.wait()
             return
         self._closing = self._closed = True
-        self._stop_timer()
+        self._segment.stop_timer()
         if self._failure is None:
             self._failure = JournalClosedError("the edit log was closed")
         try:
@@ -377,8 +377,7 @@ class EditLog:
             if running:
                 await asyncio.wait(running)
             self._fail(self._failure)
-            if self._segment is not None:
-                await self._segment.abort()
+            await self._segment.abort()
             await self._writer.close()
         finally:
             self._ended.set()
@@ -440,8 +439,8 @@ class EditLog:
         batch = self._buffer.take(self._max_batch, self._config.segment_edits)
         if batch is None:
             return
-        segment = await self._segment_for(batch)
-        self._send(segment, batch)
+        await self._begin_segment_for(batch)
+        self._sent.append(self._segment.append(batch))
         self._transmitting = True
         try:
             self._transmit()
@@ -464,71 +463,26 @@ class EditLog:
         """Send what waits if it is more than the threshold, does not need a new segment, and no step waits."""
         limit = self._config.transmit_bytes
         while limit is not None and self._buffer.filling_bytes > limit and self._buffer.may_take and not self._steps:
-            if self._segment is None or self._is_full(
-                min(self._buffer.filling_bytes, self._max_batch), TxId(self._buffer.next_txid - 1)
-            ):
+            most = min(self._buffer.filling_bytes, self._max_batch)
+            if not self._segment.is_open or self._segment.is_full(most, TxId(self._buffer.next_txid - 1)):
                 return
             batch = self._buffer.take(self._max_batch, self._config.segment_edits)
             assert batch is not None
-            self._send(self._segment, batch)
+            self._sent.append(self._segment.append(batch))
 
-    def _send(self, segment: SegmentWriter, batch: Batch) -> None:
-        self._sent.append(asyncio.ensure_future(segment.append(batch)))
-        self._segment_bytes += len(batch.frames)
-
-    def _is_full(self, size: int, last: TxId) -> bool:
-        """Whether the open segment takes no batch of this size that ends at ``last``."""
-        assert self._segment is not None
-        edits = last - self._segment.info.first + 1
-        return self._segment_bytes + size > self._config.segment_bytes or edits > self._config.segment_edits
-
-    async def _segment_for(self, batch: Batch) -> SegmentWriter:
-        if self._segment is not None and self._is_full(len(batch.frames), batch.last):
+    async def _begin_segment_for(self, batch: Batch) -> None:
+        if self._segment.is_open and self._segment.is_full(len(batch.frames), batch.last):
             await self._finalize()
-        if self._segment is None:
-            version = self._config.layout_version
-            self._segment = await self._patiently(lambda: self._writer.start_segment(batch.first, version))
-            self._segment_bytes = 0
-            if self._config.segment_s is not None:
-                self._segment_end = asyncio.get_running_loop().call_later(self._config.segment_s, self._roll_at_age)
-        return self._segment
+        if not self._segment.is_open:
+            await self._segment.begin(batch.first)
 
     def _roll_at_age(self) -> None:
         """End the segment behind what is being synced. A failure is final, and the next call raises it."""
-        self._segment_end = None
         if self._failure is None and not self._closing:
             self._begin_step(self._finalize)
 
     async def _finalize(self) -> SegmentInfo | None:
-        if self._segment is None:
-            return None
-        segment, last = self._segment, self._buffer.durable_txid
-        await self._patiently(segment.close)
-        final = await self._patiently(lambda: self._writer.finalize_segment(segment.info.first, last))
-        self._segment = None
-        self._stop_timer()
-        return final
-
-    def _stop_timer(self) -> None:
-        if self._segment_end is not None:
-            self._segment_end.cancel()
-            self._segment_end = None
-
-    async def _patiently(self, step: Callable[[], Awaitable[T]]) -> T:
-        """Repeat a step that may be repeated, while the store does not answer and there is patience left."""
-        loop = asyncio.get_running_loop()
-        deadline, pause = loop.time() + self._config.patience_s, FIRST_PAUSE_S
-        while True:
-            try:
-                return await step()
-            except JournalDiskError:
-                raise
-            except JournalUnavailableError as error:
-                if loop.time() + pause > deadline:
-                    raise
-                _log.warning("a step of the edit log is tried again in %g s: %s", pause, error)
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, LAST_PAUSE_S)
+        return await self._segment.finalize(self._buffer.durable_txid)
 
     async def _durable(self, txid: TxId) -> TxId:
         await self.sync(txid)
