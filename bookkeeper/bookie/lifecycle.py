@@ -17,23 +17,17 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bookkeeper.auth.config import TLS
-from bookkeeper.auth.provider_loader import server_provider
 from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.bookie.bookie_start import BookieStart
 from bookkeeper.bookie.config import BookieConfig
-from bookkeeper.bookie.connections.admission import Admission
-from bookkeeper.bookie.connections.early_listener import EarlyListener
-from bookkeeper.bookie.connections.server import Connections
-from bookkeeper.bookie.connections.server_connection import ServerConnection
+from bookkeeper.bookie.connections.bookie_port import BookiePort
 from bookkeeper.bookie.garbage.garbage_collector import GarbageCollector
 from bookkeeper.bookie.health.bookie_metrics import refresh_metrics
 from bookkeeper.bookie.health.health import BookieHealth, health, liveness, readiness
 from bookkeeper.bookie.health.health_server import HealthServer
-from bookkeeper.bookie.identity.bookie_identity import BookieIdentity, read_identity, refuse_java
+from bookkeeper.bookie.identity.bookie_identity import read_identity, refuse_java
 from bookkeeper.bookie.identity.completion import Completion
 from bookkeeper.bookie.identity.damaged_ledgers import DamagedLedgers
 from bookkeeper.bookie.identity.disk_identity import DiskIdentity
@@ -57,7 +51,6 @@ from bookkeeper.storage.engine import EngineState
 from bookkeeper.volumes import BookieStorage, Volumes
 
 if TYPE_CHECKING:
-    from bookkeeper.bookie.connections.connection_security import ConnectionSecurity
     from bookkeeper.bookie.health.health_pages import Health
 
 log = logging.getLogger(__name__)
@@ -76,12 +69,7 @@ class BookieServer:
         self._begun = BookieStart(config, seams, metadata)
         self._seams = seams
         self._metadata = metadata
-        self._admission = Admission(config.in_progress_bytes, config.reserved_bytes)
-        self._connections: Connections | None = None
-        self._early_listener: EarlyListener | None = None
-        self._security: ConnectionSecurity | None = None
-        """None if connections are neither encrypted nor authenticated."""
-        self._address: Address | None = None
+        self.port = BookiePort(config, seams, self.metrics)
         self._registration: Registration | None = None
         self._http: HealthServer | None = None
         self._lock: Lock | None = None
@@ -156,8 +144,7 @@ class BookieServer:
     @property
     def address(self) -> Address:
         """The address under which clients reach this bookie."""
-        assert self._address is not None, "not started"
-        return Address.parse(self.config.advertise) if self.config.advertise else self._address
+        return self.port.address
 
     @property
     def http_address(self) -> Address | None:
@@ -180,7 +167,7 @@ class BookieServer:
         try:
             await self._start()
         except (Exception, asyncio.CancelledError) as error:  # not GeneratorExit: nothing can be awaited then
-            if isinstance(error, Exception) and self._connections is None:  # else it may have served somebody
+            if isinstance(error, Exception) and self.port.connections is None:  # else it may have served somebody
                 await self._begun.undo_first_start(self._close_engine)
             await self._abandon()
             if self.is_open and self.engine.state not in (EngineState.FAILED, EngineState.CLOSED):
@@ -198,9 +185,9 @@ class BookieServer:
                 f"another process uses {config.directory}: a bookie runs there already; stop it, or choose another "
                 "directory"
             ) from error
-        self._security = self._new_security()
+        self.port.secure()
         begun, identity = self._begun, read_identity(disk, config.directory)
-        port = await self._bind(identity)
+        port = await self.port.bind(identity.port if identity is not None else None)
         begun.identify(identity, self.address, port)
         begun.refuse_strangers()
         self._seen_metadata = seen = SeenMetadata(self._metadata, disk, config.directory, self.bookie_id)
@@ -217,8 +204,7 @@ class BookieServer:
         self._order = ReadOnlyOrder(self._orders, self.bookie_id, self._on_order)
         await self._order.read()
         self._serve()
-        encrypts = self._security is not None and self._security.mode != "off"
-        info = ServiceInfo.bookie(self.address, tls=encrypts, http=self.http_address)
+        info = ServiceInfo.bookie(self.address, tls=self.port.encrypts, http=self.http_address)
         read_only = self._wants_read_only()
         self._registration = await self._metadata.bookies.register(
             self.bookie_id,
@@ -246,33 +232,10 @@ class BookieServer:
         if self.ledger_directories is not None:
             self.ledger_directories.publishes(lambda: stale_adds.highest)
             self._tasks.append(asyncio.create_task(self.ledger_directories.run()))
-        if self._security is not None:
-            self._tasks.append(asyncio.create_task(self._security.run(self._seams.clock.wall_ms)))
+        if self.port.security is not None:
+            self._tasks.append(asyncio.create_task(self.port.security.run(self._seams.clock.wall_ms)))
         self.engine.scrubber.begin()
         log.info("bookie %s serves at %s, boot %d", self.bookie_id, self.address, self.boot)
-
-    def _new_security(self) -> ConnectionSecurity | None:
-        """Raises: ConfigError: a file or a provider that cannot be used, by name."""
-        config, seams = self.config, self._seams
-        provider = server_provider(config.auth)
-        if config.tls.mode == "off" and provider is None:
-            return None
-        from bookkeeper.bookie.connections.connection_security import (
-            ConnectionSecurity,  # most bookies neither encrypt nor authenticate
-        )
-
-        asks_tls = config.auth_provider == TLS
-        return ConnectionSecurity(seams.net, config.tls, provider, self.metrics, seams.rng, asks_tls=asks_tls)
-
-    async def _bind(self, identity: BookieIdentity | None) -> int:
-        """Take the port, and return it. Connections are closed until the bookie serves."""
-        wanted = Address.parse(self.config.listen)
-        if wanted.port == 0 and identity is not None:
-            wanted = Address(wanted.host, identity.port)
-        self._early_listener = early_listener = EarlyListener()
-        early_listener.listener = await self._seams.net.listen(wanted, early_listener.accept)
-        self._address = early_listener.listener.address
-        return self._address.port
 
     async def _open_engine(self, publisher: ProgressPublisher) -> BookieStorage:
         engine = await self._begun.open_engine(publisher)
@@ -282,7 +245,7 @@ class BookieServer:
         engine.scrubber.state_files = lambda: check_state_files(disk, directory, self.data_directories, self.bookie_id)
         if isinstance(engine, Volumes):
             self.ledger_directories = LedgerDirectories(engine, self._begun, publisher, self.config, self._seams.disk)
-        engine.on_pressure(self._pressed, lambda: self._admission.set_pressure(False))
+        engine.on_pressure(self._pressed, lambda: self.port.admission.set_pressure(False))
         return engine
 
     def _on_problem(self, text: str, error: BaseException | None) -> None:
@@ -313,23 +276,7 @@ class BookieServer:
         )
         if disk_identity is not None or self.engine.in_limbo:
             bookie.stale_adds = self._stale_adds
-        self._connections = Connections(
-            bookie,
-            self._admission,
-            self.metrics,
-            frame_max=config.frame_max,
-            connections_max=config.connections_max,
-            connections_per_host_max=config.connections_per_host_max,
-            slow_frame_s=config.slow_frame_s,
-            receive_bytes=config.receive_bytes,
-            give_back=self.give_back_memory,
-        )
-        self._connections.begin()
-        assert self._early_listener is not None
-        connections, security = self._connections, self._security
-        self._early_listener.accepting = (
-            partial(ServerConnection, connections) if security is None else lambda: security.connection(connections)
-        )
+        self.port.serve(bookie, self.give_back_memory)
 
     def _start_http(self) -> None:
         if not self.config.http_listen:
@@ -351,8 +298,7 @@ class BookieServer:
 
     def reload(self) -> None:
         """Read changed certificates now."""
-        if self._security is not None:
-            self._security.refresh()
+        self.port.refresh()
 
     async def run_until_failure(self) -> str:
         """Wait until the disk fails or another process takes over; returns the reason. Cancel it before a stop."""
@@ -394,7 +340,7 @@ class BookieServer:
         refresh_metrics(
             self.metrics,
             self.engine,
-            self._admission,
+            self.port.admission,
             self.condition(),
             insecure=self.config.insecure,
             suspects=self._stale_adds.suspects if self._stale_adds is not None else None,
@@ -420,8 +366,8 @@ class BookieServer:
 
     def _on_order(self, ordered: bool) -> None:
         """An operator has ordered the bookie to be read-only, or has taken that back."""
-        assert self._connections is not None, "it serves"
-        self._connections.bookie.read_only = self._is_ordered_read_only
+        assert self.port.connections is not None, "it serves"
+        self.port.connections.bookie.read_only = self._is_ordered_read_only
         self._state_changed.set()
 
     def _wants_read_only(self) -> bool:
@@ -433,7 +379,7 @@ class BookieServer:
     def _pressed(self) -> None:
         """Too many adds wait for the journal: slow the clients down. Not on a full disk: there the adds may wait for
         good, no more of them come, and reads go on."""
-        self._admission.set_pressure(self.engine.state is EngineState.WRITABLE)
+        self.port.admission.set_pressure(self.engine.state is EngineState.WRITABLE)
 
     def _on_state(self, state: EngineState, reason: str) -> None:
         level = logging.INFO if state in (EngineState.CLOSED, EngineState.WRITABLE) else logging.WARNING
@@ -441,7 +387,7 @@ class BookieServer:
         if state is EngineState.FAILED and self._failure is not None and not self._failure.done():
             self._failure.set_result(reason)
         if state is not EngineState.WRITABLE:
-            self._admission.set_pressure(False)
+            self.port.admission.set_pressure(False)
         self._state_changed.set()
 
     def _on_rollback(self, alarm: MetadataError) -> None:
@@ -486,19 +432,18 @@ class BookieServer:
         await self._end_tasks()
         if self._completion is not None:
             await self._completion.close()
-        assert self._connections is not None
-        assert self._early_listener is not None
+        assert self.port.connections is not None
         if self._garbage is not None and self._seen_metadata is not None:
             with contextlib.suppress(OSError):  # what was noted last stands
                 self._seen_metadata.remember()
         if self._registration is not None:
             await self._registration.unregister()
-        self._early_listener.close()
-        self._connections.bookie.end_polls()
+        self.port.close()
+        self.port.connections.bookie.end_polls()
         if self._stale_adds is not None and self._metadata.store.session is not SessionState.CONNECTED:
             self._stale_adds.close()  # adds that wait for metadata that are not to be had
         if drain:
-            await self._drain()
+            await self.port.drain()
         try:
             if self.engine.state is not EngineState.FAILED:
                 await self._close_engine()
@@ -520,12 +465,6 @@ class BookieServer:
         self.engine.close(done)
         await closed
 
-    async def _drain(self) -> None:
-        loop = asyncio.get_running_loop()
-        end = loop.time() + self.config.drain_s
-        while self._admission.in_progress and loop.time() < end:  # noqa: ASYNC110  # seldom, and soon over
-            await asyncio.sleep(0.01)
-
     async def _end_tasks(self) -> None:
         tasks, self._tasks = self._tasks, []
         for task in tasks:
@@ -545,12 +484,7 @@ class BookieServer:
             self._session_watch.close()
         if self._registration is not None:
             await self._registration.unregister()
-        if self._early_listener is not None:
-            self._early_listener.close()
-        if self._connections is not None:
-            await self._connections.hang_up()
-        if self._security is not None:
-            self._security.close()
+        await self.port.hang_up()
         if self._http is not None:
             self._http.close()
             self._http = None

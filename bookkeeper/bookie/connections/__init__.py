@@ -1,5 +1,6 @@
 """Clients' connections to a bookie.
 
+bookie_port           the port from the start to the stop: taken, answered, closed
 early_listener        holds the port before the bookie serves
 handshake, connection_security
                       the machine of TLS and authentication, and its shell

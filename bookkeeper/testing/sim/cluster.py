@@ -117,8 +117,8 @@ class _WatchedServer(BookieServer):
 
     def _serve(self) -> None:
         super()._serve()
-        assert self._connections is not None
-        bookie: Bookie = self._connections.bookie
+        assert self.port.connections is not None
+        bookie: Bookie = self.port.connections.bookie
         self._monitor.watch_bookie(self._name, bookie)
 
 

@@ -108,7 +108,7 @@ def test_large_and_many_entries_go_through_tls_both_ways(tmp_path: Path, loop: s
             assert (await read_back(connection, 2_000)).endswith(large)
             many = await asyncio.gather(*(read_back(connection, entry) for entry in range(2_000)))
             assert all(entry.endswith(b"%d" % number) for number, entry in enumerate(many))
-            (theirs,) = server._connections.connections  # type: ignore[union-attr]
+            (theirs,) = server.port.connections.connections  # type: ignore[union-attr]
             assert isinstance(theirs, SecuredConnection)
             connection.close()
             while not theirs.closed:  # noqa: ASYNC110  # nothing tells
@@ -129,7 +129,7 @@ def test_a_peer_that_does_not_read_is_felt_through_tls_too(tmp_path: Path, loop:
         async with bookie(tmp_path / "b", tls=served_by(authority.server())) as server:
             connection = await connect(server, TlsConfig(ca=authority.ca))
             await append(connection, [large])
-            theirs: Any = next(iter(server._connections.connections))  # type: ignore[union-attr]
+            theirs: Any = next(iter(server.port.connections.connections))  # type: ignore[union-attr]
             connection.pause_reading()
             replies = [asyncio.ensure_future(read_back(connection, 0, 30)) for _ in range(60)]
             while theirs.flow.stalled_since is None:  # noqa: ASYNC110  # nothing tells
@@ -156,7 +156,7 @@ def test_a_bookie_that_has_stopped_has_no_connection_left_not_even_to_one_that_d
         async with bookie(tmp_path / "b", tls=served_by(authority.server()), drain_s=0.1) as server:
             connection = await connect(server, TlsConfig(ca=authority.ca))
             await append(connection, [large])
-            (theirs,) = server._connections.connections  # type: ignore[union-attr]
+            (theirs,) = server.port.connections.connections  # type: ignore[union-attr]
             assert isinstance(theirs, SecuredConnection)
             connection.pause_reading()
             replies = [asyncio.ensure_future(read_back(connection, 0, 30)) for _ in range(60)]
@@ -264,7 +264,7 @@ def test_who_takes_too_long_is_sent_away(tmp_path: Path, said: bytes) -> None:
                     assert await raw.frame() is not None
                     raw.send(b"\x16\x03\x01")  # a handshake that does not go on
                 assert await raw.rest() == b""
-            security = server._security
+            security = server.port.security
             assert security is not None
             while security.shaking or security.not_in:  # noqa: ASYNC110  # nothing tells
                 await asyncio.sleep(0)
@@ -305,7 +305,7 @@ def test_one_address_that_holds_all_handshakes_keeps_no_other_out(tmp_path: Path
             assert await held[3].rest() == b"", "of its own address the first come stay"
             connection = await connect(server, TlsConfig(ca=authority.ca))
             assert await held[0].rest() == b"", "the oldest made room"
-            security = server._security
+            security = server.port.security
             assert security is not None
             while len(security.shaking) != 2:  # noqa: ASYNC110  # the other two, when the bookie has seen our handshake end
                 await asyncio.sleep(0)
@@ -321,7 +321,7 @@ def test_certificates_change_under_a_connection_that_stays(tmp_path: Path) -> No
 
     async def main() -> None:
         async with bookie(tmp_path / "b", tls=served_by(made)) as server:
-            security = server._security
+            security = server.port.security
             assert security is not None
             before = await connect(server, TlsConfig(ca=old.ca))
             assert server.metrics.gauge("tls_certificate_ends_soon").value == 1, "it is looked at from the start"
@@ -357,7 +357,7 @@ def test_the_certificate_says_who_it_is_and_the_rules_whether_to_serve(tmp_path:
         async with bookie(tmp_path / "b", tls=tls) as server:
             connection = await connect(server, TlsConfig(ca=authority.ca, cert=spark.cert, key=spark.key))
             assert (await connection.request(READ, 5)).status is Status.NO_LEDGER
-            (theirs,) = server._connections.connections  # type: ignore[union-attr]
+            (theirs,) = server.port.connections.connections  # type: ignore[union-attr]
             assert isinstance(theirs, SecuredConnection) and theirs.principal == "spiffe://x/spark"
             refused = await connect(server, TlsConfig(ca=authority.ca, cert=other.cert, key=other.key))
             with pytest.raises(BookieError, match="requires TLS or authentication"):
@@ -381,7 +381,7 @@ def test_an_exchange_of_several_rounds(tmp_path: Path, dialect: Dialect, encrypt
             tls = TlsConfig(ca=authority.ca) if encrypted else None
             connection = await connect(server, tls, dialect, AuthConfig(provider=f"{HERE}:client"))
             await append(connection, [b"x"])
-            (theirs,) = server._connections.connections  # type: ignore[union-attr]
+            (theirs,) = server.port.connections.connections  # type: ignore[union-attr]
             assert isinstance(theirs, SecuredConnection)
             assert isinstance(theirs, SecuredConnection) and theirs.principal == "tester"
 
@@ -430,7 +430,7 @@ def test_a_provider_that_fails_or_hangs_lets_nobody_in(tmp_path: Path, word: str
         async with bookie(tmp_path / "b", auth={"provider": f"{HERE}:server"}, **options) as server:
             with pytest.raises(SecureConnectionError):
                 await connect(server, None, auth=AuthConfig(provider=f"{HERE}:client", options={"word": word}))
-            while server._connections.connections:  # type: ignore[union-attr]  # noqa: ASYNC110  # nothing tells
+            while server.port.connections.connections:  # type: ignore[union-attr]  # noqa: ASYNC110  # nothing tells
                 await asyncio.sleep(0)
 
     run(main)

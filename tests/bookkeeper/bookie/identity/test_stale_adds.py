@@ -22,8 +22,8 @@ from tests.bookkeeper.bookie.identity.test_suspect_ledgers import KEY, OTHERS, a
 
 
 def stale_adds(cluster: Cluster) -> StaleAdds | None:
-    assert cluster.server is not None and cluster.server._connections is not None
-    return cluster.server._connections.bookie.stale_adds
+    assert cluster.server is not None and cluster.server.port.connections is not None
+    return cluster.server.port.connections.bookie.stale_adds
 
 
 def fence(ledger: LedgerId) -> wire.ReadEntry:
@@ -146,7 +146,7 @@ def test_runs_wait_for_one_read_in_order_and_what_waits_is_charged(monkeypatch: 
         assert sorted(reads.asked) == [one, two], "one read for each ledger, none for a younger one"
         assert (got[one], got[two], single) == ([], [], [])
         assert sum(count for _, count, _ in got[new]) == 20, "nobody else waits"
-        charged = cluster.server._admission.in_progress
+        charged = cluster.server.port.admission.in_progress
         assert charged > 40 * 42
         reads.go.set()
         await asyncio.sleep(1)
@@ -154,7 +154,7 @@ def test_runs_wait_for_one_read_in_order_and_what_waits_is_charged(monkeypatch: 
             ids = [entry for first, count, _ in got[ledger] for entry in range(first, first + count)]
             assert (ids, {status for _, _, status in got[ledger]}) == (list(range(20)), {Status.OK}), "in their order"
         assert [reply.status for reply in single] == [Status.OK]
-        assert cluster.server._admission.in_progress == 0
+        assert cluster.server.port.admission.in_progress == 0
         streams[one].send(frames(one, 21, 5, streams[one].txn_base))
         await asyncio.sleep(1)
         assert got[one][-1] == (21, 5, Status.OK) and len(reads.asked) == 2, "it was asked about once"

@@ -1,0 +1,121 @@
+"""A bookie's port from the start to the stop: taken, answered when the bookie serves, closed, hung up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from bookkeeper.auth.config import TLS
+from bookkeeper.auth.provider_loader import server_provider
+from bookkeeper.bookie.bookie import Bookie
+from bookkeeper.bookie.config import BookieConfig
+from bookkeeper.bookie.connections.admission import Admission
+from bookkeeper.bookie.connections.early_listener import EarlyListener
+from bookkeeper.bookie.connections.server import Connections
+from bookkeeper.bookie.connections.server_connection import ServerConnection
+from bookkeeper.ids import Address
+from bookkeeper.metrics import Metrics
+from bookkeeper.seams import Seams
+
+if TYPE_CHECKING:
+    from bookkeeper.bookie.connections.connection_security import ConnectionSecurity
+
+
+class BookiePort:
+    """The calls come in the order in which they stand here; the last three may come at any time, and more than once."""
+
+    def __init__(self, config: BookieConfig, seams: Seams, metrics: Metrics) -> None:
+        self._config, self._seams, self._metrics = config, seams, metrics
+        self.admission = Admission(config.in_progress_bytes, config.reserved_bytes)
+        self.connections: Connections | None = None
+        """None before it serves."""
+        self.security: ConnectionSecurity | None = None
+        """None if connections are neither encrypted nor authenticated."""
+        self._early_listener: EarlyListener | None = None
+        self._address: Address | None = None
+
+    @property
+    def address(self) -> Address:
+        """The address under which clients reach this bookie."""
+        assert self._address is not None, "not started"
+        return Address.parse(self._config.advertise) if self._config.advertise else self._address
+
+    @property
+    def encrypts(self) -> bool:
+        """Whether clients may encrypt their connections."""
+        return self.security is not None and self.security.mode != "off"
+
+    def secure(self) -> None:
+        """Read what encryption and authentication need.
+
+        Raises: ConfigError: a file or a provider that cannot be used, by name.
+        """
+        config, seams = self._config, self._seams
+        provider = server_provider(config.auth)
+        if config.tls.mode == "off" and provider is None:
+            return
+        from bookkeeper.bookie.connections.connection_security import (
+            ConnectionSecurity,  # most bookies neither encrypt nor authenticate
+        )
+
+        asks_tls = config.auth_provider == TLS
+        self.security = ConnectionSecurity(seams.net, config.tls, provider, self._metrics, seams.rng, asks_tls=asks_tls)
+
+    async def bind(self, port: int | None) -> int:
+        """Take the port, and return it: ``port``, if the configuration leaves it open. Connections are closed at once
+        until the bookie serves. Raises OSError."""
+        wanted = Address.parse(self._config.listen)
+        if wanted.port == 0 and port is not None:
+            wanted = Address(wanted.host, port)
+        self._early_listener = early_listener = EarlyListener()
+        early_listener.listener = await self._seams.net.listen(wanted, early_listener.accept)
+        self._address = early_listener.listener.address
+        return self._address.port
+
+    def serve(self, bookie: Bookie, give_back: Callable[[], object]) -> None:
+        """Answer. ``give_back`` returns freed memory to the system."""
+        config = self._config
+        self.connections = connections = Connections(
+            bookie,
+            self.admission,
+            self._metrics,
+            frame_max=config.frame_max,
+            connections_max=config.connections_max,
+            connections_per_host_max=config.connections_per_host_max,
+            slow_frame_s=config.slow_frame_s,
+            receive_bytes=config.receive_bytes,
+            give_back=give_back,
+        )
+        connections.begin()
+        assert self._early_listener is not None
+        security = self.security
+        self._early_listener.accepting = (
+            partial(ServerConnection, connections) if security is None else lambda: security.connection(connections)
+        )
+
+    async def drain(self) -> None:
+        """Wait for requests in progress, ``drain_s`` seconds at most."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._config.drain_s
+        while self.admission.in_progress and loop.time() < end:  # noqa: ASYNC110  # seldom, and soon over
+            await asyncio.sleep(0.01)
+
+    def refresh(self) -> None:
+        """Read changed certificates now."""
+        if self.security is not None:
+            self.security.refresh()
+
+    def close(self) -> None:
+        """Accept nothing any more."""
+        if self._early_listener is not None:
+            self._early_listener.close()
+
+    async def hang_up(self) -> None:
+        """Accept nothing any more, close every connection, and wait for their ends."""
+        self.close()
+        if self.connections is not None:
+            await self.connections.hang_up()
+        if self.security is not None:
+            self.security.close()
