@@ -49,7 +49,7 @@ def init(metadata: str, as_json: bool) -> None:
 
 @click.group(cls=DefaultCommandGroup, default="list")
 def bookies() -> None:
-    """List bookies (the default); how full they are, which may stop; move all ledgers off bookies; forget bookies."""
+    """List bookies (the default), ask how full they are and which may stop, move ledgers off them, forget them."""
 
 
 bookies.add_command(info)
