@@ -58,7 +58,8 @@ def open_what_is_closed() -> None:
 
 
 def name_standard_output() -> None:
-    """Let the errors of ``sys.stdout`` name it. One that is not the process's own stays."""
+    """Let the errors of ``sys.stdout`` name it, and let it show what its encoding lacks as ``\\u0436``: what a command
+    did is not to end in a traceback. An output that is not the process's own stays."""
     plain = sys.stdout
     if plain is not sys.__stdout__ or not isinstance(plain, io.TextIOWrapper):
         return
@@ -68,7 +69,7 @@ def name_standard_output() -> None:
     sys.stdout = io.TextIOWrapper(
         raw if unbuffered else io.BufferedWriter(raw),
         encoding=plain.encoding,
-        errors=plain.errors,
+        errors="backslashreplace" if plain.errors == "strict" else plain.errors,
         line_buffering=plain.line_buffering,
         write_through=unbuffered,
     )

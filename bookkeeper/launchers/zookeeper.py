@@ -93,9 +93,10 @@ class ZooKeeperServer:
         """Start it and wait until it serves.
 
         Raises:
-            ConfigError: no Java, or no PySpark.
+            ConfigError: no Java, or no PySpark; or the port is taken, also by another ZooKeeper.
             MetadataUnavailableError: it ended, or did not serve in time; says what it said last.
         """
+        self._require_free_port()
         java = find_java().executable
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         config = self._write_config()
@@ -143,6 +144,16 @@ class ZooKeeperServer:
 
     def __exit__(self, *exc_info: object) -> None:
         self.stop()
+
+    def _require_free_port(self) -> None:
+        """Raises: ConfigError. Another ZooKeeper would be taken for this one, and of other programs it says nothing."""
+        try:
+            socket.create_server(self.address).close()
+        except OSError as error:
+            why = os.strerror(error.errno or 0)
+            raise ConfigError(
+                f"cannot listen at {self.address}: {why}; end the program that listens there, or choose another port"
+            ) from error
 
     def _write_config(self) -> Path:
         settings = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -37,6 +37,9 @@ from journal_manager.journals import (
     purgeable,
 )
 from journal_manager.snapshots import RetentionPolicy, SnapshotInfo, SnapshotStore, plan_retention, restore_newest
+
+USUAL: Final = RetentionPolicy()
+"""What a purge keeps, unless it is told."""
 
 
 @click.command("format")
@@ -94,9 +97,17 @@ def recover(as_json: bool, yes: bool, uri: str) -> None:
 
 @click.command()
 @click.option("--below", type=Txid(), help="Remove what ends below this edit, whatever snapshots there are.")
-@click.option("--keep-snapshots", type=WholeNumber(1), metavar="N", help="The newest snapshots that stay.")
 @click.option(
-    "--extra-edits", type=WholeNumber(0), metavar="N", help="Edits before the oldest kept snapshot that stay."
+    "--keep-snapshots",
+    type=WholeNumber(1),
+    metavar="N",
+    help=f"The newest snapshots that stay.  [default: {USUAL.snapshots}]",
+)
+@click.option(
+    "--extra-edits",
+    type=WholeNumber(0),
+    metavar="N",
+    help=f"Edits before the oldest kept snapshot that stay.  [default: {USUAL.extra_txns}]",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed. This does not take the journal over.")
 @take_over_option
@@ -110,10 +121,9 @@ def purge(
     """
     if below is not None and (keep_snapshots is not None or extra_edits is not None):
         raise click.UsageError("--below takes neither --keep-snapshots nor --extra-edits")
-    policy = RetentionPolicy()
     policy = RetentionPolicy(
-        policy.snapshots if keep_snapshots is None else keep_snapshots,
-        policy.extra_txns if extra_edits is None else extra_edits,
+        USUAL.snapshots if keep_snapshots is None else keep_snapshots,
+        USUAL.extra_txns if extra_edits is None else extra_edits,
     )
     if not dry_run:
         ask_to_take_over(uri, yes)

@@ -27,7 +27,7 @@ def upgrade() -> None:
 @take_over_option
 @journal_argument
 def begin(layout: int, yes: bool, uri: str) -> None:
-    """Begin an upgrade: what is there now can be gone back to."""
+    """Begin an upgrade. Until it is finalized, roll-back returns to what is there now."""
     ask_to_take_over(uri, yes)
 
     async def work() -> int:

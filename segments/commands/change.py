@@ -202,7 +202,7 @@ def purge(metadata: str, as_json: bool, dry_run: bool, name: str) -> None:
             size = counted(each.segment.bytes, "byte")
             click.echo(f"{verb}: segment {each.segment.number}, {size}: {each.text}")
     for cursor in done.report.expired_cursors:
-        click.echo(f"cursor {cursor} still needs records that {'are gone, or would go' if dry_run else 'are gone'}")
+        click.echo(f"cursor {cursor} still needs records that {'go, or are gone' if dry_run else 'are gone'}")
     if not done.report.going and not done.deleted:
         click.echo("nothing to remove")
 

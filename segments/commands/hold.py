@@ -24,7 +24,9 @@ def hold() -> None:
 @metadata_option
 @click.option("--from", "start", type=Place(), metavar="PLACE", help="The first record.  [default: the stream's first]")
 @click.option("--to", "stop", type=Place(), metavar="PLACE", help="The record behind the last one.  [default: no end]")
-@click.option("--for", "hours", type=Number(0, min_open=True), metavar="HOURS", help="How long.")
+@click.option(
+    "--for", "hours", type=Number(0, min_open=True), metavar="HOURS", help="How long.  [default: until it is released]"
+)
 @click.option("--note", default="", help="Who wants it, and why.")
 @stream_argument
 @click.argument("hold_name", metavar="HOLD")

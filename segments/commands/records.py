@@ -39,7 +39,10 @@ lines_option = click.option(
 @json_option
 @click.option("--producer", metavar="NAME", help="Append as this idempotent producer; it numbers the lines from --seq.")
 @click.option(
-    "--seq", type=WholeNumber(0), metavar="N", help="With --producer: the first line's sequence number, for a retry."
+    "--seq",
+    type=WholeNumber(0),
+    metavar="N",
+    help="With --producer: the first line's sequence number, for a retry.  [default: what follows its last one]",
 )
 @click.option("--key-separator", metavar="TEXT", help="Each line is a key, TEXT, and the value.")
 @click.option("--txid", type=WholeNumber(0), metavar="N", help="The transaction id of all these records.")

@@ -89,7 +89,7 @@ def import_command(
 ) -> None:
     """Make a stream of FILE, with every record at its position. With --dry-run FILE is only verified.
 
-    The stream appears when all of FILE was found to be right. --set changes settings, replication, say.
+    The stream appears when all of FILE was found to be right. --set changes settings, for instance the replication.
     """
 
     async def work() -> Imported:

@@ -174,7 +174,7 @@ def gc(
     "--throttle",
     callback=byte_count,
     metavar="BYTES/S",
-    help="With --offline: the most bytes a second, for example 20M.",
+    help="With --offline: the most bytes a second, for example 20M.  [default: no limit]",
 )
 @click.option("--config", "path", metavar="FILE", help="With --offline: its TOML file, which may name the directories.")
 @click.option("--ledger-dir", metavar="DIR", help="With --offline, of several ledger directories: which one.")

@@ -29,7 +29,7 @@ from bookkeeper.storage.durable_file import create_file
 
 @click.group(cls=CommandGroup)
 def cookie() -> None:
-    """Cookies: to which bookie and cluster directories belong.
+    """Show, make and remove cookies, which say to which bookie and cluster directories belong.
 
     A cookie is in each directory of a bookie (the file VERSION) and in the metadata; a bookie starts only if they
     agree.

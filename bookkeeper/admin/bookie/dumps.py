@@ -97,7 +97,7 @@ def _show_records(table: StreamedTable, scan: Scan, at: int, ledger: int | None,
 
 @click.group(cls=CommandGroup)
 def journal() -> None:
-    """The journal's files."""
+    """Look at the files of a bookie's journal."""
 
 
 @journal.command("dump")
@@ -210,7 +210,7 @@ class _JournalDump:
 
 @click.group(cls=CommandGroup)
 def log() -> None:
-    """The entry logs."""
+    """Look at a bookie's entry logs."""
 
 
 @log.command("dump")
@@ -323,7 +323,7 @@ def _count(scan: Scan, usage: Usage) -> None:
 
 @click.group(cls=CommandGroup)
 def index() -> None:
-    """The index: where each entry is."""
+    """Look at a bookie's index, which says where each entry is, or have it built anew."""
 
 
 @index.command("dump")

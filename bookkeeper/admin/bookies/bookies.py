@@ -27,7 +27,7 @@ from bookkeeper.meta import Metadata
 
 @click.group(cls=DefaultCommandGroup, default="list")
 def bookies() -> None:
-    """List bookies (the default); how full they are, which may stop; move all ledgers off bookies; forget bookies."""
+    """List bookies (the default), ask how full they are and which may stop, move ledgers off them, forget them."""
 
 
 bookies.add_command(info)

@@ -108,14 +108,14 @@ def drain_options(function: F) -> F:
             "--throttle",
             callback=byte_count,
             metavar="BYTES/S",
-            help="The most bytes a second in all, for example 20M.",
+            help="The most bytes a second in all, for example 20M.  [default: no limit]",
         ),
         click.option(
             "--to",
             "targets",
             multiple=True,
             metavar="ID",
-            help="The bookie to which the ledgers move.  [default: any writable one]",
+            help="A bookie to which the ledgers move. May be repeated.  [default: any writable one]",
         ),
     ):
         function = option(function)

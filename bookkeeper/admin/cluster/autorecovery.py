@@ -50,7 +50,7 @@ def autorecovery() -> None:
     "--throttle",
     callback=byte_count,
     metavar="BYTES/S",
-    help="The most bytes a second that it copies, for example 20M.",
+    help="The most bytes a second that it copies, for example 20M.  [default: no limit]",
 )
 @click.option("--parallel", type=WholeNumber(1), metavar="N", help="Ledgers repaired at a time.  [default: 4]")
 @click.option(

@@ -160,9 +160,13 @@ def screen(found: ClusterStatus, width: int) -> RenderableType:
         for each in found.bookies
     ]
     columns = ["bookie", "state", "total", "free", "problem"]
-    table = table_of(_bookies(found.bookies), columns, rows, width)
+    table = table_of(columns, rows, width)
     said = lines(found)
-    return Group(table, Text("\n".join(said if isinstance(table, Table) else ["", *said])))
+    return Group(
+        Text(_bookies(found.bookies)),
+        *([table] if rows else []),
+        Text("\n".join(said if isinstance(table, Table) else ["", *said])),
+    )
 
 
 def _bookies(bookies: Sequence[BookieStatus]) -> str:

@@ -111,10 +111,13 @@ def _tell(found: ExplainedLedger) -> None:
             if copy.reason:
                 click.echo(f"{copy.bookie}, {each.span}: {copy.reason}")
     if found.lost:
+        gone = sorted({copy.bookie for each in found.ranges for copy in each.copies if copy.state == "gone"})
         click.echo(f"LOST for now: of {counted(found.lost, 'entry')} no bookie that is up has a copy")
+        if gone:
+            click.echo(f"start the bookies that are gone: {', '.join(gone)}")
     elif found.unseen:
         click.echo(f"{counted(found.unseen, 'entry')} of which no copy was seen: bookies that are up did not answer")
-    if not found.is_whole and found.metadata.is_closed:
+    if not found.is_whole and found.metadata.is_closed and not found.lost:
         click.echo(f"`bk ledger repair {found.ledger_id}` makes the missing copies again")
 
 

@@ -87,7 +87,7 @@ def _when(ms: int | None) -> str:
     "--throttle",
     callback=byte_count,
     metavar="BYTES/S",
-    help="The most bytes a second that are copied, for example 20M.",
+    help="The most bytes a second that are copied, for example 20M.  [default: no limit]",
 )
 @click.option(
     "--grace",

@@ -19,7 +19,7 @@ class DefaultCommandGroup(CommandGroup):
 
     def __init__(self, *args: Any, default: str, others: Mapping[str, str] | None = None, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._default, self._others = default, others or {}
+        self.default, self._others = default, others or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*super().list_commands(ctx), *self._others})
@@ -34,13 +34,13 @@ class DefaultCommandGroup(CommandGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
-            args = [self._default, *args]
+            args = [self.default, *args]
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options of the command that is meant, then the commands."""
-        meant = self.get_command(ctx, self._default)
-        assert meant is not None, self._default
+        meant = self.get_command(ctx, self.default)
+        assert meant is not None, self.default
         with click.Context(meant, parent=ctx.parent, info_name=ctx.info_name) as own:
             meant.format_options(own, formatter)
         self.format_commands(ctx, formatter)

@@ -203,36 +203,37 @@ WORD_MAX: Final = 12
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> None:
-    """Print :func:`table_of` these rows in the width of the terminal."""
+    """Print a line, and below it :func:`table_of` these rows. Without rows the line says so."""
     from rich.text import Text
 
+    if not rows:
+        click.echo(title if title.startswith("0 ") else f"{title}: none")
+        return
     console = screen_console(markup=False, emoji=False)  # what others have written is shown as it is
-    shown = table_of(title, columns, rows, console.width)
+    shown = table_of(columns, rows, console.width)
+    click.echo(title)  # above the table, and not in it, where it would be broken at the table's width
     if isinstance(shown, Text):
-        click.echo(shown.plain)  # as it is: the terminal breaks the lines, and what is copied from it has no breaks
+        click.echo(shown.plain)  # the terminal breaks the lines, and what is copied from it has no breaks
     else:
         console.print(shown)
 
 
-def table_of(title: str, columns: Sequence[str], rows: Sequence[Mapping[str, object]], width: int) -> Table | Text:
+def table_of(columns: Sequence[str], rows: Sequence[Mapping[str, object]], width: int) -> Table | Text:
     """A table for people; the columns are keys of the rows. See :func:`in_cell` for the values.
 
-    Where ``width`` is so small that words would be broken, it is text: each row is lines of their own. Without rows
-    it is the title, which says so.
+    Where ``width`` is so small that words would be broken, it is text: each row is lines of their own.
     """
     from rich.table import Table
     from rich.text import Text
 
-    if not rows:
-        return Text(title if title.startswith("0 ") else f"{title}: none")
     heads = [column.replace("_", " ") for column in columns]
     cells = [[in_cell(row.get(column)) for column in columns] for row in rows]
     by_column = list(zip(heads, *cells, strict=True))
     least = [min(max(map(_longest_word, column)), WORD_MAX) for column in by_column]
     room = width - (3 * len(columns) + 1) - sum(least)
     if room < 0:
-        return Text("\n".join(_row_lines(title, heads, cells)))
-    table = Table(title=title, title_justify="left", header_style="bold")
+        return Text("\n".join(_row_lines(heads, cells)))
+    table = Table(header_style="bold")
     for head, wide in zip(heads, _shared_out(room, least, [_width(column) for column in by_column]), strict=True):
         table.add_column(head, overflow="fold", width=wide)
     for row in cells:
@@ -240,8 +241,7 @@ def table_of(title: str, columns: Sequence[str], rows: Sequence[Mapping[str, obj
     return table
 
 
-def _row_lines(title: str, heads: Sequence[str], cells: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield title
+def _row_lines(heads: Sequence[str], cells: Sequence[Sequence[str]]) -> Iterator[str]:
     for row in cells:
         yield ""
         for head, cell in zip(heads, row, strict=True):

@@ -39,7 +39,8 @@ class HeldLedgers:
     away: dict[BookieId, str] = field(default_factory=dict)
     """The bookies that did not answer, each with the reason."""
     unknown: dict[LedgerId, list[BookieId]] = field(default_factory=dict)
-    """Ledgers that are in no metadata, each with the bookies that hold it."""
+    """Ledgers of which the metadata know nothing, not even that they were deleted, each with the bookies that hold
+    it."""
     used: IdRanges = field(default_factory=IdRanges)
     """Ledger ids that must not be given out again."""
 
@@ -83,7 +84,8 @@ async def look(client: BookKeeper, addresses: Mapping[BookieId, Address] | None 
         await asyncio.gather(*(_ask_one(asking, bookie, listed, found) for bookie in known))
     finally:
         await pool.close()
-    found.unknown = dict(sorted(found.unknown.items()))
+    deleted = await metadata.ledgers.deleted.near(found.unknown)
+    found.unknown = {ledger: holders for ledger, holders in sorted(found.unknown.items()) if ledger not in deleted}
     return found
 
 

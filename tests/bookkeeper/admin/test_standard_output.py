@@ -77,9 +77,23 @@ def test_an_output_that_is_not_the_process_s_own_stays(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
 def test_no_file_or_connection_takes_the_place_of_a_closed_stream(closed: str, tmp_path: Path) -> None:
     uri = f"sqlite://{tmp_path}/metadata.db"
-    for words in (["init", "--json"], ["bookies", "--json"], ["bookies"], ["metadata", "show"]):
+    for words in (["init", "--json"], ["metadata", "show"]):
         command = [sys.executable, "-m", "bookkeeper.admin", *words, "-m", uri]
         script = ["/bin/sh", "-c", f'exec "$@" {closed}', "sh", *command]
         done = subprocess.run(script, capture_output=True, text=True, timeout=60)
         assert (done.returncode, done.stderr) == (0, ""), words
         assert bool(done.stdout) == (">&-" not in closed.replace("2>&-", "")), words
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_what_an_encoding_lacks_is_shown_all_the_same(encoding: str, tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/журнал.db"
+    for words in (["init"], ["metadata", "show"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "bookkeeper.admin", *words, "-m", uri],
+            capture_output=True,
+            env={**os.environ, "PYTHONUTF8": "0", "PYTHONIOENCODING": encoding},
+            timeout=60,
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert "журнал".encode() in done.stdout or rb"\u0436" in done.stdout

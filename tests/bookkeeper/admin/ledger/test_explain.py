@@ -47,3 +47,10 @@ def test_what_is_where_after_a_bookie_was_killed_and_which_may_be_stopped(tmp_pa
         repaired = bk("ledger", "repair", ledger, "-m", three.uri)
         assert repaired.status == 0 and f"moved from {one} to" in repaired.out
         assert bk("ledger", "explain", ledger, "-m", three.uri).status == 0
+        single = int(bk("ledger", "append", "-m", three.uri, "--size", 100, "--count", 20, *ONE).out)
+        (holder,) = bk("ledger", "explain", single, "-m", three.uri, "--json").document["one_more"]["bookies"]
+        three[holder].kill()
+        until(lambda: three.states()[holder] == "absent", 60, three.states)
+        lost = bk("ledger", "explain", single, "-m", three.uri)
+        assert lost.status == 1 and "LOST for now: of 20 entries no bookie that is up has a copy" in lost.out
+        assert lost.out.endswith(f"start the bookies that are gone: {holder}\n"), "nothing can be copied: no advice to"

@@ -200,6 +200,11 @@ def test_a_table_that_does_not_fit_is_printed_row_by_row(
     )
 
 
+def test_the_line_above_a_table_is_as_long_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table("2 ledgers that the metadata do not know", ["ledger"], [{"ledger": 3}, {"ledger": 5}])
+    assert capsys.readouterr().out.startswith("2 ledgers that the metadata do not know\n┏")
+
+
 def test_a_table_without_rows_is_a_title_that_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     print_table("0 ledgers", ["ledger", "state"], [])
     print_table("segments", ["first", "last"], [])

@@ -156,3 +156,22 @@ def test_more_ledgers_than_fit_into_a_frame_are_listed_page_by_page() -> None:
             assert 2**63 - 1 in held.used
 
     SimCluster(bookies=1, frame_max=4096).run(story)
+
+
+@pytest.mark.rule("M10")
+def test_a_deleted_ledger_is_not_among_those_that_metadata_have_lost() -> None:
+    """Bookies keep it for its grace, and it can be brought back: it was listed as given up."""
+
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            deleted, lost = [await written(cluster, bk, 10, ensemble=3) for _ in range(2)]
+            await bk.delete_ledger(deleted)
+            await bk.metadata_store.store.delete(bk.metadata_store.ledgers.path(lost), None)
+            held = await look(bk)
+            assert list(held.unknown) == [lost]
+            assert deleted in held.used and lost in held.used
+            for entry in range(10):
+                cluster._acked.pop((lost, entry), None)
+            cluster._passwords.pop(lost)
+
+    SimCluster().run(story)
