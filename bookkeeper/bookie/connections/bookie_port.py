@@ -33,14 +33,15 @@ class BookiePort:
         """None before it serves."""
         self.security: ConnectionSecurity | None = None
         """None if connections are neither encrypted nor authenticated."""
+        self.bound: Address | None = None
+        """Where it listens; None before."""
         self._early_listener: EarlyListener | None = None
-        self._address: Address | None = None
 
     @property
     def address(self) -> Address:
         """The address under which clients reach this bookie."""
-        assert self._address is not None, "not started"
-        return Address.parse(self._config.advertise) if self._config.advertise else self._address
+        assert self.bound is not None, "not started"
+        return Address.parse(self._config.advertise) if self._config.advertise else self.bound
 
     @property
     def encrypts(self) -> bool:
@@ -71,8 +72,8 @@ class BookiePort:
             wanted = Address(wanted.host, port)
         self._early_listener = early_listener = EarlyListener()
         early_listener.listener = await self._seams.net.listen(wanted, early_listener.accept)
-        self._address = early_listener.listener.address
-        return self._address.port
+        self.bound = early_listener.listener.address
+        return self.bound.port
 
     def serve(self, bookie: Bookie, give_back: Callable[[], object]) -> None:
         """Answer. ``give_back`` returns freed memory to the system."""
