@@ -77,8 +77,7 @@ async def tapped(directory: Path, protocol: str, *, encrypted: bool) -> list[byt
     tls = {"tls": {"cert": made.cert, "key": made.key}} if encrypted else {}
     tap = Tap()
     async with tap.listening() as address, bookie(directory / "b", advertise=str(address), **tls) as server:
-        assert server._address is not None
-        tap.target = server._address
+        tap.target = server.port.address
         trusting = TlsConfig(ca=authority.ca) if encrypted else None
         config = ClientConfig(protocol=protocol, tls=trusting)
         await use_it(f"sqlite://{directory}/b/metadata.db", config)

@@ -144,7 +144,7 @@ def test_the_right_certificate_or_none(tmp_path: Path, loop: str) -> None:
             try:
                 connection = await security(tls).connect(server.address, BOOKIE, Dialect.V3, timeout_s=30)
             except SecureConnectionError as error:
-                while server._connections.connections:  # type: ignore[union-attr]  # noqa: ASYNC110
+                while server.port.connections.connections:  # type: ignore[union-attr]  # noqa: ASYNC110
                     await asyncio.sleep(0)
                 return str(error)
             status = (await connection.request(READ, 30)).status
@@ -284,7 +284,7 @@ def test_a_bookie_that_asks_nobody_is_refused_where_its_authentication_is_requir
                 SecureConnectionError, match=r"\(b1\) does not auth.* gv-test-plugin \(auth\.required\)"
             ):
                 await security(None, insists).connect(server.address, BOOKIE, dialect, timeout_s=30)
-            while server._connections.connections:  # type: ignore[union-attr]  # noqa: ASYNC110 (hung up)
+            while server.port.connections.connections:  # type: ignore[union-attr]  # noqa: ASYNC110 (hung up)
                 await asyncio.sleep(0)
             assert not caplog.records
             secure = security(None, lenient)

@@ -55,6 +55,6 @@ async def until(condition: Callable[[], Any]) -> None:
 async def set_read_only(cluster: SimCluster, bookie: str) -> None:
     """As a bookie started with ``read_only``."""
     server = cluster.servers[bookie]
-    assert server._registration is not None and server._connections is not None
-    server._connections.bookie.read_only = True
+    assert server._registration is not None and server.port.connections is not None
+    server.port.connections.bookie.read_only = True
     await server._registration.set_read_only(True)

@@ -99,7 +99,7 @@ def test_of_a_bookie_that_does_not_say_goodbye_nothing_is_left_open(
             pool = BookiePool(system_seams().net, Random(1), config, address_of)
             silent = await pool.get(B1)
             await silent.request(ReadEntry(LedgerId(1), EntryId(0)), 30)
-            (theirs,) = server._connections.connections  # type: ignore[union-attr]
+            (theirs,) = server.port.connections.connections  # type: ignore[union-attr]
             assert isinstance(theirs, ServerConnection)
             theirs.pause_reading()
             silent.write(bytes(64 << 20))  # more than the system takes: the end does not come by itself

@@ -133,7 +133,7 @@ def test_a_target_that_fails_is_left_for_another_and_one_that_is_excluded_is_not
             metadata = await bk.metadata(ledger)
             spares = [name for name in cluster.names if name not in metadata.bookies]
             await set_read_only(cluster, spares[0])  # the list that this client has is older
-            cluster.servers[spares[1]]._connections.bookie.read_only = False  # type: ignore[union-attr]
+            cluster.servers[spares[1]].port.connections.bookie.read_only = False  # type: ignore[union-attr]
             for name in spares[:1]:
                 cluster.world.network.cut("client", name)
             old = metadata.last_fragment.ensemble[2]
