@@ -51,7 +51,7 @@ def test_what_a_failed_collection_has_left_goes_with_the_next_one_whatever_that_
         door.acked(ledger_id, 0)
     door.disk.faults["open", "/d2/"] = OSError(errno.ENOSPC, "full")
     assert door.done(lambda done: door.volumes.collect({LedgerId(1)}, done)) is not None
-    assert door.volumes.placements.volume_of(1) == 1 and 1 not in door.volumes.ledgers()
+    assert door.volumes.placements.volume_of(1) == 1 and 1 not in list(door.volumes.ledgers())
     door.disk.faults.clear()
     assert door.done(lambda done: door.volumes.collect({LedgerId(4)}, done)) is None
     placements = door.volumes.placements
