@@ -11,7 +11,8 @@ pass.
     consumed          what all cursors have passed goes, at any age; without a cursor that is everything
 
 The newest segment stays even when it is empty of readable records: the next writer learns from it where the stream
-ends, and which producers have written.
+ends, and which producers have written. While the open segment has no entry, it may be the one before it that tells of
+producers: then that one stays, too.
 """
 
 from __future__ import annotations
@@ -118,20 +119,22 @@ def decide_retention(
     now_ms: int,
     *,
     all_reasons: bool = True,
+    open_is_empty: bool = False,
 ) -> RetentionReport:
     """Decide about every segment. ``segments`` are in order; ``start`` is the first readable position of ``chain``.
 
     The same inputs give the same answer; nothing is looked up. ``now_ms`` is milliseconds since 1970. Without
     ``all_reasons`` the report ends with the first segment that stays: those behind it stay in any case.
+    ``open_is_empty``: no entry of the open segment is known to be confirmed, and the one before it tells of producers.
     """
     found: list[SegmentReason] = []
-    start, count = chain.start, chain.count
+    start, newest = chain.start, chain.count - 1 - open_is_empty
     newer_bytes, newer_records = chain.listed_bytes, chain.listed_records
     stopped = False
     for at, segment in enumerate(chain.segments):
         newer_bytes -= segment.bytes
         newer_records -= segment.records
-        keeps = _pinned(segment, at == count - 1, holds, now_ms)
+        keeps = _pinned(segment, at == newest, holds, now_ms)
         goes: list[Reason] = []
         if end_of(segment) <= start:
             goes = [Reason(Why.TRUNCATED, "it is truncated")]

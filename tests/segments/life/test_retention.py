@@ -172,6 +172,13 @@ def test_the_newest_and_the_open_segment_stay(opened: bool) -> None:
     assert not report.segments[-1].goes
 
 
+def test_the_segment_before_an_empty_one_stays_if_it_tells_of_producers() -> None:
+    chain = chain_of(3, opened=True).truncate(at(4))
+    assert gone(decide_retention(StreamRetention(), chain, [], [], 0)) == [1, 2, 3]
+    report = decide_retention(StreamRetention(), chain, [], [], 0, open_is_empty=True)
+    assert gone(report) == [1, 2] and whys(report, 3) == [Why.NEWEST] and whys(report, 4) == [Why.OPEN]
+
+
 limits = st.none() | st.integers(0, 60)
 
 

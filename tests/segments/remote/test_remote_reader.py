@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +179,14 @@ async def test_a_gap_is_raised_told_or_passed_over(tmp_path: Path) -> None:
             assert len([record async for record in reader]) == 6 and reader.skipped_gaps == 1
 
 
+async def until(true: Callable[[], bool]) -> None:
+    """Let others go on until it is."""
+    for _ in count():
+        if true():
+            return
+        await asyncio.sleep(0)
+
+
 @pytest.mark.parametrize("follow", [False, True])
 async def test_what_waits_in_a_reader_is_bounded_however_slow_its_caller_is(
     follow: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -193,8 +202,8 @@ async def test_what_waits_in_a_reader_is_bounded_however_slow_its_caller_is(
         async with stream.read(follow=follow) as reader:
             assert isinstance(await reader.next(timeout=20), StoredRecord)
             for _ in range(3):
-                while reader._held_bytes < limit - 300_000:
-                    await asyncio.sleep(0)
+                async with asyncio.timeout(20):
+                    await until(lambda: reader._held_bytes >= limit - 300_000)
                 for _ in range(3000):  # what may come has come
                     await asyncio.sleep(0)
                 waiting = sum(item.entry.share(item.a, item.b) for item in reader._ready._items)  # type: ignore[union-attr]
@@ -203,9 +212,9 @@ async def test_what_waits_in_a_reader_is_bounded_however_slow_its_caller_is(
                     reader._running.cancel()  # type: ignore[union-attr]  # as if the gateway had gone away
                     await asyncio.wait([reader._running])  # type: ignore[list-item]
                     reader._running = asyncio.create_task(reader._run())
-            count = 1
-            while count < 250:
-                count += len(await reader.next_batch(7))
+            read = 1
+            while read < 250:
+                read += len(await reader.next_batch(7))
             assert reader._held_bytes == 0 and (await reader.lag()).records == 0
 
 
