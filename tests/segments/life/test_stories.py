@@ -27,7 +27,9 @@ from segments.life.directory import NameChange
 from segments.life.retention import Why
 from segments.names import stream_path
 from segments.namespace import StreamNamespace, connect
-from segments.position import LATEST, Position
+from segments.position import EARLIEST, LATEST, Position
+from segments.record import StoredRecord, from_ms
+from segments.seek import AtTime
 from segments.stream import Stream
 from segments.write import Producer
 from segments.write.segment_change import begun
@@ -385,5 +387,36 @@ def test_a_copy_has_no_segment_for_one_that_had_no_entry_yet() -> None:
                 assert (producer.epoch, producer.last_seq, producer.maybe_forgotten) == (2, 0, False)
             assert await namespace.verify("copy") == ()
             await ledger.abandon()
+
+    run(story)
+
+
+@pytest.mark.parametrize("rolled", [False, True])
+def test_a_clock_that_is_put_back_hides_no_record_from_a_search_by_time(
+    rolled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The entries of a segment are searched by halving: with times that fall the search ended behind records that it
+    was to find, and a reader from there on left them out."""
+    times = [1000, 1100, 1200, 500, 510, 520, 530, 540, 1150, 1300]
+
+    async def story(client: BookKeeper) -> None:
+        async with connect("", client=client) as namespace:
+            stream = await namespace.create("orders", config=AT_ONCE)
+            clock = client.services.seams.clock
+            async with stream.writer() as writer:
+                for number, time_ms in enumerate(times):
+                    monkeypatch.setattr(clock, "wall_ms", lambda time_ms=time_ms: time_ms)
+                    await writer.append(b"%d" % number)
+                if rolled:
+                    await writer.roll()
+                monkeypatch.undo()
+                for time_ms in sorted({*times, 1, 1050, 1180}):
+                    expected = next(number for number, each in enumerate(times) if each >= time_ms)
+                    found = await stream.find(AtTime(from_ms(time_ms)))
+                    assert await stream.count(EARLIEST, found) == expected, time_ms
+                assert await stream.find(AtTime(from_ms(1301))) == await stream.tail_position()
+                async with stream.read() as reader:
+                    told = [each.append_time async for each in reader if isinstance(each, StoredRecord)]
+                assert told == sorted(told)
 
     run(story)
