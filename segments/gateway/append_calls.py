@@ -157,6 +157,7 @@ class AppendCalls:
             producer = await Producer.open(writer, request.producer, epoch=epoch, gap=gap)
         except StreamError as error:
             raise elsewhere(error, request.stream) from error
+        served.keep(writer, producer, monotonic=request.monotonic)
         return pb.ProducerState(
             epoch=producer.epoch, last_sequence=producer.last_seq, maybe_forgotten=producer.maybe_forgotten
         )

@@ -59,6 +59,21 @@ async def test_a_producer_appends_once_and_is_fenced_by_the_next_of_its_name(tmp
         assert [record.value async for record in stream.read()] == [b"one", b"a", b"b"]  # type: ignore[union-attr]
 
 
+async def test_a_producer_that_was_forgotten_goes_on_with_its_numbers(tmp_path: Path) -> None:
+    """As the library's: the gateway forgot that the stream has forgotten, and refused the number as a gap."""
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG.patched({"producers.max_producers": 1}))
+        for name in ("p", "q"):
+            async with stream.producer(name) as producer:
+                await producer.append_batch([b"0", b"1"])
+        async with stream.producer("p") as producer:
+            assert producer.maybe_forgotten and producer.last_seq is None
+            assert (await producer.append(b"2", seq=2)).seq_no == 4
+            with pytest.raises(SequenceGapError):
+                await producer.append(b"4", seq=4)
+            assert (await producer.append(b"3", seq=3)).seq_no == 5
+
+
 async def some_of_everything(stream: RemoteStream) -> None:
     """Records of every kind: in pieces, with keys and headers, of producers, in entries of many."""
     async with stream.writer() as writer:
