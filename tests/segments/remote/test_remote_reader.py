@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,12 @@ from segments.errors import (
 from segments.gateway import read_calls
 from segments.gateway.call_guard import Behaviour, CallGuard, GrpcCall
 from segments.gateway.read_calls import ReadCalls
-from segments.position import LATEST
+from segments.position import LATEST, Position
 from segments.read import Activity, RecordBatch
 from segments.record import AppendOutcome, GapKind, Record, StoredRecord, from_ms
 from segments.remote import RemoteStream, connect, remote_reader
 from segments.rpc import segments_pb2 as pb
-from segments.seek import AtSeqNo
+from segments.seek import Ago, AtSeqNo
 from tests.segments.gateway.clusters import CONFIG, served
 
 
@@ -172,6 +173,36 @@ async def test_a_bounded_read_that_breaks_goes_on_where_it_was(
         breaks = 0
         found = [record.seq_no async for record in stream.read(stop=AtSeqNo(15))]  # type: ignore[union-attr]
         assert (found, breaks) == (list(range(15)), 3)
+
+
+async def test_a_tail_at_the_end_that_breaks_at_once_passes_nothing_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next call began at the end that the stream had by then."""
+    tailing, breaks = ReadCalls.tail, asyncio.Event()
+
+    async def broken(self: ReadCalls, requests: Any, call: GrpcCall) -> AsyncIterator[pb.ReadReply]:
+        if not breaks.is_set():
+            breaks.set()
+            await go_on.wait()
+            raise StreamUnavailableError("this gateway goes away")
+        async for reply in tailing(self, requests, call):
+            yield reply
+
+    monkeypatch.setattr(ReadCalls, "tail", broken)
+    go_on = asyncio.Event()
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG)
+        async with stream.writer() as writer, stream.read(LATEST, follow=True) as reader:
+            await writer.append(b"before")
+            reading = asyncio.ensure_future(reader.next(timeout=20))
+            await breaks.wait()
+            await writer.append(b"since")
+            go_on.set()
+            record = await reading
+            assert isinstance(record, StoredRecord) and record.value == b"since"
+        async with stream.read(Ago(timedelta(days=1)), follow=True) as reader:
+            assert await reader.next(timeout=20) is not None and isinstance(reader._start, Position)
 
 
 async def test_a_gap_is_raised_told_or_passed_over(tmp_path: Path) -> None:
