@@ -29,6 +29,7 @@ from segments.gateway.call_guard import Behaviour, CallGuard, GrpcCall
 from segments.gateway.read_calls import ReadCalls
 from segments.position import LATEST, Position
 from segments.read import Activity, RecordBatch
+from segments.read.record_batch import EntrySlice
 from segments.record import AppendOutcome, GapKind, Record, StoredRecord, from_ms
 from segments.remote import RemoteStream, connect, remote_reader
 from segments.rpc import segments_pb2 as pb
@@ -252,11 +253,11 @@ async def test_what_waits_in_a_reader_is_bounded_however_slow_its_caller_is(
                     await until(lambda: reader._held_bytes >= limit - 300_000)
                 for _ in range(3000):  # what may come has come
                     await asyncio.sleep(0)
-                waiting = sum(item.entry.share(item.a, item.b) for item in reader._ready._items)  # type: ignore[union-attr]
+                slices = [item for item in reader._ready._items if isinstance(item, EntrySlice)]
+                waiting = sum(entry.share(a, b) for entry, a, b in slices)
                 assert waiting == reader._held_bytes <= limit + 1_300_000, "and a message"
                 if follow:
-                    reader._running.cancel()  # type: ignore[union-attr]  # as if the gateway had gone away
-                    await asyncio.wait([reader._running])  # type: ignore[list-item]
+                    await reader._stop_running()  # as if the gateway had gone away
                     reader._running = asyncio.create_task(reader._run())
             read = 1
             while read < 250:
