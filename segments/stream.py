@@ -31,6 +31,7 @@ from segments.seek import AtSeqNo, Seek
 from segments.stream_settings import read_settings
 from segments.write.opening import Opening, SharedWriter, open_writer
 from segments.write.producer import GapRule, Producer
+from segments.write.take_over import tells_of_producers
 from segments.write.writer import Writer
 
 if TYPE_CHECKING:
@@ -245,7 +246,10 @@ class Stream:
         await self._retention().keep_running(every_s)
 
     def _retention(self) -> RetentionPass:
-        return RetentionPass(self.client, self.record, self.read_config, self._cursor_places)
+        return RetentionPass(self.client, self.record, self.read_config, self._cursor_places, self._tells_of_producers)
+
+    async def _tells_of_producers(self, segment: StreamSegment) -> bool:
+        return await tells_of_producers(self.client, segment, self.config.producers)
 
     async def _cursor_places(self) -> tuple[CursorPlace, ...]:
         return await cursor_places(self.client.metadata_store, self.id, self.name)

@@ -90,12 +90,16 @@ class AppendCalls:
         self, served: ServedStream, writer: Writer, request: pb.AppendRequest, batch: _Batch, *, wait: bool
     ) -> asyncio.Future[AppendResult]:
         """Give a batch to the stream's writer. ``wait``: until there is room; else StreamOverloadedError."""
-        while wait and not writer.has_room and not writer.closed:
-            await writer.room()
-        try:
-            return await self._submit_now(served, writer, request, batch)
-        except (ValueError, OverflowError) as error:  # a record cannot be: a header is too long, say
-            raise errors.StreamConfigError(str(error)) from error
+        while True:
+            while wait and not writer.has_room and not writer.closed:
+                await writer.room()
+            try:
+                return await self._submit_now(served, writer, request, batch)
+            except errors.StreamOverloadedError:
+                if not wait:
+                    raise  # with it somebody was faster while the producer was opened
+            except (ValueError, OverflowError) as error:  # a record cannot be: a header is too long, say
+                raise errors.StreamConfigError(str(error)) from error
 
     async def _submit_now(
         self, served: ServedStream, writer: Writer, request: pb.AppendRequest, batch: _Batch
@@ -157,6 +161,7 @@ class AppendCalls:
             producer = await Producer.open(writer, request.producer, epoch=epoch, gap=gap)
         except StreamError as error:
             raise elsewhere(error, request.stream) from error
+        served.keep(writer, producer, monotonic=request.monotonic)
         return pb.ProducerState(
             epoch=producer.epoch, last_sequence=producer.last_seq, maybe_forgotten=producer.maybe_forgotten
         )

@@ -24,6 +24,10 @@ FORGET_S: Final = 300.0
 """Seconds after which a stream that this gateway does not own, and that no call named, is forgotten."""
 
 
+PRODUCERS_KEPT: Final = 1000
+"""Producers of a stream that are at hand; another one is made of what the writer knows of it."""
+
+
 @dataclass(slots=True)
 class ServedStream:
     """One stream, as calls use it."""
@@ -44,7 +48,7 @@ class ServedStream:
             return known
         gap: GapRule = "monotonic" if monotonic else "strict"
         made = await Producer.open(writer, ref.name, epoch=ref.epoch or None, gap=gap)
-        self._keep(writer, made, monotonic=monotonic)
+        self.keep(writer, made, monotonic=monotonic)
         return made
 
     def known_producer(self, writer: Writer, ref: ProducerRef, *, monotonic: bool) -> Producer | None:
@@ -57,14 +61,18 @@ class ServedStream:
         if kept is not None and kept.epoch == epoch:
             return kept
         made = Producer(writer, ref.name, epoch, state.last_sequence, strict=not monotonic)
-        self._keep(writer, made, monotonic=monotonic)
+        self.keep(writer, made, monotonic=monotonic)
         return made
 
-    def _keep(self, writer: Writer, producer: Producer, *, monotonic: bool) -> None:
+    def keep(self, writer: Writer, producer: Producer, *, monotonic: bool) -> None:
+        """Have a producer of this writer at hand, which may know that it was forgotten."""
         if writer is not self._writer:
             self._writer = writer
             self._producers.clear()
+        self._producers.pop((producer.name, monotonic), None)
         self._producers[producer.name, monotonic] = producer
+        if len(self._producers) > PRODUCERS_KEPT:
+            del self._producers[next(iter(self._producers))]
 
 
 class ServedStreams:

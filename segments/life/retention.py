@@ -8,15 +8,17 @@ pass.
     limit None        this limit never lets a segment go; without any limit only what is truncated goes
     limit 0           this limit keeps nothing
     limit N           what is over N goes; with cursors "block" only once all cursors have passed it
+    age               since the segment was completed; a time that cannot be, beside those of its neighbours, is no age
     consumed          what all cursors have passed goes, at any age; without a cursor that is everything
 
 The newest segment stays even when it is empty of readable records: the next writer learns from it where the stream
-ends, and which producers have written.
+ends, and which producers have written. While the open segment has no entry, it may be the one before it that tells of
+producers: then that one stays, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -26,6 +28,10 @@ from segments.chain import StreamChain, StreamSegment
 from segments.config import StreamRetention
 from segments.life.holds import Hold
 from segments.position import LATEST, Position
+
+CLOCKS_APART_MS: Final = 600_000
+"""Clocks of two writers may differ by so much. A segment that says that it was completed longer than this before an
+older one was written by a clock that was wrong."""
 
 LAST_MS: Final = 253_402_300_799_999
 """The last millisecond of the year 9999: what lies behind it has no date."""
@@ -118,25 +124,29 @@ def decide_retention(
     now_ms: int,
     *,
     all_reasons: bool = True,
+    open_is_empty: bool = False,
 ) -> RetentionReport:
     """Decide about every segment. ``segments`` are in order; ``start`` is the first readable position of ``chain``.
 
     The same inputs give the same answer; nothing is looked up. ``now_ms`` is milliseconds since 1970. Without
     ``all_reasons`` the report ends with the first segment that stays: those behind it stay in any case.
+    ``open_is_empty``: no entry of the open segment is known to be confirmed, and the one before it tells of producers.
     """
     found: list[SegmentReason] = []
-    start, count = chain.start, chain.count
+    start, newest = chain.start, chain.count - 1 - open_is_empty
     newer_bytes, newer_records = chain.listed_bytes, chain.listed_records
     stopped = False
+    completions = _completions(chain.segments)
     for at, segment in enumerate(chain.segments):
+        completed_ms = next(completions) if policy.max_age_s is not None else None
         newer_bytes -= segment.bytes
         newer_records -= segment.records
-        keeps = _pinned(segment, at == count - 1, holds, now_ms)
+        keeps = _pinned(segment, at == newest, holds, now_ms)
         goes: list[Reason] = []
         if end_of(segment) <= start:
             goes = [Reason(Why.TRUNCATED, "it is truncated")]
         elif not segment.is_open:
-            goes, more = _by_policy(policy, segment, newer_bytes, newer_records, cursors, now_ms)
+            goes, more = _by_policy(policy, segment, completed_ms, newer_bytes, newer_records, cursors, now_ms)
             keeps += more
         if not keeps and stopped:
             keeps = [Reason(Why.OLDER_STAYS, "a segment before it stays")]
@@ -176,13 +186,14 @@ def _pinned(segment: StreamSegment, newest: bool, holds: Sequence[Hold], now_ms:
 def _by_policy(
     policy: StreamRetention,
     segment: StreamSegment,
+    completed_ms: int | None,
     newer_bytes: int,
     newer_records: int,
     cursors: Sequence[CursorPlace],
     now_ms: int,
 ) -> tuple[list[Reason], list[Reason]]:
     """Why the policy lets the segment go, and why it keeps it."""
-    over, within = _limits(policy, segment, newer_bytes, newer_records, now_ms)
+    over, within = _limits(policy, completed_ms, newer_bytes, newer_records, now_ms)
     waiting = [
         Reason(Why.CURSOR, f"cursor {cursor.name} is at {cursor.needs}", cursor.name)
         for cursor in cursors
@@ -198,14 +209,51 @@ def _by_policy(
     return over, waiting if policy.cursors == "block" else []
 
 
+def _completions(segments: Sequence[StreamSegment]) -> Iterator[int | None]:
+    """When each segment was completed, for certain, in order. None: it is open, or nobody knows.
+
+    A clock that was wrong must not make a segment old. Where one says a time before that of an older segment, the next
+    one with a time that can be counts for it: it was completed before that.
+    """
+    greatest = looked = -1
+    later: int | None = None
+    for at, segment in enumerate(segments):
+        own = segment.completed_ms
+        if own is not None and own < greatest - CLOCKS_APART_MS:
+            if at > looked:
+                looked, later = _next_completion(segments, at + 1, greatest)
+            yield later
+            continue
+        if own is not None:
+            own = greatest = max(own, greatest)
+        yield own
+
+
+def _next_completion(segments: Sequence[StreamSegment], at: int, least: int) -> tuple[int, int | None]:
+    """The first segment from place ``at`` on that was completed at ``least`` or later, and when; else the end."""
+    for place in range(at, len(segments)):
+        completed_ms = segments[place].completed_ms
+        if completed_ms is not None and completed_ms >= least:
+            return place, completed_ms
+    return len(segments), None
+
+
 def _limits(
-    policy: StreamRetention, segment: StreamSegment, newer_bytes: int, newer_records: int, now_ms: int
+    policy: StreamRetention, completed_ms: int | None, newer_bytes: int, newer_records: int, now_ms: int
 ) -> tuple[list[Reason], list[Reason]]:
     """The limits that let the segment go, and those that keep it."""
     over, within = [], []
-    if policy.max_age_s is not None and segment.completed_ms is not None:
+    if policy.max_age_s is not None and completed_ms is None:
+        within.append(
+            Reason(
+                Why.AGE,
+                "its age is not known: by its time it was completed before an older one, so that its writer's clock "
+                "was wrong",
+            )
+        )
+    elif policy.max_age_s is not None and completed_ms is not None:
         limit_ms = int(policy.max_age_s * 1000)
-        age_ms, until_ms = now_ms - segment.completed_ms, segment.completed_ms + limit_ms
+        age_ms, until_ms = now_ms - completed_ms, completed_ms + limit_ms
         said = f"it was completed {_span(age_ms)} ago, and the limit is {_span(limit_ms)}"
         if age_ms >= limit_ms:
             over.append(Reason(Why.OVER_AGE, said))

@@ -14,10 +14,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from bookkeeper.meta.store import Check
-from segments.chain import StreamChain, StreamRecord
+from segments.chain import StreamChain, StreamRecord, StreamSegment
 from segments.config import StreamConfig
 from segments.cursors import cursors_as_placed
 from segments.error_translation import worded
@@ -26,6 +27,7 @@ from segments.life.chain_steps import change_chain_if
 from segments.life.hold_record import HoldRecord
 from segments.life.removal import finish_removals
 from segments.life.retention import CursorPlace, RetentionReport, decide_retention
+from segments.life.truncation import end_of_stream
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper
@@ -48,6 +50,10 @@ class PassResult:
     """Ledgers that are gone, also those that an earlier pass had left."""
 
 
+async def _of_none(segment: StreamSegment) -> bool:
+    return False
+
+
 class RetentionPass:
     """Retention of one stream. ``settings`` and ``cursors`` read what holds now."""
 
@@ -57,9 +63,12 @@ class RetentionPass:
         record: StreamRecord,
         settings: Callable[[], Awaitable[StreamConfig]],
         cursors: Callable[[], Awaitable[Sequence[CursorPlace]]],
+        tells_of_producers: Callable[[StreamSegment], Awaitable[bool]] = _of_none,
     ) -> None:
+        """``tells_of_producers``: whether the next writer may learn of them from this segment."""
         self._client, self._record = client, record
         self._settings, self._cursors = settings, cursors
+        self._tells_of_producers = tells_of_producers
         self._holds = HoldRecord(client.metadata_store, record)
 
     async def explain(self) -> RetentionReport:
@@ -126,5 +135,10 @@ class RetentionPass:
         holds, unchanged = await self._holds.read()
         now_ms = self._client.services.seams.clock.wall_ms()
         active = holds.active(now_ms)
-        report = decide_retention(settings.retention, chain, active, cursors, now_ms, all_reasons=all_reasons)
+        decide = partial(decide_retention, settings.retention, chain, active, cursors, now_ms, all_reasons=all_reasons)
+        report = decide()
+        if chain.open_segment is not None and len(report.going) == chain.count - 1 > 0:
+            is_empty = not (await end_of_stream(self._client, chain)).entry
+            if is_empty and await self._tells_of_producers(report.going[-1]):
+                report = decide(open_is_empty=True)
         return report, [unchanged, as_placed]

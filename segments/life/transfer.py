@@ -282,6 +282,9 @@ class StreamImport:
         about, self._segment = self._segment, None
         if about is None:
             return
+        if self._scanner.result().contents.last_entry < 0:  # it was open, and had nothing yet
+            await self._drop()
+            return
         await self._flush()
         ledger_id = -1 - about["number"]
         if self._ledger is not None:
@@ -299,6 +302,14 @@ class StreamImport:
         if completed_ms is None:
             completed_ms = self._client.services.seams.clock.wall_ms()
         self._chain = replace(self._chain, recent=(*self._chain.recent, segment.complete(scan.contents, completed_ms)))
+
+    async def _drop(self) -> None:
+        """The segment that was taken is none."""
+        ledger, self._ledger = self._ledger, None
+        if ledger is not None:
+            await ledger.close()
+            self._made.remove(ledger.id)
+            await delete_ledgers(self._client, [ledger.id], self.name)
 
     async def publish(self) -> Imported:
         """Give the stream its name. Raises StreamExistsError, StreamCorruptError."""

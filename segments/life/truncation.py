@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bookkeeper.errors import NoSuchLedgerError
+from bookkeeper.errors import CorruptionError, DataMissingError, NoSuchLedgerError
 from bookkeeper.meta.store import Check
 from segments.chain import StreamChain, StreamRecord, StreamSegment
 from segments.entries import decode_entry
 from segments.error_translation import worded
-from segments.errors import PositionFormatError, StreamHeldError
+from segments.errors import EntryCorruptError, PositionFormatError, StreamHeldError
 from segments.life.chain_steps import change_chain_if
 from segments.life.hold_record import HoldRecord
 from segments.life.holds import Hold, first_held
@@ -129,7 +129,7 @@ async def sequence_at(client: BookKeeper, chain: StreamChain, position: Position
             if at < 0:
                 return segment.start_seq_no
             entry = decode_entry(await ledger.read_entry(at), segment.number, at)
-    except NoSuchLedgerError:
+    except (NoSuchLedgerError, CorruptionError, DataMissingError, EntryCorruptError):
         return None
     taken = entry.count if at < position.entry else min(position.slot, entry.count)
     return entry.first_seq_no + taken

@@ -348,12 +348,14 @@ class StreamFetcher:
         await self._leave_segment()
         chain = await self._source.chain.current(fresh=True)
         now = chain.find(segment.number)
-        if now is None or chain.first_position > self._position:
+        if chain.first_position > self._position:  # it was truncated, and a gap of that kind is told
             self._chain = None
-            if now is None:
-                self._position = max(self._position, Position(segment.number + 1, 0, 0))
-                if chain.first_position < self._position and self._expected is not None:
-                    self._expected = None
+            return
+        if now is None:  # it was dropped: it had no record
+            self._chain = None
+            self._position = max(self._position, Position(segment.number + 1, 0, 0))
+            if chain.first_position < self._position:
+                self._expected = None
             return
         self._take([lost_with(now, self._position, self._expected)])
         if now.is_open:

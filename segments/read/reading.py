@@ -82,7 +82,7 @@ class StreamReading:
             return Activity.STUCK, f"the bookies do not answer: {error or 'no answer in time'}"
         if not lag.records:
             return Activity.IDLE, silence(chain)
-        async with self.read(place, on_gap="yield") as reader:
+        async with self.read(place, on_gap="yield", read_ahead_bytes=1) as reader:
             try:
                 found = await reader.next(limit_s)
             except StreamUnavailableError as error:

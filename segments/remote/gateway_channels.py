@@ -72,6 +72,11 @@ class GatewayCall:
             return await anext(self._messages)
         except (grpc.aio.AioRpcError, StopAsyncIteration):
             pass  # failure() knows which of the call's ends is the gateway's
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # the call was cancelled, and not who waits for it: its connection was closed
         failure = await self.failure()
         if failure is not None:
             raise failure

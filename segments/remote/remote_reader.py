@@ -17,7 +17,7 @@ from segments.errors import (
     StreamMetadataError,
     StreamUnavailableError,
 )
-from segments.position import Position
+from segments.position import LATEST, Position
 from segments.read import Activity, Lag, ReaderState, RecordBatch
 from segments.read.options import BATCH_RECORDS
 from segments.read.ready_queue import ReadyQueue
@@ -27,7 +27,7 @@ from segments.remote.gateway_channels import PATIENCE_S, PAUSE_S, GatewayCall, G
 from segments.rpc import segments_pb2 as pb
 from segments.rpc.entry_messages import get_entries, get_records
 from segments.rpc.messages import get_activity, get_gap, get_position, put_position, put_seek
-from segments.seek import Seek
+from segments.seek import Ago, Seek
 
 OnGap: TypeAlias = Literal["raise", "yield", "skip"]
 
@@ -317,6 +317,12 @@ class RemoteReader:
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
+        try:
+            await self._settle_start()
+        except StreamError as error:
+            self._failure = error
+            self._news.set()
+            return
         heard_at = loop.time()
         while not self._ended:
             call = self._open()
@@ -344,6 +350,13 @@ class RemoteReader:
                 if sending is not None:
                     sending.cancel()
                     await asyncio.wait([sending])
+
+    async def _settle_start(self) -> None:
+        """Look up once where to begin if that place moves: a call that breaks before its first message is made again,
+        and what was appended meanwhile is not passed over."""
+        if self._start == LATEST or isinstance(self._start, Ago):
+            request = pb.FindRequest(stream=self._stream, seek=put_seek(self._start))
+            self._start = get_position((await self._channels.call("Read.Find", request)).position)
 
     async def _until_room(self) -> bool:
         """Wait until there is room for more: a call without credits is as fast as its messages are taken. Returns

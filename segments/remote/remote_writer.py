@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
 from segments.config import StreamLimits
 from segments.errors import (
     AppendOutcomeUnknownError,
+    Applied,
     ProducerFencedError,
+    SequenceGapError,
+    StreamError,
     StreamOverloadedError,
 )
 from segments.position import Position
@@ -225,6 +229,8 @@ class RemoteProducer(RemoteWriter):
         self.last_seq: int | None = state.last_sequence if state.HasField("last_sequence") else None
         """The sequence number of its last durable record; None if none is known."""
         self._next = 0 if self.last_seq is None else self.last_seq + 1
+        self._refused: int | None = None
+        """The lowest number that was refused, and is not taken: the next append has it when all others are answered."""
         self._monotonic = monotonic
 
     @property
@@ -276,9 +282,20 @@ class RemoteProducer(RemoteWriter):
         request.producer.name, request.producer.epoch = self.producer, self.epoch
         request.producer.sequence = first
         request.monotonic = self._monotonic
+        before = self._next
         future = self._send(request, records)
-        self._next = max(self._next, first + len(records))
+        self._next = max(before, first + len(records))
+        future.add_done_callback(partial(self._settled, first, before))
         return future
+
+    def _settled(self, first: int, before: int, future: asyncio.Future[AppendResult]) -> None:
+        """Numbers that were refused are free again: without that each later append would leave a gap."""
+        error = None if future.cancelled() else future.exception()
+        if isinstance(error, StreamError) and error.outcome is Applied.NO:
+            free = error.expected if isinstance(error, SequenceGapError) else min(first, before)
+            self._refused = free if self._refused is None else min(self._refused, free)
+        if self._refused is not None and not self.pending:
+            self._next, self._refused = self._refused, None
 
     def _answered(self, future: asyncio.Future[AppendResult]) -> None:
         super()._answered(future)

@@ -262,7 +262,7 @@ class EntryOutput(EntrySender):
         self.metrics.failed.add()
         _log.warning("segment %d of stream %s ends: %s", segment.number, self._name, segment.failure)
         await until_reached(self._owner.ensure_current, f"the record of stream {self._name}")
-        unknown = deque(await segment.give_up())
+        unknown = await segment.give_up()
         end = partial(recovered_end, self._client, self._name, segment.number, segment.handle.id)
         last = await until_reached(end, f"the end of segment {segment.number} of stream {self._name}")
         if last < self._tally.last_entry:
@@ -354,12 +354,13 @@ class EntryOutput(EntrySender):
         self._stop_timers()
         self._events.on_ended(error)
         if self._segment is not None:
-            unknown = deque(await self._segment.give_up())
+            unknown = await self._segment.give_up()
             last = await self._owner.end_found(error, self._segment.number) if unknown else None
             if last is not None:
                 self._found(unknown, last)
             for log in groups_of(unknown):
                 self._refuse(log.group, error, Applied.UNKNOWN if last is None else Applied.NO)
+            unknown.clear()
         while self._backlog:
             self._refuse(self._backlog.popleft(), error)
         self._rollers.fail(partial(lost_for, error, Applied.UNKNOWN))
@@ -396,7 +397,7 @@ class EntryOutput(EntrySender):
             _log.warning(
                 "the ledger of segment %d of stream %s is closed by recovery: %s", segment.number, self._name, error
             )
-            unknown = deque(await segment.give_up())
+            unknown = await segment.give_up()
             self._found(unknown, await recovered_end(self._client, self._name, segment.number, segment.handle.id))
             last = EndedSegment(segment.number, self._tally.contents(), self._tally.announces)
         change = partial(left, segment=last, now_ms=self._clock.wall_ms(), seal=seal)

@@ -68,6 +68,8 @@ class EntrySender:
         self._tally, self._footer = ContentsTally(), FooterBuilder()
         self._sent_records = self._sent_bytes = self._since_snapshot = 0
         self._last_snapshot = NO_SNAPSHOT
+        self._last_append_ms = 0
+        """Of the segment. Its entries' times do not fall, whatever the clock does: they are searched by halving."""
         self._compression = Compression.named(config.compression)
 
     def _written(self) -> None:
@@ -79,6 +81,7 @@ class EntrySender:
         self._tally, self._footer = ContentsTally(), FooterBuilder()
         self._sent_records = self._sent_bytes = self._since_snapshot = 0
         self._last_snapshot = NO_SNAPSHOT
+        self._last_append_ms = 0
         self._open = True
         if self.state.has_producers:
             self._snapshot()
@@ -96,7 +99,7 @@ class EntrySender:
     def _place(self, group: Group) -> None:
         """Give a group its place in the order of records, and write it."""
         state = self.state
-        append_ms = self._clock.wall_ms()
+        append_ms = max(self._clock.wall_ms(), self._last_append_ms)
         try:
             columns, txids = self._columns(group, append_ms)
         except (TypeError, ValueError, OverflowError) as error:
@@ -149,6 +152,7 @@ class EntrySender:
             self._send(Flight(EntryKind.PIECE, pieces[-1], log))
         else:
             self._send(Flight(EntryKind.DATA, payload, log))
+        self._last_append_ms = max(self._last_append_ms, log.append_ms)
         self._sent_records += log.columns.count
         self.metrics.sent(log)
         if self._since_snapshot >= self.config.producers.snapshot_every_bytes:

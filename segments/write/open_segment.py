@@ -133,15 +133,18 @@ class OpenSegment(Generic[F]):
                 self._quiet.add_done_callback(_looked_at)
             await asyncio.shield(self._quiet)
 
-    async def give_up(self) -> list[F]:
-        """Report nothing more, and leave the ledger to a recovery. Returns the entries of unknown outcome, in order."""
+    async def give_up(self) -> deque[F]:
+        """Report nothing more, and leave the ledger to a recovery. Returns the entries of unknown outcome, in order.
+
+        Whoever settles one takes it out of them: giving up again returns those that are left.
+        """
         self._given_up = True
         if self._waiting is not None:
             self._waiting.cancel()
         self._held.clear()
         self._wake(self.failure or ClientClosedError(f"segment {self.number} was given up"))
         await self.handle.abandon()
-        return list(self.flights)
+        return self.flights
 
 
 def _looked_at(quiet: asyncio.Future[None]) -> None:

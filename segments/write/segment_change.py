@@ -12,6 +12,7 @@ from bookkeeper.errors import BookKeeperError, MetadataUnavailableError, NoSuchL
 from segments.chain import SegmentContents, StreamChain
 from segments.error_translation import stream_error
 from segments.errors import StreamCorruptError, StreamUnavailableError
+from segments.position import FIRST_SEGMENT
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper, WriteHandle
@@ -38,13 +39,17 @@ class EndedSegment:
 
 
 def ended(chain: StreamChain, segment: EndedSegment | None, now_ms: int) -> StreamChain:
-    """The record with this segment completed, or dropped if it holds nothing that is needed. Done before: no change."""
+    """The record with this segment completed, or dropped if it holds nothing that is needed. Done before: no change.
+
+    A segment without records that is the only one left holds all that is known of the producers of those before it.
+    """
     if segment is None:
         return chain
     listed = chain.find(segment.number)
     if listed is None or not listed.is_open:
         return chain
-    if segment.contents.records or segment.announces:
+    is_all = chain.count == 1 and segment.number > FIRST_SEGMENT and segment.contents.last_entry >= 0
+    if segment.contents.records or segment.announces or is_all:
         return chain.complete(segment.number, segment.contents, now_ms)
     return chain.drop_empty(segment.number)
 

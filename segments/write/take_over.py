@@ -66,10 +66,10 @@ async def find_end(client: BookKeeper, owner: StreamOwner, policy: ProducerPolic
         if end.contents.last is not None:
             tail = Position(opened.number, *end.contents.last)
     producers = end.producers
-    if producers is None:
-        completed = [segment for segment in chain.recent if not segment.is_open]
-        if completed:
-            producers = (await _segment_end(client, owner, completed[-1], policy)).producers
+    for segment in reversed([segment for segment in chain.recent if not segment.is_open]):
+        if producers is not None:
+            break
+        producers = (await _segment_end(client, owner, segment, policy)).producers
     if producers is None:
         producers = ProducerTable(policy)
         producers.forgotten = bool(chain.records)  # whoever wrote them is not remembered
@@ -93,6 +93,21 @@ async def _segment_end(
         raise StreamCorruptError(f"{what}: the ledger does not exist any more", stream=name) from error
     except BookKeeperError as error:
         raise stream_error(error, what, name) from error
+
+
+async def tells_of_producers(client: BookKeeper, segment: StreamSegment, policy: ProducerPolicy) -> bool:
+    """Whether a new owner may learn of producers from a completed segment; also if it is damaged.
+
+    Raises: BookKeeperError.
+    """
+    try:
+        async with await client.open_ledger(segment.ledger_id, recovery=False) as reader:
+            producers = (await read_end(reader, segment.number, policy)).producers
+    except NoSuchLedgerError:
+        return False
+    except StreamCorruptError:
+        return True
+    return producers is not None and (len(producers) > 0 or producers.forgotten > 0)
 
 
 async def read_end(reader: ReadHandle, number: int, policy: ProducerPolicy) -> SegmentEnd:

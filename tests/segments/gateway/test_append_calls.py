@@ -21,7 +21,10 @@ from segments.gateway.append_calls import AppendCalls, elsewhere, for_the_rest
 from segments.gateway.call_guard import GrpcCall
 from segments.gateway.config import GrpcLimits
 from segments.gateway.gateway_metrics import GatewayMetrics
+from segments.gateway.served_streams import ServedStream
+from segments.record import ProducerRef
 from segments.rpc import segments_pb2 as pb
+from segments.write import Producer, Writer
 from tests.segments.gateway.clusters import CONFIG, served
 
 
@@ -94,3 +97,32 @@ async def test_a_client_that_reads_no_refusals_is_not_read_for_ever(tmp_path: Pa
         assert taken <= 8 + 2, "a window, one that was answered, and one in hand"
         rest = [reply async for reply in replies]
         assert [reply.WhichOneof("reply") for reply in rest] == [*["error"] * 99, "result"]
+
+
+async def test_a_batch_for_which_room_is_gone_again_waits_and_is_not_overtaken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While its producer was opened others took the room. It was refused, and those behind it went on."""
+    opening = ServedStream.producer
+
+    async def filled(self: ServedStream, writer: Writer, ref: ProducerRef, *, monotonic: bool) -> Producer:
+        made = await opening(self, writer, ref, monotonic=monotonic)
+        writer.append_batch_nowait([bytes(5000)])
+        await asyncio.sleep(0)  # it is sent
+        assert not writer.has_room
+        return made
+
+    monkeypatch.setattr(ServedStream, "producer", filled)
+    async with served(tmp_path) as gateway:
+        streams = gateway._table
+        assert streams is not None
+        await streams.namespace.create("s", config=CONFIG.patched({"limits.pending_bytes": 3000}))
+        calls = AppendCalls(streams, GrpcLimits(), GatewayMetrics(), SystemClock())
+
+        async def sent() -> AsyncIterator[pb.AppendRequest]:
+            for number in range(3):
+                ref = pb.ProducerRef(name="p", sequence=number)
+                yield pb.AppendRequest(stream="s", values=[b"%d" % number], producer=ref, monotonic=True)
+
+        replies = [reply async for reply in calls.append_stream(sent(), GrpcCall(None, lambda: True))]
+        assert [reply.result.seq_no for reply in replies[1:]] == [1, 2, 3]

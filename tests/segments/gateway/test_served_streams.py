@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from segments.errors import StreamNotFoundError
+from segments.gateway import served_streams
 from segments.record import ProducerRef
 from tests.segments.gateway.clusters import CONFIG, served
 
@@ -32,6 +33,23 @@ async def test_a_producer_is_found_by_its_epoch_on_the_writer_that_is_open(tmp_p
         assert streams.owned == 1
         await stream.ownership.give_up()
         assert streams.owned == 0
+
+
+async def test_as_many_producers_are_at_hand_as_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gateway kept an object for each name that ever appended through it."""
+    monkeypatch.setattr(served_streams, "PRODUCERS_KEPT", 3)
+    async with served(tmp_path) as gateway:
+        streams = gateway._table
+        assert streams is not None
+        await streams.namespace.create("s", config=CONFIG)
+        stream = await streams.get("s")
+        writer = await stream.ownership.writer()
+        for number in range(10):
+            await stream.producer(writer, ProducerRef(f"p{number}", 0, 0), monotonic=False)
+            assert len(stream._producers) == min(number + 1, 3)
+        again = stream.known_producer(writer, ProducerRef("p0", 0, 0), monotonic=False)
+        assert again is not None and (again.name, again.epoch) == ("p0", 1)
+        assert stream.known_producer(writer, ProducerRef("p0", 0, 0), monotonic=False) is again
 
 
 async def test_a_stream_that_is_renamed_while_it_is_served_is_known_by_its_new_name(tmp_path: Path) -> None:

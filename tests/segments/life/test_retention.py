@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,6 +69,44 @@ def test_age_counts_from_completion() -> None:
     kept = report.segments[3]
     assert whys(report, 4) == [Why.AGE] and kept.reasons[0].until_ms == 6 * HOUR_MS
     assert kept.text == "it was completed 90 min ago, and the limit is 2 h: until 1970-01-01 06:00:00 UTC"
+
+
+def with_times(*hours: float) -> StreamChain:
+    """A stream whose segments say that they were completed at these hours."""
+    chain = chain_of(len(hours))
+    segments = [replace(each, completed_ms=int(h * HOUR_MS)) for each, h in zip(chain.segments, hours, strict=True)]
+    return chain.with_segments(segments)
+
+
+def test_a_clock_that_was_wrong_makes_nothing_old() -> None:
+    """A writer whose clock began in 1970 completed segments that went with the next pass, hours after they were
+    written."""
+    policy = StreamRetention(max_age_s=24 * 3600)
+    chain = with_times(100, 0, 0.5, 104, 105)
+    assert gone(decide(policy, chain, now_h=106)) == []
+    report = decide(policy, chain, now_h=127)
+    assert gone(report) == [1] and whys(report, 2) == [Why.AGE]
+    assert report.segments[1].text.startswith("it was completed 23 h ago")
+    assert gone(decide(policy, chain, now_h=128)) == [1, 2, 3, 4]
+    report = decide(policy, with_times(100, 0, 0.5), now_h=500)
+    assert gone(report) == [1] and "its writer's clock was wrong" in report.segments[1].text
+    assert report.segments[1].reasons[0].until_ms is None
+    assert gone(decide(StreamRetention(max_age_s=24 * 3600, max_records=10), with_times(100, 0, 0.5), now_h=500)) == [
+        1,
+        2,
+    ], "other limits need no clock"
+    assert gone(decide(policy, with_times(100, 99.9, 101), now_h=124)) == [1, 2], "clocks differ a little"
+    ahead = decide(policy, with_times(100, 9000, 101, 102), now_h=500)
+    assert gone(ahead) == [1] and whys(ahead, 2) == [Why.AGE]
+
+
+@given(st.lists(st.integers(0, 50), max_size=12), st.integers(0, 90))
+def test_no_segment_is_older_than_what_follows_it(hours: list[int], now_h: int) -> None:
+    report = decide(StreamRetention(max_age_s=3600), with_times(*hours), now_h=now_h)
+    for each in report.going:
+        later = [hours[number - 1] for number in range(each.number, len(hours) + 1)]
+        assert any(hour <= now_h - 1 for hour in later)
+        assert max(hours[: each.number]) <= now_h - 1 + 0.2
 
 
 def test_an_age_that_never_comes_is_explained_without_a_date() -> None:
@@ -170,6 +210,13 @@ def test_the_newest_and_the_open_segment_stay(opened: bool) -> None:
     report = decide(StreamRetention(max_age_s=0), chain_of(2, opened=opened).truncate(at(3)))
     assert report.segments[-1].reasons[0].why is (Why.OPEN if opened else Why.NEWEST)
     assert not report.segments[-1].goes
+
+
+def test_the_segment_before_an_empty_one_stays_if_it_tells_of_producers() -> None:
+    chain = chain_of(3, opened=True).truncate(at(4))
+    assert gone(decide_retention(StreamRetention(), chain, [], [], 0)) == [1, 2, 3]
+    report = decide_retention(StreamRetention(), chain, [], [], 0, open_is_empty=True)
+    assert gone(report) == [1, 2] and whys(report, 3) == [Why.NEWEST] and whys(report, 4) == [Why.OPEN]
 
 
 limits = st.none() | st.integers(0, 60)

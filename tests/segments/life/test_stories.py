@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
@@ -12,6 +13,7 @@ from bookkeeper import BookKeeper
 from segments.config import RollPolicy, StreamConfig
 from segments.errors import (
     OwnershipLostError,
+    SequenceTooOldError,
     StreamClosedError,
     StreamError,
     StreamExistsError,
@@ -19,13 +21,18 @@ from segments.errors import (
     StreamNotFoundError,
     StreamSealedError,
 )
+from segments.life.chain_steps import change_chain
 from segments.life.checker import CheckOptions
 from segments.life.directory import NameChange
 from segments.life.retention import Why
 from segments.names import stream_path
 from segments.namespace import StreamNamespace, connect
-from segments.position import LATEST, Position
+from segments.position import EARLIEST, LATEST, Position
+from segments.record import StoredRecord, from_ms
+from segments.seek import AtTime
 from segments.stream import Stream
+from segments.write import Producer
+from segments.write.segment_change import begun
 from tests.segments.life.streams import ledgers_of, run
 
 AT_ONCE = StreamConfig(roll=RollPolicy(min_age_s=0))
@@ -298,5 +305,118 @@ def test_a_writer_applies_the_retention_while_it_is_open() -> None:
                 await asyncio.sleep(200)
                 assert (await stream.chain()).first_position.segment >= 4
             assert await namespace.verify() == ()
+
+    run(story)
+
+
+@pytest.mark.parametrize("end", ["close", "abort"])
+def test_producers_are_remembered_though_all_that_they_wrote_is_gone(end: str) -> None:
+    """A segment without records was dropped when its writer was closed, also when it was the only one that was left:
+    then every producer was forgotten, and what it sent again was appended twice."""
+
+    async def story(client: BookKeeper) -> None:
+        async with connect("", client=client) as namespace:
+            stream = await namespace.create("orders", config=AT_ONCE)
+            writer = await stream.writer()
+            await Producer.open(writer, "loader", epoch=6)
+            producer = await Producer.open(writer, "loader")
+            await producer.append_batch([b"0", b"1"])
+            await writer.roll()
+            await stream.truncate(LATEST)
+            for _ in range(3):  # a pass may wait until the open segment's snapshot is known to be confirmed
+                await stream.apply_retention()
+                await asyncio.sleep(1)
+            assert [segment.number for segment in await stream.segments()] == [2]
+            await (writer.close() if end == "close" else writer.abort())
+            async with (await namespace.open("orders")).writer() as following:
+                again = await Producer.open(following, "loader")
+                assert (again.epoch, again.last_seq, again.maybe_forgotten) == (8, 1, False)
+                with pytest.raises(SequenceTooOldError):
+                    await again.append(b"1", seq=1)
+                assert (await again.append(b"2")).seq_no == 2
+            assert await namespace.verify() == ()
+
+    run(story)
+
+
+def test_retention_keeps_what_tells_of_producers_until_the_next_segment_does() -> None:
+    async def story(client: BookKeeper) -> None:
+        async with connect("", client=client) as namespace:
+            for name, producers in (("with", True), ("without", False)):
+                stream = await namespace.create(name, config=AT_ONCE)
+                async with stream.writer() as writer:
+                    await (await Producer.open(writer, "p")).append(b"0") if producers else await writer.append(b"0")
+                await change_chain(stream.record, lambda chain: chain.claim("another", "n"))
+                ledger = await client.create_ledger()  # of a writer that has no bookies for its first entry
+                await change_chain(stream.record, partial(begun, segment=None, ledger_id=ledger.id, now_ms=0))
+                await stream.truncate(LATEST)
+                await stream.apply_retention()
+                assert [each.number for each in await stream.segments()] == ([1, 2] if producers else [2])
+                await ledger.abandon()
+                async with stream.writer() as writer:
+                    assert (writer.state.producers.get("p") is not None) == producers
+
+    run(story)
+
+
+def test_a_copy_has_no_segment_for_one_that_had_no_entry_yet() -> None:
+    """It was listed as completed, and the next writer, and retention, took it for the one that tells of producers."""
+
+    async def story(client: BookKeeper) -> None:
+        async with connect("", client=client) as namespace:
+            stream = await namespace.create("orders", config=AT_ONCE)
+            async with stream.writer() as writer:
+                await (await Producer.open(writer, "loader")).append(b"0")
+            ledger = await client.create_ledger()
+            await change_chain(stream.record, partial(begun, segment=None, ledger_id=ledger.id, now_ms=0))
+            data = b"".join([chunk async for chunk in stream.export().chunks()])
+            before = await ledgers_of(client)
+
+            async def file() -> AsyncIterator[bytes]:
+                yield data
+
+            for dry_run in (True, False):
+                made = await namespace.import_stream(file(), name="copy", dry_run=dry_run)
+                assert (made.segments, made.records) == (1, 1)
+            copy = await namespace.open("copy")
+            assert await ledgers_of(client) - before == {each.ledger_id for each in await copy.segments()}
+            await copy.truncate(LATEST)
+            await copy.apply_retention()
+            async with copy.writer() as writer:
+                producer = await Producer.open(writer, "loader")
+                assert (producer.epoch, producer.last_seq, producer.maybe_forgotten) == (2, 0, False)
+            assert await namespace.verify("copy") == ()
+            await ledger.abandon()
+
+    run(story)
+
+
+@pytest.mark.parametrize("rolled", [False, True])
+def test_a_clock_that_is_put_back_hides_no_record_from_a_search_by_time(
+    rolled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The entries of a segment are searched by halving: with times that fall the search ended behind records that it
+    was to find, and a reader from there on left them out."""
+    times = [1000, 1100, 1200, 500, 510, 520, 530, 540, 1150, 1300]
+
+    async def story(client: BookKeeper) -> None:
+        async with connect("", client=client) as namespace:
+            stream = await namespace.create("orders", config=AT_ONCE)
+            clock = client.services.seams.clock
+            async with stream.writer() as writer:
+                for number, time_ms in enumerate(times):
+                    monkeypatch.setattr(clock, "wall_ms", lambda time_ms=time_ms: time_ms)
+                    await writer.append(b"%d" % number)
+                if rolled:
+                    await writer.roll()
+                monkeypatch.undo()
+                for time_ms in sorted({*times, 1, 1050, 1180}):
+                    expected = next(number for number, each in enumerate(times) if each >= time_ms)
+                    found = await stream.find(AtTime(from_ms(time_ms)))
+                    assert await stream.count(EARLIEST, found) == expected, time_ms
+                assert await stream.find(AtTime(from_ms(1301))) == await stream.tail_position()
+                async with stream.read() as reader:
+                    told = [each.append_time async for each in reader if isinstance(each, StoredRecord)]
+                assert told == sorted(told)
 
     run(story)

@@ -12,8 +12,10 @@ from segments.life.hold_record import HoldRecord
 from segments.life.holds import Hold
 from segments.life.truncation import end_of_stream, sequence_at, truncate
 from segments.position import EARLIEST, LATEST, Position
+from segments.record import GapKind, StoredRecord
 from tests.segments.life.chains import at
 from tests.segments.life.streams import ledgers_of, make_stream, run
+from tests.segments.read.built_stream import BuiltStream, simulated
 
 
 def test_each_step_hides_exactly_the_records_before_it() -> None:
@@ -148,3 +150,24 @@ def test_a_stream_that_is_not_there() -> None:
             await truncate(client, record, at(2))
 
     run(story)
+
+
+def test_a_stream_can_begin_at_an_entry_that_is_damaged() -> None:
+    """What is broken can be truncated up to, and away: only the number of the first record is not known then."""
+
+    async def story(stream: BuiltStream) -> None:
+        await stream.start()
+        await stream.add(2)
+        await stream.raw(b"no entry of a stream")
+        await stream.add(2)
+        await stream.complete()
+        result = await truncate(stream.client, stream.record, at(1, 1))
+        assert result.start == at(1, 1)
+        assert (await stream.chain()).start_seq_no is None
+        async with stream.reader(on_gap="yield") as reader:
+            found = [each.seq_no if isinstance(each, StoredRecord) else each.kind async for each in reader]
+        assert found == [GapKind.CORRUPT, 2, 3]
+        assert (await truncate(stream.client, stream.record, at(1, 2))).start == at(1, 2)
+        assert (await stream.chain()).start_seq_no == 2
+
+    simulated(story)

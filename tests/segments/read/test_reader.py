@@ -6,6 +6,8 @@ import asyncio
 
 import pytest
 
+from bookkeeper import ReadHandle
+from segments.chain import StreamSegment
 from segments.errors import (
     PositionTruncatedError,
     ReaderIdleError,
@@ -14,6 +16,7 @@ from segments.errors import (
     StreamNotFoundError,
 )
 from segments.position import EARLIEST, LATEST, Position
+from segments.read.stream_source import StreamSource
 from segments.record import Gap, GapKind, StoredRecord
 from segments.seek import AtSeqNo
 from tests.segments.read.built_stream import BuiltStream, numbers, simulated
@@ -304,6 +307,41 @@ def test_truncated_records_are_a_gap_at_the_head() -> None:
                 seen.append(item.kind if isinstance(item, Gap) else item.seq_no)
             assert [each for each in seen if isinstance(each, int)][-6:] == list(range(6, 12))
             assert seen[:4] == [2, 3, 4, 5] or GapKind.TRUNCATED in seen
+
+    simulated(story)
+
+
+@pytest.mark.parametrize(
+    ("start", "beginning", "seq_no", "missing"),
+    [
+        (Position(1, 0, 0), Position(2, 0, 0), 6, 6),
+        (Position(1, 1, 0), Position(2, 0, 0), 6, None),
+        (Position(1, 1, 1), Position(2, 1, 0), 8, None),
+        (Position(1, 1, 1), Position(3, 0, 0), 12, None),
+    ],
+)
+def test_a_segment_that_is_removed_while_a_reader_enters_it_is_a_gap(
+    start: Position, beginning: Position, seq_no: int, missing: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader that began within it went on behind it, and told nothing; another was told that the records are lost."""
+
+    async def story(stream: BuiltStream) -> None:
+        for _ in range(3):
+            await stream.segment(2, 2, 2)
+        opening = StreamSource.open_segment
+
+        async def removed_before(self: StreamSource, segment: StreamSegment) -> ReadHandle | None:
+            monkeypatch.undo()
+            await stream.change(lambda chain: chain.truncate(beginning, seq_no))
+            for gone in (await stream.change(lambda chain: chain.remove(beginning.segment - 1))).removing:
+                await stream.client.delete_ledger(gone.ledger_id)
+            return await opening(self, segment)
+
+        monkeypatch.setattr(StreamSource, "open_segment", removed_before)
+        async with stream.reader(start, on_gap="yield") as reader:
+            gap = await reader.next()
+            assert isinstance(gap, Gap) and (gap.kind, gap.first, gap.records) == (GapKind.TRUNCATED, start, missing)
+            assert [each.seq_no async for each in reader if isinstance(each, StoredRecord)] == list(range(seq_no, 18))
 
     simulated(story)
 

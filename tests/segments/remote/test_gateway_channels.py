@@ -119,6 +119,29 @@ async def test_a_call_that_its_client_ends_has_no_other_end() -> None:
         assert isinstance(await call.failure(), StreamUnavailableError)
 
 
+async def test_who_waits_for_a_message_is_told_that_the_connections_were_closed() -> None:
+    async def tail(requests: Any, call: GrpcCall) -> AsyncIterator[pb.ReadReply]:
+        yield pb.ReadReply(generation=1)
+        await asyncio.Event().wait()
+
+    guard = CallGuard(None, None, GatewayMetrics(), SystemClock())
+    async with channels_to(guard.handlers({"Read.Tail": tail})) as (channels, address):
+        call = channels.open("Read.Tail", address)
+        assert (await call.receive()).generation == 1
+        waiting = asyncio.ensure_future(call.receive())
+        await asyncio.sleep(0)
+        await channels.close()
+        with pytest.raises(StreamUnavailableError):
+            await waiting
+        call = channels.open("Read.Tail", address)
+        assert (await call.receive()).generation == 1
+        waiting = asyncio.ensure_future(call.receive())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+
 async def test_a_client_learns_who_owns_a_stream_and_forgets_it_with_the_gateway() -> None:
     """SEG-120: redirect to the owner."""
     channels = GatewayChannels(["a:1", "b:1"], GatewayCredentials())

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +27,13 @@ from segments.errors import (
 from segments.gateway import read_calls
 from segments.gateway.call_guard import Behaviour, CallGuard, GrpcCall
 from segments.gateway.read_calls import ReadCalls
-from segments.position import LATEST
+from segments.position import LATEST, Position
 from segments.read import Activity, RecordBatch
+from segments.read.record_batch import EntrySlice
 from segments.record import AppendOutcome, GapKind, Record, StoredRecord, from_ms
 from segments.remote import RemoteStream, connect, remote_reader
 from segments.rpc import segments_pb2 as pb
-from segments.seek import AtSeqNo
+from segments.seek import Ago, AtSeqNo
 from tests.segments.gateway.clusters import CONFIG, served
 
 
@@ -56,6 +59,21 @@ async def test_a_producer_appends_once_and_is_fenced_by_the_next_of_its_name(tmp
             await second.append_batch([b"a", b"b"])
             await second.close()
         assert [record.value async for record in stream.read()] == [b"one", b"a", b"b"]  # type: ignore[union-attr]
+
+
+async def test_a_producer_that_was_forgotten_goes_on_with_its_numbers(tmp_path: Path) -> None:
+    """As the library's: the gateway forgot that the stream has forgotten, and refused the number as a gap."""
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG.patched({"producers.max_producers": 1}))
+        for name in ("p", "q"):
+            async with stream.producer(name) as producer:
+                await producer.append_batch([b"0", b"1"])
+        async with stream.producer("p") as producer:
+            assert producer.maybe_forgotten and producer.last_seq is None
+            assert (await producer.append(b"2", seq=2)).seq_no == 4
+            with pytest.raises(SequenceGapError):
+                await producer.append(b"4", seq=4)
+            assert (await producer.append(b"3", seq=3)).seq_no == 5
 
 
 async def some_of_everything(stream: RemoteStream) -> None:
@@ -158,6 +176,36 @@ async def test_a_bounded_read_that_breaks_goes_on_where_it_was(
         assert (found, breaks) == (list(range(15)), 3)
 
 
+async def test_a_tail_at_the_end_that_breaks_at_once_passes_nothing_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next call began at the end that the stream had by then."""
+    tailing, breaks = ReadCalls.tail, asyncio.Event()
+
+    async def broken(self: ReadCalls, requests: Any, call: GrpcCall) -> AsyncIterator[pb.ReadReply]:
+        if not breaks.is_set():
+            breaks.set()
+            await go_on.wait()
+            raise StreamUnavailableError("this gateway goes away")
+        async for reply in tailing(self, requests, call):
+            yield reply
+
+    monkeypatch.setattr(ReadCalls, "tail", broken)
+    go_on = asyncio.Event()
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG)
+        async with stream.writer() as writer, stream.read(LATEST, follow=True) as reader:
+            await writer.append(b"before")
+            reading = asyncio.ensure_future(reader.next(timeout=20))
+            await breaks.wait()
+            await writer.append(b"since")
+            go_on.set()
+            record = await reading
+            assert isinstance(record, StoredRecord) and record.value == b"since"
+        async with stream.read(Ago(timedelta(days=1)), follow=True) as reader:
+            assert await reader.next(timeout=20) is not None and isinstance(reader._start, Position)
+
+
 async def test_a_gap_is_raised_told_or_passed_over(tmp_path: Path) -> None:
     async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
         stream = await namespace.create("s", config=CONFIG)
@@ -178,6 +226,14 @@ async def test_a_gap_is_raised_told_or_passed_over(tmp_path: Path) -> None:
             assert len([record async for record in reader]) == 6 and reader.skipped_gaps == 1
 
 
+async def until(true: Callable[[], bool]) -> None:
+    """Let others go on until it is."""
+    for _ in count():
+        if true():
+            return
+        await asyncio.sleep(0)
+
+
 @pytest.mark.parametrize("follow", [False, True])
 async def test_what_waits_in_a_reader_is_bounded_however_slow_its_caller_is(
     follow: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -193,19 +249,19 @@ async def test_what_waits_in_a_reader_is_bounded_however_slow_its_caller_is(
         async with stream.read(follow=follow) as reader:
             assert isinstance(await reader.next(timeout=20), StoredRecord)
             for _ in range(3):
-                while reader._held_bytes < limit - 300_000:
-                    await asyncio.sleep(0)
+                async with asyncio.timeout(20):
+                    await until(lambda: reader._held_bytes >= limit - 300_000)
                 for _ in range(3000):  # what may come has come
                     await asyncio.sleep(0)
-                waiting = sum(item.entry.share(item.a, item.b) for item in reader._ready._items)  # type: ignore[union-attr]
+                slices = [item for item in reader._ready._items if isinstance(item, EntrySlice)]
+                waiting = sum(entry.share(a, b) for entry, a, b in slices)
                 assert waiting == reader._held_bytes <= limit + 1_300_000, "and a message"
                 if follow:
-                    reader._running.cancel()  # type: ignore[union-attr]  # as if the gateway had gone away
-                    await asyncio.wait([reader._running])  # type: ignore[list-item]
+                    await reader._stop_running()  # as if the gateway had gone away
                     reader._running = asyncio.create_task(reader._run())
-            count = 1
-            while count < 250:
-                count += len(await reader.next_batch(7))
+            read = 1
+            while read < 250:
+                read += len(await reader.next_batch(7))
             assert reader._held_bytes == 0 and (await reader.lag()).records == 0
 
 

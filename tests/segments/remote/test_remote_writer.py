@@ -9,11 +9,14 @@ import pytest
 
 from segments.errors import (
     AppendOutcomeUnknownError,
+    RecordTooLargeError,
+    SequenceGapError,
     StreamError,
     StreamExistsError,
     StreamNotFoundError,
     StreamSealedError,
     TailMovedError,
+    TxidOrderError,
 )
 from segments.gateway.config import GrpcLimits
 from segments.position import Position
@@ -119,3 +122,29 @@ async def test_a_batch_that_gRPC_refuses_says_nothing_of_those_before_it(tmp_pat
             unsure = [answer for answer in answers if isinstance(answer, AppendOutcomeUnknownError)]
             assert len(told) + len(unsure) == len(answers), answers
             assert len(told) <= await stream.count() - before <= len(answers)
+
+
+async def test_a_producer_goes_on_with_the_number_of_a_record_that_was_refused(tmp_path: Path) -> None:
+    """Each later append left a gap, for ever."""
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG.patched({"limits.record_bytes": 1000}))
+        async with stream.producer("p") as producer:
+            assert (await producer.append(b"0")).seq_no == 0
+            with pytest.raises(RecordTooLargeError):
+                await producer.append(bytes(2000))
+            assert producer.next_seq == 1 and (await producer.append(b"1")).seq_no == 1
+            refused = producer.append_nowait(bytes(2000))
+            behind = [producer.append_nowait(b"2"), producer.append_nowait(b"3")]
+            with pytest.raises(RecordTooLargeError):
+                await refused
+            for each in behind:
+                with pytest.raises(SequenceGapError):
+                    await each
+            with pytest.raises(SequenceGapError):
+                await producer.append(b"far", seq=9)
+            assert (await producer.append(b"0", seq=0)).duplicate
+            assert producer.next_seq == 2 and (await producer.append_batch([b"2", b"3"])).seq_no == 2
+            with pytest.raises(TxidOrderError):
+                await producer.append(b"0", seq=4, txid=-1)
+            assert producer.next_seq == 4
+        assert [record.value async for record in stream.read()] == [b"0", b"1", b"2", b"3"]  # type: ignore[union-attr]

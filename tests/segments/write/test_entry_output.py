@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -28,6 +29,8 @@ from segments.errors import (
 from segments.position import Position
 from segments.record import AppendResult
 from segments.stream import Stream
+from segments.write import Producer, entry_output
+from segments.write.segment_change import recovered_end
 from segments.write.stream_owner import StreamOwner
 from tests.segments.fake import AT_ONCE, Cluster, FakeWriter, chain_of, check_stream, stream_on, values_of
 from tests.spark_wal.webhdfs.virtual import in_virtual_time
@@ -449,6 +452,52 @@ async def test_an_overtaken_writer_tells_of_every_append_what_became_of_it() -> 
         await second.close()
         await check_stream(cluster, stream)
         await asyncio.gather(first.close(), return_exceptions=True)
+
+
+@in_virtual_time
+async def test_who_is_overtaken_while_it_changes_the_segment_settles_each_append_once() -> None:
+    """What its own recovery had found was found a second time by the new owner's; a producer's batch was confirmed
+    twice, which broke the writer off before it had told the others: they waited for ever."""
+    cluster = Cluster()
+    cluster.kept_after_failure = 2
+    stream = await stream_on(cluster)
+    first = await stream.writer(owner="first")
+    producer = await Producer.open(first, "p")
+    await producer.append(b"0")
+    first._watch.close()  # type: ignore[union-attr]  # it hears nothing until it comes to the record itself
+    other = await stream_on(cluster.sibling())
+
+    async def overtaken(*arguments: Any) -> int:
+        last = await recovered_end(*arguments)
+        async with other.writer(owner="second"):
+            pass
+        return last
+
+    failed = False
+
+    def once(writer: FakeWriter, payload: bytes) -> BookKeeperError | None:
+        nonlocal failed
+        failed, was = True, failed
+        return None if was else AddTimeoutError("no ack quorum")
+
+    futures = []
+    cluster.breaks = once
+    for number in range(1, 6):
+        futures.append(producer.append_nowait(b"%d" % number))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(entry_output, "recovered_end", overtaken)
+        async with asyncio.timeout(60):
+            outcomes = await asyncio.gather(*futures, return_exceptions=True)
+            await asyncio.gather(first.close(), return_exceptions=True)
+    values = await values_of(cluster, stream)
+    for number, outcome in enumerate(outcomes, 1):
+        assert isinstance(outcome, AppendResult) == (b"%d" % number in values)
+        assert isinstance(outcome, AppendResult) or (
+            isinstance(outcome, OwnershipLostError) and outcome.outcome is Applied.NO
+        )
+    assert (first.pending, first.pending_bytes) == (0, 0)
 
 
 @in_virtual_time

@@ -37,6 +37,17 @@ def test_a_segment_without_records_is_dropped_and_a_former_owners_ledger_is_disc
     assert [segment.number for segment in kept.segments] == [1, 2], "it says which epoch a producer has"
 
 
+def test_the_only_segment_that_is_left_stays_if_it_has_entries() -> None:
+    """It has the producers of those before it: retention may have removed them while it was open."""
+    chain = begun(begun(StreamChain("s").claim("me", "n"), None, 7, 100), FULL, 8, 200)
+    alone = chain.truncate(Position(2, 0, 0)).remove(1)
+    snapshot = replace(EMPTY, number=2)
+    assert [segment.number for segment in left(alone, snapshot, 300).segments] == [2]
+    assert [segment.number for segment in begun(alone, snapshot, 9, 300).segments] == [2, 3]
+    assert [segment.number for segment in left(chain, snapshot, 300).segments] == [1], "there is another one"
+    assert left(alone, replace(snapshot, contents=SegmentContents()), 300).segments == (), "it has none"
+
+
 def test_an_owner_that_goes_leaves_nothing_open() -> None:
     chain = begun(StreamChain("s").claim("me", "n"), None, 7, 100, "here").allocate(8)
     gone = left(chain, FULL, 200)
