@@ -47,7 +47,7 @@ def create(metadata: str, settings: dict[str, Any], exist_ok: bool, name: str) -
         async with streams_at(metadata, makes=True) as namespace:
             return (await namespace.create(name, config=config, exist_ok=exist_ok)).id
 
-    stream_id = complete(work())
+    stream_id = complete(work(), changes=True)
     click.echo(f"{f'stream {name} is there' if exist_ok else f'made stream {name}'}, with id {stream_id}")
 
 
@@ -64,7 +64,7 @@ def configure(metadata: str, settings: dict[str, Any], name: str) -> None:
         async with streams_at(metadata) as namespace:
             await (await namespace.open(name)).configure(settings)
 
-    complete(work())
+    complete(work(), changes=True)
     click.echo(f"changed in {name}: {', '.join(settings)}")
 
 
@@ -79,7 +79,7 @@ def rename(metadata: str, old: str, new: str) -> None:
         async with streams_at(metadata) as namespace:
             await namespace.rename(old, new)
 
-    complete(work())
+    complete(work(), changes=True)
     click.echo(f"{old} is named {new} now")
 
 
@@ -113,7 +113,7 @@ def delete(metadata: str, yes: bool, dry_run: bool, force: bool, name: str) -> N
         async with streams_at(metadata) as namespace:
             await namespace.delete(name, force=force)
 
-    complete(work())
+    complete(work(), changes=True)
     click.echo(f"deleted: {what}")
 
 
@@ -152,7 +152,7 @@ def truncate(
                 f"This removes the records of {name} before {planned.start} for ever, from {planned.was} on. Continue?",
                 abort=True,
             )
-    result, deleted = complete(work(dry_run))
+    result, deleted = complete(work(dry_run), changes=not dry_run)
     if as_json:
         print_json(
             {
@@ -192,7 +192,7 @@ def purge(metadata: str, as_json: bool, dry_run: bool, name: str) -> None:
                 return PassResult(await stream.explain_retention(), ())
             return await stream.apply_retention()
 
-    done = complete(work())
+    done = complete(work(), changes=not dry_run)
     if as_json:
         print_json({**report_document(done.report), "deleted_ledgers": list(done.deleted)})
         return
@@ -221,7 +221,7 @@ def roll(metadata: str, as_json: bool, yes: bool, name: str) -> None:
             ended = await (await namespace.open(name)).roll()
             return None if ended is None else segment_row(ended)
 
-    ended = complete(work())
+    ended = complete(work(), changes=True)
     if as_json:
         print_json(ended)
     elif ended is None:
@@ -243,7 +243,7 @@ def seal(metadata: str, as_json: bool, yes: bool, name: str) -> None:
         async with streams_at(metadata) as namespace:
             return await (await namespace.open(name)).seal()
 
-    last = complete(work())
+    last = complete(work(), changes=True)
     if as_json:
         print_json({"stream": name, "last": told(last)})
     else:

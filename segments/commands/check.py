@@ -52,7 +52,7 @@ def check(
         async with streams_at(metadata) as namespace:
             return await namespace.verify(name, options)
 
-    found = complete(work())
+    found = complete(work(), changes=repair)
     if as_json:
         print_json([_document(finding) for finding in found])
     else:

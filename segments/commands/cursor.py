@@ -122,7 +122,7 @@ def set_command(metadata: str, dry_run: bool, place: Seek, force: bool, name: st
                 async with found:
                     return "is new and", str(await found.position())
 
-    what, position = complete(work())
+    what, position = complete(work(), changes=not dry_run)
     click.echo(f"cursor {cursor_name} of {name} {what} at {position}")
 
 
@@ -168,7 +168,7 @@ def restore(metadata: str, force: bool, name: str, cursor_name: str, version: in
             found = (await namespace.open(name)).cursor(cursor_name, owner=OWNER)
             return str(await found.restore(version, force=force))
 
-    click.echo(f"cursor {cursor_name} of {name} is at {complete(work())}")
+    click.echo(f"cursor {cursor_name} of {name} is at {complete(work(), changes=True)}")
 
 
 @cursor.command("delete")
@@ -195,5 +195,5 @@ def delete_cursor(metadata: str, yes: bool, dry_run: bool, name: str, cursor_nam
         async with streams_at(metadata) as namespace:
             await (await namespace.open(name)).cursor(cursor_name).delete(missing_ok=False)
 
-    complete(work())
+    complete(work(), changes=True)
     click.echo(f"deleted: cursor {cursor_name} of {name}, which was at {at}")

@@ -48,7 +48,7 @@ def add(
             first, end = EARLIEST if start is None else start, LATEST if stop is None else stop
             return await stream.hold(hold_name, first, end, until=until, note=note)
 
-    found = complete(work())
+    found = complete(work(), changes=True)
     end = "on" if found.stop == LATEST else f"up to {found.stop}"
     click.echo(f"{found.says()} covers {name} from {found.start} {end}")
 
@@ -85,5 +85,5 @@ def release(metadata: str, name: str, hold_name: str) -> None:
         async with streams_at(metadata) as namespace:
             await (await namespace.open(name)).release_hold(hold_name)
 
-    complete(work())
+    complete(work(), changes=True)
     click.echo(f"hold {hold_name} of {name} is released")

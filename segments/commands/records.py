@@ -94,7 +94,7 @@ def append(
             asked.end(str(done))
         return done
 
-    done = complete(work())
+    done = complete(work(), changes=True)
     if as_json:
         print_json(
             {

@@ -86,20 +86,23 @@ class Place(click.ParamType[Seek]):
             self.fail(str(error), param, ctx)
 
 
-def complete(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end. An error of a stream becomes a sentence."""
+def complete(work: Coroutine[Any, Any, T], *, changes: bool = False) -> T:
+    """Run a coroutine to its end. An error of a stream becomes a sentence.
+
+    With ``changes`` an error whose outcome is unknown says that it may have been done.
+    """
     try:
-        return finish(work)
+        return finish(work, changes=changes)
     except GatewayTooOldError as error:
         raise click.ClickException(f"{click.get_current_context().command_path} does not work: {error}") from error
     except StreamError as error:
-        raise click.ClickException(in_a_line(error)) from error
+        raise click.ClickException(in_a_line(error, changes=changes)) from error
 
 
-def in_a_line(error: StreamError) -> str:
-    """The error with what a caller should know about trying again."""
+def in_a_line(error: StreamError, *, changes: bool = True) -> str:
+    """The error with what a caller should know about trying again, after an attempt to change something or not."""
     notes = [*getattr(error, "__notes__", ())]
-    if error.outcome is Applied.UNKNOWN:
+    if changes and error.outcome is Applied.UNKNOWN:
         notes.append("it may have been done")
     if error.retryable:
         notes.append("trying again may help")

@@ -96,7 +96,7 @@ def import_command(
         async with streams_at(metadata, makes=not dry_run) as namespace:
             return await namespace.import_stream(_chunks(file), name=name, changes=settings, dry_run=dry_run)
 
-    made = complete(work())
+    made = complete(work(), changes=not dry_run)
     if as_json:
         print_json(
             {

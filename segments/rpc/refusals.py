@@ -175,4 +175,17 @@ def get_status(status: str, text: str, trailer: bytes | None, *, call: str = "",
             return errors.GatewayTooOldError(f"{gateway} is of an older version, which does not know {what}")
         case "RESOURCE_EXHAUSTED" | "INVALID_ARGUMENT" | "OUT_OF_RANGE":
             return StreamError(f"the gateway refused the call: {text}")
-    return errors.StreamUnavailableError(f"the gateway did not answer: {text or status}")
+    gateway = f"the gateway at {address}" if address else "the gateway"
+    return errors.StreamUnavailableError(f"{gateway} did not answer: {_why(text) or status}")
+
+
+_LAST: Final = re.compile(
+    r"^failed to connect to all addresses; last error: (?:[A-Z_]+: )?(?:ipv[46]:\S+: )?"
+    r"(?:Failed to connect to remote host: )?(.+)$"
+)
+"""gRPC's words for a connection that could not be made."""
+
+
+def _why(text: str) -> str:
+    """gRPC's text, without what it says of its own addresses and errors."""
+    return _LAST.sub(r"\1", text)

@@ -11,7 +11,7 @@ import base64
 import logging
 import sys
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -40,6 +40,10 @@ from bookkeeper.errors import BookKeeperError, MetadataFormatError
 from bookkeeper.ids import NO_ENTRY
 from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.option_types import WholeNumber
+
+
+_UNREADABLE: Final = "UNREADABLE"
+"""In place of the state of a ledger whose metadata cannot be read: it is to stand out."""
 
 
 @click.group(cls=CommandGroup)
@@ -220,7 +224,7 @@ def list_(metadata: str, as_json: bool, deleted: bool, bookie: str | None, state
         async with connected(metadata) as bk:
             async for ledger_id, found in Operator(bk).all_metadata():
                 if isinstance(found, MetadataFormatError):
-                    rows.append({"ledger": int(ledger_id), "state": "UNREADABLE", "last_entry": None, "length": None})
+                    rows.append({"ledger": int(ledger_id), "state": _UNREADABLE, "last_entry": None, "length": None})
                 elif isinstance(found, BookKeeperError):
                     raise found
                 elif _is_wanted(found, bookie, state):
@@ -232,7 +236,7 @@ def list_(metadata: str, as_json: bool, deleted: bool, bookie: str | None, state
     if as_json:
         print_json(rows)
     else:
-        shown = [{**row, "state": state_in_words(row["state"])} for row in rows]
+        shown = [row if row["state"] == _UNREADABLE else {**row, "state": state_in_words(row["state"])} for row in rows]
         print_table(counted(len(rows), "ledger"), ["ledger", "state", "last_entry", "length"], shown)
 
 

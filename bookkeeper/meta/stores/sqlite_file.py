@@ -78,6 +78,19 @@ def _keep_private(path: str) -> None:
             make_private(name)
 
 
+_REASONS: Final = {
+    sqlite3.SQLITE_CANTOPEN: "this user may not open the file, or not write into its directory",
+    sqlite3.SQLITE_READONLY: "this user may read the file and not write it, but every session is written into it",
+    sqlite3.SQLITE_NOTADB: "the file holds something else than metadata in SQLite",
+}
+
+
+def reason(error: sqlite3.Error) -> str:
+    """Why SQLite did not do it, for people."""
+    kind = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what tells kinds of one kind apart
+    return _REASONS.get(kind, str(error))
+
+
 class SqliteFile:
     """One connection, one session at a time."""
 
@@ -350,4 +363,4 @@ class SqliteFile:
         try:
             yield
         except sqlite3.Error as error:
-            raise MetadataUnavailableError(f"{self.path}: {error}") from error
+            raise MetadataUnavailableError(f"{self.path}: {reason(error)}") from error

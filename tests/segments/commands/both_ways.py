@@ -49,7 +49,7 @@ async def both_ways(directory: Path, patch: pytest.MonkeyPatch, **changes: objec
     """The commands, with a gateway and its cluster in this loop."""
     loop = asyncio.get_running_loop()
 
-    def finish(work: Coroutine[Any, Any, T]) -> T:
+    def finish(work: Coroutine[Any, Any, T], **_: bool) -> T:
         return asyncio.run_coroutine_threadsafe(work, loop).result()
 
     patch.setattr(shared, "finish", finish)

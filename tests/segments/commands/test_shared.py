@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import Never
 
 import click
 import pytest
+from click.testing import CliRunner
 
+from segments.commands import stream
 from segments.commands.shared import Place, in_a_line, told
 from segments.errors import StreamNotReadyError, StreamSealedError, StreamUnavailableError
 from segments.gateway.call_guard import Behaviour, CallGuard
@@ -38,6 +42,33 @@ def test_errors_say_whether_to_try_again_and_whether_it_was_done() -> None:
     assert in_a_line(error) == (
         "no answer (3 records before it are durable; it may have been done; trying again may help)"
     )
+    assert in_a_line(StreamUnavailableError("no answer"), changes=False) == "no answer (trying again may help)"
+
+
+@pytest.mark.parametrize(
+    ("words", "doubtful"),
+    [
+        (["list"], False),
+        (["show", "orders"], False),
+        (["check"], False),
+        (["purge", "orders", "--dry-run"], False),
+        (["purge", "orders"], True),
+        (["check", "orders", "--repair", "--yes"], True),
+        (["roll", "orders", "--yes"], True),
+        (["hold", "release", "orders", "audit"], True),
+    ],
+)
+def test_only_of_a_change_it_is_said_that_it_may_have_been_done(
+    words: list[str], doubtful: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(metadata: str, **_: object) -> Never:
+        raise StreamUnavailableError("no answer")
+
+    for module in ("look", "check", "change", "hold"):
+        monkeypatch.setattr(sys.modules[f"segments.commands.{module}"], "streams_at", silent)
+    said = CliRunner().invoke(stream, [*words, "-m", "memory:x"])
+    assert said.exit_code == 1
+    assert ("it may have been done" in said.output) is doubtful
 
 
 def test_verbs_through_a_gateway(tmp_path: Path) -> None:

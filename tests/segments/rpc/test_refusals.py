@@ -91,3 +91,20 @@ def test_errors_of_the_cluster_become_errors_of_streams() -> None:
     assert isinstance(as_stream_error(RuntimeError("bug")), errors.StreamInvariantError)
     sealed = errors.StreamSealedError("s")
     assert as_stream_error(sealed) is sealed
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (
+            "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: "
+            "Failed to connect to remote host: Connection refused",
+            "Connection refused",
+        ),
+        ("failed to connect to all addresses; last error: UNAVAILABLE: ipv6:%5B::1%5D:1: no route", "no route"),
+        ("Socket closed", "Socket closed"),
+        ("", "UNAVAILABLE"),
+    ],
+)
+def test_a_gateway_that_does_not_answer_is_named_with_the_reason_alone(text: str, why: str) -> None:
+    assert str(get_status("UNAVAILABLE", text, None, address="h:1")) == f"the gateway at h:1 did not answer: {why}"

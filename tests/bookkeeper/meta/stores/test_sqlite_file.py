@@ -4,6 +4,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.meta.store import Create, Set, Version
 from bookkeeper.meta.stores import sqlite_file
-from bookkeeper.meta.stores.sqlite_file import SqliteFile
+from bookkeeper.meta.stores.sqlite_file import SqliteFile, reason
 from bookkeeper.meta.stores.tree import find
 
 LEASE_S = 10.0
@@ -266,3 +267,17 @@ def test_a_place_where_no_file_can_be_is_named(files: Files, tmp_path: Path) -> 
     files.path = str(tmp_path)
     with pytest.raises(MetadataUnavailableError, match="is a directory, but the metadata are a file"):
         files.open()
+
+
+def test_why_a_file_cannot_be_used_is_said_for_people(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no database, " * 100)
+    for file, statement, words in (
+        (tmp_path / "nowhere" / "file", "", "this user may not open the file"),
+        (":memory:", "CREATE TABLE t (x)", "this user may read the file and not write it"),
+        (tmp_path / "text", "SELECT * FROM t", "the file holds something else"),
+        (":memory:", "SELECT * FROM nowhere", "no such table: nowhere"),
+    ):
+        with pytest.raises(sqlite3.Error) as caught, closing(sqlite3.connect(file)) as database:
+            database.execute("PRAGMA query_only = ON")
+            database.execute(statement)
+        assert reason(caught.value).startswith(words)
