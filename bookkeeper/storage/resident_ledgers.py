@@ -38,7 +38,7 @@ class ResidentLedgers:
         self._lent: WeakValueDictionary[int, LedgerDescriptor] = WeakValueDictionary()
         """Those that have left, as long as somebody holds them."""
         self._limit = sys.maxsize
-        self._must_stay: Callable[[int], bool] = _none
+        self._must_stay: Callable[[int], bool] = frozenset[int]().__contains__
 
     def bound(self, limit: int, must_stay: Callable[[int], bool]) -> None:
         """From now on at most ``limit`` ledgers stay, besides those of which ``must_stay`` says so."""
@@ -77,7 +77,7 @@ class ResidentLedgers:
     def recall(self, ledger_id: int) -> LedgerDescriptor | None:
         """A ledger that is not among the recent ones, and is from now on; None: nobody has it."""
         found = self._older.pop(ledger_id, None)
-        if found is None and self._lent:
+        if found is None:
             found = self._lent.pop(ledger_id, None)
         if found is not None:
             self.keep(found)
@@ -109,7 +109,3 @@ class ResidentLedgers:
                 self.recent[ledger_id] = ledger
             else:
                 self._lent[ledger_id] = ledger
-
-
-def _none(_ledger_id: int) -> bool:
-    return False

@@ -85,6 +85,8 @@ def test_there_is_one_descriptor_of_a_ledger_that_somebody_holds() -> None:
     made.keep(LedgerDescriptor(lid(5)))
     assert 1 not in made and list(made.held([1, 2, 9])) != [] and holding in list(made.held([1, 9]))
     assert made.look_at(1) is holding and 1 not in made
+    older = made.look_at(2)
+    assert older is not None and 2 not in made.recent and made.recall(2) is older
     assert made.recall(1) is holding and 1 in made
     assert [each.ledger_id for each in made.held([1])] == [1], "once"
     made = kept(1, 2, 3, 4)
