@@ -71,8 +71,7 @@ class WriterProgress:
         self.pending.append(run)
         self.pending_bytes += run.bytes
         self.next_entry = EntryId(run.end)
-        if self.last_add_confirmed > self.lac_told:
-            self.lac_told = self.last_add_confirmed
+        self.lac_told = self.last_add_confirmed  # which never falls
 
     def acknowledge(self, end: int) -> None:
         """Everything below ``end`` is acknowledged."""

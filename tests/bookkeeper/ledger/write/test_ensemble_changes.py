@@ -91,6 +91,18 @@ def test_after_a_change_the_stand_in_gets_what_is_unconfirmed_and_who_failed_mea
     ]
 
 
+@pytest.mark.rule("W13")
+def test_after_a_change_with_too_few_stand_ins_the_others_are_tried_for_later(parts: Parts) -> None:
+    for bookie in (B2, B3):
+        parts.ensemble.on_bookie_failed(bookie, LOST)
+    parts.changes.ask(0.0, [])
+    asked, effects = parts.ensemble.end_change(), list[Effect]()
+    assert asked == (B2, B3)
+    parts.changes.on_committed(asked, Fragment(EntryId(2), (B1, B4, B3)), 1.0, effects)
+    assert effects[-2:] == [WakeAt(2.0), WakeAt(1.5)], "the pause after a change, and a look at the stand-in"
+    assert parts.ensemble.retry_at == 2.0
+
+
 @pytest.mark.rule("R13")
 def test_a_writer_that_closes_seats_the_stand_in_and_sends_it_nothing(parts: Parts) -> None:
     parts.fail(B2)

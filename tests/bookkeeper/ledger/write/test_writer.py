@@ -172,6 +172,9 @@ def test_callers_must_wait_while_too_much_is_pending() -> None:
     assert (writer.progress.pending_bytes, writer.confirmed_length, writer.must_wait) == (1, 99, False)
     add(writer, 4, size=0)
     assert writer.must_wait
+    acks(writer, "1-5:b1 1-5:b2")
+    add(writer, 4, size=0)
+    assert not writer.must_wait, "what was acknowledged before does not count"
 
 
 # -- a bookie fails ------------------------------------------------------------------------------------------
@@ -434,6 +437,14 @@ def test_when_nobody_progresses_nobody_is_blamed(writer: LedgerWriter) -> None:
 
 
 @pytest.mark.rule("W15")
+def test_while_a_bookie_owes_an_answer_the_writer_looks_four_times_within_its_limit(writer: LedgerWriter) -> None:
+    add(writer)
+    assert writer.on_tick(0.5) == [WakeAt(0.625)]
+    acks(writer, "0:b1 0:b2 0:b3", now=0.6)
+    assert writer.on_tick(0.625) == []
+
+
+@pytest.mark.rule("W15")
 def test_an_idle_bookie_is_not_blamed_for_what_it_was_not_sent(writer: LedgerWriter) -> None:
     add(writer, now=0.0)
     acks(writer, "0:b1 0:b2 0:b3", now=0.1)
@@ -507,7 +518,9 @@ def test_a_change_that_finds_the_ledger_ended_ends_the_handle(
 def test_a_change_that_comes_back_with_an_ended_ledger_ends_the_handle(writer: LedgerWriter) -> None:
     add(writer)
     writer.on_bookie_failed(B2, LOST, 0.0)
-    assert of(FailAdds, writer.on_ensemble_changed(writer.metadata.begin_recovery(), 0.0))
+    stored = writer.metadata.begin_recovery()
+    assert of(FailAdds, writer.on_ensemble_changed(stored, 0.0))
+    assert writer.metadata == stored
     assert writer.on_ensemble_changed(writer.metadata, 0.0) == []
 
 
@@ -533,13 +546,14 @@ def test_closing_fails_what_is_pending_and_closes_at_the_last_add_confirmed(writ
     acks(writer, "0-1:b1 0-1:b2")
     effects = writer.close(0.0)
     assert [type(e) for e in effects] == [FailAdds, Release, CloseMetadata]
-    assert effects[-1] == CloseMetadata(EntryId(1), 14)
+    assert effects[1:] == [Release(EntryId(2)), CloseMetadata(EntryId(1), 14)]
     assert writer.close(0.0) == []
     assert acks(writer, "2:b1 2:b2") == []
     with pytest.raises(LedgerClosedError):
         add(writer)
-    writer.on_closed(writer.metadata.close(1, 14), 0.0)
-    assert writer.state is WriterState.CLOSED
+    stored = writer.metadata.close(1, 14)
+    writer.on_closed(stored, 0.0)
+    assert (writer.state, writer.metadata) == (WriterState.CLOSED, stored)
     assert writer.close(0.0) == []
 
 
@@ -555,6 +569,17 @@ def test_closing_waits_for_the_change_in_flight(writer: LedgerWriter) -> None:
     assert change(writer, 0, b2="b4") == [CloseMetadata(EntryId(-1), 0)]
 
 
+@pytest.mark.rule("R13", "W14")
+def test_a_stand_in_of_a_writer_that_closes_is_sent_nothing_and_named_in_the_end(writer: LedgerWriter) -> None:
+    add(writer, 2)
+    acks(writer, "0:b1 0:b2")
+    writer.on_bookie_failed(B3, LOST, 0.0)
+    writer.close(0.0)
+    effects = change(writer, 1, b3="b4")
+    assert effects == [NoteMissing(B3, EntryId(0), EntryId(0)), CloseMetadata(EntryId(0), 10)]
+    assert (writer.metadata.last_fragment.ensemble, writer.failed_bookies) == ((B1, B2, B4), ())
+
+
 @pytest.mark.rule("W14", "R13")
 def test_at_close_what_the_failed_missed_is_noted(writer: LedgerWriter) -> None:
     add(writer, 2)
@@ -563,6 +588,7 @@ def test_at_close_what_the_failed_missed_is_noted(writer: LedgerWriter) -> None:
     acks(writer, "0-1:b1 0-1:b3")
     writer.on_change_failed(ChangeFailure.NO_SPARE, 0.0)
     assert writer.close(0.0) == [NoteMissing(B2, EntryId(1), EntryId(1)), CloseMetadata(EntryId(1), 20)]
+    assert writer.on_bookie_returned(B2, writer.metadata, 1.0) == [], "it is not used again"
 
 
 @pytest.mark.rule("W14")
@@ -611,6 +637,19 @@ def test_an_idle_writer_publishes_once_what_no_add_will_carry(writer: LedgerWrit
     acks(writer, "1:b1 1:b2")
     add(writer)  # carries it
     assert writer.lac_to_publish() is None
+
+
+@pytest.mark.rule("W16")
+def test_a_last_add_confirmed_is_the_last_word_until_there_is_another_entry(writer: LedgerWriter) -> None:
+    add(writer)
+    acks(writer, "0:b1 0:b2")
+    words = [writer.is_last_word(EntryId(0))]
+    add(writer)
+    words.append(writer.is_last_word(EntryId(0)))
+    acks(writer, "1:b1 1:b2")
+    words += [writer.is_last_word(EntryId(0)), writer.is_last_word(EntryId(1))]
+    writer.close(0.0)
+    assert [*words, writer.is_last_word(EntryId(1))] == [True, False, False, True, False]
 
 
 # -- habits --------------------------------------------------------------------------------------------------
