@@ -41,7 +41,6 @@ from bookkeeper.ids import NO_ENTRY
 from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.option_types import WholeNumber
 
-
 _UNREADABLE: Final = "UNREADABLE"
 """In place of the state of a ledger whose metadata cannot be read: it is to stand out."""
 
