@@ -89,7 +89,11 @@ class AppendPipe:
             while not self._queue:
                 self._news.clear()
                 await self._news.wait()
-            call = self._channels.open("Append.AppendStream", self._channels.address_for(self._stream))
+            try:
+                call = self._channels.open("Append.AppendStream", self._channels.address_for(self._stream))
+            except StreamClosedError as closed:
+                self._end(closed)
+                return
             self._queue.began()
             error, said = await self._use(call)
             self._tell(self._queue.ended(error, rest_not_applied=said))

@@ -33,7 +33,7 @@ class QueuedBatch:
     answer: Any
     """What the caller waits on; this module only hands it back."""
     was_sent: bool = False
-    """In some call, ever."""
+    """In some call, ever, and it is not known that it was not applied."""
 
 
 Settled = tuple[QueuedBatch, AppendResult | StreamError]
@@ -96,6 +96,7 @@ class RemoteAppendQueue:
         batch = self._sent.popleft()
         self._window.answered(batch.records, batch.size)
         if isinstance(answer, StreamError) and self._goes_again(answer):
+            batch.was_sent = batch.was_sent and self._idempotent  # who is no producer sends again what was not applied
             self._again.append(batch)
             return None
         self.size -= batch.size

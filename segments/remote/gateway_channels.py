@@ -13,7 +13,14 @@ from typing import Any, Final, NamedTuple
 import grpc
 import grpc.aio
 
-from segments.errors import Applied, GatewayRedirectError, StreamError, StreamNotReadyError, StreamUnavailableError
+from segments.errors import (
+    Applied,
+    GatewayRedirectError,
+    StreamClosedError,
+    StreamError,
+    StreamNotReadyError,
+    StreamUnavailableError,
+)
 from segments.remote.gateway_address import GatewayCredentials
 from segments.rpc.methods import METHODS
 from segments.rpc.refusals import TRAILER, get_status
@@ -131,6 +138,7 @@ class GatewayChannels:
         self._next = 0
         self._access = access
         self._channels: dict[str, grpc.aio.Channel] = {}
+        self._closed = False
         self._owners: dict[str, str] = {}
         """The gateway that owns a stream, as far as is known."""
         token = access.token
@@ -157,7 +165,7 @@ class GatewayChannels:
         return True
 
     def open(self, key: str, address: str, request: Any | None = None) -> GatewayCall:
-        """Begin a call of several messages: ``Append.AppendStream``."""
+        """Begin a call of several messages: ``Append.AppendStream``. Raises: StreamClosedError."""
         method = METHODS[key]
         channel = self._channel(address)
         make = channel.stream_stream if method.streams_requests else channel.unary_stream
@@ -231,12 +239,15 @@ class GatewayChannels:
                 call.cancel()
 
     async def close(self) -> None:
-        """Close all connections. Idempotent."""
+        """Close all connections; calls raise StreamClosedError then. Idempotent."""
+        self._closed = True
         channels, self._channels = list(self._channels.values()), {}
         for channel in channels:
             await channel.close()
 
     def _channel(self, address: str) -> grpc.aio.Channel:
+        if self._closed:
+            raise StreamClosedError("the connection to the gateways is closed")
         channel = self._channels.get(address)
         if channel is None:
             options = (

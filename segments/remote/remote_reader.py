@@ -319,11 +319,14 @@ class RemoteReader:
         loop = asyncio.get_running_loop()
         try:
             await self._settle_start()
+            await self._read(loop.time())
         except StreamError as error:
             self._failure = error
             self._news.set()
-            return
-        heard_at = loop.time()
+
+    async def _read(self, heard_at: float) -> None:
+        """Make calls until the stream has ended. Raises StreamError: what ends the reader."""
+        loop = asyncio.get_running_loop()
         while not self._ended:
             call = self._open()
             sending = asyncio.ensure_future(self._send_credits(call)) if self._follow else None
@@ -340,9 +343,7 @@ class RemoteReader:
                     raise StreamUnavailableError(f"the gateway at {call.address} ended the call", stream=self._stream)
             except StreamError as error:
                 if not error.retryable or loop.time() - heard_at > PATIENCE_S:
-                    self._failure = error
-                    self._news.set()
-                    return
+                    raise
                 self._channels.note_failure("", call.address, error)
                 await asyncio.sleep(PAUSE_S)
             finally:

@@ -109,3 +109,13 @@ def test_who_gives_up_is_told_the_truth_about_each_batch() -> None:
         StreamNotReadyError,
     ]
     assert len(made) == 0
+
+
+def test_who_gives_up_what_was_refused_is_told_that_it_was_not_applied() -> None:
+    """It was told to be unknown, though the gateway had answered."""
+    made = queue(2)
+    made.resize(10, 1000)
+    assert sent(made) == [0, 1]
+    assert made.answered(StreamNotReadyError("not now")) is None
+    told = made.give_up(StreamNotReadyError("enough"))
+    assert [type(error) for _, error in told] == [StreamNotReadyError, AppendOutcomeUnknownError]

@@ -126,20 +126,17 @@ async def test_who_waits_for_a_message_is_told_that_the_connections_were_closed(
 
     guard = CallGuard(None, None, GatewayMetrics(), SystemClock())
     async with channels_to(guard.handlers({"Read.Tail": tail})) as (channels, address):
-        call = channels.open("Read.Tail", address)
-        assert (await call.receive()).generation == 1
-        waiting = asyncio.ensure_future(call.receive())
-        await asyncio.sleep(0)
-        await channels.close()
-        with pytest.raises(StreamUnavailableError):
-            await waiting
-        call = channels.open("Read.Tail", address)
-        assert (await call.receive()).generation == 1
-        waiting = asyncio.ensure_future(call.receive())
-        await asyncio.sleep(0)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
+        for closed in (False, True):
+            call = channels.open("Read.Tail", address)
+            assert (await call.receive()).generation == 1
+            waiting = asyncio.ensure_future(call.receive())
+            await asyncio.sleep(0)
+            if closed:
+                await channels.close()
+            else:
+                waiting.cancel()
+            with pytest.raises(StreamUnavailableError if closed else asyncio.CancelledError):
+                await waiting
 
 
 async def test_a_client_learns_who_owns_a_stream_and_forgets_it_with_the_gateway() -> None:

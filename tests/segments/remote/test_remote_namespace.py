@@ -3,12 +3,13 @@ test_remote_writer."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from segments.errors import StreamNotFoundError, StreamUnavailableError
+from segments.errors import StreamClosedError, StreamNotFoundError, StreamUnavailableError
 from segments.gateway.call_guard import GrpcCall
 from segments.gateway.stream_calls import StreamCalls
 from segments.life.checker import CheckOptions
@@ -56,3 +57,26 @@ async def test_the_options_of_a_check_come_to_the_gateway(tmp_path: Path, monkey
         with pytest.raises(StreamNotFoundError):
             await namespace.verify("other", CheckOptions(older_than_s=0))
         assert seen == [("s", options), (None, CheckOptions()), ("other", CheckOptions(older_than_s=0))]
+
+
+async def test_a_namespace_that_is_closed_does_nothing_and_tells_who_waits(tmp_path: Path) -> None:
+    """SEG-28 through a gateway: its writers and readers went on over a connection of their own."""
+    async with served(tmp_path) as gateway:
+        namespace = await connect(f"grpc://{gateway.address}")
+        stream = await namespace.create("s", config=CONFIG)
+        writer, reader, other = await stream.writer(), stream.read(follow=True), stream.read()
+        await writer.append(b"0")
+        assert await reader.next(timeout=20) is not None
+        waiting = asyncio.ensure_future(reader.next(timeout=20))
+        await asyncio.sleep(0)
+        await namespace.close()
+        await namespace.close()
+        with pytest.raises(StreamClosedError, match="connection to the gateways is closed"):
+            await waiting
+        for late in (writer.append(b"1"), other.next(), stream.count(), namespace.open("s"), stream.cursors()):
+            with pytest.raises(StreamClosedError, match="connection to the gateways is closed"):
+                await late
+        await writer.close()
+        await reader.close()
+        async with connect(f"grpc://{gateway.address}") as again:
+            assert await (await again.open("s")).count() == 1
