@@ -90,7 +90,7 @@ def test_standalone_prints_what_the_next_block_needs(standalone: Standalone) -> 
 def test_the_commands_write_read_and_show_a_ledger(standalone: Standalone) -> None:
     lines = standalone.printed
     assert lines[:4] == ["0", "998", "999", "1000"]
-    assert lines[4].startswith("ledger 0: CLOSED, entries 0..999, 2893 bytes")
+    assert lines[4].startswith("ledger 0: closed, entries 0..999, 2893 bytes")
     assert sum("writable" in line for line in lines) == 3
 
 
