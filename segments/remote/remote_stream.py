@@ -26,7 +26,7 @@ from segments.remote.life_messages import get_hold, get_info, get_overview, get_
 from segments.remote.remote_cursor import RemoteCursor
 from segments.remote.remote_reader import OnGap, RemoteReader
 from segments.remote.remote_transfer import RemoteExport
-from segments.remote.remote_writer import RemoteProducer, RemoteWriter, open_producer
+from segments.remote.remote_writer import RemoteProducer, RemoteWriter, open_producer, roll, seal
 from segments.rpc import segments_pb2 as pb
 from segments.rpc.cursor_messages import get_cursor
 from segments.rpc.messages import get_position, get_settings, put_patch, put_seek
@@ -170,16 +170,14 @@ class RemoteStream:
 
         Raises: as read_config.
         """
-        request = pb.RollRequest(stream=self.name)
         try:
-            return get_segment(await self._channels.call("Segments.Roll", request, stream=self.name, repeat=False))
+            return await roll(self._channels, self.name)
         except SegmentEmptyError:
             return None
 
     async def seal(self) -> Position | None:
         """End the stream for good. Returns the position of its last record. Raises: as read_config."""
-        reply = await self._channels.call("Streams.Seal", pb.SealRequest(stream=self.name), stream=self.name)
-        return get_position(reply.position) if reply.HasField("position") else None
+        return await seal(self._channels, self.name)
 
     async def truncate(self, before: Seek, *, up_to_holds: bool = False, dry_run: bool = False) -> TruncateResult:
         """Let readers begin at ``before``. Raises: StreamHeldError, PositionFormatError; and as read_config."""

@@ -12,12 +12,14 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
+from segments.chain import StreamSegment
 from segments.config import StreamLimits
 from segments.errors import (
     AppendOutcomeUnknownError,
     Applied,
     ProducerFencedError,
     SequenceGapError,
+    StreamClosedError,
     StreamError,
     StreamOverloadedError,
 )
@@ -26,7 +28,8 @@ from segments.record import AppendOutcome, AppendResult, Record
 from segments.remote.append_pipe import AppendPipe
 from segments.remote.gateway_channels import GatewayChannels
 from segments.rpc import segments_pb2 as pb
-from segments.rpc.messages import get_result, put_position, put_record
+from segments.rpc.messages import get_position, get_result, put_position, put_record
+from segments.rpc.segment_messages import get_segment
 
 PENDING_BYTES: Final = StreamLimits().pending_bytes
 """Bytes that are appended and not answered; then ``append`` waits, and ``append_nowait`` refuses."""
@@ -138,9 +141,33 @@ class RemoteWriter:
         """The same: a gateway answers when records are durable, and shows them by the stream's settings."""
         return await self.flush()
 
+    async def roll(self) -> StreamSegment:
+        """Wait until everything is answered, then have the gateway end the open segment. Returns the one that ended.
+
+        Raises:
+            SegmentEmptyError: it has no records. StreamNotReadyError: the segment goes on.
+            StreamError: what ended the writer.
+        """
+        await self.flush()
+        return await roll(self._channels, self.name)
+
+    async def seal(self) -> Position | None:
+        """Wait until everything is answered, end the writer, and have the gateway end the stream for good. Returns the
+        position of the stream's last record.
+
+        Raises: as flush; StreamNotReadyError: the stream is not sealed.
+        """
+        await self.flush()
+        await self.close()
+        return await seal(self._channels, self.name)
+
     async def close(self, *, complete: bool = True) -> None:
         """Wait until everything is answered. The stream stays with its gateway in any case. Idempotent."""
         await self._pipe.close()
+
+    async def abort(self) -> None:
+        """End at once: what is not answered may be in the stream, which stays with its gateway. Idempotent."""
+        await self._pipe.abort(StreamClosedError(f"the writer of stream {self.name} was aborted", stream=self.name))
 
     async def __aenter__(self) -> Self:
         return self
@@ -316,6 +343,18 @@ async def open_producer(
     return RemoteProducer(
         channels, stream, AppendPipe(channels, stream, idempotent=True), name, state, monotonic=monotonic
     )
+
+
+async def roll(channels: GatewayChannels, stream: str) -> StreamSegment:
+    """Have a stream's gateway end its open segment. Raises: SegmentEmptyError, StreamNotReadyError."""
+    request = pb.RollRequest(stream=stream)
+    return get_segment(await channels.call("Segments.Roll", request, stream=stream, repeat=False))
+
+
+async def seal(channels: GatewayChannels, stream: str) -> Position | None:
+    """Have a stream's gateway end it for good. Returns the position of its last record."""
+    reply = await channels.call("Streams.Seal", pb.SealRequest(stream=stream), stream=stream)
+    return get_position(reply.position) if reply.HasField("position") else None
 
 
 def _with_txid(record: Record | bytes, txid: int | None) -> Record | bytes:

@@ -15,6 +15,7 @@ import segments.read.reader
 import segments.remote
 import segments.remote.remote_cursor
 import segments.remote.remote_transfer
+import segments.remote.remote_writer
 import segments.stream
 import segments.write.producer
 import segments.write.writer
@@ -198,6 +199,19 @@ def test_nothing_of_the_interface_is_forgotten(blocking: type, original: type, l
             {"reading", "path", "refused", "held", "resume"},
         ),
         (segments.remote.RemoteReader, segments.read.reader.Reader, {"skipped_gaps"}),  # a slot there
+        (
+            segments.remote.remote_writer.RemoteWriter,
+            segments.write.writer.Writer,
+            {"announce", "begin", "in_turn", "last_txid", "metrics", "next_seq_no", "now_ms", "on_ended", "on_progress"}
+            | {
+                "on_settled",
+                "segment",
+                "start",
+                "state",
+                "submit_batch",
+                "submit_one",
+            },  # for the one who owns the stream
+        ),
         (segments.remote.remote_transfer.RemoteExport, segments.life.transfer.StreamExport, set()),
     ],
 )

@@ -9,8 +9,11 @@ import pytest
 
 from segments.errors import (
     AppendOutcomeUnknownError,
+    Applied,
     RecordTooLargeError,
+    SegmentEmptyError,
     SequenceGapError,
+    StreamClosedError,
     StreamError,
     StreamExistsError,
     StreamNotFoundError,
@@ -148,3 +151,39 @@ async def test_a_producer_goes_on_with_the_number_of_a_record_that_was_refused(t
                 await producer.append(b"0", seq=4, txid=-1)
             assert producer.next_seq == 4
         assert [record.value async for record in stream.read()] == [b"0", b"1", b"2", b"3"]  # type: ignore[union-attr]
+
+
+async def test_a_writer_rolls_and_seals_behind_what_it_appended(tmp_path: Path) -> None:
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG)
+        writer = await stream.writer()
+        with pytest.raises(SegmentEmptyError):
+            await writer.roll()
+        appended = [writer.append_nowait(b"%d" % number) for number in range(20)]
+        ended = await writer.roll()
+        assert all(each.done() for each in appended) and ended.records == 20
+        last = writer.append_nowait(b"last")
+        assert await writer.seal() == (await last).position
+        with pytest.raises(StreamClosedError):
+            writer.append_nowait(b"later")
+        assert await stream.count() == 21
+        with pytest.raises(StreamSealedError):
+            await (await stream.writer()).append(b"later")
+
+
+async def test_a_writer_that_is_aborted_says_of_each_append_what_is_known(tmp_path: Path) -> None:
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG)
+        writer = await stream.writer()
+        await writer.append(b"first")
+        waiting = [writer.append_nowait(b"more") for _ in range(10)]
+        await writer.abort()
+        await writer.abort()
+        answers = await asyncio.gather(*waiting, return_exceptions=True)
+        assert {type(each) for each in answers} <= {StreamClosedError, AppendOutcomeUnknownError, AppendResult}
+        assert not any(isinstance(each, StreamClosedError) and each.outcome is not Applied.NO for each in answers)
+        assert writer.closed
+        told = sum(isinstance(each, AppendResult) for each in answers)
+        unknown = sum(isinstance(each, AppendOutcomeUnknownError) for each in answers)
+        assert 1 + told <= await stream.count() <= 1 + told + unknown
+        assert (await (await stream.writer()).append(b"another writer")).seq_no is not None
