@@ -20,6 +20,7 @@ from bookkeeper.admin.shared import (
     metadata_option,
     print_json,
     print_table,
+    size_in_words,
 )
 from bookkeeper.errors import ConfigError, NoClusterError
 from bookkeeper.ids import Address
@@ -183,8 +184,9 @@ def _tell(found: AutorecoveryStatus) -> None:
     click.echo(f"under-replicated: {counted(len(found.marked), 'ledger')}")
     for report in found.reports:
         click.echo(
-            f"\n{report.name}: repaired {counted(report.repaired, 'ledger')}, copied {report.copied_entries} entries "
-            f"({report.copied_bytes} bytes), recovered {counted(report.recovered, 'open ledger')}"
+            f"\n{report.name}: repaired {counted(report.repaired, 'ledger')}, "
+            f"copied {counted(report.copied_entries, 'entry')} "
+            f"({size_in_words(report.copied_bytes)}), recovered {counted(report.recovered, 'open ledger')}"
         )
         for line in (report.auditing, *report.working):
             if line:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import logging
 import sys
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -38,7 +39,7 @@ from bookkeeper.admin.shared import (
 )
 from bookkeeper.errors import BookKeeperError, MetadataFormatError
 from bookkeeper.ids import NO_ENTRY
-from bookkeeper.ledger import LedgerMetadata
+from bookkeeper.ledger import LedgerMetadata, LedgerState
 from bookkeeper.option_types import WholeNumber
 
 _UNREADABLE: Final = "UNREADABLE"
@@ -235,8 +236,17 @@ def list_(metadata: str, as_json: bool, deleted: bool, bookie: str | None, state
     if as_json:
         print_json(rows)
     else:
-        shown = [row if row["state"] == _UNREADABLE else {**row, "state": state_in_words(row["state"])} for row in rows]
-        print_table(counted(len(rows), "ledger"), ["ledger", "state", "last_entry", "length"], shown)
+        print_table(
+            counted(len(rows), "ledger"), ["ledger", "state", "last_entry", "length"], list(map(_for_people, rows))
+        )
+
+
+def _for_people(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row of the list: how long a ledger is, is known when it is closed."""
+    if row["state"] == _UNREADABLE:
+        return row
+    length = row["length"] if row["state"] == LedgerState.CLOSED.name else None
+    return {**row, "state": state_in_words(row["state"]), "length": length}
 
 
 def _is_wanted(found: LedgerMetadata, bookie: str | None, state: str | None) -> bool:

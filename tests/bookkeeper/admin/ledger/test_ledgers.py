@@ -215,7 +215,13 @@ def test_list_has_every_ledger_in_order(cluster: Bookies, written: int, left_ope
     assert [row["ledger"] for row in rows] == sorted(found)
     assert found[written] == {"ledger": written, "state": "CLOSED", "last_entry": 999, "length": 2893}
     assert found[left_open]["state"] == "OPEN"
-    assert f"{len(rows)} ledgers" in bk("ledger", "list", "-m", cluster.uri).out
+    shown = bk("ledger", "list", "-m", cluster.uri).out
+    assert f"{len(rows)} ledgers" in shown
+    cells = {
+        int(line.split("│")[1]): [cell.strip() for cell in line.split("│")[2:5]] for line in shown.splitlines()[4:-1]
+    }
+    assert cells[written] == ["closed", "999", "2893"]
+    assert cells[left_open] == ["open", "", ""], "how long an open ledger is, its writer knows"
 
 
 def test_reading_does_not_fence_and_recovery_closes(cluster: Bookies, left_open: int) -> None:
