@@ -80,6 +80,10 @@ _log.addHandler(logging.NullHandler())
 _log.addFilter(RepeatedLogFilter())
 
 
+KEPT_MAX: Final = 1000
+"""Records of a client's log that are kept before its first contact; the newest."""
+
+
 class ConnectionLog(logging.Logger):
     """The log of one client. What it says before the first contact is kept: :meth:`show` writes it, and what follows.
 
@@ -88,7 +92,7 @@ class ConnectionLog(logging.Logger):
 
     def __init__(self) -> None:
         super().__init__(__name__)
-        self._kept: deque[logging.LogRecord] | None = deque()
+        self._kept: deque[logging.LogRecord] | None = deque(maxlen=KEPT_MAX)
 
     def isEnabledFor(self, level: int) -> bool:
         return _log.isEnabledFor(level)
