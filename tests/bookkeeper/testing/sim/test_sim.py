@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import runpy
 import sys
 
 import pytest
@@ -29,6 +30,14 @@ def test_a_failure_prints_the_seed_what_it_was_and_how_to_replay_it(capsys: pyte
     assert "B3" in out
     assert "replay: python -m bookkeeper.testing.sim --seed" in out
     assert "--bug fence-ignored" in out
+
+
+def test_the_room_is_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["sim", "--help"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("bookkeeper.testing.sim", run_name="__main__")
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("usage: python -m bookkeeper.testing.sim ")
 
 
 def test_what_a_world_changed_is_as_before() -> None:
