@@ -77,7 +77,7 @@ ELSEWHERE: dict[int, str] = {
     58: "ledger/write/test_writer.py::test_without_a_spare_appends_go_on_while_an_ack_quorum_answers",
     59: "ledger/write/test_writer.py::test_a_change_that_finds_the_ledger_ended_ends_the_handle",
     64: "client/test_bookkeeper.py::test_a_deleted_ledger_is_gone_and_its_id_is_not_given_out_again",
-    65: "replication/test_drain.py::test_one_ledger_that_cannot_be_moved_does_not_hold_up_the_others",
+    65: "replication/decommissioning/test_drain.py::test_one_ledger_that_cannot_be_moved_does_not_hold_up_the_others",
     66: "meta/records/test_layout.py::test_a_walk_over_a_tree_of_java_finds_its_ledgers_in_order",
     67: "ledger/write/test_writer.py::test_callers_must_wait_while_too_much_is_pending",
 }
