@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from segments.errors import StreamUnavailableError
-from segments.life.directory import StreamInfo
+from segments.life.directory import NameChange, NamespaceEvent, StreamInfo
 from segments.life.findings import Finding, Problem
 from segments.life.holds import Hold
 from segments.life.overview import StreamOverview
@@ -18,12 +18,22 @@ from segments.rpc.segment_messages import get_segment, optional
 
 _REASONS: Final = {why.value: why for why in Why}
 _PROBLEMS: Final = {problem.value: problem for problem in Problem}
+_CHANGES: Final = {
+    pb.NamespaceEvent.KIND_CREATED: NameChange.CREATED,
+    pb.NamespaceEvent.KIND_DELETED: NameChange.DELETED,
+    pb.NamespaceEvent.KIND_RENAMED: NameChange.RENAMED,
+}
 
 
 def get_hold(message: pb.Hold) -> Hold:
     """The hold in a message."""
     start, stop = get_position(message.start), get_position(message.stop)
     return Hold(message.name, start, stop, optional(message, "until_ms"), message.created_ms, message.note)
+
+
+def get_event(message: pb.NamespaceEvent) -> NamespaceEvent:
+    """The change of a name in a message."""
+    return NamespaceEvent(_CHANGES[message.kind], message.stream, message.stream_id, message.former or None)
 
 
 def get_info(message: pb.StreamInfo) -> StreamInfo:

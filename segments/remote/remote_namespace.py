@@ -13,13 +13,13 @@ from bookkeeper.real import read_private
 from segments.config import StreamConfig
 from segments.errors import StreamNotFoundError
 from segments.life.checker import CheckOptions
-from segments.life.directory import StreamInfo
+from segments.life.directory import NamespaceEvent, StreamInfo
 from segments.life.findings import Finding
 from segments.life.transfer import Imported
 from segments.names import check_stream_name
 from segments.remote.gateway_address import GatewayAddresses, GatewayCredentials
 from segments.remote.gateway_channels import GatewayChannels
-from segments.remote.life_messages import get_finding, get_info
+from segments.remote.life_messages import get_event, get_finding, get_info
 from segments.remote.remote_stream import RemoteStream
 from segments.remote.remote_transfer import import_stream
 from segments.rpc import segments_pb2 as pb
@@ -106,6 +106,15 @@ class RemoteNamespace:
         """The streams whose names begin with ``prefix``, each in one line. Raises: as list."""
         async for info in self.channels.stream("Streams.List", pb.ListStreamsRequest(prefix=prefix)):
             yield get_info(info)
+
+    async def watch(self, prefix: str = "") -> AsyncIterator[NamespaceEvent]:
+        """The streams whose names begin with ``prefix``, as they come, go and are renamed; first those that exist.
+
+        Raises:
+            StreamUnavailableError: the gateway has gone. Another watch begins with the streams that exist then.
+        """
+        async for event in self.channels.stream("Streams.Watch", pb.WatchStreamsRequest(prefix=prefix)):
+            yield get_event(event)
 
     async def rename(self, old: str, new: str) -> None:
         """Give a stream another name. Raises: StreamNotFoundError, StreamExistsError, StreamUnavailableError."""

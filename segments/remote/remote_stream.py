@@ -19,7 +19,7 @@ from segments.life.retention_pass import PassResult
 from segments.life.truncation import TruncateResult
 from segments.position import EARLIEST, LATEST, Position
 from segments.read import StreamRange
-from segments.record import to_ms
+from segments.record import StoredRecord, to_ms
 from segments.remote.append_pipe import AppendPipe
 from segments.remote.gateway_channels import GatewayChannels
 from segments.remote.life_messages import get_hold, get_info, get_overview, get_pass
@@ -31,7 +31,7 @@ from segments.rpc import segments_pb2 as pb
 from segments.rpc.cursor_messages import get_cursor
 from segments.rpc.messages import get_position, get_settings, put_patch, put_seek
 from segments.rpc.segment_messages import get_segment
-from segments.seek import Seek
+from segments.seek import AtSeqNo, Seek
 from segments.write.opening import Opening
 
 
@@ -85,6 +85,27 @@ class RemoteStream:
     ) -> RemoteReader:
         """A reader; it makes its call with its first read. ``stop`` is exclusive; with ``follow`` there is none."""
         return RemoteReader(self._channels, self.name, start, stop=stop, follow=follow, on_gap=on_gap)
+
+    async def first(self) -> StoredRecord | None:
+        """The first record; None if there is none. Raises: StreamUnavailableError, StreamGapError."""
+        return await self._record_at(EARLIEST)
+
+    async def last(self) -> StoredRecord | None:
+        """The last confirmed record; None if there is none.
+
+        Raises:
+            StreamUnavailableError. StreamGapError: it, or the first one, from which it is counted, is damaged.
+        """
+        first = await self.first()
+        if first is None:
+            return None
+        return await self._record_at(AtSeqNo(first.seq_no + await self.count(first.position) - 1))
+
+    async def _record_at(self, place: Seek) -> StoredRecord | None:
+        async with self.read(place) as reader:
+            record = await reader.next()
+            assert record is None or isinstance(record, StoredRecord), "a gap is raised"
+            return record
 
     async def find(self, seek: Seek) -> Position:
         """The position of a place. Raises: StreamNotFoundError, StreamUnavailableError, SeekFormatError."""

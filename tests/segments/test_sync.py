@@ -177,14 +177,12 @@ def test_nothing_of_the_interface_is_forgotten(blocking: type, original: type, l
         (
             segments.remote.RemoteNamespace,
             segments.namespace.StreamNamespace,
-            {"ensure_open", "watch", "finish_deletions"},
+            {"ensure_open", "finish_deletions"},
         ),
         (
             segments.remote.RemoteStream,
             segments.stream.Stream,
             {
-                "first",
-                "last",
                 "watch",
                 "reading",
                 "chain",

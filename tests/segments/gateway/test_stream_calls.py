@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from segments.errors import StreamNotFoundError
+from segments.life.directory import NameChange
 from segments.remote import connect
 from segments.rpc import segments_pb2 as pb
 from tests.segments.gateway.clusters import CONFIG, served
@@ -14,7 +15,7 @@ from tests.segments.gateway.clusters import CONFIG, served
 async def test_streams_are_watched_as_they_come_and_go(tmp_path: Path) -> None:
     async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
         await namespace.create("a", config=CONFIG)
-        events = namespace.channels.stream("Streams.Watch", pb.WatchStreamsRequest())
+        events = namespace.watch()
         seen = []
         async with asyncio.timeout(30):
             seen.append(await anext(events))
@@ -23,12 +24,12 @@ async def test_streams_are_watched_as_they_come_and_go(tmp_path: Path) -> None:
             await namespace.delete("b")
             seen.append(await anext(events))
         await events.aclose()  # type: ignore[attr-defined]
-        kinds = pb.NamespaceEvent
-        assert [(each.kind, each.stream, each.former) for each in seen] == [
-            (kinds.KIND_CREATED, "a", ""),
-            (kinds.KIND_RENAMED, "b", "a"),
-            (kinds.KIND_DELETED, "b", ""),
+        assert [(each.change, each.name, each.was) for each in seen] == [
+            (NameChange.CREATED, "a", None),
+            (NameChange.RENAMED, "b", "a"),
+            (NameChange.DELETED, "b", None),
         ]
+        assert len({each.stream_id for each in seen}) == 1
 
 
 async def test_a_stream_has_no_owner_before_somebody_appends(tmp_path: Path) -> None:

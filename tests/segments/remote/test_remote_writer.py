@@ -22,7 +22,7 @@ from segments.errors import (
     TxidOrderError,
 )
 from segments.gateway.config import GrpcLimits
-from segments.position import Position
+from segments.position import LATEST, Position
 from segments.record import AppendResult, Record, StoredRecord
 from segments.remote import connect
 from segments.seek import AtSeqNo
@@ -187,3 +187,21 @@ async def test_a_writer_that_is_aborted_says_of_each_append_what_is_known(tmp_pa
         unknown = sum(isinstance(each, AppendOutcomeUnknownError) for each in answers)
         assert 1 + told <= await stream.count() <= 1 + told + unknown
         assert (await (await stream.writer()).append(b"another writer")).seq_no is not None
+
+
+async def test_the_first_and_the_last_record_are_those_that_readers_see(tmp_path: Path) -> None:
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG)
+        assert (await stream.first(), await stream.last()) == (None, None)
+        async with stream.writer() as writer:
+            for number in range(3):
+                await writer.append_batch([b"%d" % (10 * number + slot) for slot in range(10)])
+                await writer.roll()
+            await stream.truncate(AtSeqNo(13))
+            ends = await stream.first(), await stream.last()
+            assert [each.value for each in ends if each is not None] == [b"13", b"29"]
+            await writer.append(b"30")
+        last = await stream.last()
+        assert last is not None and (last.seq_no, last.value) == (30, b"30")
+        await stream.truncate(LATEST)
+        assert (await stream.first(), await stream.last()) == (None, None)
