@@ -29,7 +29,8 @@ from bookkeeper.admin.shared import (
     password_option,
     print_json,
 )
-from bookkeeper.client.config import ACK_QUORUM, ENSEMBLE, WRITE_QUORUM, ClientConfig
+from bookkeeper.admin.shared.ledger_shape import ledger_shape_options
+from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.read.read_handle import ReadHandle
 from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.codec import IMPLEMENTATION
@@ -101,37 +102,7 @@ _protocol_option = click.option(
     metavar="N",
     help="Use append_many with runs of this many instead of single appends.",
 )
-@click.option(
-    "--ensemble",
-    type=WholeNumber(1),
-    metavar="N",
-    default=ENSEMBLE,
-    show_default=True,
-    help="Bookies that share the ledger.",
-)
-@click.option(
-    "--write-quorum",
-    type=WholeNumber(1),
-    metavar="N",
-    default=WRITE_QUORUM,
-    show_default=True,
-    help="Copies of each entry.",
-)
-@click.option(
-    "--ack-quorum",
-    type=WholeNumber(1),
-    metavar="N",
-    default=ACK_QUORUM,
-    show_default=True,
-    help="Copies that must be durable before an entry counts as written.",
-)
-@click.option(
-    "--digest",
-    type=click.Choice(["crc32c", "crc32", "hmac", "dummy"]),
-    default="crc32c",
-    show_default=True,
-    help="How an entry is checked when it is read; dummy: not at all.",
-)
+@ledger_shape_options
 @click.option("--keep", is_flag=True, help="Do not delete the ledger afterwards.")
 def add(
     metadata: str,

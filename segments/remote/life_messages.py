@@ -31,9 +31,10 @@ def get_hold(message: pb.Hold) -> Hold:
     return Hold(message.name, start, stop, optional(message, "until_ms"), message.created_ms, message.note)
 
 
-def get_event(message: pb.NamespaceEvent) -> NamespaceEvent:
-    """The change of a name in a message."""
-    return NamespaceEvent(_CHANGES[message.kind], message.stream, message.stream_id, message.former or None)
+def get_event(message: pb.NamespaceEvent) -> NamespaceEvent | None:
+    """The change of a name in a message; None: it is of a kind of a later version."""
+    change = _CHANGES.get(message.kind)
+    return NamespaceEvent(change, message.stream, message.stream_id, message.former or None) if change else None
 
 
 def get_info(message: pb.StreamInfo) -> StreamInfo:

@@ -109,12 +109,14 @@ class RemoteNamespace:
 
     async def watch(self, prefix: str = "") -> AsyncIterator[NamespaceEvent]:
         """The streams whose names begin with ``prefix``, as they come, go and are renamed; first those that exist.
+        A kind of change that only later versions know is passed over.
 
         Raises:
             StreamUnavailableError: the gateway has gone. Another watch begins with the streams that exist then.
         """
-        async for event in self.channels.stream("Streams.Watch", pb.WatchStreamsRequest(prefix=prefix)):
-            yield get_event(event)
+        async for message in self.channels.stream("Streams.Watch", pb.WatchStreamsRequest(prefix=prefix)):
+            if (event := get_event(message)) is not None:
+                yield event
 
     async def rename(self, old: str, new: str) -> None:
         """Give a stream another name. Raises: StreamNotFoundError, StreamExistsError, StreamUnavailableError."""

@@ -28,7 +28,7 @@ from bookkeeper.admin.shared import (
     password_option,
     print_json,
 )
-from bookkeeper.client.config import ACK_QUORUM, ENSEMBLE, WRITE_QUORUM
+from bookkeeper.admin.shared.ledger_shape import ledger_shape_options
 from bookkeeper.errors import BookKeeperError, TooManyRequestsError
 from bookkeeper.option_types import WholeNumber
 
@@ -89,37 +89,7 @@ class _Job:
     is_flag=True,
     help="Do not wait for the disks with each entry; make all entries durable at the end, on every bookie.",
 )
-@click.option(
-    "--ensemble",
-    type=WholeNumber(1),
-    metavar="N",
-    default=ENSEMBLE,
-    show_default=True,
-    help="Bookies that share the ledger.",
-)
-@click.option(
-    "--write-quorum",
-    type=WholeNumber(1),
-    metavar="N",
-    default=WRITE_QUORUM,
-    show_default=True,
-    help="Copies of each entry.",
-)
-@click.option(
-    "--ack-quorum",
-    type=WholeNumber(1),
-    metavar="N",
-    default=ACK_QUORUM,
-    show_default=True,
-    help="Copies that must be durable before an entry counts as written.",
-)
-@click.option(
-    "--digest",
-    type=click.Choice(["crc32c", "crc32", "hmac", "dummy"]),
-    default="crc32c",
-    show_default=True,
-    help="How an entry is checked when it is read; dummy: not at all.",
-)
+@ledger_shape_options
 @click.option(
     "--when-short",
     type=click.Choice(["fail", "name_absent"]),

@@ -5,6 +5,7 @@ amounts           bytes and times, as people write and read them
 default_command   a group of commands, one of which is meant when none is named
 interruption      Ctrl-C, for verbs that must finish something
 line_input        lines as they arrive
+ledger_shape      quorums and digest of a new ledger; loads the client's settings, so not through this door
 streamed_table    rows that are printed as they come
 """
 

@@ -9,7 +9,7 @@ from segments.errors import StreamUnavailableError
 from segments.life.findings import Problem
 from segments.life.retention import Why
 from segments.position import Position
-from segments.remote.life_messages import get_finding, get_info, get_overview, get_pass
+from segments.remote.life_messages import get_event, get_finding, get_info, get_overview, get_pass
 from segments.rpc import segments_pb2 as pb
 
 
@@ -41,3 +41,9 @@ def test_an_older_gateway_counts_truncated_records_too() -> None:
     assert (info.records, info.truncated) == (10, 0)
     info = get_info(pb.StreamInfo(stream="s", records=10, truncated=4))
     assert (info.records, info.truncated) == (6, 4)
+
+
+def test_a_change_of_a_name_that_only_later_versions_know_is_passed_over() -> None:
+    message = pb.NamespaceEvent(stream="a")
+    message.MergeFromString(b"\x08\x63")  # kind 99
+    assert get_event(message) is None

@@ -186,6 +186,9 @@ async def test_a_writer_that_is_aborted_says_of_each_append_what_is_known(tmp_pa
         told = sum(isinstance(each, AppendResult) for each in answers)
         unknown = sum(isinstance(each, AppendOutcomeUnknownError) for each in answers)
         assert 1 + told <= await stream.count() <= 1 + told + unknown
+        for step in (writer.roll, writer.seal):
+            with pytest.raises(StreamClosedError, match="aborted"):
+                await step()  # what was appended before is not known to be there
         assert (await (await stream.writer()).append(b"another writer")).seq_no is not None
 
 

@@ -17,6 +17,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.meta.stores.credentials import Credentials
 from bookkeeper.meta.stores.zookeeper_client import (
+    KEPT_MAX,
     REPEAT_S,
     ConnectionLog,
     RepeatedLogFilter,
@@ -102,6 +103,15 @@ def test_what_a_client_says_before_the_first_contact_waits_for_it(caplog: pytest
     log.warning("it has gone")
     log.debug("a password")
     assert caplog.messages == ["no server at a", "a server at b", "it has gone"]
+
+
+def test_a_client_that_makes_no_contact_for_long_keeps_the_newest_it_said(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    log = ConnectionLog()
+    for number in range(KEPT_MAX + 5):
+        log.info(f"try {number}")  # each of its own: repetitions are left out
+    log.show()
+    assert caplog.messages == [f"try {number}" for number in range(5, KEPT_MAX + 5)]
 
 
 def test_where_nobody_logs_a_client_keeps_nothing(caplog: pytest.LogCaptureFixture) -> None:
