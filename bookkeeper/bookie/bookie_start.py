@@ -12,19 +12,17 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from typing import Final
 
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.identity import checked_note
 from bookkeeper.bookie.identity.bookie_identity import (
-    IDENTITY,
     PENDING,
     BookieIdentity,
     read_identity,
     refuse_strangers,
-    remove_files,
     settle_cookie,
     settle_grown_cookie,
-    undo_first_start,
     write_identity,
 )
 from bookkeeper.bookie.identity.disk_identity import (
@@ -38,12 +36,15 @@ from bookkeeper.bookie.identity.disk_identity import (
 )
 from bookkeeper.bookie.identity.progress_publisher import ProgressPublisher
 from bookkeeper.bookie.identity.state_files import OPENED
+from bookkeeper.bookie.identity.undone_start import finish_undoing, forget_notes, undo_first_start
 from bookkeeper.errors import (
     BookKeeperError,
     CookieError,
     KeyExistsError,
     MetadataFormatError,
+    MetadataUnavailableError,
     NoSuchKeyError,
+    SessionExpiredError,
     StorageError,
     in_words,
 )
@@ -59,7 +60,6 @@ from bookkeeper.storage.durable_file import replace_file
 from bookkeeper.storage.engine import Engine, EngineState
 from bookkeeper.storage.results import PublishedProgress
 from bookkeeper.volumes import BookieStorage, Volume
-from bookkeeper.volumes.placement_log import NAME as PLACEMENTS
 from bookkeeper.volumes.volume_list import NAME, VolumeEntry, VolumeList, VolumeState, share_of, write_volumes
 from bookkeeper.volumes.volume_start import (
     is_disk_failure,
@@ -72,6 +72,9 @@ from bookkeeper.volumes.volume_start import (
 )
 
 log = logging.getLogger(__name__)
+
+STORE_LOST: Final = (MetadataUnavailableError, SessionExpiredError)
+"""The metadata store gave no answer. A start that ends so was not refused: it is repeated, and goes on from here."""
 
 
 class BookieStart:
@@ -97,6 +100,15 @@ class BookieStart:
         """Whether this start has written the identity into the directory."""
 
     # -- who it is ----------------------------------------------------------------------------------------
+
+    async def finish_undoing(self) -> None:
+        """Go on with the undoing of an earlier first start, if it was cut short. Before the identity is read.
+
+        Raises: as :func:`~bookkeeper.bookie.identity.undone_start.finish_undoing`.
+        """
+        config, metadata = self.config, self._metadata
+        places, disk = config.data_directories, self._seams.disk
+        await finish_undoing(disk, metadata.cookies, metadata.instance_id, places, config.directory)
 
     def identify(self, identity: BookieIdentity | None, address: Address, port: int) -> None:
         """Determine the bookie's identity. On a first start it is not written yet, because the start may be refused."""
@@ -178,26 +190,30 @@ class BookieStart:
             self._chose_identity = True
             write_identity(self._seams.disk, self.config.directory, identity)
 
-    async def undo_first_start(self, close_engine: Callable[[], Awaitable[None]]) -> None:
-        """Remove the cookie and identity of a first start that failed before the bookie served."""
-        if not self._chose_identity:
+    async def undo_first_start(self, error: Exception, close_engine: Callable[[], Awaitable[None]]) -> None:
+        """Remove the cookie and identity of a first start that was refused before the bookie served.
+
+        One that lost the store stays as far as it came: it is going to be repeated.
+        """
+        if not self._chose_identity or isinstance(error, STORE_LOST):
             return
         disk, directory = self._seams.disk, self.config.directory
         try:
             if self.first_start:
                 if self.engine is not None and self.engine.state is not EngineState.FAILED:
                     await close_engine()
-                await undo_first_start(disk, self._metadata.cookies, self._cookie, self._directories)
+                await undo_first_start(disk, self._metadata.cookies, self._cookie, self._directories, directory)
+                forget_notes(disk, directory)  # also if the cookie is not the one that was made
             elif any(disk.exists(os.path.join(place, PENDING)) for place in self._directories):
                 return  # whether the cookie was made is not known: the next start goes on from here
-            ours = (OPENED, BIRTH, IDENTITY, NAME, PLACEMENTS)
-            remove_files(disk, [os.path.join(directory, name) for name in ours])
-        except (BookKeeperError, OSError) as error:
+            else:
+                forget_notes(disk, directory)
+        except (BookKeeperError, OSError) as failure:
             log.warning(
                 "bookie %s did not start, and its cookie could not be removed (%s): it stays a known bookie of the "
                 "cluster until it is started again, or forgotten with bk bookies forget",
                 self.bookie_id,
-                in_words(error),
+                in_words(failure),
             )
 
     @property

@@ -168,7 +168,7 @@ class BookieServer:
             await self._start()
         except (Exception, asyncio.CancelledError) as error:  # not GeneratorExit: nothing can be awaited then
             if isinstance(error, Exception) and self.port.connections is None:  # else it may have served somebody
-                await self._begun.undo_first_start(self._close_engine)
+                await self._begun.undo_first_start(error, self._close_engine)
             await self._abandon()
             if self.is_open and self.engine.state not in (EngineState.FAILED, EngineState.CLOSED):
                 await self._close_engine()
@@ -186,7 +186,9 @@ class BookieServer:
                 "directory"
             ) from error
         self.port.secure()
-        begun, identity = self._begun, read_identity(disk, config.directory)
+        begun = self._begun
+        await begun.finish_undoing()
+        identity = read_identity(disk, config.directory)
         port = await self.port.bind(identity.port if identity is not None else None)
         begun.identify(identity, self.address, port)
         begun.refuse_strangers()

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 import click
 
 from bookkeeper.bookie.bookie_commands import commands_of
+from bookkeeper.bookie.bookie_start import STORE_LOST
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.control import SOCKET, BookieControl, Send
 from bookkeeper.bookie.lifecycle import BookieServer
@@ -20,6 +21,8 @@ from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.meta import Metadata
 from bookkeeper.seams import Seams
 from bookkeeper.storage.engine import EngineState
+
+log = logging.getLogger(__name__)
 
 EXIT_DISK: Final = 74
 """The disk failed."""
@@ -32,13 +35,15 @@ EXIT_CONFIG: Final = 78
 AUTORECOVERY: Final = "bookkeeper.autorecovery.inside"
 """The module on a higher floor that repairs what is under-replicated, loaded when it is asked for."""
 
+AGAIN_S: Final = 1.0
+"""Seconds before a start that has lost its session is repeated."""
 REMINDER_S: Final = 3600.0
 """Seconds between two warnings that the bookie is insecure."""
 
 
 def _remind(loop: asyncio.AbstractEventLoop, text: str) -> None:
     """Warn now and every hour, as long as the loop runs."""
-    logging.getLogger(__name__).warning(text)
+    log.warning(text)
     loop.call_later(REMINDER_S, _remind, loop, text)
 
 
@@ -61,14 +66,10 @@ async def serve(
     listen_control: ListenControl | None = None,
 ) -> int:
     """Run one bookie until a signal comes or its disk fails. Returns the process's exit code."""
-    metadata = await Metadata.connect(config.metadata_uri, seams, session_s=config.metadata_session_s)
+    server, metadata = await started(config, seams, give_back_memory)
     try:
-        server = BookieServer(config, seams, metadata)
-        server.give_back_memory = give_back_memory
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGHUP, server.reload)  # by itself it would end a bookie that is starting
-        await server.start()
         for number in (signal.SIGTERM, signal.SIGINT):  # before anyone is told that it serves, and stops it
             loop.add_signal_handler(number, stop.set)
         http = f", http://{server.http_address}" if server.http_address else ""
@@ -95,6 +96,36 @@ async def serve(
         await metadata.close()
 
 
+async def started(
+    config: BookieConfig, seams: Seams, give_back_memory: Callable[[], object] = lambda: None
+) -> tuple[BookieServer, Metadata]:
+    """Start a bookie. A start that loses its session with the metadata store is repeated, with a new session, as long
+    as the store answers: on a slow machine the first start may take longer than a session lasts, and each goes on
+    where the one before it stopped.
+
+    Raises:
+        MetadataUnavailableError: the store does not answer at all.
+        BookKeeperError, OSError: as :meth:`BookieServer.start`.
+    """
+    while True:
+        metadata = await Metadata.connect(config.metadata_uri, seams, session_s=config.metadata_session_s)
+        server = BookieServer(config, seams, metadata)
+        server.give_back_memory = give_back_memory
+        # By itself this signal would end a bookie that is starting.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.reload)
+        try:
+            await server.start()
+        except STORE_LOST as error:
+            await metadata.close()
+            log.warning("the start lost its session with the metadata store (%s): it is repeated", in_words(error))
+            await asyncio.sleep(AGAIN_S)
+        except BaseException:
+            await metadata.close()
+            raise
+        else:
+            return server, metadata
+
+
 async def _heal(server: BookieServer, metadata: Metadata, config: BookieConfig, seams: Seams) -> _Healer:
     healer: _Healer = await import_module(AUTORECOVERY).InsideAutorecovery.of_bookie(
         str(server.bookie_id), metadata, config, seams, server.metrics
@@ -108,5 +139,5 @@ async def _take_commands(server: BookieServer, config: BookieConfig, listen: Lis
     try:
         return await listen(path, BookieControl(commands_of(server)).answer)
     except (ConfigError, OSError) as error:
-        logging.getLogger(__name__).warning("bookie %s takes no commands: %s", server.bookie_id, in_words(error))
+        log.warning("bookie %s takes no commands: %s", server.bookie_id, in_words(error))
         return None

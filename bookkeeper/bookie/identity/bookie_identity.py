@@ -5,7 +5,7 @@ durable before the next one begins, so the next start can finish what a crash ha
 
 1. ``VERSION.pending`` in every directory,
 2. the cookie in the metadata,
-3. ``VERSION.pending`` renamed to ``VERSION`` in every directory.
+3. ``VERSION`` in every directory; then ``VERSION.pending`` is removed.
 
 If the metadata hold a cookie and a directory holds none, its disk was lost. The bookie then refuses to start.
 
@@ -123,7 +123,7 @@ def refuse_strangers(disk: Disk, cookie: Cookie, directories: Sequence[str], *, 
         CookieError: a directory belongs to another bookie or cluster.
     """
     for directory in directories:
-        found = _read(disk, directory, COOKIE)
+        found = read_cookie(disk, directory, COOKIE)
         if growing and found is not None:
             found = replace(found, journal_dirs=cookie.journal_dirs, ledger_dirs=cookie.ledger_dirs)
         if found is not None and found != cookie:
@@ -158,8 +158,8 @@ async def settle_cookie(
             bookie was forgotten (decommissioned) meanwhile.
         MetadataUnavailableError: the store does not answer.
     """
-    final = {directory: _read(disk, directory, COOKIE) for directory in directories}
-    pending = {directory: _read(disk, directory, PENDING) for directory in directories}
+    final = {directory: read_cookie(disk, directory, COOKIE) for directory in directories}
+    pending = {directory: read_cookie(disk, directory, PENDING) for directory in directories}
     refuse_strangers(disk, cookie, directories)
     try:
         found_cookie = await cookies.read(cookie.bookie_id)
@@ -181,7 +181,9 @@ async def settle_cookie(
             "start the bookie with the directories it had before"
         )
     for directory in directories:
-        if final[directory] is None:
+        if final[directory] is not None and pending[directory] is not None:
+            remove_files(disk, [os.path.join(directory, PENDING)])
+        elif final[directory] is None:
             if pending[directory] != cookie:
                 raise CookieError(
                     f"{directory} is empty, but {cookie.bookie_id} has joined the cluster before: "
@@ -192,7 +194,7 @@ async def settle_cookie(
                     f"{directory} was prepared for {cookie.bookie_id} and never used, and that bookie has served "
                     "since: its data is on another disk; start it with that disk"
                 )
-            _finish(disk, directory)
+            _finish(disk, directory, cookie)
     return False
 
 
@@ -223,7 +225,7 @@ async def settle_grown_cookie(
     if replace(stored, journal_dirs=cookie.journal_dirs, ledger_dirs=cookie.ledger_dirs) != cookie:
         raise CookieError(f"the cookie of {cookie.bookie_id} in the metadata is another: {_difference(stored, cookie)}")
     for directory in directories:
-        if _read(disk, directory, COOKIE) is not None:
+        if read_cookie(disk, directory, COOKIE) is not None:
             continue
         if directory not in new:
             raise CookieError(
@@ -235,10 +237,10 @@ async def settle_grown_cookie(
                 f"{directory} is not empty and has no cookie: it holds {strangers[0]}; give the bookie an empty "
                 "directory"
             )
-    with _alone(disk, [each for each in directories if _read(disk, each, COOKIE) is None]):
+    with _alone(disk, [each for each in directories if read_cookie(disk, each, COOKIE) is None]):
         refuse_strangers(disk, cookie, directories, growing=True)  # another bookie may have been quicker
         for directory in directories:
-            if _read(disk, directory, COOKIE) != cookie:
+            if read_cookie(disk, directory, COOKIE) != cookie:
                 replace_file(disk, os.path.join(directory, COOKIE), cookie_format.encode(cookie))
         if stored != cookie:
             await cookies.write(cookie, found.version)
@@ -265,7 +267,7 @@ async def _make(
             remove_files(disk, [os.path.join(directory, PENDING) for directory in directories])
             raise CookieError(f"another bookie has just joined as {cookie.bookie_id}") from error
         for directory in directories:
-            _finish(disk, directory)
+            _finish(disk, directory, cookie)
 
 
 @contextmanager
@@ -296,28 +298,6 @@ _OURS = {
 }
 
 
-async def undo_first_start(disk: Disk, cookies: Cookies, cookie: Cookie, directories: Sequence[str]) -> None:
-    """Remove the cookie of a first start that failed before the bookie served anybody.
-
-    Afterwards the cluster does not know the bookie, and the directories are as empty as before. A crash in the middle
-    leaves a bookie that is known and absent, like a first start that was cut short.
-
-    Raises:
-        MetadataError: the store does not answer. The next start goes on where this one stopped.
-    """
-    found = await cookies.read(cookie.bookie_id)
-    if found.value != cookie:
-        return
-    remove_files(
-        disk, [os.path.join(place, name) for place in directories for name in disk.list(place) if name not in _KEPT]
-    )
-    await cookies.delete(cookie.bookie_id, found.version)
-    remove_files(disk, [os.path.join(directory, COOKIE) for directory in directories])
-
-
-_KEPT = {COOKIE, "lost+found", "bookie.lock", "journal", "ledgers"}
-
-
 def remove_files(disk: Disk, paths: Sequence[str]) -> None:
     """Remove the files, durably. Files that do not exist are passed over."""
     for path in paths:
@@ -327,13 +307,19 @@ def remove_files(disk: Disk, paths: Sequence[str]) -> None:
         disk.sync_directory(directory)
 
 
-def _finish(disk: Disk, directory: str) -> None:
-    disk.rename(os.path.join(directory, PENDING), os.path.join(directory, COOKIE))
-    disk.sync_directory(directory)
+def _finish(disk: Disk, directory: str, cookie: Cookie) -> None:
+    """Not by a rename: a crash may lose the new name of a file and keep that the old one has gone."""
+    replace_file(disk, os.path.join(directory, COOKIE), cookie_format.encode(cookie))
+    remove_files(disk, [os.path.join(directory, PENDING)])
 
 
-def _read(disk: Disk, directory: str, name: str) -> Cookie | None:
-    """The cookie in a file; None if there is no file, or a pending one was not written to its end."""
+def read_cookie(disk: Disk, directory: str, name: str) -> Cookie | None:
+    """The cookie in a directory's file of this name; None if there is no file, or a pending one was not written to its
+    end.
+
+    Raises:
+        CookieError: it is damaged.
+    """
     path = os.path.join(directory, name)
     if not disk.exists(path):
         return None

@@ -289,8 +289,10 @@ class ProgressPublisher:
 def _claimed(before: DiskRecord | None, number: int, here: int, fresh: int) -> VolumeProgress:
     """What a start claims for one volume. ``here``: the id in the files of its directory; 0: there is none."""
     known = {each.number: each for each in before.volumes} if before is not None else {}
-    if number in known:
+    if number in known and (here or not known[number].boot):
         return known[number]
+    if number in known:  # what was here is gone: a first start was undone, or its loss is in doubt already
+        return VolumeProgress(number=number, directory_id=fresh)
     if before is not None and not before.volumes and here == before.directory_id:
         return VolumeProgress(
             number=number, directory_id=here, boot=before.boot, sequence=before.sequence, file_id=before.file_id

@@ -15,11 +15,14 @@ from typing import Any
 import pytest
 
 from bookkeeper import codec, real, wire
-from bookkeeper.bookie.process import REMINDER_S, _remind
-from bookkeeper.errors import BookieError
+from bookkeeper.bookie.config import config_from
+from bookkeeper.bookie.lifecycle import BookieServer
+from bookkeeper.bookie.process import REMINDER_S, _remind, started
+from bookkeeper.errors import BookieError, MetadataError, MetadataUnavailableError, SessionExpiredError
 from bookkeeper.ids import Address, EntryId, LedgerId
 from bookkeeper.launchers.zookeeper import ZooKeeperServer
-from bookkeeper.meta import init_cluster
+from bookkeeper.meta import Metadata, init_cluster
+from bookkeeper.meta.store import SessionState
 from bookkeeper.net.connection import AddRun, connect_bookie
 from bookkeeper.testing import World
 from bookkeeper.wire import Status
@@ -131,3 +134,36 @@ def test_an_insecure_bookie_says_so_at_once_and_every_hour(caplog: pytest.LogCap
 
     with World(0) as world:
         world.run(main(), within_s=3 * REMINDER_S)
+
+
+@pytest.mark.rule("F1", "F9")
+@pytest.mark.parametrize("lost", [SessionExpiredError, MetadataUnavailableError])
+def test_a_start_that_loses_its_session_is_repeated_with_a_new_one(
+    tmp_path: Path, lost: type[MetadataError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process ended: a machine on which a first start takes longer than a session never had a bookie."""
+    sessions: list[Metadata] = []
+    start = BookieServer.start
+
+    async def loses(self: BookieServer) -> None:
+        sessions.append(self._metadata)
+        if len(sessions) < 3:
+            raise lost("the session has ended")
+        await start(self)
+
+    async def main() -> None:
+        seams, uri = real.system_seams(), f"sqlite://{tmp_path}/metadata.db"
+        await init_cluster(uri, seams)
+        storage = {"journal_file_bytes": 1 << 20, "reserve_bytes": 0}
+        config = config_from({"metadata_uri": uri, "directory": str(tmp_path / "b1"), "storage": storage})
+        server, metadata = await started(config, seams)
+        try:
+            assert len(set(map(id, sessions))) == 3 and metadata is sessions[-1]
+            assert [each.store.session is SessionState.CONNECTED for each in sessions] == [False, False, True]
+        finally:
+            await server.stop()
+            await metadata.close()
+
+    monkeypatch.setattr(BookieServer, "start", loses)
+    monkeypatch.setattr("bookkeeper.bookie.process.AGAIN_S", 0.0)
+    real.run(main())
