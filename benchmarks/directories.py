@@ -53,11 +53,7 @@ def _rate(directory: Path, count: int) -> float:
     ):
         places = [part for path in disks.paths for part in ("--ledger-dir", str(path / "bk"))]
         bookie = cluster.start("bookie", "--dir", str(directory / "b1"), "--bookie-id", "b1", *places)
-        deadline = time.monotonic() + 30
-        while not any(row["state"] == "writable" for row in cluster.bk("bookies", "--json")):
-            if time.monotonic() > deadline or bookie.poll() is not None:
-                raise RuntimeError(f"the bookie is not up; see the logs in {directory}")
-            time.sleep(0.1)
+        cluster.until_serving(bookie, [Path(place) for place in places if not place.startswith("-")])
         disks.limit(bookie.pid)
         return run(_load(cluster.metadata))
 

@@ -16,6 +16,7 @@ from statistics import median
 
 from benchmarks.processes import BookieProcesses
 from benchmarks.report import Aim, Figure, Report
+from bookkeeper.launchers.waiting import Watched, until
 
 BODY = bytes(1200)
 SECONDS = 5.0
@@ -41,15 +42,16 @@ def start_gateway(cluster: BookieProcesses) -> int:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
     process = cluster.start("gateway", "webhdfs", "--listen", f"127.0.0.1:{port}", "--namespace", "bench")
-    deadline = time.monotonic() + 30
-    while True:
+
+    def answers() -> bool:
         try:
             urllib.request.urlopen(f"http://127.0.0.1:{port}/webhdfs/v1/?op=GETFILESTATUS", timeout=5).close()
-            return port
+            return True
         except OSError:
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
+            return False
+
+    until(answers, "the gateway", Watched(pids=[process.pid], runs=lambda: process.poll() is None))
+    return port
 
 
 def _p(spans: list[float]) -> str:

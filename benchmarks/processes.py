@@ -6,14 +6,14 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from bookkeeper.launchers.waiting import Watched, until
+
 ROOT = Path(__file__).resolve().parents[1]
-_UP_S = 30.0
 
 
 def bk(*arguments: str, environment: Mapping[str, str] | None = None) -> Any:
@@ -44,6 +44,7 @@ class BookieProcesses:
         self._count = bookies
         self._environment = dict(environment or {})
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._logs: dict[int, Path] = {}
 
     @property
     def pids(self) -> list[int]:
@@ -51,7 +52,8 @@ class BookieProcesses:
 
     def start(self, *arguments: str, inside: Sequence[str] = ()) -> subprocess.Popen[bytes]:
         """Start another ``bk`` process of this cluster, by a command that runs commands if ``inside`` is one."""
-        with (self.directory / f"{arguments[0]}-{len(self._processes)}.log").open("ab") as log:
+        path = self.directory / f"{arguments[0]}-{len(self._processes)}.log"
+        with path.open("ab") as log:
             process = subprocess.Popen(
                 [*inside, sys.executable, "-m", "bookkeeper.admin", *arguments],
                 env={**os.environ, "BK_METADATA": self.metadata, **self._environment},
@@ -60,6 +62,7 @@ class BookieProcesses:
                 stderr=log,
             )
         self._processes.append(process)
+        self._logs[process.pid] = path
         return process
 
     def bk(self, *arguments: str) -> Any:
@@ -78,13 +81,19 @@ class BookieProcesses:
                 "--listen",
                 "127.0.0.1:0",
             )
-        deadline = time.monotonic() + _UP_S
-        while sum(row["state"] == "writable" for row in self.bk("bookies", "--json")) < self._count:
-            if time.monotonic() > deadline or any(process.poll() is not None for process in self._processes):
-                self.__exit__(None, None, None)
-                raise RuntimeError(f"the bookies are not up; see the logs in {self.directory}")
-            time.sleep(0.1)
+        try:
+            for number, process in enumerate(self._processes, 1):
+                self.until_serving(process, [self.directory / f"b{number}"])
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
         return self
+
+    def until_serving(self, process: subprocess.Popen[bytes], files: Sequence[Path]) -> None:
+        """Wait until a bookie's process serves, as long as it makes progress. Raises: StalledError."""
+        log = self._logs[process.pid]
+        watched = Watched(logs=[log], files=files, pids=[process.pid], runs=lambda: process.poll() is None)
+        until(lambda: b" serves at " in log.read_bytes(), "the bookie", watched)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

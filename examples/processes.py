@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from bookkeeper.launchers.machine_speed import handed_on, stretch
+from bookkeeper.launchers.waiting import Watched, until_async
+
 _END_GRACE_S: Final = 5.0
-"""How long a child may take to end by itself before it is killed."""
+"""How long a child may take to end by itself before it is killed, on a machine of the reference's speed."""
 
 # Set the death signal in the child itself, then check that the parent did not die before that.
 _LAUNCH: Final = (
@@ -36,9 +40,10 @@ def ending_with_this_process(command: Sequence[str]) -> list[str]:
 class Child:
     """One process and its group."""
 
-    def __init__(self, name: str, process: asyncio.subprocess.Process, log: Path) -> None:
+    def __init__(self, name: str, process: asyncio.subprocess.Process, log: Path, said_from: int = 0) -> None:
         self.name = name
         self.log = log
+        self._said_from = said_from
         self._process = process
 
     @property
@@ -76,9 +81,40 @@ class Child:
         self.signal(signal.SIGCONT)
         self.signal(signal.SIGTERM)
         try:
-            await asyncio.wait_for(self.wait(), _END_GRACE_S)
+            await asyncio.wait_for(self.wait(), _END_GRACE_S * stretch())
         except TimeoutError:
             await self.kill()
+
+    async def until(self, holds: Callable[[], bool | Awaitable[bool]], what: str, *files: Path) -> None:
+        """Wait until it is up, as long as it makes progress.
+
+        Args:
+            files: what it writes besides its log, and what it writes into.
+
+        Raises:
+            StalledError: it has ended, or makes no progress.
+        """
+        watched = Watched(logs=[self.log], files=files, pids=[self.pid], runs=lambda: self.alive)
+        await until_async(holds, what, watched)
+
+    async def until_said(self, pattern: str, what: str, *files: Path) -> None:
+        """Wait until it writes a line into its log that matches. Raises: as :meth:`until`."""
+        found = re.compile(pattern, re.MULTILINE)
+        await self.until(lambda: found.search(self.said) is not None, what, *files)
+
+    async def until_ended(self) -> None:
+        """Wait until it has ended by itself, as long as it makes progress. Raises: StalledError."""
+        watched = Watched(logs=[self.log], pids=[self.pid])
+        await until_async(lambda: not self.alive, f"the end of {self.name}", watched)
+
+    @property
+    def said(self) -> str:
+        """What it has written into its log since it was started."""
+        if not self.log.exists():
+            return ""
+        with self.log.open("rb") as log:
+            log.seek(self._said_from)
+            return log.read().decode(errors="replace")
 
     def last_words(self, lines: int = 15) -> str:
         """The end of its log, for an error message."""
@@ -105,17 +141,18 @@ class Children:
         """Start ``command`` (its first word an absolute path) as the leader of a new group."""
         log = self._logs / f"{name}.log"
         with log.open("ab") as sink:
+            said_from = sink.tell()
             process = await asyncio.create_subprocess_exec(
                 *ending_with_this_process(command),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE if pipe_output else sink,
                 stderr=sink,
                 cwd=directory,
-                env={**os.environ, **(environment or {})},
+                env={**os.environ, **handed_on(), **(environment or {})},
                 start_new_session=True,
                 limit=1 << 20,
             )
-        child = Child(name, process, log)
+        child = Child(name, process, log, said_from)
         self._all.append(child)
         return child
 

@@ -19,6 +19,7 @@ from bookkeeper.gateways.command_options import (
     access_config,
     access_options,
     limit,
+    metadata_session,
 )
 from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.gateway_process import run_gateway
@@ -139,6 +140,8 @@ def gateway() -> None:
     type=FILE,
     help="A file in which the gateway notes what becomes of each upload; it outlives a kill -9.",
 )
+@limit("--lease-s", GatewayConfig, "lease_s", "Seconds for which the owner may answer after its last renewal.")
+@metadata_session
 @click.option("--take-over", is_flag=True, help="Take the namespace from the gateway that owns it, if one does.")
 def webhdfs(**options: Any) -> None:
     """Run a WebHDFS gateway: Spark keeps its streaming checkpoints there (webhdfs://HOST:PORT/...).
@@ -175,6 +178,8 @@ def _serving_config(
     file_bytes_max: int,
     temporary_keep_s: float,
     upload_log: str | None,
+    lease_s: float,
+    metadata_session_s: float,
     take_over: bool,
     **access: Any,
 ) -> ServingConfig:
@@ -197,6 +202,8 @@ def _serving_config(
         gateway=GatewayConfig(
             owner=OwnerConfig(limits=UploadLimits(file_bytes_max=file_bytes_max), temporary_keep_s=temporary_keep_s),
             quotas=dict(quotas),
+            lease_s=lease_s,
+            metadata_session_s=metadata_session_s,
         ),
         upload_log=upload_log,
         take_over=take_over,

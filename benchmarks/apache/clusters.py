@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from bookkeeper.ids import Address
 from bookkeeper.launchers.apache.bookie import ApacheBookie
 from bookkeeper.launchers.apache.process import RELEASE
 from bookkeeper.launchers.apache.settings import QUICK_ADDS, java_uri
+from bookkeeper.launchers.waiting import StalledError, Watched, until
 from bookkeeper.launchers.zookeeper import free_port, tied_to_parent
 from bookkeeper.meta import init_cluster
 from bookkeeper.meta.records import service_info
@@ -32,7 +32,6 @@ from bookkeeper.testing.certificates import Authority, Certificate
 
 BOOKIES: Final = 3
 _HOST: Final = "127.0.0.1"
-_UP_S: Final = 60.0
 
 AT_FULL_LOAD: Final = {
     "maxPendingAddRequestsPerThread": 0,
@@ -124,13 +123,12 @@ class BenchmarkCluster(ABC):
 
     def await_registered(self, count: int) -> None:
         """Until exactly so many are. Raises: BookieUnavailableError."""
-        deadline = time.monotonic() + _UP_S
-        while len(self.registered()) != count:
-            if time.monotonic() > deadline:
-                raise BookieUnavailableError(
-                    f"{self.name}: {self.registered()} are registered, {count} should be; see {self.directory}"
-                )
-            time.sleep(0.05)
+        try:
+            until(lambda: len(self.registered()) == count, self.name, Watched(files=[self.directory]))
+        except StalledError as error:
+            raise BookieUnavailableError(
+                f"{self.name}: {self.registered()} are registered, {count} should be; see {self.directory}"
+            ) from error
 
     def close(self) -> None:
         """End everything, at once: nobody needs the data any more. Idempotent."""

@@ -22,23 +22,19 @@ from benchmarks.processes import ROOT
 from bookkeeper.launchers.apache import JavaProcess, client_settings, java_command
 from bookkeeper.launchers.apache.process import RELEASE
 from bookkeeper.launchers.apache.settings import write_settings
+from bookkeeper.launchers.waiting import until
 from bookkeeper.launchers.zookeeper import ZooKeeperServer, tied_to_parent
 
 OURS: Final = "ours"
 APACHE: Final = "apache"
 SESSION_S: Final = 10
 """How long a bookie may be silent before ZooKeeper ends its session: our default, and Apache's."""
-_POLL_S: Final = 0.05
 _MAIN: Final = "org.apache.bookkeeper.replication.AutoRecoveryMain"
 
 
 def wait_until(condition: Callable[[], bool], deadline_s: float, what: str) -> None:
     """Poll. Raises TimeoutError, which says what did not come."""
-    ends = time.monotonic() + deadline_s
-    while not condition():
-        if time.monotonic() > ends:
-            raise TimeoutError(f"not within {deadline_s:.0f} s: {what}")
-        time.sleep(_POLL_S)
+    until(condition, what, quiet_s=deadline_s)
 
 
 class HealedCluster(ABC):

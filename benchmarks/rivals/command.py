@@ -20,6 +20,7 @@ from benchmarks.rivals.servers import KafkaServers, NatsServers, RivalServers
 from benchmarks.rivals.table import OURS, OURS_ALONE, ROWS, RivalRow, placed, section
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.launchers.apache import jars
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.zookeeper import ZooKeeperServer, free_port
 
 PAGE: Final = ROOT / "docs" / "benchmarks.md"
@@ -129,7 +130,7 @@ def measure_round(running: RunningRival, number: int, seconds: float, wanted: Se
 
 def _patiently(driver: LoadDriver, topic: str) -> dict[str, object]:
     """Ask for the owner of a new topic, until there is one."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 30 * stretch()
     while True:
         try:
             return driver.tell("leader", _ANSWER_S, topic=topic)

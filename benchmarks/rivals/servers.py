@@ -6,17 +6,16 @@ import base64
 import os
 import socket
 import subprocess
-import time
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Final
 
 from bookkeeper.launchers.java import find_java
+from bookkeeper.launchers.waiting import StalledError, Watched, until
 from bookkeeper.launchers.zookeeper import free_port, tied_to_parent
 
 COUNT: Final = 3
 _HOST: Final = "127.0.0.1"
-_UP_S: Final = 90.0
 
 
 class RivalServers(ABC):
@@ -56,12 +55,17 @@ class RivalServers(ABC):
         self._commands = self.prepare()
         for name in self._commands:
             self.launch(name)
-        deadline = time.monotonic() + _UP_S
-        while not all(map(_listens, self.ports)):
-            if time.monotonic() > deadline or any(each.poll() is not None for each in self._processes.values()):
-                self.__exit__()
-                raise RuntimeError(f"not all servers are up; see the logs in {self.directory}")
-            time.sleep(0.2)
+        running = self._processes.values()
+        watched = Watched(
+            files=[self.directory],
+            pids=[each.pid for each in running],
+            runs=lambda: all(each.poll() is None for each in running),
+        )
+        try:
+            until(lambda: all(map(_listens, self.ports)), f"one of the servers (logs in {self.directory})", watched)
+        except StalledError:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *exc_info: object) -> None:

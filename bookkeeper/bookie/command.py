@@ -77,9 +77,10 @@ from bookkeeper.real.unix_socket import listen_unix
     "--metadata-session",
     "metadata_session_s",
     type=Number(),
+    envvar="BK_METADATA_SESSION",
     metavar="SECONDS",
     help="After so long without contact it is no longer listed; ZooKeeper's servers have limits of their own.  "
-    "[default: 10]",
+    "[env: BK_METADATA_SESSION; default: 10]",
 )
 @click.option(
     "--config",

@@ -64,6 +64,8 @@ class BookieServer:
         self.metrics = Metrics("bookie_")
         self.give_back_memory: Callable[[], object] = lambda: None
         """Returns freed memory to the system, where the process is this bookie's own."""
+        self.say_stage: Callable[[str], object] = lambda stage: None
+        """Told what the start does next; whoever waits for it sees that it goes on."""
         self.ledger_directories: LedgerDirectories | None = None
         """What is done with several ledger directories; None: there is one."""
         self._begun = BookieStart(config, seams, metadata)
@@ -200,6 +202,7 @@ class BookieServer:
         served_before = await begun.last_start() > 0
         await begun.count()  # first: from now on nobody names it for what it held before
         await begun.settle_disk_identity(served_before=served_before)
+        self.say_stage("opening storage")
         engine = await self._open_engine(publisher)
         self._start_http()  # the last thing that may be refused: nobody was served before
         await publisher.opened(engine, (begun.disk_identity or DiskIdentity()).highest)
@@ -208,6 +211,7 @@ class BookieServer:
         self._serve()
         info = ServiceInfo.bookie(self.address, tls=self.port.encrypts, http=self.http_address)
         read_only = self._wants_read_only()
+        self.say_stage("registering")
         self._registration = await self._metadata.bookies.register(
             self.bookie_id,
             info,

@@ -108,9 +108,10 @@ async def started(
         BookKeeperError, OSError: as :meth:`BookieServer.start`.
     """
     while True:
+        _say_stage("session with the metadata store")
         metadata = await Metadata.connect(config.metadata_uri, seams, session_s=config.metadata_session_s)
         server = BookieServer(config, seams, metadata)
-        server.give_back_memory = give_back_memory
+        server.give_back_memory, server.say_stage = give_back_memory, _say_stage
         # By itself this signal would end a bookie that is starting.
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.reload)
         try:
@@ -124,6 +125,10 @@ async def started(
             raise
         else:
             return server, metadata
+
+
+def _say_stage(stage: str) -> None:
+    click.echo(f"starting: {stage}", err=True)
 
 
 async def _heal(server: BookieServer, metadata: Metadata, config: BookieConfig, seams: Seams) -> _Healer:

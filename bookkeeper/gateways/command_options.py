@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from bookkeeper.client.config import ClientConfig
 from bookkeeper.errors import ConfigError
 from bookkeeper.ids import Address
 from bookkeeper.net.tls import RELOAD_S
@@ -50,6 +51,20 @@ class AddressType(click.ParamType[Address]):
             return Address.parse(str(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+def metadata_session(command: F) -> F:
+    """Add the option ``--metadata-session``."""
+    return click.option(
+        "--metadata-session",
+        "metadata_session_s",
+        type=Number(),
+        envvar="BK_METADATA_SESSION",
+        metavar="SECONDS",
+        default=default_of(ClientConfig, "metadata_session_ms") / 1000,
+        show_default=True,
+        help="After so long without contact the metadata store ends the gateway's session. [env: BK_METADATA_SESSION]",
+    )(command)
 
 
 def access_options(command: F) -> F:

@@ -87,6 +87,7 @@ def run_gateway(
                 service.access.look()
 
         loop.add_signal_handler(signal.SIGHUP, look)  # without a handler SIGHUP would end a gateway that is starting
+        click.echo("starting: session with the cluster", err=True)
         async with service:
             click.echo(greeting(config, service))
             await stop.wait()

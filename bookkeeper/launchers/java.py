@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from bookkeeper.errors import ConfigError
+from bookkeeper.launchers.waiting import StalledError, Watched, until
 
 OLDEST: Final = 17
 _DROPPED: Final = "--add-modules=jdk.incubator.vector"
@@ -81,11 +82,18 @@ def _candidates(environment: Mapping[str, str]) -> list[str]:
 
 def _version(executable: str) -> int:
     """The major version; 0 if it does not run."""
+    command = [executable, "-version"]
     try:
-        said = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=30, check=False)
-    except (OSError, subprocess.TimeoutExpired):
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as java:
+            try:
+                until(lambda: java.poll() is not None, f"{executable} -version", Watched(pids=[java.pid]))
+            except StalledError:
+                java.kill()
+                return 0
+            said = java.communicate()[1]
+    except OSError:
         return 0
-    match = _VERSION.search(said.stderr)
+    match = _VERSION.search(said)
     return int(match[1]) if match else 0
 
 

@@ -14,7 +14,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -23,6 +22,9 @@ from typing import Final
 from bookkeeper.errors import ConfigError, MetadataUnavailableError
 from bookkeeper.ids import Address
 from bookkeeper.launchers.java import find_java
+from bookkeeper.launchers.machine_speed import stretch
+from bookkeeper.launchers.waiting import StalledError, Watched, until
+from bookkeeper.meta.service_uri import SESSION_MAX_S
 from bookkeeper.real import make_private
 
 _HOST: Final = "127.0.0.1"
@@ -64,7 +66,7 @@ class ZooKeeperServer:
         *,
         port: int = 0,
         tick_ms: int = 500,
-        max_session_s: float = 60.0,
+        max_session_s: float = SESSION_MAX_S,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         self.directory = directory
@@ -89,12 +91,12 @@ class ZooKeeperServer:
         """The file that holds its output."""
         return self.directory / "zookeeper.out"
 
-    def start(self, timeout_s: float = 30.0) -> ZooKeeperServer:
-        """Start it and wait until it serves.
+    def start(self) -> ZooKeeperServer:
+        """Start it and wait until it serves, as long as it makes progress.
 
         Raises:
             ConfigError: no Java, or no PySpark; or the port is taken, also by another ZooKeeper.
-            MetadataUnavailableError: it ended, or did not serve in time; says what it said last.
+            MetadataUnavailableError: it ended, or makes no progress; says what it said last.
         """
         self._require_free_port()
         java = find_java().executable
@@ -113,7 +115,7 @@ class ZooKeeperServer:
                 stderr=log,
                 umask=0o077,  # it keeps ledgers' passwords
             )
-        self._wait_until_serving(timeout_s)
+        self._wait_until_serving()
         return self
 
     def stop(self, *, kill: bool = False, timeout_s: float = 10.0) -> None:
@@ -122,7 +124,7 @@ class ZooKeeperServer:
             return
         self._process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
         try:
-            self._process.wait(timeout_s)
+            self._process.wait(timeout_s * stretch())
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -171,18 +173,18 @@ class ZooKeeperServer:
         path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         return path
 
-    def _wait_until_serving(self, timeout_s: float) -> None:
-        deadline = time.monotonic() + timeout_s
-        while not self._serves():
-            if self.pid is None or time.monotonic() > deadline:
-                self.stop(kill=True)
-                said = self.log.read_text(errors="replace")[-2000:]
-                raise MetadataUnavailableError(f"ZooKeeper did not begin to serve at {self.address}: {said}")
-            time.sleep(0.05)
+    def _wait_until_serving(self) -> None:
+        watched = Watched(logs=[self.log], files=[self.directory], pids=[self.pid], runs=lambda: self.pid is not None)
+        try:
+            until(self._serves, "ZooKeeper", watched)
+        except StalledError as error:
+            self.stop(kill=True)
+            said = self.log.read_text(errors="replace")[-2000:]
+            raise MetadataUnavailableError(f"ZooKeeper did not begin to serve at {self.address}: {said}") from error
 
     def _serves(self) -> bool:
         try:
-            with socket.create_connection(self.address, timeout=1.0) as connection:
+            with socket.create_connection(self.address, timeout=stretch()) as connection:
                 connection.sendall(b"srvr")
                 answer = b""
                 while chunk := connection.recv(4096):

@@ -7,24 +7,26 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
+from bookkeeper.launchers.machine_speed import stretch
+from bookkeeper.launchers.waiting import StalledError, Watched, until_async
 from bookkeeper.launchers.zookeeper import free_port
+from examples.demo_kit.slow_machine import environment, session_s
 from examples.processes import Child, Children, ending_with_this_process
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 MIB: Final = 1024 * 1024
-_UP_S: Final = 60.0
+_SESSION_S: Final = 3.0
 _NO_BYTES_LEFT: Final = 1 << 50
 """A reserve that no disk has."""
 
 _BOOKIE: Final = """\
 directory = "{directory}"
 bookie_id = "{name}"
-metadata_session_s = 3
+metadata_session_s = {session}
 space_check_s = 1
 garbage_interval_s = 2
 garbage_grace_s = 2
@@ -117,7 +119,13 @@ class HealingCluster:
     def _configure(self, name: str, *, reserve: int) -> None:
         self._config(name).write_text(
             _BOOKIE.format(
-                directory=self._dir / name, name=name, mib=MIB, checkpoint=2 * MIB, reserve=reserve, cached=16 * MIB
+                directory=self._dir / name,
+                name=name,
+                session=session_s(_SESSION_S),
+                mib=MIB,
+                checkpoint=2 * MIB,
+                reserve=reserve,
+                cached=16 * MIB,
             )
         )
 
@@ -142,7 +150,8 @@ class HealingCluster:
         """Start the process that audits and repairs: with a short delay, and checks that read every entry."""
         await self._spawn(
             "autorecovery",
-            *("autorecovery", "--name", "healer", "--lost-bookie-delay", str(delay_s), "--grace", "5"),
+            *("autorecovery", "--name", "healer", "--lost-bookie-delay", str(round(delay_s * stretch()))),
+            *("--grace", str(round(5 * stretch()))),
             *("--check-every", str(check_every_s / 3600), "--sample", "100"),
         )
 
@@ -150,7 +159,7 @@ class HealingCluster:
         return await self._children.start(name, _bk(*arguments), environment=self._environment(), directory=ROOT)
 
     def _environment(self) -> dict[str, str]:
-        return {"BK_METADATA": self.uri, "PYTHONPATH": str(ROOT)}
+        return {"BK_METADATA": self.uri, "PYTHONPATH": str(ROOT), **environment()}
 
     async def bk(self, *arguments: str) -> tuple[int, str]:
         """Run ``bk``. Returns its exit status and what it printed, errors included."""
@@ -166,14 +175,25 @@ class HealingCluster:
         return status, output.strip()
 
     async def until(self, holds: Callable[[], Awaitable[bool]], what: str, child: Child | None = None) -> None:
-        """Wait until a part of the cluster is up. Raises: HealDemoError: it has ended, or does not come up."""
-        deadline = time.monotonic() + _UP_S
-        while not await holds():
-            if child is not None and not child.alive:
-                raise HealDemoError(f"{what} has ended; {child.log}:\n{child.last_words()}")
-            if time.monotonic() > deadline:
-                raise HealDemoError(f"{what} is not there after {_UP_S:.0f} s; see {self._dir / 'logs'}")
-            await asyncio.sleep(0.1)
+        """Wait until a part of the cluster is up. Without ``child`` all bookies are meant.
+
+        Raises:
+            HealDemoError: it has ended, or makes no progress.
+        """
+        try:
+            if child is not None:
+                await child.until(holds, what, self._dir / child.name)
+                return
+            started = dict(self.bookies)
+            watched = Watched(
+                logs=[each.log for each in started.values()],
+                files=[self._dir / name for name in started],
+                pids=[each.pid for each in started.values()],
+                runs=lambda: all(each.alive for each in started.values()),
+            )
+            await until_async(holds, what, watched)
+        except StalledError as error:
+            raise HealDemoError(str(error)) from error
 
 
 def _bk(*arguments: str) -> list[str]:

@@ -25,6 +25,8 @@ from bookkeeper import BookKeeper, ClientConfig, Operator
 from bookkeeper.autorecovery.status import status_of
 from bookkeeper.errors import BookKeeperError, NoSuchLedgerError
 from bookkeeper.ids import BookieId
+from bookkeeper.launchers.machine_speed import stretch
+from bookkeeper.launchers.waiting import StalledError, until_async
 from bookkeeper.meta.records.autorecovery import ClusterCheck
 from examples.demo_heal.cluster import MIB, HealingCluster
 from examples.demo_heal.damage import flip_bits
@@ -32,6 +34,7 @@ from examples.demo_heal.verdict import Wholeness, judge_ledgers
 from examples.demo_heal.view import HealPicture, HealView
 from examples.demo_heal.watch import SMALL, ClusterWatch
 from examples.demo_heal.writers import LedgerWriters
+from examples.demo_kit.slow_machine import client_config
 from examples.demo_kit.story import DemoPlan, strike
 from examples.processes import Children
 
@@ -113,7 +116,7 @@ class HealStory:
         await cluster.start_metadata()
         for name in BOOKIES:
             await cluster.start_bookie(name, small=name == SMALL)
-        self._client = await BookKeeper.connect(cluster.uri, config=ClientConfig(delete_grace_s=0))
+        self._client = await BookKeeper.connect(cluster.uri, config=client_config(ClientConfig(delete_grace_s=0)))
         self._watch = ClusterWatch(self._client, cluster, self._picture, view)
         await cluster.until(lambda: self._all_in(BOOKIES, "writable"), "the six bookies")
         disk = "on a small disk of its own" if cluster.has_small_disk else "(no file system of its own can be had)"
@@ -164,8 +167,8 @@ class HealStory:
         self.facts.lost += 1
         self._view.happened("b2 was killed, and its disk emptied")
         child = await self._cluster.start_bookie("b2")
-        with suppress(TimeoutError):
-            await asyncio.wait_for(child.wait(), 20)
+        with suppress(StalledError):
+            await child.until_ended()
         self._view.happened(f"b2 is refused with an empty disk: {child.last_words(1)}")
         cookies = self._client.metadata_store.cookies
         await cookies.delete(BookieId("b2"), (await cookies.read(BookieId("b2"))).version)
@@ -206,7 +209,7 @@ class HealStory:
         await cluster.start_bookie("b4", read_only=True)
         await cluster.until(lambda: self._all_in(("b4",), "read-only"), "b4", cluster.bookies["b4"])
         self._view.happened("b4 is to go: it was started again as read-only; `bk bookies decommission b4` is typed")
-        wait = ("--wait", str(self._plan.heal_s))
+        wait = ("--wait", str(self._plan.heal_s * stretch()))
         typed = asyncio.create_task(cluster.bk("bookies", "decommission", "b4", *wait), name="decommission")
         if await self._until(lambda: self._holds_nothing("b4"), self._plan.heal_s):
             await cluster.stop("b4")
@@ -249,7 +252,8 @@ class HealStory:
         self._view.waits("the bookies find out, and free the space")
         loop = asyncio.get_running_loop()
         began = changed = loop.time()
-        while loop.time() < changed + self._plan.quiet_s and loop.time() < began + self._plan.heal_s:
+        quiet_s, limit_s = self._plan.quiet_s * stretch(), self._plan.heal_s * stretch()
+        while loop.time() < changed + quiet_s and loop.time() < began + limit_s:
             await asyncio.sleep(1)
             now = sum([await self._watch.stored_by(name) for name in list(self._cluster.bookies)])
             if now < least - 100_000:
@@ -279,16 +283,17 @@ class HealStory:
         return True
 
     async def _until(self, holds: Callable[[], Awaitable[bool]], limit_s: float) -> bool:
-        """Ask again and again. Returns False if it does not hold within ``limit_s``."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + limit_s
-        while True:
+        """Ask again and again. Returns False if it does not hold within ``limit_s``, on a machine of usual speed."""
+
+        async def asked() -> bool:
             with suppress(BookKeeperError):
-                if await holds():
-                    return True
-            if loop.time() >= deadline:
-                return False
-            await asyncio.sleep(0.3)
+                return await holds()
+            return False
+
+        try:
+            return await until_async(asked, "it", quiet_s=limit_s)
+        except StalledError:
+            return False
 
     async def _all_in(self, names: tuple[str, ...], state: str) -> bool:
         bookies = self._client.metadata_store.bookies

@@ -11,6 +11,7 @@ from bookkeeper import BookKeeper
 from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.errors import BookKeeperError, in_words
 from bookkeeper.ids import LedgerId
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.replication.copying import RepairContext
 from bookkeeper.replication.inspection import incomplete_copies
 from examples.demo_heal.writers import PASSWORD, WrittenLedger, payload
@@ -58,12 +59,12 @@ async def judge_ledgers(client: BookKeeper, ledgers: Mapping[int, WrittenLedger]
     async def judge(ledger_id: int, written: WrittenLedger) -> None:
         async with turns:
             try:
-                async with asyncio.timeout(_LEDGER_S):
+                async with asyncio.timeout(_LEDGER_S * stretch()):
                     await _look(client, context, ledger_id, found)
             except (BookKeeperError, TimeoutError) as error:
                 found.incomplete.append(f"ledger {ledger_id} could not be checked: {in_words(error)}")
             try:
-                async with asyncio.timeout(_LEDGER_S):
+                async with asyncio.timeout(_LEDGER_S * stretch()):
                     await _read(client, ledger_id, written, found)
             except (BookKeeperError, TimeoutError) as error:
                 found.unread.append(f"ledger {ledger_id} could not be read: {in_words(error)}")

@@ -9,6 +9,7 @@ from typing import Final
 from bookkeeper import BookKeeper
 from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.errors import BookKeeperError, PartialAppendError, in_words
+from bookkeeper.launchers.machine_speed import stretch
 
 PASSWORD: Final = b"heal"
 _BATCH: Final = 5
@@ -79,7 +80,7 @@ class LedgerWriters:
 
     async def _recover(self, ledger_id: int, ledger: WrittenLedger) -> None:
         try:
-            async with asyncio.timeout(_CLOSE_S):
+            async with asyncio.timeout(_CLOSE_S * stretch()):
                 await (await self._client.open_ledger(ledger_id, PASSWORD)).close()
             ledger.closed = True
         except (BookKeeperError, TimeoutError) as error:

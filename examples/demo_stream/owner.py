@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.real import run
+from examples.demo_kit.slow_machine import client_config
 from examples.demo_stream.flights import FlightFeed, read_flights
 from segments import AppendResult, OwnershipLostError, StreamError
 from segments.namespace import connect
@@ -69,7 +70,7 @@ async def own(arguments: argparse.Namespace) -> int:
     starts: dict[str, int] = json.loads(arguments.starts)
     feeds = read_flights(tuple(starts))
     loop = asyncio.get_running_loop()
-    async with connect(arguments.metadata) as namespace:
+    async with connect(arguments.metadata, config=client_config()) as namespace:
         stream = await namespace.open(arguments.stream)
         writer: Writer
         producers: dict[str, Producer] = {}

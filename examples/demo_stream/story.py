@@ -25,9 +25,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bookkeeper import BookKeeper, ClientConfig
+from bookkeeper.gateways.lease import LEASE_S
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.zookeeper import free_port
 from examples.demo_heal.cluster import ROOT, HealingCluster
 from examples.demo_kit.pause import pause
+from examples.demo_kit.slow_machine import client_config, environment
 from examples.demo_kit.story import DemoPlan, strike
 from examples.demo_stream.flights import GATEWAY, LIBRARY, PRODUCERS, STREAMS, read_flights
 from examples.demo_stream.gateway_writers import GatewayWriter
@@ -130,7 +133,7 @@ class StreamStory:
         for name in BOOKIES:
             await cluster.start_bookie(name)
             self._picture.processes[name] = "runs"
-        client = await BookKeeper.connect(cluster.uri, config=ClientConfig(delete_grace_s=0))
+        client = await BookKeeper.connect(cluster.uri, config=client_config(ClientConfig(delete_grace_s=0)))
         self._namespace = StreamNamespace(client, owns_client=True)
         await cluster.until(self._all_writable, "the four bookies")
         await cluster.start_autorecovery(3, 10.0)
@@ -157,9 +160,9 @@ class StreamStory:
     async def _start_gateway(self, name: str) -> None:
         listen = f"127.0.0.1:{self._ports[name]}"
         command = [sys.executable, "-m", "bookkeeper.admin", "gateway", "grpc", "--listen", listen]
-        self._gateways[name] = child = await self._children.start(
-            name, command, environment={"BK_METADATA": self._cluster.uri, "PYTHONPATH": str(ROOT)}, directory=ROOT
-        )
+        command += ["--lease-s", f"{LEASE_S * stretch():g}"]
+        its = {"BK_METADATA": self._cluster.uri, "PYTHONPATH": str(ROOT), **environment()}
+        self._gateways[name] = child = await self._children.start(name, command, environment=its, directory=ROOT)
 
         async def listens() -> bool:
             with suppress(OSError):
@@ -340,7 +343,7 @@ class StreamStory:
             f"{self.facts.truncated} records were truncated, up to the hold; {len(removed.deleted)} ledgers are deleted"
         )
         async with stream.read() as reader:
-            first = await reader.next(timeout=self._plan.limit_s)
+            first = await reader.next(timeout=self._plan.limit_s * stretch())
         if not isinstance(first, StoredRecord) or first.position < held:
             self._others.append("after the truncation the stream does not begin where the hold does")
 
@@ -348,11 +351,11 @@ class StreamStory:
 
     async def _within(self, work: Awaitable[Any], text: str) -> Any:
         try:
-            async with asyncio.timeout(self._plan.limit_s):
+            async with asyncio.timeout(self._plan.limit_s * stretch()):
                 return await work
         except TimeoutError:
             logs = self._plan.directory / "logs"
-            raise StreamDemoError(f"{text} within {self._plan.limit_s:.0f} s; see {logs}") from None
+            raise StreamDemoError(f"{text} within {self._plan.limit_s * stretch():.0f} s; see {logs}") from None
 
     def _check_tasks(self) -> None:
         for task in self._writing:

@@ -14,6 +14,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from bookkeeper.launchers import machine_speed
 from examples.flights.data import ROWS, cut
 from examples.flights.story import FILES, DemoError, Options, Story, Told
 from examples.flights.verdict import Verdict
@@ -102,6 +103,7 @@ def main() -> int:
         highlight=False,
         soft_wrap=True,
     )
+    console.print(machine_speed.told(), highlight=False, soft_wrap=True)
     options = Options(
         directory,
         arguments.metadata,

@@ -21,12 +21,18 @@ import signal
 import sys
 import time
 import urllib.request
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from bookkeeper.errors import ConfigError
+from bookkeeper import BookKeeper
+from bookkeeper.errors import BookKeeperError, ConfigError
+from bookkeeper.gateways.lease import LEASE_S
+from bookkeeper.launchers.machine_speed import stretch
+from bookkeeper.launchers.waiting import StalledError
 from bookkeeper.launchers.zookeeper import free_port
+from examples.demo_kit.slow_machine import client_config, environment
 from examples.flights.events import Feed, FeedProgress
 from examples.flights.verdict import Verdict
 from examples.flights.view import Picture, View
@@ -36,10 +42,10 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 FILES: Final = 300
 CHECKPOINT: Final = "flights"
 NAMESPACE: Final = "demo"
-_UP_S: Final = 60.0
-"""How long a part of the cluster may take to be up before the demo gives up."""
 _KILL_ATTEMPTS: Final = 20
 """How often the moment between offsets/N and commits/N may be missed before the demo gives up."""
+SERVES: Final = r"^bookie \S+ serves at "
+"""The line by which a bookie says that it is up, and registered."""
 CONCURRENT: Final = "CONCURRENT_STREAM_LOG_UPDATE"
 
 
@@ -133,15 +139,8 @@ class Story:
             child = await self._start_bk(
                 name, "bookie", "--dir", str(self._dir / name), "--bookie-id", name, "--listen", "127.0.0.1:0"
             )
+            await self._up(child.until_said(SERVES, f"bookie {name}", self._dir / name))
         self._bookies[name] = child
-
-        async def registered() -> bool:
-            rows = json.loads(await self._bk("bookies", "--json"))
-            return any(row["bookie"] == name and row["state"] == "writable" for row in rows)
-
-        deadline = time.monotonic() + _UP_S
-        while not await registered():
-            self._check_alive(child, deadline, f"bookie {name}")
         self._picture.bookies[name] = "up"
 
     async def _start_apache(self, name: str) -> Child:
@@ -162,7 +161,9 @@ class Story:
         self._gateway_port = self._gateway_port or free_port()
         port = self._gateway_port
         child = await self._start_bk(
-            "gateway", "gateway", "webhdfs", "--listen", f"127.0.0.1:{port}", "--namespace", NAMESPACE
+            "gateway",
+            *("gateway", "webhdfs", "--listen", f"127.0.0.1:{port}", "--namespace", NAMESPACE),
+            *("--lease-s", f"{LEASE_S * stretch():g}"),
         )
         await self._until_up(
             "the gateway", child, lambda: http_ok(f"http://127.0.0.1:{port}/webhdfs/v1/?op=GETFILESTATUS")
@@ -179,7 +180,7 @@ class Story:
         )
 
     def _environment(self) -> dict[str, str]:
-        return {"BK_METADATA": self.metadata, "PYTHONPATH": str(ROOT)}
+        return {"BK_METADATA": self.metadata, "PYTHONPATH": str(ROOT), **environment()}
 
     async def _bk(self, *arguments: str) -> str:
         child = await self._children.start(
@@ -194,24 +195,25 @@ class Story:
             raise DemoError(f"bk {' '.join(arguments)} failed; {child.log}:\n{child.last_words()}")
         return output
 
-    async def _until_up(self, what: str, child: Child, is_up: Any) -> None:
-        deadline = time.monotonic() + _UP_S
-        while not await asyncio.to_thread(is_up):
-            self._check_alive(child, deadline, what)
-            await asyncio.sleep(0.05)
+    async def _until_up(self, what: str, child: Child, is_up: Callable[[], bool]) -> None:
+        async def asked() -> bool:
+            return await asyncio.to_thread(is_up)
 
-    def _check_alive(self, child: Child, deadline: float, what: str) -> None:
-        if not child.alive:
-            raise DemoError(f"{what} has ended; {child.log}:\n{child.last_words()}")
-        if time.monotonic() > deadline:
-            raise DemoError(f"{what} is not up after {_UP_S:.0f} s; {child.log}:\n{child.last_words()}")
+        await self._up(child.until(asked, what, self._dir / child.name))
+
+    async def _up(self, wait: Awaitable[None]) -> None:
+        try:
+            await wait
+        except StalledError as error:
+            raise DemoError(str(error)) from error
 
     async def _look_around(self) -> None:
         """Keep what the picture shows of the cluster up to date."""
         while True:
             try:
-                self._picture.ledgers = len(json.loads(await self._bk("ledger", "list", "--json")))
-            except (DemoError, json.JSONDecodeError):
+                async with BookKeeper.connect(self.metadata, config=client_config()) as client:
+                    self._picture.ledgers = len([ledger async for ledger in client.list_ledgers()])
+            except BookKeeperError:
                 pass  # the store is busy or away: the picture keeps what it had
             self._picture.bytes_stored = sum(
                 path.stat().st_size
@@ -219,7 +221,7 @@ class Story:
                 for path in (self._dir / name).rglob("*.log")
                 if path.exists()
             )
-            await asyncio.sleep(5)
+            await asyncio.sleep(5 * stretch())
 
     # -- drivers ------------------------------------------------------------------------------------------
 
@@ -353,7 +355,7 @@ class Story:
         raise DemoError(f"the moment between offsets/N and commits/N was missed {_KILL_ATTEMPTS} times")
 
     async def _committed(self, batch: int) -> bool:
-        await asyncio.sleep(0.2)  # what was on its way to the gateway when the driver died
+        await asyncio.sleep(0.2 * stretch())  # what was on its way to the gateway when the driver died
         return await asyncio.to_thread(http_ok, self._http(f"commits/{batch}", "GETFILESTATUS"))
 
     async def _throw_away(self, batch: int) -> None:
@@ -441,14 +443,14 @@ def listening(port: int) -> bool:
     import socket
 
     with socket.socket() as probe:
-        probe.settimeout(1)
+        probe.settimeout(stretch())
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def http_ok(url: str, method: str = "GET") -> bool:
     """Whether a request is answered with success."""
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=10) as reply:
+        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=10 * stretch()) as reply:
             return bool(200 <= reply.status < 300)
     except OSError:
         return False

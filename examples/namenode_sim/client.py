@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from bookkeeper.launchers.machine_speed import stretch
 from examples.namenode_sim.errors import NoAnswerError, ReplicaNotActiveError
 from examples.namenode_sim.protocol import LINE_BYTES, LOOK, Question, decode_answer
 
 ANSWER_S: Final = 2.0
-"""How long one replica may take before another is asked."""
+"""How long one replica may take before another is asked, on a machine of the reference's speed."""
 _PAUSE_S: Final = 0.1
 
 
@@ -26,7 +27,7 @@ class Conversation:
     async def ask(self, question: Question, timeout_s: float = ANSWER_S) -> Any:
         """Raises: NamespaceError: refused. ReplicaNotActiveError: not the active one, not there, or too slow."""
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(timeout_s * stretch()):
                 if self._streams is None:
                     self._streams = await asyncio.open_unix_connection(self._path, limit=LINE_BYTES)
                 reader, writer = self._streams
@@ -85,7 +86,7 @@ class NameNodeClient:
 
     async def _ask(self, question: Question) -> Any:
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._patience_s
+        deadline = loop.time() + self._patience_s * stretch()
         asked = 0
         while loop.time() < deadline:
             for conversation in list(self._conversations):
@@ -100,7 +101,7 @@ class NameNodeClient:
                 self._conversations.insert(0, conversation)
                 return answer
             await asyncio.sleep(_PAUSE_S)
-        raise NoAnswerError(f"nobody answered {question.ask} within {self._patience_s:.0f} s")
+        raise NoAnswerError(f"nobody answered {question.ask} within {self._patience_s * stretch():.0f} s")
 
     async def close(self) -> None:
         for conversation in self._conversations:

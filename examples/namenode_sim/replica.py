@@ -18,6 +18,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any, Final
 
+from bookkeeper import BookKeeper
+from examples.demo_kit.slow_machine import client_config
 from examples.namenode_sim.audit import digest_of
 from examples.namenode_sim.errors import NamespaceError, ReplayError, ReplicaNotActiveError
 from examples.namenode_sim.name_node import NameNode, NameNodeConfig, NameNodeRole
@@ -124,18 +126,25 @@ class ReplicaServer:
         return digest_of(self._node.namespace)
 
 
-def members_of(journal: str, metadata: str, copy: str) -> list[Member]:
+def members_of(journal: str, client: BookKeeper, copy: str) -> list[Member]:
     """The journal that the replicas share, and a copy on this machine."""
-    return [Member(journal, shared=True, options={"metadata": metadata}), Member(f"file://{copy}")]
+    return [Member(journal, shared=True, options={"client": client}), Member(f"file://{copy}")]
 
 
 async def run(
     name: str, path: str, journal: str, metadata: str, copy: str | None, config: NameNodeConfig, unfenced: bool
 ) -> None:
     """Serve until the process is asked to end."""
-    options: dict[str, Any] = {"metadata": metadata}
+    async with BookKeeper.connect(metadata, config=client_config()) as client:
+        await _run(name, path, journal, client, copy, config, unfenced)
+
+
+async def _run(
+    name: str, path: str, journal: str, client: BookKeeper, copy: str | None, config: NameNodeConfig, unfenced: bool
+) -> None:
+    options: dict[str, Any] = {"client": client}
     if copy is not None:
-        journal, options = "set:", {"members": members_of(journal, metadata, copy)}
+        journal, options = "set:", {"members": members_of(journal, client, copy)}
     node = NameNode(journal, name, now_ms=lambda: time.time_ns() // 1_000_000, config=config, **options)
     server = ReplicaServer(node, unfenced=unfenced)
     ended = asyncio.Event()

@@ -30,9 +30,12 @@ from typing import Any, Final
 
 from bookkeeper import BookKeeper, ClientConfig
 from bookkeeper.errors import BookKeeperError
+from bookkeeper.launchers.machine_speed import stretch
+from bookkeeper.launchers.waiting import StalledError, until_async
 from examples.demo_heal.cluster import ROOT, HealingCluster
 from examples.demo_heal.damage import damage_entries, flip_bits
 from examples.demo_kit.pause import pause
+from examples.demo_kit.slow_machine import client_config
 from examples.demo_kit.story import DemoPlan, strike
 from examples.namenode_sim.audit import JournalAuditor, NameNodeVerdict
 from examples.namenode_sim.client import Conversation, NameNodeClient
@@ -146,7 +149,7 @@ class NameNodeStory:
         await cluster.start_metadata()
         for name in BOOKIES:
             await cluster.start_bookie(name)
-        self._client = await BookKeeper.connect(cluster.uri, config=ClientConfig(delete_grace_s=0))
+        self._client = await BookKeeper.connect(cluster.uri, config=client_config(ClientConfig(delete_grace_s=0)))
         await cluster.until(self._bookies_are_up, "the four bookies")
         await cluster.start_autorecovery(2, 5.0)
         for name in REPLICAS:
@@ -337,7 +340,7 @@ class NameNodeStory:
             return
         await self._until(has_two, "two checkpoints")
         await self._replicas[other].kill()
-        await asyncio.sleep(_SETTLE_S)
+        await asyncio.sleep(_SETTLE_S * stretch())
         async with await self._snapshots() as store:
             newest = (await store.list())[-1]
         entries = await self._entries(int(newest.location.removeprefix("ledger ")))
@@ -378,7 +381,7 @@ class NameNodeStory:
 
     def _hold_sqlite(self) -> None:
         """Nobody else can write the store while this transaction is open."""
-        connection = sqlite3.connect(self._plan.directory / "metadata.db", timeout=self._plan.limit_s)
+        connection = sqlite3.connect(self._plan.directory / "metadata.db", timeout=self._plan.limit_s * stretch())
         connection.execute("BEGIN IMMEDIATE")
         try:
             time.sleep(self._plan.away_s)
@@ -495,14 +498,17 @@ class NameNodeStory:
         return asyncio.get_running_loop().time()
 
     async def _until(self, holds: Callable[[], bool | Awaitable[bool]], what: str) -> None:
-        """Wait until it holds. Raises: NameNodeDemoError: it does not within the plan's limit."""
+        """Wait until it holds. Raises: NameNodeDemoError: it does not within the plan's limit, which is stretched."""
         self._view.waits(what)
-        deadline = self._now() + self._plan.limit_s
-        while self._now() < deadline:
+
+        async def asked() -> bool:
             with suppress(ReplicaNotActiveError, JournalError, BookKeeperError):
                 found = holds()
-                if found if isinstance(found, bool) else await found:
-                    self._picture.waits_for = ""
-                    return
-            await asyncio.sleep(0.1)
-        raise NameNodeDemoError(f"not after {self._plan.limit_s:.0f} s: {what}; see {self._plan.directory / 'logs'}")
+                return found if isinstance(found, bool) else await found
+            return False
+
+        try:
+            await until_async(asked, what, quiet_s=self._plan.limit_s)
+        except StalledError as error:
+            raise NameNodeDemoError(f"{error}; see {self._plan.directory / 'logs'}") from error
+        self._picture.waits_for = ""

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from bookkeeper.admin.shared import given_cluster
-from bookkeeper.gateways.command_options import AddressType, access_config, access_options, limit
+from bookkeeper.gateways.command_options import AddressType, access_config, access_options, limit, metadata_session
 from bookkeeper.gateways.gateway_process import run_gateway
 from bookkeeper.ids import Address
 from bookkeeper.real import system_seams
@@ -41,6 +41,7 @@ from segments.gateway.service import GrpcGatewayService, GrpcServingConfig
 @limit("--calls-per-connection-max", GrpcLimits, "calls_per_connection_max", "Calls at a time on one connection.")
 @limit("--message-bytes-max", GrpcLimits, "message_bytes_max", "The size of the largest message, in bytes.")
 @limit("--window-bytes", GrpcLimits, "window_bytes", "Bytes of one streaming append that may be unanswered.")
+@metadata_session
 @limit("--lease-s", GrpcGatewayConfig, "lease_s", "Seconds for which an owner may answer after its last renewal.")
 @limit("--idle-s", GrpcGatewayConfig, "idle_s", "Seconds without an append after which a stream is given up.")
 @limit("--drain-s", GrpcGatewayConfig, "drain_s", "Seconds that calls may take to end after SIGTERM.")
@@ -75,6 +76,7 @@ def _serving_config(
     message_bytes_max: int,
     window_bytes: int,
     lease_s: float,
+    metadata_session_s: float,
     idle_s: float,
     drain_s: float,
     **access: Any,
@@ -92,5 +94,7 @@ def _serving_config(
             message_bytes_max=message_bytes_max,
             window_bytes=window_bytes,
         ),
-        gateway=GrpcGatewayConfig(lease_s=lease_s, idle_s=idle_s, drain_s=drain_s),
+        gateway=GrpcGatewayConfig(
+            lease_s=lease_s, metadata_session_s=metadata_session_s, idle_s=idle_s, drain_s=drain_s
+        ),
     )

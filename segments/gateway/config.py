@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from bookkeeper.client.config import ClientConfig
 from bookkeeper.errors import require_below, require_range
 from bookkeeper.gateways.lease import LEASE_S
 from bookkeeper.ids import Address
 from bookkeeper.net.tls import HANDSHAKE_S
+from bookkeeper.settings import default_of
 
 DEFAULT_LISTEN: Final = Address("127.0.0.1", 9872)
 
@@ -43,6 +45,8 @@ class GrpcGatewayConfig:
 
     lease_s: float = LEASE_S
     """How long an owner may answer for a stream after the start of its last renewal."""
+    metadata_session_s: float = default_of(ClientConfig, "metadata_session_ms") / 1000
+    """Seconds without contact after which the metadata store ends the gateway's session."""
     wait_s: float = 5.0
     """Seconds that a call waits until this gateway, or another one, owns the stream."""
     probation_s: float = 2.0

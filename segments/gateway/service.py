@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from bookkeeper.bookie.health.health_server import HealthServer
+from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import in_words
 from bookkeeper.gateways.access_control import AccessConfig, AccessControl, is_loopback
@@ -101,7 +102,8 @@ class GrpcGatewayService:
             tls = None if access.certificates is None else server_credentials(access.certificates)
             self.address = bound = server.bind(config.listen, tls)
             advertised = config.advertise or str(bound)
-            self._namespace = namespace = await connect(config.uri)
+            client = ClientConfig(metadata_session_ms=int(config.gateway.metadata_session_s * 1000))
+            self._namespace = namespace = await connect(config.uri, config=client)
             self.metrics.metrics.include(namespace.client.metrics)
             self._table = table = ServedStreams(
                 namespace, self._lease_maker(namespace, advertised), advertised, clock, config.gateway, self.metrics

@@ -10,8 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from bookkeeper.client.config import ClientConfig
 from bookkeeper.errors import require, require_range
+from bookkeeper.gateways.lease import LEASE_S
 from bookkeeper.ids import Address
+from bookkeeper.settings import default_of
 
 MIB: Final = 1024 * 1024
 
@@ -75,3 +78,11 @@ class GatewayConfig:
     quotas: Mapping[str, int | None] = field(default_factory=dict)
     """The most bytes below a path (a checkpoint's root); None removes an earlier quota."""
     park_s: float = PARK_S
+    """Seconds that a request waits for an owner."""
+    lease_s: float = LEASE_S
+    """Seconds for which an owner may answer after the start of its last renewal."""
+    metadata_session_s: float = default_of(ClientConfig, "metadata_session_ms") / 1000
+    """Seconds without contact after which the metadata store ends the gateway's session."""
+
+    def __post_init__(self) -> None:
+        require_range(self, "lease_s", above=0)

@@ -107,6 +107,7 @@ class WebHdfsService:
                 owner=f"{seams.rng.getrandbits(64):016x}",
                 address=config.advertise or str(bound.address),
                 here=this_place(str(bound.address)),
+                config=config.gateway,
             )
             self.gateway = Gateway(self._backing.open_namespace, self._backing.lease, seams.clock, config.gateway)
             if config.upload_log is not None:

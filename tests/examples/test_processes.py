@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bookkeeper.launchers.waiting import StalledError
 from examples.processes import Child, Children
 from tests.integration.processes import until, until_async
 
@@ -101,3 +102,23 @@ def test_children_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     parent.kill()
     parent.communicate()
     until(lambda: gone(child), 20)
+
+
+async def test_one_that_is_waited_for_is_up_when_it_says_so_and_not_by_what_an_earlier_one_has_said(
+    tmp_path: Path,
+) -> None:
+    async with Children(tmp_path) as children:
+        for number in range(2):
+            script = f"import sys, time; time.sleep(0.1); print('serves {number}', file=sys.stderr); time.sleep(600)"
+            child = await start(children, script)
+            await child.until_said(rf"^serves {number}$", "the child")
+            assert child.said == f"serves {number}\n"
+            await child.kill()
+
+
+async def test_one_that_has_ended_is_not_waited_for(tmp_path: Path) -> None:
+    async with Children(tmp_path) as children:
+        child = await start(children, "raise SystemExit('the port is taken')")
+        with pytest.raises(StalledError, match=r"(?s)the child has ended.*the port is taken"):
+            await child.until_said("serves", "the child")
+        await child.until_ended()

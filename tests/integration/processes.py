@@ -13,18 +13,19 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from bookkeeper.launchers import waiting
+from bookkeeper.launchers.machine_speed import stretch
+from bookkeeper.launchers.waiting import StalledError, Watched
 from bookkeeper.launchers.zookeeper import free_port as free_port
 from bookkeeper.real import run, system_seams
 
 T = TypeVar("T")
 
-_POLL_S: Final = 0.02
 _PATIENCE_S: Final = 60.0
 """Until what must come is missed: no promise about how soon it comes, on a machine that has other things to do."""
 _PR_SET_PDEATHSIG: Final = 1
@@ -33,21 +34,19 @@ _JOURNAL_BYTES: Final = 8 * 1024 * 1024
 
 
 def until(condition: Callable[[], T], deadline_s: float = _PATIENCE_S, what: object = "") -> T:
-    """Poll until ``condition`` is truthy; return what it returned."""
-    ends = time.monotonic() + deadline_s
-    while not (found := condition()):
-        assert time.monotonic() < ends, f"not within {deadline_s:.0f} s: {what() if callable(what) else what}"
-        time.sleep(_POLL_S)
-    return found
+    """Poll until ``condition`` is truthy; return what it returned. The deadline is that of a machine of usual speed."""
+    try:
+        return waiting.until(condition, what or "what must come", quiet_s=deadline_s)
+    except StalledError as error:
+        raise AssertionError(str(error)) from error
 
 
 async def until_async(condition: Callable[[], T], deadline_s: float = _PATIENCE_S, what: object = "") -> T:
     """The same without holding up the loop."""
-    ends = time.monotonic() + deadline_s
-    while not (found := condition()):
-        assert time.monotonic() < ends, f"not within {deadline_s:.0f} s: {what() if callable(what) else what}"
-        await asyncio.sleep(_POLL_S)
-    return found
+    try:
+        return await waiting.until_async(condition, what or "what must come", quiet_s=deadline_s)
+    except StalledError as error:
+        raise AssertionError(str(error)) from error
 
 
 def end_with_parent() -> None:
@@ -107,9 +106,18 @@ class Process:
             assert found or running, f"{self.name} has ended without {pattern!r}: {self.said}"
             return found
 
-        found = until(said, deadline_s, lambda: f"{self.name} said {self.said!r}, not {pattern!r}")
+        def missing() -> str:
+            return f"{self.name} said {self.said!r}, not {pattern!r}: that line"
+
+        try:
+            found = waiting.until(said, missing, self._watched(), quiet_s=deadline_s)
+        except StalledError as error:
+            raise AssertionError(str(error)) from error
         assert found is not None
         return found
+
+    def _watched(self) -> Watched:
+        return Watched(logs=[self._log], files=[self._log.with_suffix("")], pids=[self.pid])
 
     def send(self, number: signal.Signals) -> None:
         if self.running:
@@ -138,7 +146,7 @@ class Process:
         if self._process is None:
             return 0
         try:
-            return self._process.wait(deadline_s)
+            return self._process.wait(deadline_s * stretch())
         except subprocess.TimeoutExpired:
             os.killpg(self.pid, signal.SIGKILL)
             raise
@@ -151,7 +159,7 @@ def bk(*words: str, stdin: bytes | None = None, deadline_s: float = _PATIENCE_S)
         [sys.executable, "-m", "bookkeeper.admin", *words],
         input=stdin,
         capture_output=True,
-        timeout=deadline_s,
+        timeout=deadline_s * stretch(),
         env=environment,
         check=False,
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from bookkeeper.launchers.machine_speed import stretch
 from examples.demo_kit.pause import pause
 from tests.integration.processes import Bookies, Process, bookies, free_port, until
 
@@ -27,7 +28,7 @@ class Gateway:
 
     def ask(self, path: str, op: str, method: str = "GET", timeout_s: float = 10.0) -> tuple[int, bytes]:
         """Status and body; status 0: no answer at all."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout_s)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout_s * stretch())
         try:
             connection.request(method, f"/webhdfs/v1{path}?op={op}")
             reply = connection.getresponse()
@@ -50,7 +51,7 @@ class Gateway:
 
     def health(self) -> dict[str, Any]:
         """What /health says of it; nothing if it does not answer."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10 * stretch())
         try:
             connection.request("GET", "/health")
             fields: dict[str, Any] = json.loads(connection.getresponse().read())

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from bookkeeper.launchers.machine_speed import stretch
 from tests.integration.processes import Process, end_with_parent, free_port, until
 
 ROOT = Path(__file__).parents[2]
@@ -64,7 +65,7 @@ def run(command: list[str], **environment: str) -> subprocess.CompletedProcess[s
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=240 * stretch(),
         check=False,
         env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", **environment},
         preexec_fn=end_with_parent,
@@ -137,7 +138,7 @@ def test_the_stream_s_program_appends_once_however_often_it_runs(tmp_path: Path)
 def asked(port: int, line: str) -> str:
     """What the program answers; empty if it does not."""
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        with socket.create_connection(("127.0.0.1", port), timeout=20 * stretch()) as connection:
             connection.sendall(f"{line}\n".encode())
             return connection.makefile().readline().strip()
     except OSError:

@@ -45,7 +45,7 @@ class Java:
         )
         self.process = JavaProcess("java-client", directory, command)
         self.process.launch()
-        self.process.wait_until(lambda: len(self.process.said.split()) >= 2, LONGEST_S, "listening")
+        self.process.wait_until(lambda: len(self.process.said.split()) >= 2, "listening", quiet_s=LONGEST_S)
         port, token = self.process.said.split()[:2]
         parameters = GatewayParameters(port=int(port), auth_token=token, auto_convert=False, auto_field=True)
         self.gateway = JavaGateway(gateway_parameters=parameters)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from bookkeeper import BookKeeper
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.real import run
 from journal_manager import EditLog, JournalFencedError, TxId, format_journal, open_reader, read_ops
 from tests.integration.processes import Process, bk, bk_json, free_port, until
@@ -86,7 +87,7 @@ class _Gateway:
         """Status and body, redirections followed as WebHDFS clients do."""
         target = f"/webhdfs/v1{path}?op={op}"
         for _ in range(3):
-            connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=20)
+            connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=20 * stretch())
             try:
                 connection.request(method, target, body)
                 reply = connection.getresponse()

@@ -17,6 +17,7 @@ from bookkeeper.errors import ConfigError
 from bookkeeper.launchers.apache import QUICK_START, fetch_jars
 from bookkeeper.launchers.apache.jars import cache_directory
 from bookkeeper.launchers.java import find_java
+from bookkeeper.launchers.machine_speed import stretch
 from tests.segments.gateway.processes import ROOT, gateway, standalone
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
@@ -70,7 +71,13 @@ def run(command: Sequence[str], directory: Path) -> str:
     """Run it to its end in this directory; what it prints on standard output."""
     environment = {name: value for name, value in os.environ.items() if name not in ("CLASSPATH", "PYTHONPATH")}
     done = subprocess.run(
-        command, cwd=directory, env=environment, capture_output=True, text=True, timeout=CHILD_S, check=False
+        command,
+        cwd=directory,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=CHILD_S * stretch(),
+        check=False,
     )
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
     return done.stdout

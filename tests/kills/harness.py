@@ -16,6 +16,7 @@ from random import Random
 from types import TracebackType
 from typing import Any, Final, Self
 
+from bookkeeper.launchers.machine_speed import stretch
 from spark_wal.webhdfs.contents.upload_log import CutUpload, cut
 from tests.integration.processes import Bookies, Process, bookies, end_with_parent, free_port, until
 from tests.kills.prober import Prober
@@ -117,7 +118,7 @@ class Query:
     def stop(self) -> None:
         """No batch begins any more."""
         self._order("stop")
-        said = self._said.get(timeout=PATIENCE_S)
+        said = self._said.get(timeout=PATIENCE_S * stretch())
         assert "stopped" in said, said
 
     def _order(self, word: str) -> None:

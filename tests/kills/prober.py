@@ -8,6 +8,8 @@ import urllib.request
 from types import TracebackType
 from typing import Final, Self
 
+from bookkeeper.launchers.machine_speed import stretch
+
 PAUSE_S: Final = 0.02
 TIMEOUT_S: Final = 60.0
 
@@ -39,7 +41,7 @@ class Prober:
         while not self._stop.wait(PAUSE_S):
             began = time.monotonic()
             try:
-                urllib.request.urlopen(self._url, timeout=TIMEOUT_S).close()
+                urllib.request.urlopen(self._url, timeout=TIMEOUT_S * stretch()).close()
             except OSError:
                 continue
             self._answers.append((began, time.monotonic()))

@@ -15,6 +15,7 @@ from random import Random
 from typing import Any, Final
 
 from bookkeeper import real, wire
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.meta import Metadata, init_cluster
 from bookkeeper.net.connection import connect_bookie
 from tests.power_cuts.load import Load
@@ -162,7 +163,7 @@ class Lives:
             await self._look(ask)
             load = Load(self._promises, metadata, machine, ask, rng)
             running = asyncio.create_task(load.run())
-            await asyncio.wait_for(load.under_way.wait(), START_S)
+            await asyncio.wait_for(load.under_way.wait(), START_S * stretch())
             await asyncio.sleep(rng.uniform(*LOAD_S))
             if rng.random() < 0.5:
                 self._volume.write_some(rng)
@@ -191,7 +192,7 @@ class Lives:
 
     async def _serves(self) -> bool:
         began = time.monotonic()
-        serves = await asyncio.wait_for(self._machine.serving(), START_S)
+        serves = await asyncio.wait_for(self._machine.serving(), START_S * stretch())
         self._start_s = time.monotonic() - began
         if not serves:
             self._wrong(f"it does not start: {' / '.join(self._machine.heard())[-600:]}")
@@ -200,10 +201,10 @@ class Lives:
     @contextlib.asynccontextmanager
     async def _asking(self) -> AsyncIterator[Ask]:
         assert self._machine.address is not None
-        connection = await connect_bookie(real.system_seams().net, self._machine.address, timeout_s=REPLY_S)
+        connection = await connect_bookie(real.system_seams().net, self._machine.address, timeout_s=REPLY_S * stretch())
 
         async def ask(request: wire.Request) -> Any:
-            return await connection.request(request, REPLY_S)
+            return await connection.request(request, REPLY_S * stretch())
 
         try:
             yield ask

@@ -9,12 +9,13 @@ import signal
 import ssl
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bookkeeper.launchers import waiting
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.zookeeper import free_port
 from spark_wal.service import file_manager, spark_conf
 from tests.spark_wal.streaming_job import expected
@@ -93,7 +94,7 @@ class GatewayProcess:
 
     def opened(self, path: str, timeout_s: float) -> Any:
         request = urllib.request.Request(self.url + path, headers=self._headers)
-        return urllib.request.urlopen(request, timeout=timeout_s, context=self._trust)
+        return urllib.request.urlopen(request, timeout=timeout_s * stretch(), context=self._trust)
 
     def has(self, path: str) -> bool:
         return self.get(f"/webhdfs/v1{path}?op=GETFILESTATUS") is not None
@@ -149,7 +150,7 @@ class Driver:
         self._log.close()
 
     def result(self, timeout_s: float = 180) -> dict[str, Any]:
-        told, _ = self._process.communicate(timeout=timeout_s)
+        told, _ = self._process.communicate(timeout=timeout_s * stretch())
         lines = [line for line in told.decode().splitlines() if line.startswith('{"')]
         assert lines, f"the driver said nothing; see {self.out.name}.log"
         fields: dict[str, Any] = json.loads(lines[-1])
@@ -166,10 +167,7 @@ class Driver:
 
 
 def until(condition: Callable[[], bool], timeout_s: float = 120) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.02)
+    waiting.until(condition, "what must come", quiet_s=timeout_s)
 
 
 def assert_exactly_once(out: Path, last: int) -> None:

@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 
 import spark_wal
+from bookkeeper.launchers.machine_speed import stretch
 
 java = pytest.importorskip("bookkeeper.launchers.java")
 pyspark = importlib.util.find_spec("pyspark")
@@ -32,7 +33,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
             located = [wal.location(a[1:]) if a.startswith("@") else a for a in arguments]
             flags = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{tmp_path}:{jars}/*"]
             command = [java.find_java().executable, *flags, "org.apache.hadoop.fs.FsShell", *located]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60 * stretch(), check=False)
             assert done.returncode == 0, done.stderr
             return done.stdout
 

@@ -26,6 +26,7 @@ from xml.sax.saxutils import escape
 from bookkeeper.errors import ConfigError
 from bookkeeper.gateways.tokens import new_token
 from bookkeeper.launchers import java
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.testing.certificates import LOOPBACK, Authority
 from spark_wal.spark_access import GatewayAccess
 from tests.spark_wal.processes import Driver, GatewayProcess, assert_exactly_once, until
@@ -181,7 +182,7 @@ def said(jars: Path, directory: Path, conf: dict[str, str], location: str) -> st
         [*command, "org.apache.hadoop.fs.FsShell", "-mkdir", "-p", location],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=300 * stretch(),
         check=False,
     )
     lines = [line for line in done.stderr.splitlines() if line.startswith(("mkdir:", "-mkdir:"))]

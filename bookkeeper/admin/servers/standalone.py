@@ -34,7 +34,15 @@ from bookkeeper import real
 from bookkeeper.admin.extras import missing
 from bookkeeper.admin.shared.interruption import ONE_WISH_S
 from bookkeeper.bookie.config import config_from
-from bookkeeper.errors import BookKeeperError, ClusterExistsError, ConfigError, DirectoryLockedError, in_words
+from bookkeeper.errors import (
+    BookKeeperError,
+    ClusterExistsError,
+    ConfigError,
+    DirectoryLockedError,
+    MetadataUnavailableError,
+    SessionExpiredError,
+    in_words,
+)
 from bookkeeper.meta import init_cluster
 from bookkeeper.seams import Lock
 
@@ -56,6 +64,9 @@ _HEALER: Final = "healer"
 """What repairs under-replicated ledgers."""
 _BESIDE: Final = (_GATEWAY, _HEALER)
 """The children that are no bookies."""
+_STORE_AWAY: Final = 75
+"""The status of a child whose metadata store did not answer. Like one that was killed it was not refused: it is started
+again, also if nothing has served yet."""
 _LACKS: Final = 69
 """The status of a child that needs a package which is not installed. It is not started again."""
 
@@ -195,11 +206,15 @@ class Standalone:
     def _make_cluster(self) -> bool:
         """Make the cluster in a child, so that the parent opens no file of the store. Returns False if that failed."""
         child = _Child("init", self._init)
-        self._fork(child)
-        os.set_blocking(child.output, True)
-        while self._read(child):
-            pass
-        return os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1]) == 0
+        while True:
+            self._fork(child)
+            os.set_blocking(child.output, True)
+            while self._read(child):
+                pass
+            code = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
+            if self._asked or (code >= 0 and code != _STORE_AWAY):
+                return code == 0
+            time.sleep(self._pause_s)
 
     # -- what the children do -----------------------------------------------------------------------------
 
@@ -280,6 +295,7 @@ class Standalone:
             click.echo(f"bk: {error.format_message()}")
         except (BookKeeperError, OSError) as error:
             click.echo(f"bk: {in_words(error)}")
+            status = _STORE_AWAY if isinstance(error, MetadataUnavailableError | SessionExpiredError) else 1
         except BaseException:
             traceback.print_exc()
         finally:
@@ -347,7 +363,8 @@ class Standalone:
         os.close(child.output)
         code = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
         served_s = time.monotonic() - child.began if child.serves else 0.0
-        child.pid, child.serves, child.settled = 0, False, True
+        child.pid, child.serves = 0, False
+        child.settled = child.settled or (code >= 0 and code != _STORE_AWAY)
         if self._asked:
             if code not in (0, -signal.SIGTERM):  # a child that is stopped before it serves just ends
                 self._status = 1

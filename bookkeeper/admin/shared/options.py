@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from bookkeeper.errors import BookKeeperError, MetadataUnavailableError, NoClusterError, Outcome
+from bookkeeper.errors import BookKeeperError, ConfigError, MetadataUnavailableError, NoClusterError, Outcome
 from bookkeeper.option_types import WholeNumber
 from bookkeeper.real import run, system_seams
 
@@ -83,6 +84,8 @@ def _tls_option(name: str, kind: Any, metavar: str, text: str) -> Callable[[F], 
     )
 
 
+SESSION: Final = "BK_METADATA_SESSION"
+"""Environment variable: seconds without contact after which the metadata store ends a session."""
 _TLS: Final = "bookkeeper.tls"
 
 
@@ -150,6 +153,13 @@ def finish(work: Coroutine[Any, Any, T], *, changes: bool = False) -> T:
         raise
 
 
+def _milliseconds(session: str) -> int:
+    try:
+        return int(float(session) * 1000)
+    except (ValueError, OverflowError):
+        raise ConfigError(f"{SESSION} in the environment is a number of seconds, not {session!r}") from None
+
+
 @asynccontextmanager
 async def connected(uri: str, config: ClientConfig | None = None, *, makes: bool = False) -> AsyncIterator[BookKeeper]:
     """A client of the cluster at ``uri``. An error before it is connected names the address.
@@ -163,8 +173,11 @@ async def connected(uri: str, config: ClientConfig | None = None, *, makes: bool
     """
     from bookkeeper import BookKeeper, ClientConfig
 
+    config = config or ClientConfig()
     if (tls := chosen_tls()) is not None:
-        config = replace(config or ClientConfig(), tls=tls)
+        config = replace(config, tls=tls)
+    if session := os.environ.get(SESSION):
+        config = replace(config, metadata_session_ms=_milliseconds(session))
     try:
         if not makes and uri.startswith("embedded:"):
             from bookkeeper.embedded import require_cluster

@@ -11,6 +11,7 @@ from typing import Final
 from bookkeeper.ids import Address
 from bookkeeper.launchers.apache.process import QUICK_START, JavaProcess, java_command
 from bookkeeper.launchers.apache.settings import SMALL, Settings, bookie_settings, write_settings
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.zookeeper import free_port
 
 _HOST: Final = "127.0.0.1"
@@ -85,22 +86,22 @@ class ApacheBookie:
         self.process.launch()
         return self
 
-    def await_serving(self, timeout_s: float = 60.0) -> ApacheBookie:
+    def await_serving(self) -> ApacheBookie:
         """Wait until it answers requests: registered is not enough, it closes connections until it is ready.
 
         Raises:
-            BookieUnavailableError: it ended, or did not answer in time; says what it said last.
+            BookieUnavailableError: it ended, or makes no progress; says what it said last.
         """
-        self.process.wait_until(self.serves, timeout_s, "serving")
+        self.process.wait_until(self.serves, "serving")
         return self
 
-    def start(self, timeout_s: float = 60.0) -> ApacheBookie:
+    def start(self) -> ApacheBookie:
         """Start it, the first time or again on the same data, and wait until it serves.
 
         Raises:
             BookieUnavailableError: see :meth:`await_serving`.
         """
-        return self.launch().await_serving(timeout_s)
+        return self.launch().await_serving()
 
     def stop(self) -> None:
         """Ask it to stop, and wait until it has. Idempotent."""
@@ -110,7 +111,7 @@ class ApacheBookie:
         """kill -9, and wait until it is gone; its registration stays until its session's time is over."""
         self.process.kill()
 
-    def restart(self, *, kill: bool = False, timeout_s: float = 60.0) -> ApacheBookie:
+    def restart(self, *, kill: bool = False) -> ApacheBookie:
         """End it and start it again.
 
         Raises:
@@ -120,12 +121,12 @@ class ApacheBookie:
             self.kill()
         else:
             self.stop()
-        return self.start(timeout_s)
+        return self.start()
 
     def serves(self) -> bool:
         """Whether it answers a request now."""
         try:
-            with socket.create_connection(self.address, timeout=2.0) as connection:
+            with socket.create_connection(self.address, timeout=2.0 * stretch()) as connection:
                 connection.sendall(_READ_NOTHING)
                 return len(connection.recv(4)) == 4
         except OSError:

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -14,6 +13,9 @@ from typing import Final
 from bookkeeper.errors import BookieUnavailableError
 from bookkeeper.launchers.apache.jars import jars
 from bookkeeper.launchers.java import find_java
+from bookkeeper.launchers.machine_speed import stretch
+from bookkeeper.launchers.patience import QUIET_S
+from bookkeeper.launchers.waiting import StalledError, Watched, until
 from bookkeeper.launchers.zookeeper import tied_to_parent
 
 QUICK_START: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData")
@@ -35,7 +37,6 @@ _NETTY: Final = (
     "--add-opens=java.base/java.util.zip=ALL-UNNAMED",
     "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
 )
-_POLL_S: Final = 0.05
 
 _LOGGING: Final = """<?xml version="1.0" encoding="UTF-8"?>
 <Configuration status="WARN">
@@ -120,20 +121,23 @@ class JavaProcess:
                 tied_to_parent(self._command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.directory
             )
 
-    def wait_until(self, ready: Callable[[], bool], timeout_s: float, what: str) -> None:
-        """Poll until it is ready.
+    def wait_until(self, ready: Callable[[], bool], what: str, quiet_s: float = QUIET_S) -> None:
+        """Poll until it is ready, as long as it makes progress.
+
+        Args:
+            quiet_s: seconds without progress, on a machine of the reference's speed.
 
         Raises:
-            BookieUnavailableError: it ended first, or was not ready in time; says what it said last. It is killed.
+            BookieUnavailableError: it ended first, or makes no progress; says what it said last. It is killed.
         """
-        deadline = time.monotonic() + timeout_s
-        while not ready():
-            if not self.running or time.monotonic() > deadline:
-                how = f"not {what} within {timeout_s:.0f} s" if self.running else f"ended before it was {what}"
-                said = self.said[-3000:]
-                self.kill()
-                raise BookieUnavailableError(f"Apache's {self.name} {how} ({self.log}): {said}")
-            time.sleep(_POLL_S)
+        watched = Watched(logs=[self.log], files=[self.directory], pids=[self.pid], runs=lambda: self.running)
+        try:
+            until(ready, f"Apache's {self.name}", watched, quiet_s=quiet_s)
+        except StalledError as error:
+            how = f"makes no progress, and is not {what}" if self.running else f"ended before it was {what}"
+            said = self.said[-3000:]
+            self.kill()
+            raise BookieUnavailableError(f"Apache's {self.name} {how} ({self.log}): {said}") from error
 
     def send(self, number: signal.Signals) -> None:
         """Send it a signal, if it runs. SIGSTOP suspends it, SIGCONT lets it go on."""
@@ -145,7 +149,7 @@ class JavaProcess:
         self.send(signal.SIGCONT)
         self.send(signal.SIGTERM)
         try:
-            self.wait(timeout_s)
+            self.wait(timeout_s * stretch())
         except subprocess.TimeoutExpired:
             self.kill()
 
@@ -170,7 +174,7 @@ def run_to_end(command: Sequence[str], timeout_s: float) -> tuple[int, str]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        timeout=timeout_s,
+        timeout=timeout_s * stretch(),
         check=False,
     )
     return done.returncode, done.stdout.decode(sys.stdout.encoding or "utf-8", errors="replace")

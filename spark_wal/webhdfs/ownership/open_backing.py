@@ -14,16 +14,24 @@ from bookkeeper.errors import ConfigError, DirectoryLockedError
 from bookkeeper.gateways.lease import SoleOwner
 from bookkeeper.gateways.process_location import NOWHERE, OwnLocation
 from bookkeeper.seams import Lock, Seams, Worker
+from spark_wal.webhdfs.config import GatewayConfig
 from spark_wal.webhdfs.contents.blob_store import FileBlobs, MemoryBlobs
 from spark_wal.webhdfs.ownership.backing import Backing, open_journal
 from spark_wal.webhdfs.ownership.gateway import ClaimedNamespace
 
 
 async def open_backing(
-    uri: str, seams: Seams, *, namespace: str, owner: str, address: str, here: OwnLocation = NOWHERE
+    uri: str,
+    seams: Seams,
+    *,
+    namespace: str,
+    owner: str,
+    address: str,
+    here: OwnLocation = NOWHERE,
+    config: GatewayConfig | None = None,
 ) -> Backing:
     """Open the backing at ``uri``. ``owner`` names only this process, ``address`` is where it answers, and ``here`` is
-    where it runs.
+    where it runs. ``config`` says how long a lease and a session last.
 
     Raises:
         ConfigError: the address cannot be used. DirectoryLockedError: another gateway uses the directory.
@@ -37,7 +45,10 @@ async def open_backing(
     if scheme:
         from spark_wal.webhdfs.ownership.cluster_backing import open_cluster_backing
 
-        return await open_cluster_backing(uri, seams, namespace=namespace, owner=owner, address=address, here=here)
+        config = config or GatewayConfig()
+        return await open_cluster_backing(
+            uri, seams, config, namespace=namespace, owner=owner, address=address, here=here
+        )
     raise ConfigError(f"expected a cluster's address, file:///DIRECTORY or mem:NAME, got {uri!r}")
 
 

@@ -51,3 +51,26 @@ def test_afterwards_ctrl_c_is_the_command_s(monkeypatch: pytest.MonkeyPatch) -> 
         finally:
             signal.signal(signal.SIGINT, before)
     assert during == [signal.default_int_handler]
+
+
+@pytest.mark.parametrize(
+    ("line", "serves"),
+    [
+        ("bookie --dir d", True),
+        ("bookie", True),
+        ("gateway webhdfs --listen h:1", True),
+        ("gateway grpc", True),
+        ("autorecovery --name healer", True),
+        ("autorecovery run", True),
+        ("standalone", True),
+        ("zookeeper --port 1", True),
+        ("bookie --help", False),
+        ("bookie list-logs d", False),
+        ("autorecovery status", False),
+        ("gateway token name", False),
+        ("bookies", False),
+        ("", False),
+    ],
+)
+def test_a_process_that_is_going_to_serve_says_from_its_first_line_on_what_it_does(line: str, serves: bool) -> None:
+    assert console_script.is_server(line.split()) is serves

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bookkeeper import real
 from bookkeeper.ids import Address
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.meta import init_cluster
 
 
@@ -44,7 +45,7 @@ class Process:
         """Send a signal; the exit code and what was written to stderr."""
         assert self.process is not None
         self.process.send_signal(number)
-        _, errors = self.process.communicate(timeout=30)
+        _, errors = self.process.communicate(timeout=30 * stretch())
         return self.process.returncode, errors
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from bookkeeper.admin.servers.standalone import Standalone, StandalonePlan
 from bookkeeper.errors import ConfigError, DirectoryLockedError
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.real import system_seams
 from tests.integration.processes import end_with_parent
 
@@ -102,7 +103,7 @@ class Parent:
         """Its status, at the end of what it says; with a signal, after that."""
         if number is not None:
             os.kill(self.process.pid, number)
-        self.said += self.process.communicate(timeout=60)[0]
+        self.said += self.process.communicate(timeout=60 * stretch())[0]
         return self.process.returncode
 
 
