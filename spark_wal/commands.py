@@ -34,10 +34,17 @@ if TYPE_CHECKING:
 
 OTHERS: Final[Mapping[str, str]] = {"grpc": "segments.gateway.command:grpc"}
 """Gateways of other packages, and where their commands are."""
+SENTENCES: Final[Mapping[str, str]] = {
+    "grpc": "Run a gateway of streams: clients of any language append and read by gRPC (grpc://HOST:PORT)."
+}
+"""The first sentences of their help."""
 
 
 class GatewayVerbs(CommandGroup):
     """The group of the verbs below, and of :data:`OTHERS`, which are imported when they are needed."""
+
+    def sentence(self, name: str) -> str | None:
+        return SENTENCES.get(name)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*super().list_commands(ctx), *OTHERS})

@@ -41,9 +41,36 @@ OWN: Final[Mapping[str, str]] = {
 }
 """The verbs of this package, and where they are. No other package can take such a name."""
 
+SENTENCES: Final[Mapping[str, str]] = {
+    "bookkeeper.admin.cluster.autorecovery:autorecovery": "Find under-replicated ledgers and repair them (the "
+    "default), show what is being done, switch it off and on.",
+    "bookkeeper.admin.bench:bench": "Measure a cluster.",
+    "bookkeeper.admin.bookie.bookie:bookie": "Run a bookie in the foreground (the default), command one that runs on "
+    "this machine, or look at the files of one that does not.",
+    "bookkeeper.admin.bookies.bookies:bookies": "List bookies (the default), ask how full they are and which may stop, "
+    "move ledgers off them, forget them.",
+    "bookkeeper.admin.cluster.cluster_status:cluster": "Show a whole cluster.",
+    "bookkeeper.admin.cluster.init:init": "Create a new cluster in its metadata store.",
+    "bookkeeper.admin.ledger.ledgers:ledger": "Write, read and manage ledgers.",
+    "bookkeeper.admin.cluster.metadata:metadata": "Manage a cluster's metadata.",
+    "bookkeeper.admin.servers.servers:standalone": "Run everything on this machine: bookies, metadata in SQLite, the "
+    "WebHDFS gateway.",
+    "bookkeeper.admin.servers.servers:zookeeper": "Run ZooKeeper for development, from PySpark's jars: a single server "
+    "on 127.0.0.1.",
+    "journal_manager.commands:journal": "Look at edit logs and manage them.",
+    "segments.commands:stream": "Write, read and manage streams of records.",
+    "spark_wal.commands:gateway": "Serve files and streams of the cluster in other protocols.",
+    "spark_wal.copy_command:checkpoint": "Copy checkpoints of stopped streaming queries.",
+}
+"""The first sentence of each verb's help, by its place: ``bk --help`` lists them, and loads none."""
+
 
 class Verbs(CommandGroup):
     """A group whose commands are loaded when they are needed."""
+
+    def sentence(self, name: str) -> str | None:
+        place = OWN.get(name) or (found.value if (found := _verbs().get(name)) is not None else "")
+        return SENTENCES.get(place)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*OWN, *_verbs()})

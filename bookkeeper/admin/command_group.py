@@ -15,6 +15,10 @@ class CommandGroup(click.Group):
     Click would cut the sentence at the end of the line, and what tells two commands apart often stands there.
     """
 
+    def sentence(self, name: str) -> str | None:
+        """The first sentence of a command that need not be loaded to be listed. One that has it here is not hidden."""
+        return None
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -30,12 +34,12 @@ class CommandGroup(click.Group):
         return difflib.get_close_matches(name, self.list_commands(ctx))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        found = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
-        rows = [
-            (name, command.get_short_help_str(sys.maxsize))
-            for name, command in found
-            if command is not None and not command.hidden
-        ]
+        rows = []
+        for name in self.list_commands(ctx):
+            if (sentence := self.sentence(name)) is not None:
+                rows.append((name, sentence))
+            elif (command := self.get_command(ctx, name)) is not None and not command.hidden:
+                rows.append((name, command.get_short_help_str(sys.maxsize)))
         if rows:
             with formatter.section("Commands"):
                 formatter.write_dl(rows)

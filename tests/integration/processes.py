@@ -163,7 +163,9 @@ def bk(*words: str, stdin: bytes | None = None, deadline_s: float = _PATIENCE_S)
         env=environment,
         check=False,
     )
-    return done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+    lines = done.stderr.decode(errors="replace").splitlines(keepends=True)
+    errors = "".join(line for line in lines if not line.startswith("starting: "))
+    return done.returncode, done.stdout.decode(errors="replace"), errors
 
 
 def bk_json(*words: str) -> Any:

@@ -23,7 +23,6 @@ from bookkeeper.admin.shared import (
     print_table,
 )
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.embedded import EmbeddedUri
 from bookkeeper.errors import ConfigError, NoClusterError, SessionsLiveError
 from bookkeeper.ids import Address, BookieId, bookie_id
 from bookkeeper.meta import Metadata, service_uri
@@ -107,6 +106,8 @@ async def _location(uri: str, seams: Seams, *, new: bool) -> AsyncIterator[Clust
     lock: Lock | None = None
     name = uri
     if uri.startswith("embedded:"):
+        from bookkeeper.embedded import EmbeddedUri  # it loads a whole bookie
+
         address = EmbeddedUri.parse(uri)
         if new:
             seams.disk.make_directories(address.directory)

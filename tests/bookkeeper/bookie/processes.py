@@ -15,6 +15,11 @@ from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.meta import init_cluster
 
 
+def complaints(errors: str) -> str:
+    """What a server has written to stderr, without the stages of its start."""
+    return "".join(line for line in errors.splitlines(keepends=True) if not line.startswith("starting: "))
+
+
 class Process:
     """A bookie in a process of its own."""
 
@@ -46,7 +51,7 @@ class Process:
         assert self.process is not None
         self.process.send_signal(number)
         _, errors = self.process.communicate(timeout=30 * stretch())
-        return self.process.returncode, errors
+        return self.process.returncode, complaints(errors)
 
 
 def new_process(directory: Path) -> Process:
