@@ -43,6 +43,8 @@ class LostBookies:
     """The lost bookies, and when they were first seen to be."""
     marked_at: dict[BookieId, float] = field(default_factory=dict)
     """Those among them whose ledgers were marked, and when."""
+    seen: set[BookieId] = field(default_factory=set)
+    """Bookies that were registered at some time since this auditor began."""
     requested: bool = False
     """An operator has asked for an audit: no delay and no share counts until it is done."""
 
@@ -59,6 +61,7 @@ class LostBookies:
     ) -> AuditPlan:
         """Take in which bookies there are and which are registered. Returns what to do."""
         lost = set(known) - set(available)
+        self.seen = {*self.seen, *available} & set(known)
         self.since = {bookie: self.since.get(bookie, now) for bookie in sorted(lost)}
         self.marked_at = {bookie: at for bookie, at in self.marked_at.items() if bookie in lost}
         if self.requested:
@@ -73,12 +76,20 @@ class LostBookies:
             return AuditPlan(
                 frozenset(again),
                 min(later, default=None),
-                f"{len(new)} of {counted} bookies are lost together ({_names(new)}): that looks like a cut network. "
+                f"{len(new)} of {counted} bookies {self._are_away(new)}. "
                 "Nothing is repaired until they come back, or until `bk autorecovery trigger` says that they will not",
             )
         waiting = [bookie for bookie in new if bookie not in due]
         why = f"{_names(waiting)} may come back: repair begins {delay_s:g} s after a bookie was lost" if waiting else ""
         return AuditPlan(frozenset([*due, *again]), min(later, default=None), why)
+
+    def _are_away(self, new: Collection[BookieId]) -> str:
+        """What several bookies that are away together look like."""
+        if self.seen.isdisjoint(new):
+            return (
+                f"have not been there since this auditor began ({_names(new)}): they are starting, or cannot be reached"
+            )
+        return f"are lost together ({_names(new)}): that looks like a cut network"
 
     def on_marked(self, bookies: Collection[BookieId], now: float) -> None:
         """All ledgers that name ``bookies`` are marked."""

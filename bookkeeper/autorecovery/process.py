@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 from collections.abc import Callable
 from dataclasses import asdict
@@ -12,6 +13,7 @@ from bookkeeper.autorecovery.config import AutorecoveryConfig
 from bookkeeper.autorecovery.report import AutorecoveryReport
 from bookkeeper.autorecovery.service import AutorecoveryService
 from bookkeeper.bookie.health.health_server import HealthServer
+from bookkeeper.bookie.health.own_lag import OwnLag, watch_own_lag
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.errors import in_words
 from bookkeeper.ids import Address
@@ -40,12 +42,18 @@ async def serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     tell(f"autorecovery serves as {name}" + (f", http://{pages.address}" if pages is not None else ""))
-    telling = loop.create_task(_tell_changes(service, tell))
+    clock = client.services.seams.clock
+    lag = OwnLag(clock.monotonic(), clock.wall_ms())
+    beside = [
+        loop.create_task(_tell_changes(service, tell)),
+        loop.create_task(watch_own_lag(lag, clock, logging.getLogger(__name__))),
+    ]
     try:
         await stop.wait()
     finally:
-        telling.cancel()
-        await asyncio.gather(telling, return_exceptions=True)
+        for task in beside:
+            task.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)
         await service.stop()
         if pages is not None:
             pages.close()

@@ -27,6 +27,8 @@ from bookkeeper.bookie.garbage.garbage_collector import GarbageCollector
 from bookkeeper.bookie.health.bookie_metrics import refresh_metrics
 from bookkeeper.bookie.health.health import BookieHealth, health, liveness, readiness
 from bookkeeper.bookie.health.health_server import HealthServer
+from bookkeeper.bookie.health.metadata_contact import MetadataContact
+from bookkeeper.bookie.health.own_lag import OwnLag, watch_own_lag
 from bookkeeper.bookie.identity.bookie_identity import read_identity, refuse_java
 from bookkeeper.bookie.identity.completion import Completion
 from bookkeeper.bookie.identity.damaged_ledgers import DamagedLedgers
@@ -88,8 +90,8 @@ class BookieServer:
         self._publisher: ProgressPublisher | None = None
         self._running = False
         self._session_watch: Watch | None = None
-        self._contact_lost_at: float | None = None
-        """When contact with the metadata store was lost, by the monotonic clock; None while it stands."""
+        self._lag = OwnLag(seams.clock.monotonic(), seams.clock.wall_ms())
+        self._contact = MetadataContact(config.metadata_session_s, seams.clock, self._lag)
 
     @property
     def bookie_id(self) -> BookieId:
@@ -233,7 +235,9 @@ class BookieServer:
         rate = self.config.storage.scrub_bytes_per_s
         self._damaged = damaged = DamagedLedgers(self.engine, self.bookie_id, completion, self.metrics, rate)
         works = (self._follow_state(), self._watch_space(), self._garbage.run(), limbo.run(), stale_adds.run())
-        for work in (*works, damaged.run(), self._order.run(), tell, present.run(), seen.counter.run(seen.remember)):
+        lag = watch_own_lag(self._lag, self._seams.clock, log)
+        others = (damaged.run(), self._order.run(), tell, present.run(), seen.counter.run(seen.remember), lag)
+        for work in (*works, *others):
             self._tasks.append(asyncio.create_task(work))
         if self.ledger_directories is not None:
             self.ledger_directories.publishes(lambda: stale_adds.highest)
@@ -314,7 +318,6 @@ class BookieServer:
     def condition(self) -> BookieHealth:
         """The bookie's condition now. May be called from any thread."""
         engine = self.engine
-        lost_at = self._contact_lost_at
         return BookieHealth(
             bookie_id=self.bookie_id,
             boot=self.boot,
@@ -324,7 +327,7 @@ class BookieServer:
             read_only=self._wants_read_only(),
             registered=self._registration is not None and self._registration.present,
             metadata=self._metadata.store.session.value,
-            without_metadata_s=None if lost_at is None else self._seams.clock.monotonic() - lost_at,
+            without_metadata_s=self._contact.lost_for_s,
             limbo=engine.report.limbo_reason if engine.in_limbo else None,
             ledgers_lost_before=self._stale_adds.suspects if self._stale_adds is not None else 0,
             garbage_age_s=self._garbage.age_s if self._garbage is not None else None,
@@ -353,17 +356,7 @@ class BookieServer:
         )
 
     def _on_session(self, state: SessionState) -> None:
-        if state is SessionState.CONNECTED:
-            self._contact_lost_at = None
-        elif self._contact_lost_at is None:
-            self._contact_lost_at = self._seams.clock.monotonic()
-            if self._running:
-                log.warning(
-                    "bookie %s has lost contact with the metadata store (session %s): it serves its open ledgers on, "
-                    "and registers again by itself when the store is back",
-                    self.bookie_id,
-                    state.value,
-                )
+        self._contact.on_session(state, self.bookie_id if self._running else None)
 
     @property
     def _is_ordered_read_only(self) -> bool:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
+from bookkeeper.bookie.health.own_lag import OwnLag, watch_own_lag
 from bookkeeper.errors import BookKeeperError, ConfigError, in_words
 from bookkeeper.gateways.command_options import raise_descriptors
-from bookkeeper.real import run
+from bookkeeper.real import SystemClock, run
 
 if TYPE_CHECKING:
     from bookkeeper.gateways.access_control import AccessConfig, AccessControl
@@ -88,11 +89,17 @@ def run_gateway(
 
         loop.add_signal_handler(signal.SIGHUP, look)  # without a handler SIGHUP would end a gateway that is starting
         click.echo("starting: session with the cluster", err=True)
-        async with service:
-            click.echo(greeting(config, service))
-            await stop.wait()
-            if farewell:
-                click.echo(farewell)
+        clock = SystemClock()
+        lag = OwnLag(clock.monotonic(), clock.wall_ms())
+        watching = loop.create_task(watch_own_lag(lag, clock, logging.getLogger(__name__)), name="own lag")
+        try:
+            async with service:
+                click.echo(greeting(config, service))
+                await stop.wait()
+                if farewell:
+                    click.echo(farewell)
+        finally:
+            watching.cancel()
 
     expected: tuple[type[Exception], ...] = (BookKeeperError, OSError, *failures)
     try:

@@ -68,9 +68,21 @@ def test_a_mark_that_failed_is_tried_at_the_next_listing() -> None:
 def test_more_than_a_third_lost_together_are_waited_for() -> None:
     lost = machine()
     assert lost.on_listed(ALL, without(B1, B2), 0, 0.0).mark == {B1, B2}, "two of six are no more than a third"
-    plan = machine().on_listed(ALL, without(B1, B2, B3), 0, 0.0)
+    lost = machine()
+    lost.on_listed(ALL, without(B1, B2), 0, 0.0)
+    plan = lost.on_listed(ALL, without(B1, B2, B3), 0, 1.0)
     assert plan.mark == frozenset()
     assert plan.waits.startswith("3 of 6 bookies are lost together (b1, b2, b3): that looks like a cut network.")
+
+
+def test_bookies_that_were_never_there_are_not_taken_for_a_cut_network() -> None:
+    """Three bookies that started on a slow machine had cookies before they were registered."""
+    lost = machine()
+    plan = lost.on_listed(ALL[:3], [], 0, 0.0)
+    assert plan.mark == frozenset()
+    assert plan.waits.startswith("3 of 3 bookies have not been there since this auditor began (b1, b2, b3): they are s")
+    lost.on_listed(ALL[:3], ALL[:3], 0, 1.0)
+    assert "looks like a cut network" in lost.on_listed(ALL[:3], [], 0, 2.0).waits
 
 
 def test_a_single_bookie_is_never_a_mass_loss() -> None:
