@@ -8,6 +8,7 @@ from typing import Final
 
 _FETCHES: Final = re.compile(r"^\s*Downloading (\S+)(?: \(([\d.]+) (kB|MB|GB)\))?")
 _BUILDS: Final = re.compile(r"^\s*Building (?:wheel|editable) for (\S+) .*: (started|finished)")
+_READS: Final = re.compile(r"^Processing (?:\S*/)?(\S+)")
 _INSTALLS: Final = re.compile(r"^Installing collected packages: (.*)")
 _MB: Final = {"kB": 0.001, "MB": 1.0, "GB": 1000.0}
 
@@ -43,6 +44,10 @@ def pip_state(log: str) -> PipState:
             fetched, total, file = fetched + 1, total + size, found[1]
         elif (found := _BUILDS.match(line)) is not None:
             file, doing = "", f"builds {found[1]}" if found[2] == "started" else "looks up packages"
+        elif (found := _READS.match(line)) is not None:
+            file, doing = "", f"reads {found[1]}"
+        elif "Preparing editable metadata" in line:
+            file, doing = "", "prepares the package"
         elif (found := _INSTALLS.match(line)) is not None:
             file, doing = "", f"installs {found[1].count(',') + 1} packages"
         elif line.startswith(("Collecting ", "Successfully ", "Building ")):

@@ -21,6 +21,8 @@ Collecting pyspark==4.3.0
         ("  Downloading other-1.whl\n", 0, "fetches other-1.whl (0 of 0 MB; 2 files, 456 MB before)"),
         ("  Building wheel for pyspark (pyproject.toml): started\n", 0, "builds pyspark"),
         ("  Building wheel for a (x): started\n  Building wheel for a (x): finished\n", 0, "looks up packages"),
+        ("Processing ./built/pyspark-4.3.0-py2.py3-none-any.whl\n", 0, "reads pyspark-4.3.0-py2.py3-none-any.whl"),
+        ("  Preparing editable metadata (pyproject.toml): started\n", 0, "prepares the package"),
         ("Collecting x\n", 0, "looks up packages"),
         ("Installing collected packages: a, b, c\n", 0, "installs 3 packages"),
     ],

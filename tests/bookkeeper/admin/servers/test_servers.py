@@ -10,9 +10,11 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from bookkeeper.launchers.waiting import grown
 from bookkeeper.testing.certificates import Authority
 from tests.bookkeeper.admin.commands import bk
 from tests.integration.processes import Process, bk_json, free_port, until
@@ -183,3 +185,33 @@ def test_a_zookeeper_that_cannot_serve_names_its_log(tmp_path: Path) -> None:
     (tmp_path / "zk").mkdir()
     (tmp_path / "zk" / "data").write_text("not a directory")
     bk("zookeeper", "--dir", tmp_path / "zk", "--port", "0").refused("did not begin to serve", "zookeeper.out")
+
+
+@pytest.mark.rule("F1", "K21")
+@pytest.mark.parametrize("seed", range(2))
+def test_a_first_start_that_is_killed_at_random_moments_is_repeated_until_it_is_whole(
+    tmp_path: Path, seed: int
+) -> None:
+    """Everything at once, by kill -9 of the parent: when so many bytes are there, of all that a first start writes."""
+    chance, home = Random(seed), tmp_path / "bk"
+    words = ("standalone", "--dir", str(home), "--webhdfs-port", "0", "--no-autorecovery")
+    for _ in range(4):
+        until_bytes = int(3e8 * chance.random() ** 3)
+        standalone = Process("bk", tmp_path, *words).start()
+        family: list[int] = []
+
+        def so_far(standalone: Process = standalone, size: int = until_bytes) -> bool:
+            return grown([home]) >= size or "ready after" in standalone.said
+
+        try:
+            until(so_far, what=lambda process=standalone: process.said)
+            family = children(standalone.pid)
+        finally:
+            standalone.kill()
+        until(lambda family=family: all(map(gone, family)), what=family)  # type: ignore[misc]
+    with running(tmp_path, *words) as standalone:
+        uri = standalone.until_said(r"export BK_METADATA=(\S+)")[1]
+        assert " without " not in standalone.said, standalone.said
+        assert [row["state"] for row in bk_json("bookies", "-m", uri)] == ["writable"] * 3
+        number = run_bk("ledger", "append", "-m", uri, stdin=b"kept\n")[1].strip()
+        assert run_bk("ledger", "read", number, "-m", uri)[1] == "kept\n"

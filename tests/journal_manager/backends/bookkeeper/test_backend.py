@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
-from journal_manager import JournalConfigError, open_reader, open_writer
+from journal_manager import JournalConfigError, format_journal, open_reader, open_writer
 from tests.contracts.journal_backend import Journal, JournalBackendContract, closing, txids, write_segment
 from tests.contracts.journal_model import JournalMachine
-from tests.journal_manager.backends.bookkeeper.fake import Cluster
+from tests.journal_manager.backends.bookkeeper.fake import Cluster, Died
 
 
 class TestBookKeeperBackend(JournalBackendContract):
@@ -59,3 +60,33 @@ TestLedgerMachine = pytest.mark.rule("C4", "C5", "C6", "C7", "C8", "J1", "J2", "
     LedgerMachine.TestCase
 )
 LedgerMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+
+
+@pytest.mark.rule("F1")
+@pytest.mark.parametrize("formats", [False, True], ids=["opened", "formatted"])
+async def test_a_first_use_that_is_cut_short_anywhere_is_repeated_until_the_journal_is_whole(formats: bool) -> None:
+    async def first_use(cluster: Cluster) -> None:
+        client = cluster.client()
+        if formats:
+            await format_journal("bk:edits", force=True, client=client)
+        writer = await open_writer("bk:edits", client=client)
+        first = writer.recovery.last_txid + 1
+        await write_segment(writer, first, first + 1)
+
+    for step in range(200):
+        cluster = Cluster()
+        cluster.die_after(step)
+        with suppress(Died):
+            await first_use(cluster)
+            break
+        cluster.die_after(step // 2)
+        with suppress(Died):
+            await first_use(cluster)
+        cluster.die_after(None)
+        writer = await open_writer("bk:edits", client=cluster.client())
+        last = writer.recovery.last_txid
+        assert last in range(5)
+        await write_segment(writer, last + 1, last + 2)
+        reader = await open_reader("bk:edits", client=cluster.client())
+        assert await txids(reader) == list(range(1, last + 3))
+    assert step > 15, "many steps were cut"
