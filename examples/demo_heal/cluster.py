@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from bookkeeper.launchers.zookeeper import free_port
+from bookkeeper.meta.service_uri import sqlite_uri
 from examples.processes import Child, Children, ending_with_this_process
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -72,7 +73,7 @@ class HealingCluster:
     async def start_metadata(self) -> None:
         """Start the metadata store and make the cluster in it."""
         if self._kind == "sqlite":
-            self.uri = f"sqlite://{self._dir}/metadata.db"
+            self.uri = sqlite_uri(f"{self._dir}/metadata.db")
         else:
             port = free_port()
             self.uri = f"zk+hierarchical://127.0.0.1:{port}/ledgers"

@@ -27,6 +27,7 @@ from typing import Any, Final
 
 from bookkeeper.errors import ConfigError
 from bookkeeper.launchers.zookeeper import free_port
+from bookkeeper.meta.service_uri import sqlite_uri
 from examples.flights.events import Feed, FeedProgress
 from examples.flights.verdict import Verdict
 from examples.flights.view import Picture, View
@@ -115,7 +116,7 @@ class Story:
 
     async def _start_metadata(self) -> None:
         if self._options.metadata == "sqlite":
-            self.metadata = f"sqlite://{self._dir}/metadata.db"
+            self.metadata = sqlite_uri(f"{self._dir}/metadata.db")
             return
         port = free_port()
         self.metadata = f"zk+hierarchical://127.0.0.1:{port}/ledgers"

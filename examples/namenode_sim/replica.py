@@ -16,6 +16,7 @@ import signal
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Final
 
 from examples.namenode_sim.audit import digest_of
@@ -124,9 +125,14 @@ class ReplicaServer:
         return digest_of(self._node.namespace)
 
 
+def copy_uri(directory: str) -> str:
+    """The address of a journal's copy on this machine."""
+    return Path(directory).absolute().as_uri()
+
+
 def members_of(journal: str, metadata: str, copy: str) -> list[Member]:
     """The journal that the replicas share, and a copy on this machine."""
-    return [Member(journal, shared=True, options={"metadata": metadata}), Member(f"file://{copy}")]
+    return [Member(journal, shared=True, options={"metadata": metadata}), Member(copy_uri(copy))]
 
 
 async def run(

@@ -36,6 +36,7 @@ from bookkeeper.admin.shared.interruption import ONE_WISH_S
 from bookkeeper.bookie.config import config_from
 from bookkeeper.errors import BookKeeperError, ClusterExistsError, ConfigError, DirectoryLockedError, in_words
 from bookkeeper.meta import init_cluster
+from bookkeeper.meta.service_uri import sqlite_uri
 from bookkeeper.seams import Lock
 
 _PR_SET_PDEATHSIG: Final = 1
@@ -104,7 +105,7 @@ class StandalonePlan:
 
     @property
     def metadata(self) -> str:
-        return f"sqlite://{self.directory}/metadata.db"
+        return sqlite_uri(f"{self.directory}/metadata.db")
 
 
 @dataclass(slots=True, eq=False)
