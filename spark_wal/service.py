@@ -47,6 +47,8 @@ def spark_conf(location: str = "", *, spark_version: str | None = None, gateways
     * Retries with a pause (200 ms, 300 times): without them the restart of a gateway ends the query.
     * A host that no longer answers is noticed in 5 s.
     * Java keeps 5 idle connections to a host by default; many state partitions need more.
+    * The write-ahead logs of DStreams close the file of each record: else a record that was acknowledged lies in an
+      upload that is still open, and is lost with the driver.
     """
     if location and urlsplit(location).scheme not in ("webhdfs", "swebhdfs"):
         raise ConfigError(f"expected webhdfs://HOST:PORT/NAME, got {location!r}")
@@ -59,6 +61,8 @@ def spark_conf(location: str = "", *, spark_version: str | None = None, gateways
         "spark.hadoop.dfs.webhdfs.socket.connect-timeout": "5s",
         "spark.driver.extraJavaOptions": options,
         "spark.executor.extraJavaOptions": options,
+        "spark.streaming.driver.writeAheadLog.closeFileAfterWrite": "true",
+        "spark.streaming.receiver.writeAheadLog.closeFileAfterWrite": "true",
         **named,
     }
 

@@ -113,10 +113,10 @@ class GatewayProcess:
         return f"{'webhdfs' if self._trust is None else 'swebhdfs'}://127.0.0.1:{self.port}/{name}"
 
 
-class Driver:
-    """A driver and its JVM."""
+class JobProcess:
+    """A script of ours and its JVM, which get what they are to do as JSON, and print lines of JSON."""
 
-    def __init__(self, location: str, out: Path, *, python: str = sys.executable, **job: Any) -> None:
+    def __init__(self, script: Path, fields: Mapping[str, Any], out: Path, *, python: str = sys.executable) -> None:
         out.mkdir(exist_ok=True)
         java = importlib.import_module("bookkeeper.launchers.java")
         self.out = out
@@ -126,10 +126,9 @@ class Driver:
             "PYSPARK_PYTHON": python,
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
-        fields = {"location": location, "out": str(out), **job}
         self._log = (out.parent / f"{out.name}.log").open("ab")
         self._process = subprocess.Popen(
-            [python, str(JOB), json.dumps(fields)],
+            [python, str(script), json.dumps(fields)],
             cwd=out,
             env=environment,
             stdout=subprocess.PIPE,
@@ -148,12 +147,27 @@ class Driver:
         self._process.stdout.close()
         self._log.close()
 
+    def line(self) -> Any:
+        """The next line of JSON that it prints."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith((b"{", b"[")):
+                return json.loads(line)
+        raise AssertionError(f"the process ended; see {self.out.name}.log")
+
     def result(self, timeout_s: float = 180) -> dict[str, Any]:
         told, _ = self._process.communicate(timeout=timeout_s)
         lines = [line for line in told.decode().splitlines() if line.startswith('{"')]
         assert lines, f"the driver said nothing; see {self.out.name}.log"
         fields: dict[str, Any] = json.loads(lines[-1])
         return fields
+
+
+class Driver(JobProcess):
+    """The driver of the streaming query."""
+
+    def __init__(self, location: str, out: Path, *, python: str = sys.executable, **job: Any) -> None:
+        super().__init__(JOB, {"location": location, "out": str(out), **job}, out, python=python)
 
     def attempts(self) -> list[int]:
         return self.attempts_in(self.out)
