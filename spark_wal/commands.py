@@ -236,7 +236,12 @@ def token(name: str, token_file: str, roots: tuple[str, ...]) -> None:
 
 
 @gateway.command("spark-conf")
-@click.argument("url", metavar="https://HOST:PORT")
+@click.argument("urls", metavar="https://HOST:PORT...", nargs=-1, required=True)
+@click.option(
+    "--name",
+    metavar="NAME",
+    help="The name of several gateways in locations (webhdfs://NAME/...).  [default: ckpt]",
+)
 @click.option(
     "--dir",
     "directory",
@@ -261,7 +266,8 @@ def token(name: str, token_file: str, roots: tuple[str, ...]) -> None:
     help="The version of Spark.  [default: the PySpark that is installed]",
 )
 def spark_conf(
-    url: str,
+    urls: tuple[str, ...],
+    name: str | None,
     directory: str,
     ca: str | None,
     cert: str | None,
@@ -270,14 +276,18 @@ def spark_conf(
     client_id: str | None,
     spark_version: str | None,
 ) -> None:
-    """Print the settings of a Spark session for a gateway, for spark-defaults.conf, and write their files."""
+    """Print the settings of a Spark session for a gateway, for spark-defaults.conf, and write their files.
+
+    Several addresses are gateways of one namespace. Spark asks them in this order, and knows them by one name.
+    """
     from spark_wal.service import CheckpointService
     from spark_wal.spark_access import GatewayAccess
 
     try:
         given = None if token_file is None else read_secret(token_file)
         access = GatewayAccess(ca=ca, certificate=cert, key=key, token=given, client_id=client_id)
-        wal = CheckpointService.at(url, access=access)  # the gateway need not run, and need not be reachable from here
+        # the gateway need not run, and need not be reachable from here
+        wal = CheckpointService.at(urls[0] if len(urls) == 1 else urls, access=access, name=name)
         conf = wal.spark_conf(directory, spark_version=spark_version)
         click.echo(f"# checkpointLocation={wal.location('NAME')}")
     except (ConfigError, OSError, ValueError) as error:

@@ -144,6 +144,20 @@ def test_settings_are_printed_as_spark_reads_them(tmp_path: Path) -> None:
     assert "leave client_id out" in old.output
 
 
+def test_settings_for_several_gateways_are_printed_with_their_name(tmp_path: Path) -> None:
+    """The cause: the command took one address, so that a protected pair had to be put together by hand."""
+    urls = ["https://gw1:9871", "https://gw2:9871"]
+    for more, name in (([], "ckpt"), (["--name", "mine"], "mine")):
+        arguments = ["spark-conf", *urls, "--dir", str(tmp_path / "d"), *more]
+        shown = CliRunner().invoke(gateway, arguments).output
+        lines = dict(line.split(" ", 1) for line in shown.splitlines())
+        assert lines["#"] == f"checkpointLocation=swebhdfs://{name}/NAME"
+        assert lines[f"spark.hadoop.dfs.ha.namenodes.{name}"] == "g1,g2"
+    refused = CliRunner().invoke(gateway, ["spark-conf", *urls, "--dir", str(tmp_path / "d"), "--spark", "4"])
+    assert (refused.exit_code, refused.output.count("\n")) == (1, 1)
+    assert "expected a version of Spark such as 4.0" in refused.output
+
+
 def test_gateways_of_other_packages_are_listed_and_loaded_when_they_are_needed() -> None:
     listed = CliRunner().invoke(gateway, ["--help"])
     assert listed.exit_code == 0
