@@ -26,7 +26,7 @@ from bookkeeper.ids import Address
 from bookkeeper.option_types import Number
 from bookkeeper.real import append_private, read_private, read_secret, system_seams
 from journal_manager import JournalError
-from spark_wal.webhdfs.config import DEFAULT_LISTEN, KEEP_S, GatewayConfig, OwnerConfig, UploadLimits
+from spark_wal.webhdfs.config import DEFAULT_LISTEN, GROWING, KEEP_S, GatewayConfig, OwnerConfig, UploadLimits
 
 if TYPE_CHECKING:
     from spark_wal.webhdfs.service import ServingConfig
@@ -135,6 +135,16 @@ def gateway() -> None:
     help="Seconds after which an untouched temporary file of Spark's is removed; 0: never.",
 )
 @click.option(
+    "--growing",
+    "growing",
+    multiple=True,
+    metavar="PATTERN",
+    default=GROWING,
+    show_default=True,
+    help="Paths of files that are read while they are written: what was received is durable each second, also if the "
+    "upload is cut. May be repeated, and replaces the default; none: there are no such files.",
+)
+@click.option(
     "--upload-log",
     type=FILE,
     help="A file in which the gateway notes what becomes of each upload; it outlives a kill -9.",
@@ -174,6 +184,7 @@ def _serving_config(
     upload_idle_s: float,
     file_bytes_max: int,
     temporary_keep_s: float,
+    growing: tuple[str, ...],
     upload_log: str | None,
     take_over: bool,
     **access: Any,
@@ -195,7 +206,11 @@ def _serving_config(
             upload_idle_s=max(upload_idle_s, slow_client_s),
         ),
         gateway=GatewayConfig(
-            owner=OwnerConfig(limits=UploadLimits(file_bytes_max=file_bytes_max), temporary_keep_s=temporary_keep_s),
+            owner=OwnerConfig(
+                limits=UploadLimits(file_bytes_max=file_bytes_max),
+                temporary_keep_s=temporary_keep_s,
+                growing=() if growing == ("none",) else growing,
+            ),
             quotas=dict(quotas),
         ),
         upload_log=upload_log,

@@ -20,7 +20,7 @@ from bookkeeper.ids import Address
 from bookkeeper.real import run, system_seams
 from spark_wal.gateway_place import SCHEMES, GatewayPlace, is_name
 from spark_wal.spark_access import GatewayAccess, write_settings
-from spark_wal.webhdfs.config import DEFAULT_LISTEN, KEEP_S, GatewayConfig, OwnerConfig
+from spark_wal.webhdfs.config import DEFAULT_LISTEN, GROWING, KEEP_S, GatewayConfig, OwnerConfig
 from spark_wal.webhdfs.ownership.backing import DEFAULT_NAMESPACE
 from spark_wal.webhdfs.service import ServingConfig, WebHdfsService
 
@@ -211,6 +211,7 @@ def checkpoint_service(
     protection: AccessConfig | None = None,
     access: GatewayAccess | None = None,
     temporary_keep_s: float = KEEP_S,
+    growing: Sequence[str] = GROWING,
     take_over: bool = False,
 ) -> Iterator[CheckpointService]:
     """Use the gateway at ``http://host:port``, or several, or start one in this process, in a thread of its own.
@@ -222,7 +223,8 @@ def checkpoint_service(
     ``listen``; keep the port from run to run, because Spark writes full addresses into sink metadata. ``access`` is how
     Spark reaches a protected gateway (TLS, certificates, tokens). ``protection`` is how a gateway that this starts
     protects itself. ``temporary_keep_s`` is how long a gateway that this starts keeps a temporary file of Spark's that
-    nobody touches; 0: for ever.
+    nobody touches; 0: for ever. ``growing`` are patterns of paths whose files are read while they are written, as
+    Spark's event logs are (see ``bk gateway webhdfs --growing``).
 
     If another gateway owns the namespace on that cluster, an error names that gateway. With ``take_over`` this gateway
     takes the namespace, and the other one stands by; both log it. The owner of a ``file:///DIR`` keeps it until it
@@ -247,6 +249,11 @@ def checkpoint_service(
                 f"temporary_keep_s is for a gateway that is started here, and the one at {shown} runs already "
                 "with its own: leave it out"
             )
+        if tuple(growing) != GROWING:
+            raise ConfigError(
+                f"growing is for a gateway that is started here, and the one at {shown} runs already with its own: "
+                "leave it out"
+            )
         if take_over:
             raise ConfigError(
                 f"take_over is for a gateway that is started here, and the one at {shown} runs already: leave it out"
@@ -266,7 +273,7 @@ def checkpoint_service(
         namespace=namespace,
         listen=where,
         access=protection,
-        gateway=GatewayConfig(owner=OwnerConfig(temporary_keep_s=temporary_keep_s)),
+        gateway=GatewayConfig(owner=OwnerConfig(temporary_keep_s=temporary_keep_s, growing=tuple(growing))),
         take_over=take_over,
         stand_by=False,
     )

@@ -95,6 +95,11 @@ class GatewayProcess:
         request = urllib.request.Request(self.url + path, headers=self._headers)
         return urllib.request.urlopen(request, timeout=timeout_s, context=self._trust)
 
+    def put(self, path: str, query: str) -> None:
+        """A change without a body."""
+        request = urllib.request.Request(f"{self.url}/webhdfs/v1{path}?{query}", headers=self._headers, method="PUT")
+        urllib.request.urlopen(request, timeout=10, context=self._trust).close()
+
     def has(self, path: str) -> bool:
         return self.get(f"/webhdfs/v1{path}?op=GETFILESTATUS") is not None
 

@@ -30,6 +30,7 @@ def test_help_reads_well() -> None:
         "--slow-client-s",
         "--file-bytes-max",
         "--temporary-keep-s",
+        "--growing",
         "--upload-log",
     ):
         assert word in shown
@@ -51,6 +52,31 @@ def test_limits_that_limit_nothing_are_refused(option: tuple[str, str]) -> None:
     refused = CliRunner().invoke(gateway, ["webhdfs", "--metadata", "mem:x", *option])
     assert refused.exit_code == 2
     assert option[0] in refused.output
+
+
+@pytest.mark.parametrize(
+    ("given", "growing"),
+    [
+        ((), ("*.inprogress", "eventlog_v2_*/**")),
+        (("--growing", "none"), ()),
+        (("--growing", "*.log", "--growing", "/logs/**"), ("*.log", "/logs/**")),
+    ],
+)
+def test_which_files_grow_is_told_to_the_gateway(
+    monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...], growing: tuple[str, ...]
+) -> None:
+    seen: list[ServingConfig] = []
+
+    def service(config: ServingConfig, seams: object) -> WebHdfsService:
+        seen.append(config)
+        raise OSError("enough")
+
+    monkeypatch.setattr(service_module, "WebHdfsService", service)
+    assert CliRunner().invoke(gateway, ["webhdfs", "--metadata", "mem:x", *given]).exit_code == 1
+    assert [config.gateway.owner.growing for config in seen] == [growing]
+    refused = CliRunner().invoke(gateway, ["webhdfs", "--metadata", "mem:x", "--growing", "**"])
+    assert refused.exit_code != 0
+    assert "would make every file one that grows" in refused.output
 
 
 @pytest.mark.parametrize(("given", "kept_s"), [((), 86400.0), (("--temporary-keep-s", "0"), 0.0)])

@@ -80,6 +80,11 @@ def test_a_service_removes_temporary_files_that_were_left_behind(tmp_path: Path)
         spark_wal.checkpoint_service("http://gateway:9870", temporary_keep_s=0),
     ):
         pass
+    with (
+        pytest.raises(ConfigError, match="its own"),
+        spark_wal.checkpoint_service("http://gateway:9870", growing=["x"]),
+    ):
+        pass
 
 
 def test_an_exception_in_the_block_ends_the_service_too(tmp_path: Path) -> None:
