@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 from urllib.parse import quote
 
@@ -232,7 +233,7 @@ async def _create(gateway: Gateway, request: Request) -> Reply:
         await owner.settled(owner.namespace.sequence)
         raise
     if owner.growing_paths.holds(request.path):
-        await _receive_growing(request, owner, lambda: file_system.begin_growing(owner, request.path, options))
+        await _receive_growing(request, owner, partial(file_system.begin_growing, owner, request.path, options))
         return _created(request)
     file = file_system.begin_create(owner, request.path, options)
     try:
@@ -262,7 +263,7 @@ async def _append(gateway: Gateway, request: Request) -> Reply:
         raise
     try:
         if owner.growing_paths.holds(request.path):
-            await _receive_growing(request, owner, lambda: file_system.grow(owner, file))
+            await _receive_growing(request, owner, partial(file_system.grow, owner, file))
             return _DONE
         upload = owner.uploads.begin()
         await _receive(request, owner, upload, lambda size: owner.namespace.check_more(file.path, size))

@@ -298,16 +298,19 @@ async def begin_growing(owner: NamespaceOwner, path: str, options: CreateOptions
     Raises:
         WebHdfsError: the file does not appear. NotOwnerError: the outcome is unknown.
     """
-    await owner.room()
-    _check_there(owner, path, options)
     followed: list[TrackedFile] = []
-    record = PutFile(path, _new_file(owner, (), options), options.overwrite, options.create_parent)
+    file = begin_create(owner, path, options)  # it has attributes also while the next step has to wait
     try:
+        await owner.room()
+        _check_there(owner, path, options)
+        record = PutFile(path, _new_file(owner, (), file), options.overwrite, options.create_parent)
         await owner.change_now(record, on_applied=lambda: followed.append(owner.namespace.follow(path)))
     except BaseException:
-        for file in followed:
-            owner.namespace.unfollow(file)
+        for each in followed:
+            owner.namespace.unfollow(each)
         raise
+    finally:
+        owner.incoming.end(file)
     return GrowingFile(owner, followed[0])
 
 

@@ -446,7 +446,7 @@ class NamespaceOwner:
 
     async def close(self, *, abort: bool = False) -> None:
         """End the session; with ``abort``, as a crash would end it."""
-        if not abort:
+        if not abort and self.is_sure:
             for growing in list(self.growing):
                 with suppress(WebHdfsError, NotOwnerError, JournalError):  # then its writer was told, or will be
                     await growing.flush()

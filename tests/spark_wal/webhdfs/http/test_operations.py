@@ -9,7 +9,7 @@ import pytest
 from bookkeeper.gateways.tokens import Principal
 from spark_wal.webhdfs.contents.blob_store import BlobInfo
 from spark_wal.webhdfs.files.inodes import FileNode
-from spark_wal.webhdfs.files.records import SetQuota
+from spark_wal.webhdfs.files.records import SetAttributes, SetQuota
 from spark_wal.webhdfs.http.operations import (
     LOOK_EVERY,
     OPERATIONS,
@@ -20,6 +20,8 @@ from spark_wal.webhdfs.http.operations import (
     perform,
 )
 from spark_wal.webhdfs.http.parameters import Query
+from spark_wal.webhdfs.ownership import file_system
+from spark_wal.webhdfs.ownership.file_system import CreateOptions
 from spark_wal.webhdfs.ownership.gateway import Gateway
 from tests.spark_wal.webhdfs.ownership.test_gateway import Hall
 from tests.spark_wal.webhdfs.virtual import Switch, in_virtual_time
@@ -69,6 +71,7 @@ def test_refusals(method: str, query: str, status: int, says: bytes) -> None:
     story()
 
 
+OPTIONS = CreateOptions(True, True, 0o644, "me", 1, 1 << 20)
 GOOD: dict[str, str] = {
     "CREATE": "&overwrite=true",
     "RENAME": "&destination=/b",
@@ -446,3 +449,25 @@ def test_s13_an_upload_to_a_growing_path_is_there_while_it_comes(name: str, end:
         await gateway.close()
 
     story()
+
+
+@in_virtual_time
+async def test_a_growing_file_has_attributes_also_while_its_making_waits_for_the_lease() -> None:
+    """Both requests wait for a late renewal; whichever goes on first, the permission is there."""
+    lease = Switch()
+    gateway = Hall().gateway(lease)
+    await gateway.start()
+    owner = await gateway.owner()
+    lease.is_held = False
+    upload = asyncio.ensure_future(file_system.begin_growing(owner, "/a.inprogress", OPTIONS))
+    await asyncio.sleep(0.001)
+    record = SetAttributes("/a.inprogress", permission=0o770)
+    setting = asyncio.ensure_future(file_system.set_attributes(owner, record))
+    await asyncio.sleep(0.1)
+    assert not upload.done() and not setting.done()
+    lease.is_held = True
+    growing = await upload
+    await setting
+    assert (await file_system.status(owner, "/a.inprogress")).permission == 0o770
+    await growing.cut()
+    await gateway.close()
