@@ -63,8 +63,10 @@ def spark_conf(
         ConfigError: an address, a version or a file cannot be used, or this Spark does not support it.
         OSError: a file cannot be written.
     """
-    place = _place(location, gateways)
-    if place is None and access is not None and access != GatewayAccess():
+    access = access or GatewayAccess()
+    protected = access != GatewayAccess() or directory is not None
+    place = _place(location, gateways, protected=protected)
+    if place is None and access != GatewayAccess():
         raise ConfigError("access needs to know for which gateway it is: give the location, or gateways=")
     options = "-Dhttp.maxConnections=64"
     conf = {
@@ -78,7 +80,6 @@ def spark_conf(
         "spark.streaming.receiver.writeAheadLog.closeFileAfterWrite": "true",
         **(place.conf() if place is not None else {}),
     }
-    access = access or GatewayAccess()
     if place is None or (access == GatewayAccess() and (directory is None or not place.tls)):
         return conf
     if directory is None:
@@ -93,15 +94,15 @@ def spark_conf(
     return conf
 
 
-def _place(location: str, gateways: Sequence[str]) -> GatewayPlace | None:
-    """Where the gateways are. None: this was not said."""
+def _place(location: str, gateways: Sequence[str], *, protected: bool) -> GatewayPlace | None:
+    """Where the gateways are. None: this was not said, or need not be known (a location may lack the port then)."""
     parts = urlsplit(location)
     if location and parts.scheme not in ("webhdfs", "swebhdfs"):
         raise ConfigError(f"expected webhdfs://HOST:PORT/NAME, got {location!r}")
     if isinstance(gateways, str):
         raise ConfigError(f"gateways= is a list of addresses, not {gateways!r}")
     if not gateways:
-        return GatewayPlace.of(f"{parts.scheme}://{parts.netloc}") if location else None
+        return GatewayPlace.of(f"{parts.scheme}://{parts.netloc}") if location and protected else None
     if location and not is_name(parts.netloc):
         raise ConfigError(
             f"with gateways= the location must name all of them together, like webhdfs://NAME/PATH; got {location!r}"
@@ -238,26 +239,13 @@ def checkpoint_service(
     """
     if not isinstance(uri, str) or urlsplit(uri).scheme in SCHEMES:
         running = CheckpointService.at(uri, access=access, name=name)
-        shown = uri if isinstance(uri, str) else ", ".join(uri)
-        if protection is not None:
-            raise ConfigError(
-                f"protection is for a gateway that is started here, and the one at {shown} runs already with its "
-                "own: leave it out"
-            )
-        if temporary_keep_s != KEEP_S:
-            raise ConfigError(
-                f"temporary_keep_s is for a gateway that is started here, and the one at {shown} runs already "
-                "with its own: leave it out"
-            )
-        if tuple(growing) != GROWING:
-            raise ConfigError(
-                f"growing is for a gateway that is started here, and the one at {shown} runs already with its own: "
-                "leave it out"
-            )
-        if take_over:
-            raise ConfigError(
-                f"take_over is for a gateway that is started here, and the one at {shown} runs already: leave it out"
-            )
+        given = {
+            "protection": protection is not None,
+            "temporary_keep_s": temporary_keep_s != KEEP_S,
+            "growing": tuple(growing) != GROWING,
+            "take_over": take_over,
+        }
+        _refuse_settings_of_its_own(running, [setting for setting, is_given in given.items() if is_given])
         _require_listening(running.place)
         try:
             yield running
@@ -285,6 +273,15 @@ def checkpoint_service(
     finally:
         service.close()
         thread.stop()
+
+
+def _refuse_settings_of_its_own(running: CheckpointService, given: Sequence[str]) -> None:
+    """Refuse settings that a running gateway has been started with, or without."""
+    if given:
+        raise ConfigError(
+            f"{given[0]} is for a gateway that is started here, and the one at {running.url} runs already with its "
+            "own settings: leave it out"
+        )
 
 
 def _listening_address(listen: Address | str) -> Address:

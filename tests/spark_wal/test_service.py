@@ -174,7 +174,6 @@ def test_a_protected_pair_has_its_files_and_its_name(tmp_path: Path) -> None:
         ("webhdfs://ckpt/a", ["gw1"], "expected http://HOST:PORT"),
         ("webhdfs://ckpt/a", ["https://gw1:9871"], "differ in TLS"),
         ("webhdfs://ckpt/a", "gw1:9870", "is a list of addresses"),
-        ("webhdfs://gw", [], "expected http://HOST:PORT"),
     ],
 )
 def test_places_that_do_not_fit_are_refused_in_a_sentence(location: str, gateways: list[str], why: str) -> None:
@@ -184,8 +183,12 @@ def test_places_that_do_not_fit_are_refused_in_a_sentence(location: str, gateway
 
 
 def test_access_without_a_place_is_refused() -> None:
+    access = spark_wal.GatewayAccess(ca="ca.pem")
     with pytest.raises(ConfigError, match="for which gateway"):
-        spark_conf(access=spark_wal.GatewayAccess(ca="ca.pem"))
+        spark_conf(access=access)
+    with pytest.raises(ConfigError, match="expected http://HOST:PORT"):
+        spark_conf("swebhdfs://gw/a", access=access)
+    assert spark_conf("swebhdfs://gw/a") == spark_conf(), "without protection it need not be known"
 
 
 @pytest.mark.parametrize("version", ["4", "", "x.y", "4.", "Spark 4.0"])
