@@ -26,6 +26,7 @@ from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.errors import BookKeeperError, ConfigError, DirectoryLockedError, NoClusterError, in_words
 from bookkeeper.meta import Metadata, init_cluster
+from bookkeeper.meta.service_uri import sqlite_uri
 from bookkeeper.net.in_process import InProcessNet
 from bookkeeper.seams import Lock, Net, Seams
 from bookkeeper.storage.config import StorageConfig
@@ -221,7 +222,7 @@ async def _start(address: EmbeddedUri, seams: Seams) -> EmbeddedCluster:
 
 
 async def _open_metadata(address: EmbeddedUri, seams: Seams) -> Metadata:
-    uri = f"sqlite://{address.directory}/{METADATA}"
+    uri = sqlite_uri(os.path.join(address.directory, METADATA))
     try:
         return await Metadata.connect(uri, seams)
     except NoClusterError:
@@ -269,7 +270,7 @@ async def _report_failure(server: BookieServer) -> None:
 def _config(directory: str, name: str, index: int) -> BookieConfig:
     home = os.path.join(directory, name)
     return BookieConfig(
-        metadata_uri=f"sqlite://{directory}/{METADATA}",
+        metadata_uri=sqlite_uri(os.path.join(directory, METADATA)),
         directory=home,
         bookie_id=name,
         listen=f"127.0.0.1:{FIRST_PORT + index}",

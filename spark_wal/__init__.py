@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bookkeeper.real import read_secret
     from bookkeeper.secret import Secret
-    from spark_wal.service import CheckpointService, checkpoint_service
+    from spark_wal.service import CheckpointService, checkpoint_service, spark_conf
     from spark_wal.spark_access import GatewayAccess
 
-__all__ = ["CheckpointService", "GatewayAccess", "Secret", "checkpoint_service", "read_secret"]
+__all__ = ["CheckpointService", "GatewayAccess", "Secret", "checkpoint_service", "read_secret", "spark_conf"]
 
 
 def __getattr__(name: str) -> object:

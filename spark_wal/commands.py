@@ -27,7 +27,7 @@ from bookkeeper.ids import Address
 from bookkeeper.option_types import Number
 from bookkeeper.real import append_private, read_private, read_secret, system_seams
 from journal_manager import JournalError
-from spark_wal.webhdfs.config import DEFAULT_LISTEN, KEEP_S, GatewayConfig, OwnerConfig, UploadLimits
+from spark_wal.webhdfs.config import DEFAULT_LISTEN, GROWING, KEEP_S, GatewayConfig, OwnerConfig, UploadLimits
 
 if TYPE_CHECKING:
     from spark_wal.webhdfs.service import ServingConfig
@@ -143,6 +143,16 @@ def gateway() -> None:
     help="Seconds after which an untouched temporary file of Spark's is removed; 0: never.",
 )
 @click.option(
+    "--growing",
+    "growing",
+    multiple=True,
+    metavar="PATTERN",
+    default=GROWING,
+    show_default=True,
+    help="Paths of files that are read while they are written: what was received is durable each second, also if the "
+    "upload is cut. May be repeated, and replaces the default; none: there are no such files.",
+)
+@click.option(
     "--upload-log",
     type=FILE,
     help="A file in which the gateway notes what becomes of each upload; it outlives a kill -9.",
@@ -184,6 +194,7 @@ def _serving_config(
     upload_idle_s: float,
     file_bytes_max: int,
     temporary_keep_s: float,
+    growing: tuple[str, ...],
     upload_log: str | None,
     lease_s: float,
     metadata_session_s: float,
@@ -207,7 +218,11 @@ def _serving_config(
             upload_idle_s=max(upload_idle_s, slow_client_s),
         ),
         gateway=GatewayConfig(
-            owner=OwnerConfig(limits=UploadLimits(file_bytes_max=file_bytes_max), temporary_keep_s=temporary_keep_s),
+            owner=OwnerConfig(
+                limits=UploadLimits(file_bytes_max=file_bytes_max),
+                temporary_keep_s=temporary_keep_s,
+                growing=() if growing == ("none",) else growing,
+            ),
             quotas=dict(quotas),
             lease_s=lease_s,
             metadata_session_s=metadata_session_s,
@@ -250,7 +265,12 @@ def token(name: str, token_file: str, roots: tuple[str, ...]) -> None:
 
 
 @gateway.command("spark-conf")
-@click.argument("url", metavar="https://HOST:PORT")
+@click.argument("urls", metavar="https://HOST:PORT...", nargs=-1, required=True)
+@click.option(
+    "--name",
+    metavar="NAME",
+    help="The name of several gateways in locations (webhdfs://NAME/...).  [default: ckpt]",
+)
 @click.option(
     "--dir",
     "directory",
@@ -275,7 +295,8 @@ def token(name: str, token_file: str, roots: tuple[str, ...]) -> None:
     help="The version of Spark.  [default: the PySpark that is installed]",
 )
 def spark_conf(
-    url: str,
+    urls: tuple[str, ...],
+    name: str | None,
     directory: str,
     ca: str | None,
     cert: str | None,
@@ -284,14 +305,18 @@ def spark_conf(
     client_id: str | None,
     spark_version: str | None,
 ) -> None:
-    """Print the settings of a Spark session for a gateway, for spark-defaults.conf, and write their files."""
+    """Print the settings of a Spark session for a gateway, for spark-defaults.conf, and write their files.
+
+    Several addresses are gateways of one namespace. Spark asks them in this order, and knows them by one name.
+    """
     from spark_wal.service import CheckpointService
     from spark_wal.spark_access import GatewayAccess
 
     try:
         given = None if token_file is None else read_secret(token_file)
         access = GatewayAccess(ca=ca, certificate=cert, key=key, token=given, client_id=client_id)
-        wal = CheckpointService.at(url, access=access)  # the gateway need not run, and need not be reachable from here
+        # the gateway need not run, and need not be reachable from here
+        wal = CheckpointService.at(urls[0] if len(urls) == 1 else urls, access=access, name=name)
         conf = wal.spark_conf(directory, spark_version=spark_version)
         click.echo(f"# checkpointLocation={wal.location('NAME')}")
     except (ConfigError, OSError, ValueError) as error:

@@ -32,7 +32,8 @@ class HadoopToken:
     owner: str
     password: Secret
     service: str
-    """IP:PORT of the gateway. A client does not find a token by name."""
+    """IP:PORT of the gateway, because a client does not find a token by a host's name; or ``ha-swebhdfs:NAME`` of
+    several gateways."""
     kind: str = KIND_TLS
 
     def encode(self) -> bytes:

@@ -18,75 +18,109 @@ from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.gateways.access_control import AccessConfig
 from bookkeeper.ids import Address
 from bookkeeper.real import run, system_seams
+from spark_wal.gateway_place import SCHEMES, GatewayPlace, is_name
 from spark_wal.spark_access import GatewayAccess, write_settings
-from spark_wal.webhdfs.config import DEFAULT_LISTEN, KEEP_S, GatewayConfig, OwnerConfig
+from spark_wal.webhdfs.config import DEFAULT_LISTEN, GROWING, KEEP_S, GatewayConfig, OwnerConfig
 from spark_wal.webhdfs.ownership.backing import DEFAULT_NAMESPACE
 from spark_wal.webhdfs.service import ServingConfig, WebHdfsService
-
-_SCHEMES: Final = ("http", "https", "webhdfs", "swebhdfs")
-"""The schemes of a running gateway's URL."""
 
 _REACH_S: Final = 10.0
 """Seconds that a gateway may take to accept a connection."""
 
 _MANAGER: Final = "org.apache.spark.sql.execution.streaming{}.FileSystemBasedCheckpointFileManager"
 
-_FAILOVER: Final = "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider"
-_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
+_VERSION: Final = re.compile(r"(\d+)\.(\d+)(\D.*)?")
+
+_kept: list[tempfile.TemporaryDirectory[str]] = []
+"""The directories of :func:`spark_conf` that nobody has named. They are removed when the program ends."""
 
 
-def spark_conf(location: str = "", *, spark_version: str | None = None, gateways: Sequence[str] = ()) -> dict[str, str]:
+def spark_conf(
+    location: str = "",
+    *,
+    spark_version: str | None = None,
+    gateways: Sequence[str] = (),
+    access: GatewayAccess | None = None,
+    directory: str | None = None,
+) -> dict[str, str]:
     """The settings that a Spark session needs for a checkpoint on a gateway. None of them is a jar.
 
-    ``location`` is where the checkpoint will be; the settings are the same for every gateway address.
-    ``spark_version`` defaults to the installed PySpark. ``gateways`` are the addresses (HOST:PORT) of several gateways
-    of one namespace; then ``location`` has one name for all of them instead of a host: ``webhdfs://NAME/...``.
+    ``location`` is where the checkpoint will be (``webhdfs://HOST:PORT/...``); without protection the settings are the
+    same for every gateway address. ``spark_version`` defaults to the installed PySpark. ``gateways`` are the URLs of
+    several gateways of one namespace (or HOST:PORT each, with a location); then the location has one name for all of
+    them instead of a host: ``webhdfs://NAME/...``, by default ``ckpt``. ``access`` is how to reach protected gateways;
+    the files that this takes go into ``directory``, by default a temporary one that stays as long as this program.
 
     * The file manager that works on FileSystem needs 3 to 4 requests a file instead of 9. It is also the safer one,
       because the gateway's rename is atomic and never overwrites.
     * Retries with a pause (200 ms, 300 times): without them the restart of a gateway ends the query.
     * A host that no longer answers is noticed in 5 s.
     * Java keeps 5 idle connections to a host by default; many state partitions need more.
+    * The write-ahead logs of DStreams close the file of each record: else a record that was acknowledged lies in an
+      upload that is still open, and is lost with the driver.
+
+    Raises:
+        ConfigError: an address, a version or a file cannot be used, or this Spark does not support it.
+        OSError: a file cannot be written.
     """
-    if location and urlsplit(location).scheme not in ("webhdfs", "swebhdfs"):
-        raise ConfigError(f"expected webhdfs://HOST:PORT/NAME, got {location!r}")
-    named = _named(location, gateways) if gateways else {}
+    access = access or GatewayAccess()
+    protected = access != GatewayAccess() or directory is not None
+    place = _place(location, gateways, protected=protected)
+    if place is None and access != GatewayAccess():
+        raise ConfigError("access needs to know for which gateway it is: give the location, or gateways=")
     options = "-Dhttp.maxConnections=64"
-    return {
+    conf = {
         "spark.sql.streaming.checkpointFileManagerClass": file_manager(spark_version),
         "spark.hadoop.dfs.http.client.retry.policy.enabled": "true",
         "spark.hadoop.dfs.http.client.retry.policy.spec": "200,300",
         "spark.hadoop.dfs.webhdfs.socket.connect-timeout": "5s",
         "spark.driver.extraJavaOptions": options,
         "spark.executor.extraJavaOptions": options,
-        **named,
+        "spark.streaming.driver.writeAheadLog.closeFileAfterWrite": "true",
+        "spark.streaming.receiver.writeAheadLog.closeFileAfterWrite": "true",
+        **(place.conf() if place is not None else {}),
     }
+    if place is None or (access == GatewayAccess() and (directory is None or not place.tls)):
+        return conf
+    if directory is None:
+        _kept.append(tempfile.TemporaryDirectory(prefix="spark-wal-"))
+        directory = _kept[-1].name
+    version_of_spark = _version(_installed() if spark_version is None else spark_version)
+    settings = write_settings(access, place, Path(directory).resolve(), spark_version=version_of_spark)
+    conf |= settings.conf
+    for kind, more in (("driver", settings.driver_options), ("executor", settings.executor_options)):
+        name = f"spark.{kind}.extraJavaOptions"
+        conf[name] = " ".join([conf[name], *more])
+    return conf
 
 
-def _named(location: str, gateways: Sequence[str]) -> dict[str, str]:
-    """Settings that give several gateways one name. Hadoop's client asks them in this order, and asks the next one when
-    a gateway stands by or cannot be reached.
-    """
+def _place(location: str, gateways: Sequence[str], *, protected: bool) -> GatewayPlace | None:
+    """Where the gateways are. None: this was not said, or need not be known (a location may lack the port then)."""
     parts = urlsplit(location)
-    name = parts.netloc
-    if not _NAME.fullmatch(name):
+    if location and parts.scheme not in ("webhdfs", "swebhdfs"):
+        raise ConfigError(f"expected webhdfs://HOST:PORT/NAME, got {location!r}")
+    if isinstance(gateways, str):
+        raise ConfigError(f"gateways= is a list of addresses, not {gateways!r}")
+    if not gateways:
+        return GatewayPlace.of(f"{parts.scheme}://{parts.netloc}") if location and protected else None
+    if location and not is_name(parts.netloc):
         raise ConfigError(
             f"with gateways= the location must name all of them together, like webhdfs://NAME/PATH; got {location!r}"
         )
-    each = {f"g{number}": str(Address.parse(gateway)) for number, gateway in enumerate(gateways, 1)}
-    protocol = "https" if parts.scheme == "swebhdfs" else "http"
-    hadoop = "spark.hadoop.dfs"
-    return {
-        f"{hadoop}.nameservices": name,
-        f"{hadoop}.ha.namenodes.{name}": ",".join(each),
-        **{f"{hadoop}.namenode.{protocol}-address.{name}.{key}": address for key, address in each.items()},
-        f"{hadoop}.client.failover.proxy.provider.{name}": _FAILOVER,
-    }
+    if not location and not all("://" in gateway for gateway in gateways):
+        raise ConfigError(
+            "give the URLs of the gateways (https://HOST:PORT), or a location like webhdfs://NAME/PATH besides"
+        )
+    urls = [gateway if "://" in gateway else f"{parts.scheme}://{gateway}" for gateway in gateways]
+    place = GatewayPlace.of(urls, parts.netloc or None)
+    if location and place.scheme != parts.scheme:
+        raise ConfigError(f"the location {location!r} and the addresses of the gateways differ in TLS")
+    return place
 
 
 def file_manager(spark_version: str | None = None) -> str:
     """The class name of the FileSystem-based checkpoint file manager: its package changed in Spark 4.1."""
-    spark_version = spark_version or _installed()
+    spark_version = _installed() if spark_version is None else spark_version
     return _MANAGER.format(".checkpointing" if _version(spark_version) >= (4, 1) else "")
 
 
@@ -99,40 +133,45 @@ def _installed() -> str:
 
 
 def _version(text: str) -> tuple[int, int]:
-    major, minor = (int(part) for part in text.split(".")[:2])
-    return major, minor
+    found = _VERSION.fullmatch(text)
+    if found is None:
+        raise ConfigError(f"expected a version of Spark such as 4.0 or 4.0.1, got {text!r}")
+    return int(found[1]), int(found[2])
 
 
 class CheckpointService:
-    """A gateway that Spark can reach."""
+    """A gateway, or several of one namespace, that Spark can reach."""
 
-    def __init__(self, address: str, *, tls: bool = False, access: GatewayAccess | None = None) -> None:
-        self.address = address
-        """host:port"""
-        self._tls = tls
+    def __init__(self, place: GatewayPlace, *, access: GatewayAccess | None = None) -> None:
+        self.place = place
         self._access = access or GatewayAccess()
         self._directory: tempfile.TemporaryDirectory[str] | None = None
 
     @classmethod
-    def at(cls, url: str, *, access: GatewayAccess | None = None) -> CheckpointService:
-        """The gateway at ``http://HOST:PORT`` (or ``https``, ``webhdfs``, ``swebhdfs``). This sends no request to it.
+    def at(
+        cls, urls: str | Sequence[str], *, access: GatewayAccess | None = None, name: str | None = None
+    ) -> CheckpointService:
+        """The gateway at ``http://HOST:PORT`` (or ``https``, ``webhdfs``, ``swebhdfs``), or several of one namespace,
+        which then have a ``name`` (by default ``ckpt``). This sends no request to them.
 
         Raises:
-            ConfigError: the address cannot be used.
+            ConfigError: an address cannot be used.
         """
-        parts = urlsplit(url)
-        if parts.scheme not in _SCHEMES or not parts.hostname:
-            raise ConfigError(f"expected http://HOST:PORT, got {url!r}")
-        return cls(parts.netloc, tls=parts.scheme in ("https", "swebhdfs"), access=access)
+        return cls(GatewayPlace.of(urls, name), access=access)
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT, or the name of several gateways."""
+        return self.place.authority
 
     @property
     def url(self) -> str:
-        """The gateway's URL for browsers, curl and fsspec."""
-        return f"{'https' if self._tls else 'http'}://{self.address}"
+        """The gateway's URL for browsers, curl and fsspec; of several, the first one's."""
+        return self.place.url
 
     def location(self, name: str) -> str:
         """The ``checkpointLocation`` of a checkpoint called ``name`` (a path below the root)."""
-        return f"{'swebhdfs' if self._tls else 'webhdfs'}://{self.address}/{name.strip('/')}"
+        return f"{self.place.scheme}://{self.address}/{name.strip('/')}"
 
     def spark_conf(self, directory: str | None = None, *, spark_version: str | None = None) -> dict[str, str]:
         """Settings for ``SparkSession.builder.config(map=...)``; see :func:`spark_conf`.
@@ -144,24 +183,17 @@ class CheckpointService:
         Raises:
             ConfigError: a file cannot be used, or this Spark does not support it. OSError: a file cannot be written.
         """
-        conf = spark_conf(spark_version=spark_version)
-        if not self._tls and self._access == GatewayAccess():
-            return conf
-        if directory is None:
+        if directory is None and (self.place.tls or self._access != GatewayAccess()):
             self._directory = self._directory or tempfile.TemporaryDirectory(prefix="spark-wal-")
             directory = self._directory.name
-        settings = write_settings(
-            self._access,
-            Address.parse(self.address),
-            Path(directory).resolve(),
-            tls=self._tls,
-            spark_version=_version(spark_version or _installed()),
+        gateways = [f"{self.place.scheme}://{each}" for each in self.place.addresses] if self.place.name else []
+        return spark_conf(
+            self.location(""),
+            spark_version=spark_version,
+            gateways=gateways,
+            access=self._access,
+            directory=directory,
         )
-        conf |= settings.conf
-        for kind, options in (("driver", settings.driver_options), ("executor", settings.executor_options)):
-            name = f"spark.{kind}.extraJavaOptions"
-            conf[name] = " ".join([conf[name], *options])
-        return conf
 
     def close(self) -> None:
         """Remove the files of :meth:`spark_conf`. Idempotent."""
@@ -172,23 +204,28 @@ class CheckpointService:
 
 @contextmanager
 def checkpoint_service(
-    uri: str,
+    uri: str | Sequence[str],
     *,
+    name: str | None = None,
     namespace: str = DEFAULT_NAMESPACE,
     listen: Address | str = DEFAULT_LISTEN,
     protection: AccessConfig | None = None,
     access: GatewayAccess | None = None,
     temporary_keep_s: float = KEEP_S,
+    growing: Sequence[str] = GROWING,
     take_over: bool = False,
 ) -> Iterator[CheckpointService]:
-    """Use the gateway at ``http://host:port``, or start one in this process, in a thread of its own.
+    """Use the gateway at ``http://host:port``, or several, or start one in this process, in a thread of its own.
 
     ``uri`` is a cluster's metadata URI (``embedded:///DIR?bookies=3`` has its bookies in this process too),
-    ``file:///DIR`` for a namespace without replication, or the URL of a running gateway. The gateway listens on
+    ``file:///DIR`` for a namespace without replication, or the URL of a running gateway. It may also be a list of URLs:
+    several gateways of one namespace, of which one serves and the others stand by. They have one ``name`` in locations
+    (``webhdfs://ckpt/...``); keep it from run to run, too. The gateway listens on
     ``listen``; keep the port from run to run, because Spark writes full addresses into sink metadata. ``access`` is how
     Spark reaches a protected gateway (TLS, certificates, tokens). ``protection`` is how a gateway that this starts
     protects itself. ``temporary_keep_s`` is how long a gateway that this starts keeps a temporary file of Spark's that
-    nobody touches; 0: for ever.
+    nobody touches; 0: for ever. ``growing`` are patterns of paths whose files are read while they are written, as
+    Spark's event logs are (see ``bk gateway webhdfs --growing``).
 
     If another gateway owns the namespace on that cluster, an error names that gateway. With ``take_over`` this gateway
     takes the namespace, and the other one stands by; both log it. The owner of a ``file:///DIR`` keeps it until it
@@ -196,47 +233,41 @@ def checkpoint_service(
 
     Raises:
         ConfigError: the address cannot be used, or settings contradict each other.
-        ConnectionError: nobody listens at the URL of a running gateway.
+        ConnectionError: nobody listens at the URL of a running gateway, or at any of several.
         NamespaceOwnedError: another gateway owns the namespace.
         BookKeeperError, JournalError, OSError: the gateway cannot be started.
     """
-    parts = urlsplit(uri)
-    if parts.scheme in _SCHEMES:
-        running = CheckpointService.at(uri, access=access)
-        if protection is not None:
-            raise ConfigError(
-                f"protection is for a gateway that is started here, and the one at {uri} runs already with its "
-                "own: leave it out"
-            )
-        if temporary_keep_s != KEEP_S:
-            raise ConfigError(
-                f"temporary_keep_s is for a gateway that is started here, and the one at {uri} runs already "
-                "with its own: leave it out"
-            )
-        if take_over:
-            raise ConfigError(
-                f"take_over is for a gateway that is started here, and the one at {uri} runs already: leave it out"
-            )
-        _require_listening(uri)
+    if not isinstance(uri, str) or urlsplit(uri).scheme in SCHEMES:
+        running = CheckpointService.at(uri, access=access, name=name)
+        given = {
+            "protection": protection is not None,
+            "temporary_keep_s": temporary_keep_s != KEEP_S,
+            "growing": tuple(growing) != GROWING,
+            "take_over": take_over,
+        }
+        _refuse_settings_of_its_own(running, [setting for setting, is_given in given.items() if is_given])
+        _require_listening(running.place)
         try:
             yield running
         finally:
             running.close()
         return
-    where = Address.parse(listen) if isinstance(listen, str) else listen
+    if name is not None:
+        raise ConfigError(f"the name {name!r} is for several gateways that run already, and one is started here")
+    where = _listening_address(listen)
     protection = protection or AccessConfig()
     config = ServingConfig(
         uri=uri,
         namespace=namespace,
         listen=where,
         access=protection,
-        gateway=GatewayConfig(owner=OwnerConfig(temporary_keep_s=temporary_keep_s)),
+        gateway=GatewayConfig(owner=OwnerConfig(temporary_keep_s=temporary_keep_s, growing=tuple(growing))),
         take_over=take_over,
         stand_by=False,
     )
     thread = _GatewayThread(config)
     address = thread.start()
-    service = CheckpointService(str(address), tls=protection.tls is not None, access=access)
+    service = CheckpointService(GatewayPlace((address,), protection.tls is not None), access=access)
     try:
         yield service
     finally:
@@ -244,27 +275,40 @@ def checkpoint_service(
         thread.stop()
 
 
-def _require_listening(uri: str) -> None:
-    """Check that the gateway accepts connections. Otherwise a query would fail minutes later, with a long trace.
-
-    Raises: ConnectionError, ConfigError.
-    """
-    parts = urlsplit(uri)
-    try:
-        port = parts.port
-    except ValueError:
-        port = None
-    if port is None:
+def _refuse_settings_of_its_own(running: CheckpointService, given: Sequence[str]) -> None:
+    """Refuse settings that a running gateway has been started with, or without."""
+    if given:
         raise ConfigError(
-            f"expected http://HOST:PORT, got {uri!r}: the port is missing, for instance {DEFAULT_LISTEN.port}"
+            f"{given[0]} is for a gateway that is started here, and the one at {running.url} runs already with its "
+            "own settings: leave it out"
         )
+
+
+def _listening_address(listen: Address | str) -> Address:
     try:
-        socket.create_connection((parts.hostname, port), timeout=_REACH_S).close()
-    except OSError as error:
-        raise ConnectionError(
-            f"no gateway answers at {uri} ({in_words(error)}): start one (bk gateway webhdfs, or bk "
-            "standalone), or give a cluster's address, and a gateway is started here"
-        ) from error
+        return Address.parse(listen) if isinstance(listen, str) else listen
+    except ValueError as error:
+        raise ConfigError(f"listen=: {error}") from error
+
+
+def _require_listening(place: GatewayPlace) -> None:
+    """Check that a gateway accepts connections. Otherwise a query would fail minutes later, with a long trace.
+
+    Raises: ConnectionError.
+    """
+    failures: list[str] = []
+    for address in place.addresses:
+        try:
+            socket.create_connection(address, timeout=_REACH_S).close()
+        except OSError as error:
+            url = f"{place.url.partition('://')[0]}://{address}"
+            failures.append(f"no gateway answers at {url} ({in_words(error)})")
+        else:
+            return
+    raise ConnectionError(
+        f"{', and '.join(failures)}: start one (bk gateway webhdfs, or bk standalone), or give a cluster's address, "
+        "and a gateway is started here"
+    )
 
 
 class _GatewayThread:

@@ -21,9 +21,9 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from bookkeeper.errors import ConfigError, in_words, require
-from bookkeeper.ids import Address
 from bookkeeper.real import read_private
 from bookkeeper.secret import Secret
+from spark_wal.gateway_place import GatewayPlace
 from spark_wal.hadoop_tokens import KIND_PLAIN, KIND_TLS, HadoopToken, token_file
 
 _OAUTH2: Final = "dfs.webhdfs.oauth2"
@@ -86,7 +86,7 @@ class SparkAccess:
 
 
 def write_settings(
-    access: GatewayAccess, address: Address, directory: Path, *, tls: bool, spark_version: tuple[int, int]
+    access: GatewayAccess, place: GatewayPlace, directory: Path, *, spark_version: tuple[int, int]
 ) -> SparkAccess:
     """Write the files into ``directory`` (made with mode 0700), and return the settings that Spark needs.
 
@@ -100,7 +100,7 @@ def write_settings(
     """
     if (access.ca or access.certificate) and importlib.util.find_spec("cryptography") is None:
         raise ConfigError("Java's key stores need the package cryptography: pip install 'bookkeeper-py[spark]'")
-    _require_protected(access.token, address, tls)
+    _require_protected(access.token, place)
     if not _PLAIN_PATH.fullmatch(str(directory)):
         raise ConfigError(
             f"the path {directory} cannot stand in Java's options and in lists of files: choose a directory whose path "
@@ -116,14 +116,19 @@ def write_settings(
             "Spark 3.5 cannot use OAuth2, because its HTTP library is older than its Hadoop client needs: "
             "leave client_id out, and the token goes with every request"
         )
-    if tls:
+    if access.client_id is not None and place.name is not None:
+        raise ConfigError(
+            "Hadoop's client gets its OAuth2 tokens at one address only, so several gateways would end with the one "
+            "at that address: leave client_id out, and the token goes with every request"
+        )
+    if place.tls:
         _write_stores(access, driver, shipped, result)
     elif access.ca or access.certificate:
         raise ConfigError("ca and certificate are for a gateway with TLS: give its address as https://HOST:PORT")
     if access.client_id is not None:
-        _write_oauth2(access, address, driver, shipped, tls, result)
+        _write_oauth2(access, place, driver, shipped, result)
     elif access.token is not None:
-        _write_token(access.token, address, driver, tls, result)
+        _write_token(access.token, place, driver, result)
     _remove_others(result.files, driver, shipped)
     if names := sorted(path.name for path in result.files if path.parent == shipped):
         result.conf["spark.files"] = ",".join(str(shipped / name) for name in names)
@@ -154,17 +159,14 @@ def _write_stores(access: GatewayAccess, driver: Path, shipped: Path, result: Sp
         _write(driver / "ssl-client.xml", _xml(absolute), result)
 
 
-def _write_oauth2(
-    access: GatewayAccess, address: Address, driver: Path, shipped: Path, tls: bool, result: SparkAccess
-) -> None:
+def _write_oauth2(access: GatewayAccess, place: GatewayPlace, driver: Path, shipped: Path, result: SparkAccess) -> None:
     """Set up OAuth2. Its library uses only the JVM's own trust store, so that store gets the authority."""
     assert access.client_id is not None and access.token is not None
-    url = f"{'https' if tls else 'http'}://{address}/oauth2/token"
     fields = {
         "enabled": "true",
         "access.token.provider": _PROVIDER,
         "client.id": access.client_id,
-        "refresh.url": url,
+        "refresh.url": f"{place.url}/oauth2/token",
     }
     result.conf |= {f"spark.hadoop.{_OAUTH2}.{name}": value for name, value in fields.items()}
     # Spark adds this file from its class path to its Hadoop settings, so the secret is on no command line.
@@ -176,8 +178,20 @@ def _write_oauth2(
         result.executor_options += [f"-Djavax.net.ssl.trustStore={name}"]
 
 
-def _write_token(token: Secret, address: Address, driver: Path, tls: bool, result: SparkAccess) -> None:
-    """Write a token for each address of the gateway's name, because a client finds its token by address."""
+def _write_token(token: Secret, place: GatewayPlace, driver: Path, result: SparkAccess) -> None:
+    """Write a token for each service by which a client looks for it."""
+    kind = KIND_TLS if place.tls else KIND_PLAIN
+    tokens = [HadoopToken("spark", token, service, kind) for service in _services(place)]
+    _write(driver / "gateway.token", token_file(tokens), result)
+    result.driver_options.append(f"-Dhadoop.token.files={driver / 'gateway.token'}")
+    result.conf["spark.executorEnv.HADOOP_TOKEN"] = ",".join(t.url_string().reveal() for t in tokens)
+
+
+def _services(place: GatewayPlace) -> list[str]:
+    """Under what Hadoop's client looks for a token: the name of several gateways, or each address of one's host."""
+    if place.name is not None:
+        return [f"ha-{place.scheme}:{place.name}"]
+    (address,) = place.addresses
     try:
         found = socket.getaddrinfo(address.host, address.port, socket.AF_INET, socket.SOCK_STREAM)
     except OSError as error:
@@ -185,12 +199,7 @@ def _write_token(token: Secret, address: Address, driver: Path, tls: bool, resul
             f"a token is bound to the gateway's address, and the name {address.host} has no address here: "
             f"{in_words(error)}"
         ) from None
-    kind = KIND_TLS if tls else KIND_PLAIN
-    services = sorted({f"{place[0]}:{address.port}" for *_, place in found})
-    tokens = [HadoopToken("spark", token, service, kind) for service in services]
-    _write(driver / "gateway.token", token_file(tokens), result)
-    result.driver_options.append(f"-Dhadoop.token.files={driver / 'gateway.token'}")
-    result.conf["spark.executorEnv.HADOOP_TOKEN"] = ",".join(t.url_string().reveal() for t in tokens)
+    return sorted({f"{where[0]}:{address.port}" for *_, where in found})
 
 
 def _trust_store(ca: str, public: Sequence[bytes] = ()) -> bytes:
@@ -235,12 +244,13 @@ def _xml(settings: Mapping[str, str]) -> bytes:
     return "\n".join(["<configuration>", *lines, "</configuration>", ""]).encode()
 
 
-def _require_protected(token: Secret | None, address: Address, tls: bool) -> None:
+def _require_protected(token: Secret | None, place: GatewayPlace) -> None:
     """Refuse to send a token across a network without TLS, where anybody could read it."""
     from bookkeeper.gateways.access_control import is_loopback
 
-    if token is not None and not tls and not is_loopback(address.host):
-        raise ConfigError(f"a token is not sent to another host without TLS: give the address as https://{address}")
+    for address in place.addresses:
+        if token is not None and not place.tls and not is_loopback(address.host):
+            raise ConfigError(f"a token is not sent to another host without TLS: give the address as https://{address}")
 
 
 def _require_ours(directory: Path) -> None:

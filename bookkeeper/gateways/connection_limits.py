@@ -102,6 +102,7 @@ class Expected(Enum):
     HEAD = "the rest of a request's head"
     UNIT = "the rest of a chunk, or of a body with a given length"
     CHUNK = "the next chunk of a body"
+    CHUNK_SOME_DAY = "the next chunk of a body that may pause for as long as it wants"
     END = "the client's end of a connection that the gateway has closed"
 
 
@@ -139,6 +140,7 @@ class ConnectionWatch:
         "_handled",
         "_head_begun",
         "_is_complete",
+        "_some_day",
         "_waits",
         "bytes",
         "requests",
@@ -157,6 +159,7 @@ class ConnectionWatch:
         """How often the client has stopped reading replies."""
         self._head_begun = True
         self._handled = False
+        self._some_day = False
         self._is_complete: Callable[[], bool] = _nothing_is_missing
         self._waits: Expected | None = None
         self._asked_at = 0
@@ -172,7 +175,12 @@ class ConnectionWatch:
         self.requests += 1
         self._head_begun = False
         self._handled = True
+        self._some_day = False
         self._is_complete = is_complete
+
+    def takes_any_time(self) -> None:
+        """Note that the body of the request may pause between chunks for as long as it wants."""
+        self._some_day = True
 
     def answered(self) -> None:
         """Note that the request was answered."""
@@ -180,7 +188,8 @@ class ConnectionWatch:
 
     def waits(self, *, between_chunks: bool) -> None:
         """Note that the handler waits for more of the body."""
-        self._waits = Expected.CHUNK if between_chunks else Expected.UNIT
+        chunk = Expected.CHUNK_SOME_DAY if self._some_day else Expected.CHUNK
+        self._waits = chunk if between_chunks else Expected.UNIT
         self._asked_at = self.bytes
 
     def goes_on(self) -> None:
@@ -195,7 +204,7 @@ class ConnectionWatch:
 
     def _owes(self) -> Expected:
         if self._handled:
-            if self._waits is Expected.CHUNK and self.bytes > self._asked_at:
+            if self._waits in (Expected.CHUNK, Expected.CHUNK_SOME_DAY) and self.bytes > self._asked_at:
                 return Expected.UNIT  # the next chunk has begun
             return self._waits or Expected.NOTHING
         if not self._is_complete():
@@ -231,7 +240,7 @@ class OverdueClock:
             return None
         waited = now - self._begun
         match observation.owes:
-            case Expected.NOTHING:
+            case Expected.NOTHING | Expected.CHUNK_SOME_DAY:
                 return None
             case Expected.HEAD if waited >= self._limits.slow_s:
                 return "the client sends the head of a request too slowly"

@@ -9,6 +9,9 @@
 =================================================  ==========================================================
 
 Hosts are separated by ``,`` or ``;``. Credentials are never part of an address (see the module ``credentials``).
+
+In every address a ``%`` begins an escape, as in any URI, and a name is decoded exactly once, here or in what is
+registered. So an address is never pasted together from a path that is already decoded: :func:`sqlite_uri` makes one.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
 from bookkeeper.errors import ConfigError, MetadataUnavailableError, Outcome
 from bookkeeper.meta.records.layout import BY_URI_NAME
@@ -48,6 +52,8 @@ class ServiceUri:
     """``flat``, ``hierarchical`` or ``longhierarchical``; None: the layout that the cluster has."""
     session_s: float = SESSION_S
     """Seconds that a session lasts without contact (``zk``, ``sqlite``); not part of an address."""
+    undecoded: str | None = None
+    """The file (``sqlite``) that earlier versions, which did not decode, took this address for; None: the same one."""
 
 
 Opener = Callable[[ServiceUri, Seams], Awaitable[MetadataStore]]
@@ -70,13 +76,29 @@ def parse(uri: str) -> ServiceUri:
     if match := _ZOOKEEPER.fullmatch(scheme):
         return _parse_zookeeper(uri, match[1], rest)
     if scheme == "memory":
-        return ServiceUri("memory", rest.strip("/"))
+        return ServiceUri("memory", unquote(rest.strip("/")))
     if scheme in _OPENERS:
         if not rest.startswith("///") or len(rest) == 3:
             raise ConfigError(f"expected {scheme}:///PATH, got {_shown(uri)}")
-        return ServiceUri(scheme, rest[2:])
+        return _parse_sqlite(uri, rest[2:]) if scheme == "sqlite" else ServiceUri(scheme, rest[2:])
     known = ", ".join(sorted({"memory", "zk", *_OPENERS}))
     raise ConfigError(f"{_shown(uri)} names no kind of metadata store that this program knows; it knows {known}")
+
+
+def _parse_sqlite(uri: str, path: str) -> ServiceUri:
+    if "?" in path or "#" in path:
+        raise ConfigError(
+            f"expected sqlite:///FILE, which has no options, got {_shown(uri)}: in a file's name a ? is written %3F, "
+            "and a # is written %23"
+        )
+    file = unquote(path)
+    return ServiceUri("sqlite", file, undecoded=path if path != file else None)
+
+
+def sqlite_uri(path: str) -> str:
+    """The address of the store in a file. ``path`` is absolute, and as the system knows it."""
+    escaped = path.replace("%", "%25").replace("?", "%3F").replace("#", "%23")
+    return f"sqlite://{escaped}"
 
 
 def _parse_zookeeper(uri: str, layout: str | None, rest: str) -> ServiceUri:
@@ -94,7 +116,7 @@ def _parse_zookeeper(uri: str, layout: str | None, rest: str) -> ServiceUri:
             raise ConfigError(f"{_shown(uri)} has the port {port}, but ports go from 1 to {PORT_MAX}")
     if layout not in _ANY_LAYOUT and layout not in BY_URI_NAME:
         raise ConfigError(f"{_shown(uri)} names the unknown layout {layout}; known are {', '.join(BY_URI_NAME)}")
-    path = f"/{root.strip('/')}" if root.strip("/") else DEFAULT_ROOT
+    path = f"/{unquote(root.strip('/'))}" if root.strip("/") else DEFAULT_ROOT
     try:
         check_path(path)
     except ValueError as error:
@@ -140,7 +162,8 @@ async def open_store(uri: str | ServiceUri, seams: Seams) -> MetadataStore:
 def may_exist(address: ServiceUri, seams: Seams) -> bool:
     """False if there is certainly nothing at an address. A program that only looks for a cluster must not create a
     file there."""
-    return address.scheme != "sqlite" or seams.disk.exists(address.target)
+    files = (address.target, address.undecoded)
+    return address.scheme != "sqlite" or any(file is not None and seams.disk.exists(file) for file in files)
 
 
 def memory_cluster(name: str, seams: Seams) -> MemoryCluster:
@@ -159,6 +182,12 @@ async def _open_memory(address: ServiceUri, seams: Seams) -> MetadataStore:
 async def _open_sqlite(address: ServiceUri, seams: Seams) -> MetadataStore:
     from bookkeeper.meta.stores.sqlite import SqliteStore  # only who uses it pays for it
 
+    if address.undecoded is not None and seams.disk.exists(address.undecoded):
+        raise ConfigError(
+            f"the address names the file {address.target}, because %XX is one character. There is also a file "
+            f"{address.undecoded}, which earlier versions opened by this address: write "
+            f"{sqlite_uri(address.undecoded)} to go on with it, or move it away"
+        )
     return await SqliteStore.open(address.target, seams, lease_s=address.session_s)
 
 

@@ -14,6 +14,7 @@ from typing import Final
 from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.waiting import StalledError, Watched, until_async
 from bookkeeper.launchers.zookeeper import free_port
+from bookkeeper.meta.service_uri import sqlite_uri
 from examples.demo_kit.slow_machine import environment, session_s
 from examples.processes import Child, Children, ending_with_this_process
 
@@ -74,7 +75,7 @@ class HealingCluster:
     async def start_metadata(self) -> None:
         """Start the metadata store and make the cluster in it."""
         if self._kind == "sqlite":
-            self.uri = f"sqlite://{self._dir}/metadata.db"
+            self.uri = sqlite_uri(f"{self._dir}/metadata.db")
         else:
             port = free_port()
             self.uri = f"zk+hierarchical://127.0.0.1:{port}/ledgers"

@@ -32,6 +32,7 @@ from bookkeeper.gateways.lease import LEASE_S
 from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.waiting import StalledError
 from bookkeeper.launchers.zookeeper import free_port
+from bookkeeper.meta.service_uri import sqlite_uri
 from examples.demo_kit.slow_machine import client_config, environment
 from examples.flights.events import Feed, FeedProgress
 from examples.flights.verdict import Verdict
@@ -121,7 +122,7 @@ class Story:
 
     async def _start_metadata(self) -> None:
         if self._options.metadata == "sqlite":
-            self.metadata = f"sqlite://{self._dir}/metadata.db"
+            self.metadata = sqlite_uri(f"{self._dir}/metadata.db")
             return
         port = free_port()
         self.metadata = f"zk+hierarchical://127.0.0.1:{port}/ledgers"

@@ -16,6 +16,7 @@ import signal
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Final
 
 from bookkeeper import BookKeeper
@@ -126,9 +127,14 @@ class ReplicaServer:
         return digest_of(self._node.namespace)
 
 
+def copy_uri(directory: str) -> str:
+    """The address of a journal's copy on this machine."""
+    return Path(directory).absolute().as_uri()
+
+
 def members_of(journal: str, client: BookKeeper, copy: str) -> list[Member]:
     """The journal that the replicas share, and a copy on this machine."""
-    return [Member(journal, shared=True, options={"client": client}), Member(f"file://{copy}")]
+    return [Member(journal, shared=True, options={"client": client}), Member(copy_uri(copy))]
 
 
 async def run(

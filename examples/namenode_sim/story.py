@@ -42,6 +42,7 @@ from examples.namenode_sim.client import Conversation, NameNodeClient
 from examples.namenode_sim.errors import NamespaceError, ReplicaNotActiveError
 from examples.namenode_sim.name_node import NameNodeRole
 from examples.namenode_sim.protocol import Question
+from examples.namenode_sim.replica import copy_uri
 from examples.namenode_sim.view import NameNodePicture, NameNodeView
 from examples.namenode_sim.workload import WarehouseClient
 from examples.processes import Child, Children
@@ -202,7 +203,7 @@ class NameNodeStory:
         compared = 0
         try:
             async with (
-                await open_reader(f"file://{self._copy(name)}") as copy,
+                await open_reader(copy_uri(self._copy(name))) as copy,
                 await open_reader(JOURNAL, client=self._client) as journal,
             ):
                 listed = [segment for segment in await copy.segments() if segment.last is not None]

@@ -13,12 +13,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, TypeVar
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from journal_manager.errors import JournalConfigError, UnknownSchemeError
 from journal_manager.journals.backend import Backend
 
 ENTRY_POINT_GROUP: Final = "journal.backends"
+
+_PLAIN: Final = "/ !$&'()*+,:;=@~"
+"""What stands in an address as it is meant."""
 
 T = TypeVar("T")
 
@@ -39,7 +42,7 @@ class JournalURI:
 
     def __str__(self) -> str:
         head = f"//{self.authority}" if self.authority else ""
-        return f"{self.scheme}:{head}{self.path}"
+        return f"{self.scheme}:{head}{quote(self.path, safe=_PLAIN)}"
 
 
 def parse_uri(text: str) -> JournalURI:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from posixpath import dirname
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
 
 from pyarrow import ArrowException
 from pyarrow.fs import FileSelector, FileSystem, FileType
@@ -17,6 +17,9 @@ from pyarrow.fs import FileSelector, FileSystem, FileType
 from bookkeeper.errors import ConfigError, in_words
 from spark_wal.checkpoint_copy.contents import FileStamp
 from spark_wal.checkpoint_copy.stores import PIECE, CheckpointStoreError, Parts
+
+_AS_GIVEN: Final = "/:@[]!$&'()*+,;=~"
+"""What keeps its place in an address. pyarrow decodes the rest, and Hadoop's addresses are not encoded."""
 
 
 class ArrowStore:
@@ -26,7 +29,10 @@ class ArrowStore:
         self.uri = uri.partition("?")[0].rstrip("/")
         if "@" in urlsplit(uri).netloc:
             raise ConfigError("the address must not hold credentials: S3 takes them from the environment")
-        known = "s3" + uri[3:] if uri.startswith(("s3a:", "s3n:")) else uri
+        place, asks, options = uri.partition("?")
+        known = (
+            quote("s3" + place[3:] if place.startswith(("s3a:", "s3n:")) else place, safe=_AS_GIVEN) + asks + options
+        )
         try:
             system, root = FileSystem.from_uri(known)
         except (ArrowException, OSError) as error:

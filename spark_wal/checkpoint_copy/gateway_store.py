@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, Final, TypeVar
-from urllib.parse import quote, unquote, urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from bookkeeper.errors import ConfigError
 from bookkeeper.real import FileTls
@@ -44,7 +44,7 @@ class GatewayStore:
             raise ConfigError(f"a token is not sent without TLS: the address must begin with swebhdfs://; got {uri!r}")
         self._host = parts.hostname
         self._port = parts.port or _PORTS[parts.scheme]
-        self._root = "/" + unquote(parts.path).strip("/")
+        self._root = "/" + parts.path.strip("/")
         self.uri = f"{parts.scheme}://{parts.hostname}:{self._port}{self._root}"
         self._token = access.token
         self._local = threading.local()

@@ -7,7 +7,7 @@ import os
 import secrets
 import threading
 from collections.abc import Iterator
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from bookkeeper.errors import ConfigError, in_words
 from spark_wal.checkpoint_copy.contents import FileStamp
@@ -23,7 +23,7 @@ class LocalStore:
         parts = urlsplit(uri)
         if parts.netloc not in ("", "localhost") or parts.query or parts.fragment:
             raise ConfigError(f"expected file:///DIRECTORY, got {uri!r}")
-        self._root = os.path.abspath(unquote(parts.path) if parts.scheme else uri)
+        self._root = os.path.abspath(parts.path if parts.scheme else uri)
         self.uri = f"file://{self._root}"
         self._lock = threading.Lock()
         self._touched: set[str] = set()

@@ -3,6 +3,8 @@
 file:///DIR, or a path                a directory on this machine
 webhdfs://, swebhdfs:// HOST:PORT/P   a gateway of ours, or HDFS by WebHDFS
 s3a://, s3://, gs://, hdfs://, ...    a store of pyarrow (needs the package pyarrow)
+
+An address is what Spark takes as ``checkpointLocation``, and Hadoop decodes nothing in one: a % is a %.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from bookkeeper.errors import require, require_range
 from bookkeeper.gateways.lease import LEASE_S
 from bookkeeper.ids import Address
 from bookkeeper.settings import default_of
+from spark_wal.webhdfs.growing_paths import problem_of
 
 MIB: Final = 1024 * 1024
 
@@ -23,6 +24,9 @@ DEFAULT_LISTEN: Final = Address("127.0.0.1", 9870)
 
 KEEP_S: Final = 24 * 3600.0
 """Seconds for which an untouched temporary file stays."""
+
+GROWING: Final = ("*.inprogress", "eventlog_v2_*/**")
+"""The paths of files that grow: Spark's event logs, as its writer of one file and its writer of several name them."""
 
 PARK_S: Final = 20.0
 """Seconds that a request waits for an owner; well below the 60 s after which clients give up reading."""
@@ -60,6 +64,10 @@ class OwnerConfig:
     """The longest record in bytes: an inline file and its paths, with room to spare."""
     temporary_keep_s: float = KEEP_S
     """Seconds for which an untouched temporary file of Spark's stays; 0: for ever."""
+    growing: tuple[str, ...] = GROWING
+    """The patterns of the paths of files that grow (see ``files.growing_paths``)."""
+    growing_sync_s: float = 1.0
+    """Seconds after which received bytes of a file that grows begin to become durable."""
 
     def __post_init__(self) -> None:
         stays = 0 <= self.temporary_keep_s < math.inf
@@ -68,6 +76,10 @@ class OwnerConfig:
             "an untouched temporary file stays for a number of seconds, or for ever (0), not for "
             f"{self.temporary_keep_s} s",
         )
+        require_range(self, "growing_sync_s", above=0)
+        for pattern in self.growing:
+            problem = problem_of(pattern)
+            require(problem is None, problem or "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

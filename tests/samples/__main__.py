@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bookkeeper import BookKeeper
 from bookkeeper.real import run
+from tests.samples.growing_story import write_growing
 from tests.samples.journal_story import JOURNALS, write_journal
 from tests.samples.story import HOME, gateway, small_disks, write_files, write_ledgers
 from tests.samples.stream_story import small_pages, write_long_stream, write_stream
@@ -55,6 +56,12 @@ async def _pages(version: Path) -> None:
             await alive.aclose()
 
 
+async def _growing(version: Path) -> None:
+    """A gateway's namespace in a directory with a file that grows, while its upload is open. All records are there."""
+    async with gateway(f"file://{HOME}/growing", 1000) as address:
+        await write_growing(address, lambda: _pack(version, "growing-killed", HOME / "growing"))
+
+
 async def _journal(version: Path, name: str) -> None:
     """As a kill leaves it: the writer has a segment open."""
     uri, directory = JOURNALS[name]
@@ -96,6 +103,8 @@ def main(name: str) -> None:
                 run(_streams(version))
             if _lacks(version, "pages-killed"):
                 run(_pages(version))
+            if _lacks(version, "growing-killed"):
+                run(_growing(version))
             for journal in JOURNALS:
                 if _lacks(version, journal):
                     run(_journal(version, journal))

@@ -28,6 +28,7 @@ SAMPLES: Final = (
     "streams-killed",
     "streams-stopped",
     "pages-killed",
+    "growing-killed",
 )
 
 PASSWORD: Final = b"secret"
@@ -92,9 +93,9 @@ async def read_ledgers(bk: BookKeeper) -> None:
 
 
 @asynccontextmanager
-async def gateway(uri: str) -> AsyncIterator[Address]:
+async def gateway(uri: str, snapshot_records: int = 6) -> AsyncIterator[Address]:
     """A gateway over ``uri``, with a snapshot after few records."""
-    owner = GatewayConfig(owner=OwnerConfig(snapshot_records=6))
+    owner = GatewayConfig(owner=OwnerConfig(snapshot_records=snapshot_records))
     config = ServingConfig(uri=uri, gateway=owner, listen=Address("127.0.0.1", 0))
     async with WebHdfsService(config, system_seams()) as service:
         assert service.address is not None

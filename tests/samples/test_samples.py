@@ -14,6 +14,7 @@ import pytest
 
 from bookkeeper import BookKeeper, embedded
 from bookkeeper.real import run
+from tests.samples.growing_story import read_growing
 from tests.samples.journal_story import JOURNALS, read_journal
 from tests.samples.story import HOME, SAMPLES, gateway, read_files, read_ledgers
 from tests.samples.stream_story import read_long_stream, read_stream
@@ -66,7 +67,12 @@ def test_what_an_earlier_version_wrote_is_read_and_written_on(
         async with BookKeeper.connect(f"embedded://{home}/pages") as bk:
             await read_long_stream(bk)
 
-    work = {"gateway": directory, "embedded": cluster, "streams": streams, "pages": pages}[sample.partition("-")[0]]
+    async def growing() -> None:
+        async with gateway(f"file://{home}/growing") as address:
+            await asyncio.to_thread(read_growing, address)
+
+    stories = {"gateway": directory, "embedded": cluster, "streams": streams, "pages": pages, "growing": growing}
+    work = stories[sample.partition("-")[0]]
     for _ in range(2):
         run(work())
     monkeypatch.setitem(embedded.STORAGE, "entry_log_per_ledger", True)

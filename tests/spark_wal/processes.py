@@ -96,6 +96,11 @@ class GatewayProcess:
         request = urllib.request.Request(self.url + path, headers=self._headers)
         return urllib.request.urlopen(request, timeout=timeout_s * stretch(), context=self._trust)
 
+    def put(self, path: str, query: str) -> None:
+        """A change without a body."""
+        request = urllib.request.Request(f"{self.url}/webhdfs/v1{path}?{query}", headers=self._headers, method="PUT")
+        urllib.request.urlopen(request, timeout=10, context=self._trust).close()
+
     def has(self, path: str) -> bool:
         return self.get(f"/webhdfs/v1{path}?op=GETFILESTATUS") is not None
 
@@ -114,10 +119,10 @@ class GatewayProcess:
         return f"{'webhdfs' if self._trust is None else 'swebhdfs'}://127.0.0.1:{self.port}/{name}"
 
 
-class Driver:
-    """A driver and its JVM."""
+class JobProcess:
+    """A script of ours and its JVM, which get what they are to do as JSON, and print lines of JSON."""
 
-    def __init__(self, location: str, out: Path, *, python: str = sys.executable, **job: Any) -> None:
+    def __init__(self, script: Path, fields: Mapping[str, Any], out: Path, *, python: str = sys.executable) -> None:
         out.mkdir(exist_ok=True)
         java = importlib.import_module("bookkeeper.launchers.java")
         self.out = out
@@ -127,10 +132,9 @@ class Driver:
             "PYSPARK_PYTHON": python,
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
-        fields = {"location": location, "out": str(out), **job}
         self._log = (out.parent / f"{out.name}.log").open("ab")
         self._process = subprocess.Popen(
-            [python, str(JOB), json.dumps(fields)],
+            [python, str(script), json.dumps(fields)],
             cwd=out,
             env=environment,
             stdout=subprocess.PIPE,
@@ -149,12 +153,27 @@ class Driver:
         self._process.stdout.close()
         self._log.close()
 
+    def line(self) -> Any:
+        """The next line of JSON that it prints."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith((b"{", b"[")):
+                return json.loads(line)
+        raise AssertionError(f"the process ended; see {self.out.name}.log")
+
     def result(self, timeout_s: float = 180) -> dict[str, Any]:
         told, _ = self._process.communicate(timeout=timeout_s * stretch())
         lines = [line for line in told.decode().splitlines() if line.startswith('{"')]
         assert lines, f"the driver said nothing; see {self.out.name}.log"
         fields: dict[str, Any] = json.loads(lines[-1])
         return fields
+
+
+class Driver(JobProcess):
+    """The driver of the streaming query."""
+
+    def __init__(self, location: str, out: Path, *, python: str = sys.executable, **job: Any) -> None:
+        super().__init__(JOB, {"location": location, "out": str(out), **job}, out, python=python)
 
     def attempts(self) -> list[int]:
         return self.attempts_in(self.out)

@@ -49,7 +49,7 @@ class Secured:
 
     def spark_conf(self, spark_version: str | None = None, access: GatewayAccess | None = None) -> dict[str, str]:
         """As a user gets it: from a service at the gateway's address."""
-        service = CheckpointService(self.gateway.url.partition("://")[2], tls=True, access=access or self.access)
+        service = CheckpointService.at(self.gateway.url, access=access or self.access)
         conf = service.spark_conf(str(self.directory / "spark"), spark_version=spark_version)
         conf["spark.driver.extraJavaOptions"] += " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
         conf["spark.driver.memory"] = "512m"

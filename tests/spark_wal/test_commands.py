@@ -30,6 +30,7 @@ def test_help_reads_well() -> None:
         "--slow-client-s",
         "--file-bytes-max",
         "--temporary-keep-s",
+        "--growing",
         "--upload-log",
     ):
         assert word in shown
@@ -51,6 +52,31 @@ def test_limits_that_limit_nothing_are_refused(option: tuple[str, str]) -> None:
     refused = CliRunner().invoke(gateway, ["webhdfs", "--metadata", "mem:x", *option])
     assert refused.exit_code == 2
     assert option[0] in refused.output
+
+
+@pytest.mark.parametrize(
+    ("given", "growing"),
+    [
+        ((), ("*.inprogress", "eventlog_v2_*/**")),
+        (("--growing", "none"), ()),
+        (("--growing", "*.log", "--growing", "/logs/**"), ("*.log", "/logs/**")),
+    ],
+)
+def test_which_files_grow_is_told_to_the_gateway(
+    monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...], growing: tuple[str, ...]
+) -> None:
+    seen: list[ServingConfig] = []
+
+    def service(config: ServingConfig, seams: object) -> WebHdfsService:
+        seen.append(config)
+        raise OSError("enough")
+
+    monkeypatch.setattr(service_module, "WebHdfsService", service)
+    assert CliRunner().invoke(gateway, ["webhdfs", "--metadata", "mem:x", *given]).exit_code == 1
+    assert [config.gateway.owner.growing for config in seen] == [growing]
+    refused = CliRunner().invoke(gateway, ["webhdfs", "--metadata", "mem:x", "--growing", "**"])
+    assert refused.exit_code != 0
+    assert "would make every file one that grows" in refused.output
 
 
 @pytest.mark.parametrize(("given", "kept_s"), [((), 86400.0), (("--temporary-keep-s", "0"), 0.0)])
@@ -142,6 +168,20 @@ def test_settings_are_printed_as_spark_reads_them(tmp_path: Path) -> None:
     assert "hunter2" not in shown
     old = CliRunner().invoke(gateway, ["spark-conf", *arguments, "--client-id", "alice", "--spark", "3.5.9"])
     assert "leave client_id out" in old.output
+
+
+def test_settings_for_several_gateways_are_printed_with_their_name(tmp_path: Path) -> None:
+    """The cause: the command took one address, so that a protected pair had to be put together by hand."""
+    urls = ["https://gw1:9871", "https://gw2:9871"]
+    for more, name in (([], "ckpt"), (["--name", "mine"], "mine")):
+        arguments = ["spark-conf", *urls, "--dir", str(tmp_path / "d"), *more]
+        shown = CliRunner().invoke(gateway, arguments).output
+        lines = dict(line.split(" ", 1) for line in shown.splitlines())
+        assert lines["#"] == f"checkpointLocation=swebhdfs://{name}/NAME"
+        assert lines[f"spark.hadoop.dfs.ha.namenodes.{name}"] == "g1,g2"
+    refused = CliRunner().invoke(gateway, ["spark-conf", *urls, "--dir", str(tmp_path / "d"), "--spark", "4"])
+    assert (refused.exit_code, refused.output.count("\n")) == (1, 1)
+    assert "expected a version of Spark such as 4.0" in refused.output
 
 
 def test_gateways_of_other_packages_are_listed_and_loaded_when_they_are_needed() -> None:

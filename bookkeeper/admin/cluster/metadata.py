@@ -111,7 +111,7 @@ async def _location(uri: str, seams: Seams, *, new: bool) -> AsyncIterator[Clust
         address = EmbeddedUri.parse(uri)
         if new:
             seams.disk.make_directories(address.directory)
-        name = f"sqlite://{address.directory}/metadata.sqlite"
+        name = service_uri.sqlite_uri(f"{address.directory}/metadata.sqlite")
         lock = _lock(address.directory, seams)
     try:
         parsed = service_uri.parse(name)

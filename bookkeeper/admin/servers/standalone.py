@@ -44,6 +44,7 @@ from bookkeeper.errors import (
     in_words,
 )
 from bookkeeper.meta import init_cluster
+from bookkeeper.meta.service_uri import sqlite_uri
 from bookkeeper.seams import Lock
 
 _PR_SET_PDEATHSIG: Final = 1
@@ -115,7 +116,7 @@ class StandalonePlan:
 
     @property
     def metadata(self) -> str:
-        return f"sqlite://{self.directory}/metadata.db"
+        return sqlite_uri(f"{self.directory}/metadata.db")
 
 
 @dataclass(slots=True, eq=False)

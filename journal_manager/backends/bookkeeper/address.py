@@ -36,7 +36,7 @@ def plain(uri: JournalURI) -> JournalURI:
     if "metadata" in uri.query:
         raise JournalConfigError(f"{uri} names the cluster already, and takes no option metadata")
     scheme = uri.scheme.removeprefix(PREFIX)
-    path = quote(uri.path) if scheme == "embedded" else uri.path
+    path = quote(uri.path)  # what parses the metadata address decodes it once more
     options = "&".join(f"{key}={quote(text)}" for key, text in uri.query.items() if key in _OF_THE_CLUSTER)
     query = {key: text for key, text in uri.query.items() if key not in _OF_THE_CLUSTER}
     name = query.pop("name", DEFAULT_NAME)

@@ -27,9 +27,25 @@ Piece = bytes | BlobRef
 """A part of a file: its bytes, or the blob that has them."""
 
 
+def cut(pieces: tuple[Piece, ...], start: int, end: int) -> list[Piece]:
+    """The parts of ``pieces`` that make up the bytes from ``start`` to ``end``."""
+    parts: list[Piece] = []
+    at = 0
+    for piece in pieces:
+        size = len(piece) if isinstance(piece, bytes) else piece.length
+        first, last = max(start - at, 0), min(end - at, size)
+        if first < last:
+            if isinstance(piece, bytes):
+                parts.append(piece[first:last])
+            else:
+                parts.append(type(piece)(piece.blob, piece.offset + first, last - first))
+        at += size
+    return parts
+
+
 @dataclass(slots=True)
 class FileNode:
-    """A file. A file in the tree is complete (S2)."""
+    """A file. A file in the tree is complete (S2), unless its path is one of files that grow (S13)."""
 
     inode: int
     permission: int
@@ -53,6 +69,16 @@ class FileNode:
         for piece in self.pieces:
             if isinstance(piece, BlobRef):
                 yield piece.blob
+
+    def tail(self) -> tuple[int, list[bytes]]:
+        """The bytes behind the last blob, which records brought: where they begin, and their pieces."""
+        pieces: list[bytes] = []
+        for piece in reversed(self.pieces):
+            if isinstance(piece, BlobRef):
+                break
+            pieces.append(piece)
+        pieces.reverse()
+        return self.length - sum(map(len, pieces)), pieces
 
 
 @dataclass(slots=True)

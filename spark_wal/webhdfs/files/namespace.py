@@ -9,7 +9,7 @@ refusal during a replay means that journal and program do not fit, and is an err
 Rules kept here
     S1  Of several records that create one path without overwriting, exactly one is applied; the others
         are refused with *already exists*.
-    S2  A file enters the tree complete; nothing in here is half a file.
+    S2  A file enters the tree complete; nothing in here is half a file. (Files that grow enter it empty: S13.)
     S4  A rename is one step: no moment shows both names or neither. Whoever is appending to a file that is
         renamed goes on with it under its new name.
     A rename that is asked for again after its reply was lost is recognised by the target's
@@ -30,12 +30,13 @@ from spark_wal.webhdfs.errors import (
     PlainIOError,
     QuotaExceededError,
 )
-from spark_wal.webhdfs.files.inodes import GROUP, OWNER_OF_ROOT, ROOT_INODE, DirectoryNode, FileNode, Node
+from spark_wal.webhdfs.files.inodes import GROUP, OWNER_OF_ROOT, ROOT_INODE, DirectoryNode, FileNode, Node, cut
 from spark_wal.webhdfs.files.paths import check_new, child_of, is_below, is_temporary, name_of, names_of, parent_of
 from spark_wal.webhdfs.files.records import (
     AppendToFile,
     DeletePath,
     MakeDirectories,
+    MoveToBlob,
     NewFile,
     PutFile,
     Record,
@@ -211,6 +212,12 @@ class Namespace:
         self._followed.add(followed)
         return followed
 
+    def follow_node(self, followed: TrackedFile) -> TrackedFile:
+        """Follow the same file once more, with an end of its own."""
+        again = TrackedFile(followed.node, followed.path)
+        self._followed.add(again)
+        return again
+
     def unfollow(self, followed: TrackedFile) -> None:
         self._followed.discard(followed)
 
@@ -244,6 +251,8 @@ class Namespace:
                 applied = self._set_attributes(record, sequence)
             case SetQuota():
                 applied = self._set_quota(record, sequence)
+            case MoveToBlob():
+                applied = self._move_to_blob(record, sequence)
         if applied.changed:
             self.sequence = sequence
         return applied
@@ -321,6 +330,16 @@ class Namespace:
         node.changed = sequence
         self._add_bytes(parent_of(r.path), length)
         return AppliedRecord()
+
+    def _move_to_blob(self, r: MoveToBlob, sequence: int) -> AppliedRecord:
+        node = self._at(r.path)
+        end = r.start + r.blob.length
+        if not isinstance(node, FileNode) or not 0 <= r.start < end <= node.length:
+            raise NoSuchFileError(f"File {r.path} does not have the bytes from {r.start} to {end}.")
+        before = set(node.blobs())
+        node.pieces = (*cut(node.pieces, 0, r.start), r.blob, *cut(node.pieces, end, node.length))
+        node.changed = sequence
+        return AppliedRecord(freed=tuple(sorted(before.difference(node.blobs()))))
 
     def _file_to_append(self, path: str) -> FileNode:
         node = self._at(path)

@@ -12,6 +12,7 @@ edit would make another tree. So the meaning of a kind never changes, all old re
 gets a kind of its own. These kinds exist:
 
     1 make directories   2 put a file   3 append   5 delete   6 set attributes   7 set quota
+    8 move to a blob     only files that grow have it; versions without it refuse it
     4 rename             with ``f`` (the file itself) by earlier versions, which kept temporary files in memory only
 
 A temporary file of Spark is two records: 2 when its upload is answered, 4 (names only) when it is renamed. Earlier
@@ -128,7 +129,16 @@ class SetQuota:
     at_ms: int
 
 
-Record = MakeDirectories | PutFile | AppendToFile | Rename | DeletePath | SetAttributes | SetQuota
+@dataclass(frozen=True, slots=True)
+class MoveToBlob:
+    """The bytes of a file from ``start`` on are in a blob now, and not in earlier records. Nothing else changes."""
+
+    path: str
+    start: int
+    blob: BlobRef
+
+
+Record = MakeDirectories | PutFile | AppendToFile | Rename | DeletePath | SetAttributes | SetQuota | MoveToBlob
 
 _KINDS: Final[dict[type[Record], int]] = {
     MakeDirectories: 1,
@@ -138,6 +148,7 @@ _KINDS: Final[dict[type[Record], int]] = {
     DeletePath: 5,
     SetAttributes: 6,
     SetQuota: 7,
+    MoveToBlob: 8,
 }
 
 
@@ -259,6 +270,13 @@ def _decode_file(fields: list[Any], inline: InlineBytes) -> NewFile:
     return NewFile(decode_pieces(pieces, inline), permission, owner, replication, block_size, at_ms)
 
 
+def _decode_blob(fields: list[Any], inline: InlineBytes) -> BlobRef:
+    (piece,) = decode_pieces(fields, inline)
+    if not isinstance(piece, BlobRef):
+        raise RecordFormatError("the record names no blob")
+    return piece
+
+
 def _encode_rename(r: Rename, inline: list[bytes]) -> dict[str, Any]:
     fields: dict[str, Any] = {"s": r.source, "t": r.target, "m": r.mode.value, "at": r.at_ms}
     if r.carried is not None:
@@ -284,6 +302,7 @@ _ENCODE: Final[dict[type[Any], Callable[[Any, list[bytes]], dict[str, Any]]]] = 
         **{name: value for name in _ATTRIBUTES if (value := getattr(r, name)) is not None},
     },
     SetQuota: lambda r, _: {"p": r.path, "q": r.quota, "at": r.at_ms},
+    MoveToBlob: lambda r, i: {"p": r.path, "st": r.start, "c": encode_pieces((r.blob,), i)},
 }
 
 _DECODE: Final[dict[int, Callable[[dict[str, Any], InlineBytes], Record]]] = {
@@ -294,4 +313,5 @@ _DECODE: Final[dict[int, Callable[[dict[str, Any], InlineBytes], Record]]] = {
     5: lambda f, _: DeletePath(f.pop("p"), f.pop("r"), f.pop("at")),
     6: lambda f, _: SetAttributes(f.pop("p"), **{name: f.pop(name) for name in _ATTRIBUTES if name in f}),
     7: lambda f, _: SetQuota(f.pop("p"), f.pop("q"), f.pop("at")),
+    8: lambda f, i: MoveToBlob(f.pop("p"), f.pop("st"), _decode_blob(f.pop("c"), i)),
 }

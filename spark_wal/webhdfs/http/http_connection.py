@@ -229,6 +229,11 @@ def _connection(request: web.BaseRequest) -> HttpConnection:
     return connection
 
 
+def take_any_time(request: web.BaseRequest) -> None:
+    """Let the client of this request pause between two chunks for as long as it wants."""
+    _connection(request).watch.takes_any_time()
+
+
 async def body(request: web.BaseRequest) -> AsyncIterator[bytes]:
     """The bytes of a request's body, as they arrive. The connection notes what this waits for.
 

@@ -23,7 +23,7 @@ import re
 from collections.abc import Collection
 from contextlib import suppress
 from enum import Enum, auto
-from functools import lru_cache
+from functools import lru_cache, partial
 from html import escape
 from typing import Final
 
@@ -45,7 +45,7 @@ from spark_wal.webhdfs.contents.upload_log import UploadLog
 from spark_wal.webhdfs.errors import PlainIOError, WebHdfsError
 from spark_wal.webhdfs.files.paths import PREFIX, BadTargetError, decode_path
 from spark_wal.webhdfs.http import oauth2, operations
-from spark_wal.webhdfs.http.http_connection import BROKEN_OFF, HttpConnections, body, hang_up
+from spark_wal.webhdfs.http.http_connection import BROKEN_OFF, HttpConnections, body, hang_up, take_any_time
 from spark_wal.webhdfs.http.operations import Reply, Request
 from spark_wal.webhdfs.http.parameters import Query
 from spark_wal.webhdfs.http.request_metrics import RequestMetrics
@@ -287,7 +287,8 @@ class HttpServer:
         except BadTargetError:
             return web.Response(status=400, text=_BAD_REQUEST, content_type="text/html")
         query, authority = Query(raw_query), self._authority(request)
-        asked = Request(request.method, path, query, authority, body(request), self._scheme, principal)
+        takes = partial(take_any_time, request)
+        asked = Request(request.method, path, query, authority, body(request), self._scheme, takes, principal)
         name = operations.operation_name(asked)
         try:
             reply = await operations.perform(self._gateway, asked)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 from urllib.parse import quote
 
@@ -34,6 +35,7 @@ from spark_wal.webhdfs.http.parameters import CREATE_FLAGS, Query
 from spark_wal.webhdfs.ownership import file_system
 from spark_wal.webhdfs.ownership.file_system import CreateOptions, FileContents, FileStatus
 from spark_wal.webhdfs.ownership.gateway import Gateway
+from spark_wal.webhdfs.ownership.growing_file import GrowingFile
 from spark_wal.webhdfs.ownership.namespace_owner import NamespaceOwner
 
 BATCH: Final = 1000
@@ -68,6 +70,8 @@ class Request:
     """Host and port as the client has given them. Redirects lead there."""
     body: AsyncIterator[bytes]
     scheme: str = "http"
+    take_any_time: Callable[[], None] = lambda: None
+    """Tells the connection that the body may pause for as long as it wants."""
     principal: Principal | None = None
     """The authenticated client. None: the gateway does not authenticate, and ``user.name`` is believed."""
 
@@ -228,9 +232,20 @@ async def _create(gateway: Gateway, request: Request) -> Reply:
         await _drain(request)
         await owner.settled(owner.namespace.sequence)
         raise
-    upload = owner.uploads.begin()
-    await _receive(request, owner, upload, lambda size: owner.namespace.check_room(request.path, size))
-    await file_system.finish_create(owner, request.path, upload, options)
+    if owner.growing_paths.holds(request.path):
+        await _receive_growing(request, owner, partial(file_system.begin_growing, owner, request.path, options))
+        return _created(request)
+    file = file_system.begin_create(owner, request.path, options)
+    try:
+        upload = owner.uploads.begin()
+        await _receive(request, owner, upload, lambda size: owner.namespace.check_room(request.path, size))
+        await file_system.finish_create(owner, request.path, upload, options, file)
+    finally:
+        owner.incoming.end(file)
+    return _created(request)
+
+
+def _created(request: Request) -> Reply:
     scheme = "swebhdfs" if request.scheme == "https" else "webhdfs"
     return Reply(201, location=f"{scheme}://{request.authority}{encode_path(request.path)}")
 
@@ -247,6 +262,9 @@ async def _append(gateway: Gateway, request: Request) -> Reply:
         await owner.settled(owner.namespace.sequence)
         raise
     try:
+        if owner.growing_paths.holds(request.path):
+            await _receive_growing(request, owner, partial(file_system.grow, owner, file))
+            return _DONE
         upload = owner.uploads.begin()
         await _receive(request, owner, upload, lambda size: owner.namespace.check_more(file.path, size))
         await file_system.finish_append(owner, file, upload)
@@ -271,6 +289,26 @@ async def _receive(request: Request, owner: NamespaceOwner, upload: Upload, chec
         raise
     except BaseException:
         await upload.abandon()
+        raise
+
+
+async def _receive_growing(
+    request: Request, owner: NamespaceOwner, begin: Callable[[], Awaitable[GrowingFile]]
+) -> None:
+    """Receive the body into a file that grows. If it breaks off, what has come stays."""
+    request.take_any_time()
+    try:
+        growing = await begin()
+        try:
+            async for data in request.body:
+                await growing.write(data)
+        except BaseException:
+            await growing.cut()
+            raise
+        await growing.finish()
+    except WebHdfsError:
+        await _drain(request)
+        await owner.settled(owner.namespace.sequence)
         raise
 
 

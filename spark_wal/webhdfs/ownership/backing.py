@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from bookkeeper.errors import require
 from bookkeeper.gateways.lease import Lease
 from journal_manager import EditLog, open_snapshots
 from spark_wal.webhdfs.contents.blob_store import BlobStore
@@ -21,6 +22,21 @@ class Backing:
     open_namespace: Callable[[], Awaitable[ClaimedNamespace]]
     lease: Lease
     close: Callable[[], Awaitable[None]]
+
+
+def require_namespace(name: str) -> None:
+    """Check the name of a namespace, which becomes a part of its journal's address.
+
+    Raises:
+        ConfigError: it has a character that means something there. Earlier versions gave the namespaces ``%41`` and
+            ``A`` one journal and two leases.
+    """
+    given = [each for each in "%?#" if each in name]
+    require(
+        bool(name) and not given,
+        f"the name of a namespace is not empty and has none of % ? #, but {name!r} was given; earlier versions took "
+        "%20 in it for a space: give that name as it was meant",
+    )
 
 
 async def open_journal(uri: str, blobs: BlobStore, owner: str, **options: Any) -> ClaimedNamespace:

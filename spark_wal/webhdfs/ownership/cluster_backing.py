@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Final
+from urllib.parse import quote
 
 from bookkeeper import BookKeeper, ClientConfig
 from bookkeeper.gateways.lease import LEASE_S, StoreLease
@@ -54,7 +55,7 @@ def backing_on(
     blobs = LedgerBlobs(client, namespace)
 
     async def open_namespace() -> ClaimedNamespace:
-        return await open_journal(f"bk:webhdfs/{namespace}", blobs, owner, client=client)
+        return await open_journal(f"bk:webhdfs/{quote(namespace)}", blobs, owner, client=client)
 
     async def close() -> None:
         await blobs.close()

@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from spark_wal.webhdfs.files.namespace import AppliedRecord
-from spark_wal.webhdfs.files.records import AppendToFile, DeletePath, MakeDirectories, PutFile, Record, Rename, SetQuota
+from spark_wal.webhdfs.files.records import (
+    AppendToFile,
+    DeletePath,
+    MakeDirectories,
+    MoveToBlob,
+    PutFile,
+    Record,
+    Rename,
+    SetQuota,
+)
 
 PENDING_MAX: Final = 10_000
 """How many events a subscriber may be behind."""
@@ -23,7 +32,7 @@ class TreeEvent:
     """One durable change."""
 
     op: str
-    """The kind: create, append, rename, delete, mkdirs, attributes or quota."""
+    """The kind: create, append, rename, delete, mkdirs, attributes, quota, or store (bytes are elsewhere now)."""
     path: str
     txid: int
     at_ms: int
@@ -44,6 +53,8 @@ class TreeEvent:
 def event_of(record: Record, applied: AppliedRecord, txid: int) -> TreeEvent:
     """Make the event of a record that was applied."""
     match record:
+        case MoveToBlob():
+            return TreeEvent("store", record.path, txid, 0)
         case MakeDirectories():
             return TreeEvent("mkdirs", record.path, txid, record.at_ms)
         case PutFile():

@@ -7,17 +7,20 @@ change, also of Spark's temporary files, is durable before it is answered.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
-from spark_wal.webhdfs.contents.blob_store import BlobMissingError, BlobStore
+from spark_wal.webhdfs.contents.blob_store import READ_SIZE, BlobMissingError, BlobStore
 from spark_wal.webhdfs.contents.uploads import Upload
 from spark_wal.webhdfs.errors import (
     EndOfFileError,
     NoSuchFileError,
+    PathThroughFileError,
     PlainIOError,
     WebHdfsError,
 )
-from spark_wal.webhdfs.files.inodes import DirectoryNode, FileNode, Node, Piece
+from spark_wal.webhdfs.files.incoming_files import IncomingFile
+from spark_wal.webhdfs.files.inodes import GROUP, DirectoryNode, FileNode, Node, Piece, cut
 from spark_wal.webhdfs.files.namespace import ContentSummary, TrackedFile
 from spark_wal.webhdfs.files.paths import is_temporary
 from spark_wal.webhdfs.files.records import (
@@ -31,6 +34,7 @@ from spark_wal.webhdfs.files.records import (
     RenameMode,
     SetAttributes,
 )
+from spark_wal.webhdfs.ownership.growing_file import GrowingFile
 from spark_wal.webhdfs.ownership.namespace_owner import NamespaceOwner
 
 
@@ -84,6 +88,24 @@ class FileStatus:
             node.block_size,
         )
 
+    @classmethod
+    def of_incoming(cls, file: IncomingFile) -> FileStatus:
+        """The status of a file whose bytes are on their way, as HDFS answers it: its length is 0."""
+        return cls(
+            name="",
+            inode=0,
+            is_directory=False,
+            length=0,
+            children=0,
+            permission=file.permission,
+            owner=file.owner,
+            group=file.group or GROUP,
+            modified_ms=file.modified_ms,
+            accessed_ms=file.modified_ms if file.accessed_ms is None else file.accessed_ms,
+            replication=file.replication,
+            block_size=file.block_size,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class FileContents:
@@ -95,15 +117,26 @@ class FileContents:
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """Yield the bytes. Raises PlainIOError if some are missing."""
+        small: list[bytes] = []  # a file that grew has many
+        size = 0
         for piece in self.pieces:
             if isinstance(piece, bytes):
-                yield piece
+                small.append(piece)
+                size += len(piece)
+                if size < READ_SIZE:
+                    continue
+            if small:
+                yield b"".join(small)
+                small, size = [], 0
+            if isinstance(piece, bytes):
                 continue
             try:
                 async for data in self.blobs.read(piece.blob, piece.offset, piece.length):
                     yield data
             except BlobMissingError as error:
                 raise PlainIOError(f"Could not obtain the content: {error}") from error
+        if small:
+            yield b"".join(small)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +158,13 @@ class CreateOptions:
 
 
 async def status(owner: NamespaceOwner, path: str) -> FileStatus:
-    """The status of a path. Raises NoSuchFileError, or as ``Namespace.find``."""
+    """The status of a path. A file whose upload is open has one, as in HDFS. Raises NoSuchFileError, or as
+    ``Namespace.find``."""
     owner.check_sure()
     found = owner.namespace.find(path)
     answer = FileStatus.of(found.node) if found.node is not None else None
+    if answer is None and (opened := owner.incoming.at(path)) is not None:
+        answer = FileStatus.of_incoming(opened)
     await owner.settled(found.seen)
     if answer is None:
         raise NoSuchFileError(f"File does not exist: {path}")
@@ -208,22 +244,6 @@ def _touch(owner: NamespaceOwner, path: str, node: Node | None) -> None:
         owner.left_behind.touch(node, owner.clock.wall_ms())
 
 
-def cut(pieces: tuple[Piece, ...], start: int, end: int) -> list[Piece]:
-    """The parts of ``pieces`` that make up the bytes from ``start`` to ``end``."""
-    parts: list[Piece] = []
-    at = 0
-    for piece in pieces:
-        size = len(piece) if isinstance(piece, bytes) else piece.length
-        first, last = max(start - at, 0), min(end - at, size)
-        if first < last:
-            if isinstance(piece, bytes):
-                parts.append(piece[first:last])
-            else:
-                parts.append(type(piece)(piece.blob, piece.offset + first, last - first))
-        at += size
-    return parts
-
-
 # -- changing --------------------------------------------------------------------------------------------
 
 
@@ -240,8 +260,21 @@ def check_create(owner: NamespaceOwner, path: str, options: CreateOptions) -> No
     _check_there(owner, path, options)
 
 
-async def finish_create(owner: NamespaceOwner, path: str, upload: Upload, options: CreateOptions) -> None:
-    """Make the file appear after its last byte. It is complete, and durable on return.
+def begin_create(owner: NamespaceOwner, path: str, options: CreateOptions) -> IncomingFile:
+    """Note that the bytes of a file are on their way: from now on it has attributes. The caller ends it in
+    ``owner.incoming``."""
+    file = IncomingFile(
+        path, options.permission, options.owner, options.replication, options.block_size, owner.clock.wall_ms()
+    )
+    owner.incoming.begin(file)
+    return file
+
+
+async def finish_create(
+    owner: NamespaceOwner, path: str, upload: Upload, options: CreateOptions, file: IncomingFile | None = None
+) -> None:
+    """Make the file appear after its last byte. It is complete, and durable on return. ``file`` has the
+    attributes that it was given meanwhile.
 
     Raises:
         WebHdfsError: the file does not appear, and nothing is left of it.
@@ -250,9 +283,35 @@ async def finish_create(owner: NamespaceOwner, path: str, upload: Upload, option
 
     def record() -> Record:
         _check_there(owner, path, options)
-        return PutFile(path, _new_file(owner, upload, options), options.overwrite, options.create_parent)
+        new = _new_file(owner, upload.pieces(), file or options)
+        return PutFile(path, new, options.overwrite, options.create_parent)
 
     await _store(owner, upload, record)
+    if file is not None and (rest := file.left_to_set(path)) is not None:
+        with suppress(NoSuchFileError, PathThroughFileError):  # it was moved or removed already
+            await owner.change(rest)
+
+
+async def begin_growing(owner: NamespaceOwner, path: str, options: CreateOptions) -> GrowingFile:
+    """Make an empty file that grows with the bytes of its upload.
+
+    Raises:
+        WebHdfsError: the file does not appear. NotOwnerError: the outcome is unknown.
+    """
+    followed: list[TrackedFile] = []
+    file = begin_create(owner, path, options)  # it has attributes also while the next step has to wait
+    try:
+        await owner.room()
+        _check_there(owner, path, options)
+        record = PutFile(path, _new_file(owner, (), file), options.overwrite, options.create_parent)
+        await owner.change_now(record, on_applied=lambda: followed.append(owner.namespace.follow(path)))
+    except BaseException:
+        for each in followed:
+            owner.namespace.unfollow(each)
+        raise
+    finally:
+        owner.incoming.end(file)
+    return GrowingFile(owner, followed[0])
 
 
 def _check_there(owner: NamespaceOwner, path: str, options: CreateOptions) -> None:
@@ -279,15 +338,9 @@ async def _store(owner: NamespaceOwner, upload: Upload, record: Callable[[], Rec
         await upload.abandon()
 
 
-def _new_file(owner: NamespaceOwner, upload: Upload, options: CreateOptions) -> NewFile:
-    return NewFile(
-        upload.pieces(),
-        options.permission,
-        options.owner,
-        options.replication,
-        options.block_size,
-        owner.clock.wall_ms(),
-    )
+def _new_file(owner: NamespaceOwner, pieces: tuple[Piece, ...], given: IncomingFile | CreateOptions) -> NewFile:
+    now = owner.clock.wall_ms()
+    return NewFile(pieces, given.permission, given.owner, given.replication, given.block_size, now)
 
 
 async def check_append(owner: NamespaceOwner, path: str) -> None:
@@ -307,6 +360,12 @@ def begin_append(owner: NamespaceOwner, path: str) -> TrackedFile:
     """
     owner.check_sure()
     return owner.namespace.follow(path)
+
+
+async def grow(owner: NamespaceOwner, file: TrackedFile) -> GrowingFile:
+    """Have a file grow with the bytes of an APPEND. It is followed already."""
+    owner.check_sure()
+    return GrowingFile(owner, file)
 
 
 async def finish_append(owner: NamespaceOwner, file: TrackedFile, upload: Upload) -> None:
@@ -339,5 +398,17 @@ async def delete(owner: NamespaceOwner, path: str, *, recursive: bool) -> bool:
 
 
 async def set_attributes(owner: NamespaceOwner, record: SetAttributes) -> None:
-    """Set attributes. Raises NoSuchFileError."""
-    await owner.change(record, on_applied=lambda: _touch(owner, record.path, owner.namespace.find(record.path).node))
+    """Set attributes, also those of a file whose bytes are on their way. Raises NoSuchFileError."""
+    await owner.room()
+    opened = owner.incoming.at(record.path)
+    if opened is not None:
+        found = owner.namespace.find(record.path)
+        opened.set(record)
+        if found.node is None:
+            await owner.settled(found.seen)
+            return
+
+    def touch() -> None:
+        _touch(owner, record.path, owner.namespace.find(record.path).node)
+
+    await owner.change_now(record, on_applied=touch)

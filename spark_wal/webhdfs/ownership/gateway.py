@@ -31,6 +31,7 @@ from spark_wal.webhdfs.contents.blob_store import BlobStore
 from spark_wal.webhdfs.errors import RetriableError, StandbyError
 from spark_wal.webhdfs.files.records import SetQuota
 from spark_wal.webhdfs.ownership.events import TreeEventFeed
+from spark_wal.webhdfs.ownership.growing_file import settle_left_behind
 from spark_wal.webhdfs.ownership.namespace_owner import NamespaceLog, NamespaceOwner, NotOwnerError
 
 logger = logging.getLogger(__name__)
@@ -236,6 +237,7 @@ class Gateway:
             raise
         session.begin_collection()
         session.begin_looking()
+        session.spawn(settle_left_behind(session))
         self.problem = None
         self.session = session
         self._set_role(GatewayRole.OWNER)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import Final, Protocol
 
 from bookkeeper.gateways.lease import Lease
@@ -38,9 +39,11 @@ from spark_wal.webhdfs.contents.blob_store import BlobStore
 from spark_wal.webhdfs.contents.uploads import Uploads
 from spark_wal.webhdfs.errors import PathThroughFileError, WebHdfsError
 from spark_wal.webhdfs.files import snapshot
+from spark_wal.webhdfs.files.incoming_files import IncomingFiles
 from spark_wal.webhdfs.files.namespace import AppliedRecord, Namespace
 from spark_wal.webhdfs.files.records import DeletePath, Record, RecordFormatError, decode_record, encode_record
 from spark_wal.webhdfs.files.temp_files import AbandonedFiles, TempFile, temporary_files
+from spark_wal.webhdfs.growing_paths import GrowingPaths
 from spark_wal.webhdfs.ownership.events import TreeEventFeed, event_of
 
 logger = logging.getLogger(__name__)
@@ -83,6 +86,20 @@ class NamespaceLog(Protocol):
     async def abort(self) -> None: ...
 
 
+class GrowingUpload(Protocol):
+    """An upload whose bytes go to its file while they come."""
+
+    @property
+    def tail(self) -> int:
+        """Bytes at the file's end that are in records, and so in memory."""
+
+    async def flush(self) -> None:
+        """Make durable what was received."""
+
+    def begin_settling(self) -> None:
+        """Begin to move the tail to a blob."""
+
+
 class NamespaceOwner:
     """The tree, its journal, and the running uploads."""
 
@@ -106,6 +123,9 @@ class NamespaceOwner:
         self.namespace = Namespace()
         self.left_behind = AbandonedFiles(self.config.temporary_keep_s)
         self.uploads = Uploads(blobs, log.token.epoch, self.config.limits)
+        self.incoming = IncomingFiles()
+        self.growing_paths = GrowingPaths(self.config.growing)
+        self.growing: set[GrowingUpload] = set()
         self.failed = asyncio.Event()
         """Set when the journal has failed. Then the session is over."""
         self._pending_bytes = 0
@@ -198,7 +218,7 @@ class NamespaceOwner:
                 if count:
                     logger.info("removed orphaned blobs: %s", count)
 
-        self._spawn(collect())
+        self.spawn(collect())
 
     # -- changing and reading --------------------------------------------------------------------------
 
@@ -341,13 +361,13 @@ class NamespaceOwner:
             except Exception as error:  # then it is an orphan, which the next owner collects
                 logger.info("blob %s could not be deleted now; the next owner deletes it: %s", blob, error)
 
-        self._spawn(delete())
+        self.spawn(delete())
 
     def begin_looking(self) -> None:
         """Check regularly for abandoned temporary files, as long as this session lasts."""
         pause_s = self.left_behind.looks_s
         if pause_s is not None:
-            self._spawn(self._keep_looking(pause_s))
+            self.spawn(self._keep_looking(pause_s))
 
     async def _keep_looking(self, pause_s: float) -> None:
         while True:
@@ -383,7 +403,8 @@ class NamespaceOwner:
         except PathThroughFileError:
             return False
 
-    def _spawn(self, work: object) -> asyncio.Task[None]:
+    def spawn(self, work: object) -> asyncio.Task[None]:
+        """Run this beside the session, and no longer than it."""
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)  # type: ignore[arg-type]
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -394,7 +415,7 @@ class NamespaceOwner:
         if self._snapshotting is None or self._snapshotting.done():
             at = self.namespace.sequence
             self._since_snapshot = (0, 0)
-            self._snapshotting = self._spawn(self._snapshot(TxId(at), snapshot.dump(self.namespace)))
+            self._snapshotting = self.spawn(self._snapshot(TxId(at), snapshot.dump(self.namespace)))
         return self._snapshotting
 
     async def _snapshot(self, at: TxId, chunks: list[bytes]) -> None:
@@ -425,6 +446,10 @@ class NamespaceOwner:
 
     async def close(self, *, abort: bool = False) -> None:
         """End the session; with ``abort``, as a crash would end it."""
+        if not abort and self.is_sure:
+            for growing in list(self.growing):
+                with suppress(WebHdfsError, NotOwnerError, JournalError):  # then its writer was told, or will be
+                    await growing.flush()
         self._closed = True
         for task in list(self._tasks):
             task.cancel()

@@ -1,5 +1,7 @@
 """Opens the store of a namespace by its address: journal, snapshots, blobs and lease.
 
+Each address is decoded once, here. The journal's own address is made anew from what was decoded.
+
 mem:NAME            this process; nothing outlives it
 file:///DIRECTORY   one directory on this machine, locked by one gateway at a time
 anything else       a BookKeeper cluster's metadata URI: journal and blobs are ledgers, the lease lies in the
@@ -8,7 +10,7 @@ anything else       a BookKeeper cluster's metadata URI: journal and blobs are l
 
 from __future__ import annotations
 
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from bookkeeper.errors import ConfigError, DirectoryLockedError
 from bookkeeper.gateways.lease import SoleOwner
@@ -16,7 +18,7 @@ from bookkeeper.gateways.process_location import NOWHERE, OwnLocation
 from bookkeeper.seams import Lock, Seams, Worker
 from spark_wal.webhdfs.config import GatewayConfig
 from spark_wal.webhdfs.contents.blob_store import FileBlobs, MemoryBlobs
-from spark_wal.webhdfs.ownership.backing import Backing, open_journal
+from spark_wal.webhdfs.ownership.backing import Backing, open_journal, require_namespace
 from spark_wal.webhdfs.ownership.gateway import ClaimedNamespace
 
 
@@ -37,6 +39,7 @@ async def open_backing(
         ConfigError: the address cannot be used. DirectoryLockedError: another gateway uses the directory.
         BookKeeperError: the cluster cannot be reached.
     """
+    require_namespace(namespace)
     scheme = urlsplit(uri).scheme
     if scheme == "mem":
         return _in_memory(uri, namespace, owner)
@@ -72,11 +75,16 @@ async def _in_directory(uri: str, seams: Seams, namespace: str, owner: str) -> B
     directory = f"{unquote(parts.path).rstrip('/')}/{namespace}"
     worker = seams.workers.worker("blobs")
     lock = await worker.call(lambda: _lock(seams, directory))
+    try:
+        await worker.call(lambda: _require_journal_here(seams, directory))
+    except BaseException:
+        _release(lock, worker)
+        raise
     blobs = FileBlobs(f"{directory}/blobs", seams.disk, worker, seams.rng)
     await blobs.open()
 
     async def open_namespace() -> ClaimedNamespace:
-        return await open_journal(f"file://{directory}/journal", blobs, owner)
+        return await open_journal(f"file://{quote(directory)}/journal", blobs, owner)
 
     async def close() -> None:
         _release(lock, worker)
@@ -90,6 +98,19 @@ def _lock(seams: Seams, directory: str) -> Lock:
         return seams.disk.lock(f"{directory}/lock")
     except BlockingIOError as error:
         raise DirectoryLockedError(f"another gateway uses {directory}: end it, or choose another directory") from error
+
+
+def _require_journal_here(seams: Seams, directory: str) -> None:
+    """Refuse a namespace whose journal an earlier version put elsewhere: it decoded the address once more for it."""
+    strayed = unquote(directory)
+    exists = seams.disk.exists
+    if strayed == directory or exists(f"{directory}/journal") or not exists(f"{directory}/blobs"):
+        return
+    if exists(f"{strayed}/journal"):
+        raise ConfigError(
+            f"the journal of {directory} is not there: earlier versions kept it in {strayed}/journal. If no other "
+            f"namespace is in {strayed}, move the directory journal from there into {directory}, and start again"
+        )
 
 
 def _release(lock: Lock, worker: Worker) -> None:

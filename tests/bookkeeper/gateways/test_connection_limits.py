@@ -141,6 +141,26 @@ def test_bytes_behind_a_complete_body_are_the_next_head_also_while_the_request_i
 
 
 @pytest.mark.rule("X34")
+def test_one_whose_body_takes_any_time_owes_only_the_rest_of_a_chunk_that_has_begun() -> None:
+    """The cause: an event log whose application was idle for an hour lost its upload."""
+    limits = ConnectionLimits(slow_s=30, upload_idle_s=300)
+    watch, clock = ConnectionWatch(), OverdueClock(limits, 0.0)
+    watch.came(10)
+    watch.taken_up(lambda: False)
+    watch.takes_any_time()
+    watch.waits(between_chunks=True)
+    assert owed(watch) is Expected.CHUNK_SOME_DAY
+    for now in (0.0, 301.0, 1e6):
+        assert clock.look(watch.observe(is_closing=False, is_stalled=False), now) is None
+    watch.came(1)
+    assert owed(watch) is Expected.UNIT
+    watch.goes_on()
+    watch.answered()
+    watch.taken_up(lambda: False)
+    watch.waits(between_chunks=True)
+    assert owed(watch) is Expected.CHUNK, "the next request is another one"
+
+
 def test_between_chunks_there_is_time_until_the_next_begins() -> None:
     watch = ConnectionWatch()
     watch.taken_up(lambda: False)

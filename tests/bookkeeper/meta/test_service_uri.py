@@ -6,7 +6,7 @@ import pytest
 
 from bookkeeper.errors import ConfigError, MetadataUnavailableError, Outcome
 from bookkeeper.meta import Metadata, init_cluster, service_uri
-from bookkeeper.meta.service_uri import SESSION_S, ServiceUri, open_store, parse
+from bookkeeper.meta.service_uri import SESSION_S, ServiceUri, open_store, parse, sqlite_uri
 from bookkeeper.meta.store import MetadataStore
 from bookkeeper.meta.stores.sqlite import SqliteStore
 from bookkeeper.meta.stores.zookeeper import ZooKeeperStore
@@ -18,11 +18,15 @@ from tests.bookkeeper.meta.services import MemoryService, seams
     ("uri", "parsed"),
     [
         ("memory:x", ServiceUri("memory", "x")),
+        ("memory:a%20b", ServiceUri("memory", "a b")),
         ("sqlite:///tmp/a.db", ServiceUri("sqlite", "/tmp/a.db")),
+        ("sqlite:///tmp/a b.db", ServiceUri("sqlite", "/tmp/a b.db")),
+        ("sqlite:///q%3Fx", ServiceUri("sqlite", "/q?x", undecoded="/q%3Fx")),
         ("zk://h:2181", ServiceUri("zk", "h:2181")),
         ("zk://h:2181/", ServiceUri("zk", "h:2181")),
         ("zk://h:1,i:2;j:3/a/ledgers", ServiceUri("zk", "h:1,i:2,j:3", "/a/ledgers")),
         ("zk://[::1]:1/l", ServiceUri("zk", "[::1]:1", "/l")),
+        ("zk://h:1/a%20b", ServiceUri("zk", "h:1", "/a b")),
         ("zk+null://h:1/l", ServiceUri("zk", "h:1", "/l")),
         ("zk+hierarchical://h:1/l", ServiceUri("zk", "h:1", "/l", "hierarchical")),
         ("zk+longhierarchical://h:1/l", ServiceUri("zk", "h:1", "/l", "longhierarchical")),
@@ -53,6 +57,36 @@ def test_a_port_that_cannot_be_is_refused_by_name(host: str, port: str) -> None:
 def test_an_unknown_kind_of_store_is_answered_with_the_known_ones() -> None:
     with pytest.raises(ConfigError, match=r"it knows (\w+, )*memory, (\w+, )*sqlite, zk$"):
         parse("zookeeper://h:2181/ledgers")
+
+
+@pytest.mark.parametrize("uri", ["sqlite:///a?bookies=3", "sqlite:///a#b"])
+def test_a_file_has_no_options_and_a_name_with_such_characters_is_escaped(uri: str) -> None:
+    with pytest.raises(ConfigError, match="%3F, and a # is written %23"):
+        parse(uri)
+
+
+@pytest.mark.parametrize("file", ["/a/b.db", "/a b/c.db", "/a%20b/c.db", "/a%2520b/c.db", "/q?x#y/c.db", "/ä/100%.db"])
+def test_the_address_of_a_file_leads_to_this_file(file: str) -> None:
+    """The cause: sqlite:///FILE was literal here and decoded behind ``bk+``, and addresses were pasted together from
+    paths that were decoded already. So one address named two files, and some files had no address."""
+    assert parse(sqlite_uri(file)).target == file
+
+
+async def test_a_store_that_an_earlier_version_kept_under_an_undecoded_name_is_not_replaced_by_an_empty_one(
+    tmp_path: Path,
+) -> None:
+    """The cause: earlier versions took sqlite:///a%20b for the file ``a%20b``. The same address names ``a b`` now."""
+    old = f"{tmp_path}/a%20b.db"
+    store = await open_store(sqlite_uri(old), seams())
+    await store.create("/kept")
+    await store.close()
+    assert service_uri.may_exist(parse(f"sqlite://{old}"), seams()), "there is something to speak of"
+    with pytest.raises(ConfigError, match=r"names the file .*a b\.db, .*write sqlite://.*a%2520b\.db to go on with it"):
+        await open_store(f"sqlite://{old}", seams())
+    assert not (tmp_path / "a b.db").exists()
+    store = await open_store(sqlite_uri(old), seams())
+    assert await store.exists("/kept") == 0
+    await store.close()
 
 
 async def test_sqlite_and_memory_stores_are_opened_by_address(tmp_path: Path) -> None:

@@ -18,6 +18,12 @@ def test_s3a_is_s3() -> None:
     assert place._is_s3
 
 
+@pytest.mark.parametrize("name", ["a%20b", "a b", "100%"])
+def test_a_percent_sign_is_one_as_for_spark(name: str) -> None:
+    """The cause: pyarrow decodes addresses, and Hadoop does not, so that a copy lay where Spark does not look."""
+    assert ArrowStore(f"s3a://bucket/{name}?region=eu-west-1")._root == f"bucket/{name}"
+
+
 def test_what_pyarrow_does_not_know_is_refused() -> None:
     with pytest.raises(ConfigError, match="gopher"):
         ArrowStore("gopher://host/a")

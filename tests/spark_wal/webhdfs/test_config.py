@@ -7,7 +7,7 @@ import math
 import pytest
 
 from bookkeeper.errors import ConfigError
-from spark_wal.webhdfs.config import KEEP_S, OwnerConfig, UploadLimits
+from spark_wal.webhdfs.config import GROWING, KEEP_S, OwnerConfig, UploadLimits
 
 
 @pytest.mark.parametrize("seconds", [-1.0, math.inf, math.nan])
@@ -16,6 +16,16 @@ def test_temporary_files_stay_for_a_number_of_seconds(seconds: float) -> None:
         OwnerConfig(temporary_keep_s=seconds)
     assert OwnerConfig(temporary_keep_s=0).temporary_keep_s == 0
     assert OwnerConfig().temporary_keep_s == KEEP_S
+
+
+def test_patterns_of_files_that_grow_are_checked() -> None:
+    for wrong in ("", "a//b", "**"):
+        with pytest.raises(ConfigError, match="the pattern"):
+            OwnerConfig(growing=(wrong,))
+    assert OwnerConfig().growing == GROWING
+    assert OwnerConfig(growing=()).growing == ()
+    with pytest.raises(ConfigError, match="growing_sync_s"):
+        OwnerConfig(growing_sync_s=0)
 
 
 def test_a_file_may_have_bytes() -> None:

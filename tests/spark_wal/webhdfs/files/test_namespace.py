@@ -23,6 +23,7 @@ from spark_wal.webhdfs.files.records import (
     AppendToFile,
     DeletePath,
     MakeDirectories,
+    MoveToBlob,
     NewFile,
     PutFile,
     Record,
@@ -264,6 +265,31 @@ def test_an_append_adds_bytes_to_a_file_and_to_nothing_else(tree: Tree) -> None:
         tree.do(AppendToFile("/c", (b"1",), 1))
     with pytest.raises(NoSuchFileError):
         tree.do(AppendToFile("/c/b", (b"1",), 1))
+
+
+@pytest.mark.rule("S13")
+@pytest.mark.parametrize(("start", "length"), [(0, 9), (0, 5), (1, 3), (4, 5), (2, 6)])
+def test_bytes_that_move_to_a_blob_are_the_same_bytes(tree: Tree, start: int, length: int) -> None:
+    tree.put("/a", b"123")
+    tree.do(AppendToFile("/a", (b"45", BlobRef("old", 7, 2), b"89"), 8))
+    applied = tree.do(MoveToBlob("/a", start, BlobRef("new", 0, length)))
+    node = tree.namespace.find("/a").node
+    assert isinstance(node, FileNode)
+    kept = [piece for piece in node.pieces if piece != BlobRef("new", 0, length)]
+    outside = sum(len(piece) if isinstance(piece, bytes) else piece.length for piece in kept)
+    assert (outside, node.length, node.modified_ms) == (9 - length, 9, 8)
+    assert b"".join(piece for piece in node.pieces if isinstance(piece, bytes)) == b"".join(
+        b"" if 5 <= at < 7 else b"12345__89"[at : at + 1] for at in range(9) if not start <= at < start + length
+    )
+    assert applied.freed == (("old",) if start <= 5 and start + length >= 7 else ())
+
+
+def test_bytes_that_are_not_there_move_nowhere(tree: Tree) -> None:
+    tree.put("/a", b"123")
+    tree.do(MakeDirectories("/d", 0o755, "a", 1))
+    for path, start, length in (("/a", 0, 4), ("/a", 3, 1), ("/a", 1, 0), ("/a", -1, 2), ("/b", 0, 1), ("/d", 0, 1)):
+        with pytest.raises(NoSuchFileError, match="does not have the bytes"):
+            tree.do(MoveToBlob(path, start, BlobRef("new", 0, length)))
 
 
 def test_nothing_is_made_below_a_file(tree: Tree) -> None:

@@ -10,6 +10,7 @@ from spark_wal.webhdfs.files.records import (
     AppendToFile,
     DeletePath,
     MakeDirectories,
+    MoveToBlob,
     NewFile,
     PutFile,
     Record,
@@ -41,6 +42,7 @@ records: st.SearchStrategy[Record] = st.one_of(
         SetAttributes, paths, maybe, st.none() | st.text(max_size=5), st.none() | st.text(max_size=5), maybe, maybe
     ),
     st.builds(SetQuota, paths, maybe, numbers),
+    st.builds(MoveToBlob, paths, numbers, st.builds(BlobRef, st.text(max_size=8), numbers, numbers)),
 )
 
 
@@ -116,3 +118,10 @@ def test_hostile_bytes_are_refused_or_decoded(opcode: int, body: bytes) -> None:
         decode_record(opcode, body)
     except RecordFormatError:
         pass
+
+
+@pytest.mark.rule("S9")
+def test_a_move_to_a_blob_names_one() -> None:
+    opcode, body = encode_record(MoveToBlob("/a", 0, BlobRef("7", 0, 3)))
+    with pytest.raises(RecordFormatError):
+        decode_record(opcode, body.replace(b'["7",0,3]', b"3        ") + b"123")

@@ -83,6 +83,15 @@ async def hung_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
     return answer == b""
 
 
+async def until_answered(wire: Wire, target: str, part: bytes) -> None:
+    """Ask until the answer has this in it."""
+    async with asyncio.timeout(60):
+        while True:
+            if part in (await wire.request("GET", target)).body:
+                return
+            await asyncio.sleep(0.02)
+
+
 async def dribble(writer: asyncio.StreamWriter, piece: bytes) -> None:
     """Send the same few bytes again and again, until it does not work any more."""
     with contextlib.suppress(OSError):
@@ -143,6 +152,29 @@ async def test_an_upload_may_pause_between_chunks_but_not_for_ever() -> None:
     async with limited(QUICK) as server:
         head = f"PUT {CREATE} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"
         assert await hung_up(*await raw(server, head.encode()))
+
+
+@pytest.mark.rule("S13", "X34")
+async def test_an_upload_to_a_file_that_grows_may_pause_for_ever_and_when_it_is_cut_what_came_is_there() -> None:
+    """The cause: an event log whose application was idle for an hour lost its upload, and all that it had logged."""
+    path = "/webhdfs/v1/app.inprogress"
+    begin = "HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n"
+    async with limited(QUICK) as server, connected(server.address) as other:
+        await other.request("GET", "/health")
+        reader, writer = await raw(server, f"PUT {path}?op=CREATE&namenoderpcaddress=x {begin}".encode())
+        for _ in range(2):  # two others, that began later, are hung up on meanwhile
+            assert await hung_up(*await raw(server, f"PUT {CREATE} {begin}".encode()))
+        writer.write(b"5\r\n more\r\n")
+        await until_answered(other, f"{path}?op=GETFILESTATUS", b'"length":9')
+        assert not reader.at_eof()
+        writer.write(b"4\r\n end\r\n")
+        await writer.drain()
+        writer.close()
+        await until_answered(other, f"{path}?op=OPEN&namenoderpcaddress=x", b"some more end")
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+        assert b"pathSuffix" in (await other.request("GET", "/webhdfs/v1/?op=LISTSTATUS")).body
+        assert (await other.request("GET", "/webhdfs/v1/f?op=GETFILESTATUS")).status == 404
 
 
 @pytest.mark.rule("X34")

@@ -17,10 +17,10 @@ from spark_wal.webhdfs.errors import (
     ParentNotDirectoryError,
     PathExistsError,
 )
-from spark_wal.webhdfs.files.inodes import BlobRef
+from spark_wal.webhdfs.files.inodes import BlobRef, cut
 from spark_wal.webhdfs.files.records import RenameMode, SetAttributes
 from spark_wal.webhdfs.ownership import file_system
-from spark_wal.webhdfs.ownership.file_system import CreateOptions, cut
+from spark_wal.webhdfs.ownership.file_system import CreateOptions
 from spark_wal.webhdfs.ownership.namespace_owner import PENDING_BYTES_MAX, NamespaceOwner, NotOwnerError
 from tests.spark_wal.webhdfs.virtual import HeldLog, Switch, in_virtual_time, owner_on, turns
 
