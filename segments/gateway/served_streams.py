@@ -10,7 +10,7 @@ from typing import Final
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.gateways.lease import Lease
 from bookkeeper.seams import Clock
-from segments.errors import StreamNotFoundError, StreamNotReadyError
+from segments.errors import SequenceTooOldError, StreamNotFoundError, StreamNotReadyError
 from segments.gateway.config import GrpcGatewayConfig
 from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.gateway.stream_ownership import StreamOwnership
@@ -41,11 +41,18 @@ class ServedStream:
     async def producer(self, writer: Writer, ref: ProducerRef, *, monotonic: bool) -> Producer:
         """The producer with this epoch, on this writer; epoch 0 stands for the one that the name has.
 
-        Raises: as ``Producer.open``. Batches of a producer with an epoch that is too low are refused later.
+        Raises: as ``Producer.open``. SequenceTooOldError: the name may be that of a forgotten producer, which only an
+        opening tells the client. Batches of a producer with an epoch that is too low are refused later.
         """
         known = self.known_producer(writer, ref, monotonic=monotonic)
         if known is not None:
             return known
+        if writer.state.producers.is_doubtful(ref.name):
+            raise SequenceTooOldError(
+                f"stream {self.stream.name} has forgotten producers, and {ref.name} may be one of them, so that nobody "
+                f"knows whether record {ref.sequence} is there: open the producer first, which tells",
+                stream=self.stream.name,
+            )
         gap: GapRule = "monotonic" if monotonic else "strict"
         made = await Producer.open(writer, ref.name, epoch=ref.epoch or None, gap=gap)
         self.keep(writer, made, monotonic=monotonic)
@@ -65,7 +72,7 @@ class ServedStream:
         return made
 
     def keep(self, writer: Writer, producer: Producer, *, monotonic: bool) -> None:
-        """Have a producer of this writer at hand, which may know that it was forgotten."""
+        """Have a producer of this writer at hand."""
         if writer is not self._writer:
             self._writer = writer
             self._producers.clear()

@@ -21,6 +21,7 @@ from segments.errors import (
     PositionTruncatedError,
     ProducerFencedError,
     SequenceGapError,
+    SequenceTooOldError,
     StreamNotFoundError,
     StreamUnavailableError,
 )
@@ -74,6 +75,27 @@ async def test_a_producer_that_was_forgotten_goes_on_with_its_numbers(tmp_path: 
             with pytest.raises(SequenceGapError):
                 await producer.append(b"4", seq=4)
             assert (await producer.append(b"3", seq=3)).seq_no == 5
+
+
+async def test_what_a_forgotten_producer_sends_unopened_is_not_guessed(tmp_path: Path) -> None:
+    """The gateway opened the forgotten name by itself, and took what was sent again for new: the client was never told.
+    And it said that a record is not there which is."""
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG.patched({"producers.max_producers": 1}))
+        producer = await stream.producer("p")
+        await producer.append_batch([b"0", b"1"])
+        async with stream.producer("q") as other:
+            await other.append(b"q")
+        for _ in range(2):
+            with pytest.raises(SequenceTooOldError, match="open the producer first, which tells"):
+                await producer.append(b"1", seq=1)
+        assert await producer.outcome(1) == (AppendOutcome.UNKNOWN, None)
+        for _ in range(2):
+            async with stream.producer("p") as again:
+                assert again.maybe_forgotten and await again.outcome(1) == (AppendOutcome.UNKNOWN, None)
+        with pytest.raises(ProducerFencedError):
+            await producer.append(b"1", seq=1)
+        assert [record.value async for record in stream.read()] == [b"0", b"1", b"q"]  # type: ignore[union-attr]
 
 
 async def some_of_everything(stream: RemoteStream) -> None:
