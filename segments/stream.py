@@ -246,7 +246,7 @@ class Stream:
         await self._retention().keep_running(every_s)
 
     def _retention(self) -> RetentionPass:
-        return RetentionPass(self.client, self.record, self.read_config, self._cursor_places, self._tells_of_producers)
+        return RetentionPass(self.client, self.record, self._cursor_places, self._tells_of_producers)
 
     async def _tells_of_producers(self, segment: StreamSegment) -> bool:
         return await tells_of_producers(self.client, segment, self.config.producers)
