@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from segments.chain import StreamChain, StreamRecord, StreamSegment
 from segments.config import StreamConfig
-from segments.cursors import Cursor, CursorOptions, CursorState, read_cursors
+from segments.cursors import Cursor, CursorOptions, CursorState, Mark, read_cursors
 from segments.error_translation import worded
 from segments.errors import PositionFormatError, StreamSealedError
 from segments.life.cursor_places import cursor_places
@@ -155,8 +155,8 @@ class Stream:
         by side. Raises: as find."""
         return await self.reading.splits(start, stop, target=target)
 
-    async def _find_cursor(self, name: str) -> Position:
-        return await self.cursor(name).position()
+    async def _find_cursor(self, name: str) -> Mark:
+        return (await self.cursor(name).state()).mark
 
     def cursor(self, name: str, *, start: Seek = EARLIEST, **options: Unpack[CursorOptions]) -> Cursor:
         """A place in the stream that outlives its readers: ``async with stream.cursor("billing") as cursor``, then

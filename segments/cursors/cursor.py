@@ -131,9 +131,7 @@ class Cursor:
         locator = self._reading.locator
         chain = await self._reading.source.chain.current(fresh=True)
         end = await locator.end(chain)
-        beginning = chain.start_seq_no
-        if chain.recent and chain.first_position > chain.start:
-            beginning = chain.first_seq_no
+        beginning = chain.begin_seq_no
         if beginning is None or (precise and chain.first_position > state.mark.position):
             beginning = await locator.seq_no(chain.first_position)
         parts = undone(state.mark, state.ranges, beginning, max(beginning, end.seq_no))
@@ -197,7 +195,7 @@ class Cursor:
 
     async def _is_kept(self, mark: Mark) -> bool:
         """Nothing of what is needed from ``mark`` on was removed before the cursor could keep it."""
-        return (await self._reading.source.chain.current(fresh=True)).first_position <= mark.position
+        return not (await self._reading.source.chain.current(fresh=True)).has_hidden(mark.position, mark.seq_no)
 
     def _nonce(self) -> str:
         return f"{self._client.services.seams.rng.getrandbits(64):016x}-{next(_claims)}"

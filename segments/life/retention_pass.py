@@ -25,7 +25,7 @@ from segments.errors import StreamError, StreamNotFoundError
 from segments.life.chain_steps import change_chain_if
 from segments.life.hold_record import HoldRecord
 from segments.life.removal import finish_removals
-from segments.life.retention import CursorPlace, RetentionReport, decide_retention
+from segments.life.retention import CursorPlace, RetentionReport, decide_retention, without
 from segments.life.settings import StreamSettings
 from segments.life.truncation import end_of_stream
 
@@ -93,16 +93,13 @@ class RetentionPass:
             going = report.going[:SEGMENTS_AT_ONCE]
             if not going:
                 return chain, unchanged
-            after = chain.after(going[-1].number)
-            if after is not None and after.first > chain.start:
-                chain = chain.truncate(after.first, after.start_seq_no)
-            return chain.remove(going[-1].number), unchanged
+            return without(chain, going).remove(going[-1].number), unchanged
 
         name = self._record.name
         with worded(f"applying the retention of stream {name}", name):
             await change_chain_if(self._record, decide)
         assert report is not None
-        if report.expired_cursors:
+        if report.going and report.expired_cursors:
             _log.warning(
                 "of stream %s records are gone that cursors still needed: %s",
                 name,

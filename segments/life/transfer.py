@@ -96,7 +96,8 @@ class StreamExport:
                 chain, _ = await self._record.read()
                 yield self._writer.header(self._about(chain, hold.start))
                 for segment in chain.segments:
-                    if segment.number >= hold.start.segment and segment.first < self._stop:
+                    passed = segment.last is not None and segment.last < hold.start  # the hold does not keep it
+                    if segment.number >= hold.start.segment and not passed and segment.first < self._stop:
                         async for chunk in self._segment(segment):
                             yield chunk
                 yield self._writer.end()
@@ -105,13 +106,17 @@ class StreamExport:
             await holds.release(mark)
 
     def _about(self, chain: StreamChain, start: Position) -> dict[str, Any]:
+        following = chain.from_number(start.segment)
+        seq_no = chain.begin_seq_no if start == chain.first_position else None
+        if seq_no is None and following is not None and start <= following.first:
+            seq_no = following.start_seq_no
         return {
             "stream": self._record.name,
             "stream_id": self._record.stream_id,
             "exported_ms": self._client.services.seams.clock.wall_ms(),
             "config": asdict(self._config),
-            "start": start.encode(),
-            "start_seq_no": chain.start_seq_no if start == chain.first_position else None,
+            "start": chain.behind_last(start).encode(),
+            "start_seq_no": seq_no,
             "next_number": chain.next_number,
             "records": chain.records,
             "last_txid": chain.last_txid,

@@ -36,8 +36,8 @@ def with_cursors(story: Callable[[BuiltStream, Make], Awaitable[None]]) -> None:
 
     async def run(stream: BuiltStream) -> None:
         def make(name: str = "c", *, start: Seek = EARLIEST, **options: object) -> Cursor:
-            async def find_cursor(name: str) -> Position:
-                return await Cursor(reading, stream.record, name).position()
+            async def find_cursor(name: str) -> Mark:
+                return (await Cursor(reading, stream.record, name).state()).mark
 
             reading = StreamReading(stream.client, stream.record, find_cursor)
             return Cursor(reading, stream.record, name, start=start, **options)  # type: ignore[arg-type]
