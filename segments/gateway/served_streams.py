@@ -175,19 +175,23 @@ class ServedStreams:
         )
 
     async def sweep(self) -> None:
-        """Give up streams that nobody appends to, and forget those that nobody names."""
-        idle = [each for each in self._streams.values() if each.ownership.idle_s >= self._config.idle_s]
-        for served in idle:
-            await served.ownership.give_up()
+        """Give up streams that nobody appends to, and forget those that nobody names. Nothing waits between the look
+        at a stream and what is done about it: a call that comes meanwhile finds it as it was, or makes it anew."""
+        for served in list(self._streams.values()):
+            if served.ownership.idle_s >= self._config.idle_s:
+                await served.ownership.give_up()
         before = self._clock.monotonic() - max(FORGET_S, self._config.idle_s)
         for name, (_, looked_at) in list(self._names.items()):
             if looked_at < before:
                 del self._names[name]
         named = {stream_id for stream_id, _ in self._names.values()}
-        for stream_id, served in list(self._streams.items()):
-            if stream_id not in named and served.asked_at < before and not served.ownership.is_here:
-                await served.ownership.end()
-                self._streams.pop(stream_id, None)
+        forgotten = [
+            stream_id
+            for stream_id, served in self._streams.items()
+            if stream_id not in named and served.asked_at < before and not served.ownership.is_here
+        ]
+        for served in [self._streams.pop(stream_id) for stream_id in forgotten]:
+            await served.ownership.end()
 
     async def close(self) -> None:
         """Take no stream any more; close the writers in good order, and release the leases. Idempotent."""
