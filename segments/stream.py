@@ -13,6 +13,7 @@ from segments.config import StreamConfig
 from segments.cursors import Cursor, CursorOptions, CursorState, Mark, read_cursors
 from segments.error_translation import worded
 from segments.errors import PositionFormatError, StreamSealedError
+from segments.life.agreed_time import AgreedTime
 from segments.life.cursor_places import cursor_places
 from segments.life.directory import StreamEvent, StreamInfo, info_of, watch_stream
 from segments.life.hold_record import HoldRecord
@@ -273,7 +274,8 @@ class Stream:
         Raises:
             StreamConfigError: the range begins before the stream, or is empty. StreamNameError. And as chain().
         """
-        now_ms = self.client.services.seams.clock.wall_ms()
+        with worded(f"putting hold {name} of stream {self.name}", self.name):
+            now_ms = await AgreedTime(self.client, self.record).now_ms()  # others' holds that have ended are swept
         until_ms = None if until is None else to_ms(until)
         wanted = Hold(name, await self.place_of(start), await self.place_of(stop), until_ms, now_ms, note)
         return await HoldRecord(self.client.metadata_store, self.record).put(wanted, now_ms)

@@ -22,6 +22,7 @@ from segments.chain import StreamChain, StreamRecord, StreamSegment
 from segments.cursors import cursors_as_placed
 from segments.error_translation import worded
 from segments.errors import StreamError, StreamNotFoundError
+from segments.life.agreed_time import AgreedTime
 from segments.life.chain_steps import change_chain_if
 from segments.life.hold_record import HoldRecord
 from segments.life.removal import finish_removals
@@ -69,6 +70,7 @@ class RetentionPass:
         self._cursors, self._tells_of_producers = cursors, tells_of_producers
         self._settings = StreamSettings(client.metadata_store, record.stream_id, record.name)
         self._holds = HoldRecord(client.metadata_store, record)
+        self._time = AgreedTime(client, record)
 
     async def explain(self) -> RetentionReport:
         """Why each segment stays or goes, as it is now. Changes nothing.
@@ -129,12 +131,14 @@ class RetentionPass:
         settings, as_set = await self._settings.read_as_they_are()
         cursors = await self._cursors()
         holds, unchanged = await self._holds.read()
-        now_ms = self._client.services.seams.clock.wall_ms()
-        active = holds.active(now_ms)
-        decide = partial(decide_retention, settings.retention, chain, active, cursors, now_ms, all_reasons=all_reasons)
-        report = decide()
+        decide = partial(decide_retention, settings.retention, chain, tuple(holds), cursors, all_reasons=all_reasons)
+        now_ms = self._time.here_ms()
+        report = decide(now_ms)
+        if report.going:  # before something goes other clocks are asked, too
+            now_ms = await self._time.now_ms()
+            report = decide(now_ms)
         if chain.open_segment is not None and len(report.going) == chain.count - 1 > 0:
             is_empty = not (await end_of_stream(self._client, chain)).entry
             if is_empty and await self._tells_of_producers(report.going[-1]):
-                report = decide(open_is_empty=True)
+                report = decide(now_ms, open_is_empty=True)
         return report, [unchanged, as_placed, as_set]

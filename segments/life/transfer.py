@@ -23,6 +23,7 @@ from segments.config import StreamConfig, from_table
 from segments.entries import decode_entry
 from segments.error_translation import worded
 from segments.errors import Applied, StreamCorruptError, StreamExistsError, StreamUnavailableError
+from segments.life.agreed_time import AgreedTime
 from segments.life.bundle import END, ENTRY, HEADER, SEGMENT, BundleWriter, Frame, Totals, read_bundle
 from segments.life.deletion import remove_remains
 from segments.life.hold_record import HoldRecord
@@ -87,9 +88,10 @@ class StreamExport:
         """
         name, clock = self._record.name, self._client.services.seams.clock
         holds = HoldRecord(self._client.metadata_store, self._record)
-        now_ms = clock.wall_ms()
+        now_ms = await AgreedTime(self._client, self._record).now_ms()  # others' holds that have ended are swept
         mark = f"export-{self._client.services.seams.rng.getrandbits(64):016x}"
-        wanted = Hold(mark, self._start, self._stop, now_ms + int(HOLD_S * 1000), now_ms, "an export is running")
+        until_ms = max(now_ms, clock.wall_ms()) + int(HOLD_S * 1000)
+        wanted = Hold(mark, self._start, self._stop, until_ms, now_ms, "an export is running")
         hold = await holds.put(wanted, now_ms)
         try:
             with worded(f"exporting stream {name}", name):

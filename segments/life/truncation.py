@@ -15,6 +15,7 @@ from segments.chain import StreamChain, StreamRecord, StreamSegment
 from segments.entries import decode_entry
 from segments.error_translation import worded
 from segments.errors import EntryCorruptError, PositionFormatError, StreamHeldError
+from segments.life.agreed_time import AgreedTime
 from segments.life.chain_steps import change_chain_if
 from segments.life.hold_record import HoldRecord
 from segments.life.holds import Hold, first_held
@@ -54,7 +55,7 @@ async def truncate(
         StreamHeldError: an active hold covers records before it; names the hold. Nothing was changed.
         StreamNotFoundError, StreamMetadataError, StreamUnavailableError.
     """
-    holds = HoldRecord(client.metadata_store, record)
+    holds, time = HoldRecord(client.metadata_store, record), AgreedTime(client, record)
     outcome: TruncateResult | None = None
 
     async def decide(chain: StreamChain) -> tuple[StreamChain, list[Check]]:
@@ -63,7 +64,10 @@ async def truncate(
         wanted = await place(client, chain, before, record.name)
         start, hold = wanted, None
         if wanted > chain.first_position:
-            hold = first_held(found, client.services.seams.clock.wall_ms(), chain.first_position, wanted)
+            now_ms = time.here_ms()
+            if len(found.active(now_ms)) < len(found):  # before a hold counts as ended other clocks are asked, too
+                now_ms = await time.now_ms()
+            hold = first_held(found, now_ms, chain.first_position, wanted)
             if hold is not None and not up_to_holds:
                 raise StreamHeldError(
                     f"{hold.says()} covers records of stream {record.name} from {hold.start} on: release it, or "
