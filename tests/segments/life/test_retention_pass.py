@@ -103,6 +103,7 @@ def test_a_hold_that_comes_while_a_pass_decides_is_respected() -> None:
         run(story, seed)
 
 
+@pytest.mark.rule("C6")
 def test_settings_that_are_replaced_while_a_pass_decides_are_respected() -> None:
     """The pass has read the settings already; whoever let the stream keep everything was told so. What was decided by
     the former ones was written all the same: of what it depended on only holds and cursors were conditions."""

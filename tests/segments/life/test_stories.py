@@ -434,6 +434,7 @@ async def drained(client: BookKeeper, namespace: StreamNamespace) -> tuple[Strea
     return stream, positions[19].next
 
 
+@pytest.mark.rule("C4")
 def test_who_has_read_all_of_a_segment_has_missed_nothing_when_it_goes(caplog: pytest.LogCaptureFixture) -> None:
     """A place behind the last record of a removed segment counted as a place in it: the next opening of a cursor whose
     backlog is 0 told of records that are gone, and so did every pass; a place that was kept was refused."""

@@ -240,6 +240,7 @@ async def test_the_outcome_of_an_unclear_append_can_be_asked_for() -> None:
     await asyncio.gather(producer.close(), return_exceptions=True)
 
 
+@pytest.mark.rule("C4")
 @pytest.mark.parametrize("opening", ["beside", "with a timeout"])
 @in_virtual_time
 async def test_an_opening_tells_of_what_was_under_way_before_it(opening: str) -> None:
@@ -280,6 +281,7 @@ async def test_an_opening_that_was_overtaken_is_told() -> None:
 FORGETFUL = StreamConfig(producers=ProducerPolicy(max_producers=1), roll=AT_ONCE.roll)
 
 
+@pytest.mark.rule("C4")
 @pytest.mark.parametrize("end", ["stays", "closes", "dies"])
 @in_virtual_time
 async def test_a_forgotten_producer_is_in_doubt_however_often_it_is_opened(end: str) -> None:
