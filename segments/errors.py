@@ -149,7 +149,8 @@ class SequenceGapError(StreamError):
 
 
 class SequenceTooOldError(StreamError):
-    """This sequence number is so old that nobody remembers where its record stands, or whether there is one."""
+    """This sequence number is so old that nobody remembers where its record stands, or whether there is one. Where the
+    record was there for certain, ``outcome`` says so. Nothing was appended by this call."""
 
     outcome = Applied.UNKNOWN
 

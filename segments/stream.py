@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from segments.chain import StreamChain, StreamRecord, StreamSegment
 from segments.config import StreamConfig
-from segments.cursors import Cursor, CursorOptions, CursorState, read_cursors
+from segments.cursors import Cursor, CursorOptions, CursorState, Mark, read_cursors
 from segments.error_translation import worded
 from segments.errors import PositionFormatError, StreamSealedError
+from segments.life.agreed_time import AgreedTime
 from segments.life.cursor_places import cursor_places
 from segments.life.directory import StreamEvent, StreamInfo, info_of, watch_stream
 from segments.life.hold_record import HoldRecord
@@ -155,8 +156,8 @@ class Stream:
         by side. Raises: as find."""
         return await self.reading.splits(start, stop, target=target)
 
-    async def _find_cursor(self, name: str) -> Position:
-        return await self.cursor(name).position()
+    async def _find_cursor(self, name: str) -> Mark:
+        return (await self.cursor(name).state()).mark
 
     def cursor(self, name: str, *, start: Seek = EARLIEST, **options: Unpack[CursorOptions]) -> Cursor:
         """A place in the stream that outlives its readers: ``async with stream.cursor("billing") as cursor``, then
@@ -246,7 +247,7 @@ class Stream:
         await self._retention().keep_running(every_s)
 
     def _retention(self) -> RetentionPass:
-        return RetentionPass(self.client, self.record, self.read_config, self._cursor_places, self._tells_of_producers)
+        return RetentionPass(self.client, self.record, self._cursor_places, self._tells_of_producers)
 
     async def _tells_of_producers(self, segment: StreamSegment) -> bool:
         return await tells_of_producers(self.client, segment, self.config.producers)
@@ -273,7 +274,8 @@ class Stream:
         Raises:
             StreamConfigError: the range begins before the stream, or is empty. StreamNameError. And as chain().
         """
-        now_ms = self.client.services.seams.clock.wall_ms()
+        with worded(f"putting hold {name} of stream {self.name}", self.name):
+            now_ms = await AgreedTime(self.client, self.record).now_ms()  # others' holds that have ended are swept
         until_ms = None if until is None else to_ms(until)
         wanted = Hold(name, await self.place_of(start), await self.place_of(stop), until_ms, now_ms, note)
         return await HoldRecord(self.client.metadata_store, self.record).put(wanted, now_ms)

@@ -482,6 +482,10 @@ class Cursor(BlockingCloser):
         run(self._cursor.open())
         return self
 
+    def make(self) -> bool:
+        """Make it if it is missing, without taking it over. False: there is one already."""
+        return run(self._cursor.make())
+
     def state(self) -> CursorState:
         """Everything that is stored of the cursor."""
         return run(self._cursor.state())

@@ -71,7 +71,8 @@ class StreamChain:
     recent: tuple[StreamSegment, ...] = ()
     """The segments that the record itself lists, in order. Only the last may be open."""
     start: Position = Position.EARLIEST
-    """The first position that readers see."""
+    """No record before it is seen. Where all records of a segment were taken out it is directly behind the last of
+    them: so whoever stands between it and the next segment has missed nothing."""
     start_seq_no: int | None = 0
     """The sequence number at ``start``; None if whoever truncated did not know it."""
     next_number: int = FIRST_SEGMENT
@@ -145,8 +146,67 @@ class StreamChain:
 
     @property
     def first_position(self) -> Position:
-        """The first position that readers see: ``start``, or the beginning of the first segment if that is later."""
-        return max(self.start, Position(self.first_number, 0, 0))
+        """The first position that readers see: ``start``, or the beginning of the next segment where all records before
+        that are hidden. (Within a page that was not read nobody knows that, and it is ``start``.)"""
+        listed = Position(self.first_number, 0, 0)
+        if self.start <= listed or self.start.slot == 0:
+            return max(self.start, listed)
+        number = self.start.segment
+        for page in self.pages:
+            if number <= page.last and page.value is None:
+                is_tail = page.tail is not None and self.start == page.tail.next
+                return Position(page.last + 1, 0, 0) if is_tail else self.start
+        segment = self.find(number)
+        if segment is None or segment.last is None or self.start != segment.last.next:
+            return self.start
+        following = self.after(number)
+        return Position(self.next_number, 0, 0) if following is None else following.first
+
+    @property
+    def begin_seq_no(self) -> int | None:
+        """The sequence number of the first record that readers see; of the next one if there is none. None: whoever
+        truncated did not know it."""
+        return self.first_seq_no if Position(self.first_number, 0, 0) > self.start else self.start_seq_no
+
+    def reads_on(self, place: Position) -> Position | None:
+        """Where a reader at ``place`` goes on: there, or at the first position that readers see, if no record is in
+        between. None: some were, or nobody knows any more."""
+        first = self.first_position
+        if place >= first:
+            return place
+        return first if place >= self.start or self.begin_seq_no == 0 else None
+
+    def has_hidden(self, place: Position, seq_no: int | None) -> bool:
+        """Whether readers do not see records any more from ``place`` on, of which the first has, or had, the number
+        ``seq_no``, as far as that is known."""
+        if self.reads_on(place) is not None:
+            return False
+        begins = self.begin_seq_no
+        return begins is None or seq_no is None or seq_no < begins
+
+    def behind_last(self, place: Position) -> Position:
+        """The same place, or, where no record stands before it in its segment, or behind it in a completed one, that
+        directly behind the last record before it. Never before ``start``."""
+        at = self.find(place.segment)
+        if at is not None and place > at.first:
+            if at.is_open or (at.last is not None and place <= at.last):
+                return place
+            if at.last is not None:
+                return max(at.last.next, min(place, self.start))
+        last = self._last_before(place.segment)
+        return min(place, self.start if last is None else max(last.next, self.start))
+
+    def _last_before(self, number: int) -> Position | None:
+        """The last record of the listed segments before this number."""
+        for segment in reversed(self.recent):
+            if segment.number < number and segment.last is not None:
+                return segment.last
+        for page in reversed(self.pages):
+            if page.records and page.first_listed < number:
+                found = [each.last for each in page.segments() if each.number < number and each.last is not None]
+                if found:
+                    return found[-1]
+        return None
 
     @property
     def last_position(self) -> Position | None:
@@ -284,10 +344,7 @@ class StreamChain:
         """
         gone: list[StreamSegment] = []
         for segment in islice(self.segments, max(0, REMOVING_MAX - len(self.removing))):
-            if segment.is_open or segment.number > self.start.segment:
-                break
-            last = segment.last
-            if segment.number == self.start.segment and last is not None and last >= self.start:
+            if segment.is_open or (segment.last is not None and segment.last >= self.start):
                 break
             gone.append(segment)
         return tuple(gone)

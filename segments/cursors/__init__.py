@@ -15,6 +15,7 @@ from segments.cursors.cursor import Acked, Cursor, CursorOptions, acknowledgemen
 from segments.cursors.cursor_record import cursor_names, cursors_as_placed, read_cursors
 from segments.cursors.cursor_state import (
     RANGES_MAX,
+    UNCLAIMED,
     UNSAVED_PER_RANGE,
     Acknowledgement,
     CursorChange,
@@ -24,6 +25,7 @@ from segments.cursors.cursor_state import (
 
 __all__ = [
     "RANGES_MAX",
+    "UNCLAIMED",
     "UNSAVED_PER_RANGE",
     "Acked",
     "Acknowledgement",

@@ -8,7 +8,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypeAlias, TypedDict, Unpack
 
-from bookkeeper.errors import BookKeeperError
+from bookkeeper.errors import BookKeeperError, MetadataConflictError
 from segments.cursors.acked_ranges import Mark, nth_undone, undone
 from segments.cursors.cursor_owner import CursorOwner
 from segments.cursors.cursor_record import CursorRecord
@@ -131,9 +131,7 @@ class Cursor:
         locator = self._reading.locator
         chain = await self._reading.source.chain.current(fresh=True)
         end = await locator.end(chain)
-        beginning = chain.start_seq_no
-        if chain.recent and chain.first_position > chain.start:
-            beginning = chain.first_seq_no
+        beginning = chain.begin_seq_no
         if beginning is None or (precise and chain.first_position > state.mark.position):
             beginning = await locator.seq_no(chain.first_position)
         parts = undone(state.mark, state.ranges, beginning, max(beginning, end.seq_no))
@@ -149,17 +147,19 @@ class Cursor:
 
     # -- taking over --------------------------------------------------------------------------------------
 
-    async def open(self) -> Self:
-        """Make the cursor if it is missing, and take it over. ``async with`` does this.
+    async def open(self, *, if_free: bool = False) -> Self:
+        """Make the cursor if it is missing, and take it over. ``async with`` does this. With ``if_free`` nobody is
+        overtaken.
 
         Raises:
             CursorNotFoundError: it is missing, and ``create`` is off. StreamCorruptError: its record is damaged;
             ``reset(..., force=True)`` begins anew. StreamMetadataError.
+            CursorConflictError: with ``if_free``, somebody has it.
         """
         if self._owner is None:
             if self._create:
-                await self._make()
-            self._owner = await self._claim()
+                await self.make()
+            self._owner = await self._claim(self._require_free if if_free else None)
         return self
 
     async def resume(self, epoch: int, nonce: str) -> Self:
@@ -175,23 +175,42 @@ class Cursor:
         )
         return self
 
-    async def _make(self) -> None:
+    async def make(self) -> bool:
+        """Make the cursor if it is missing, without taking it over. False: there is one already.
+
+        Raises: StreamMetadataError, StreamUnavailableError, PositionTruncatedError.
+        """
         try:
             while await self._record.store.exists(self._record.path) is None:
                 mark = await self._find(self._start)
-                if not await self._record.create(CursorState.create(mark, self._now_ms())) or await self._is_kept(mark):
-                    return
-                await self._record.delete()
+                made = CursorState.create(mark, self._now_ms(), self._nonce())
+                if not await self._record.create(made):
+                    return False
+                if await self._is_kept(mark):
+                    return True
+                await self._record.take_back(made)
         except BookKeeperError as error:
             raise stream_error(error, f"making cursor {self.name} of stream {self._stream}", self._stream) from error
+        return False
 
     async def _is_kept(self, mark: Mark) -> bool:
         """Nothing of what is needed from ``mark`` on was removed before the cursor could keep it."""
-        return (await self._reading.source.chain.current(fresh=True)).first_position <= mark.position
+        return not (await self._reading.source.chain.current(fresh=True)).has_hidden(mark.position, mark.seq_no)
 
-    async def _claim(self) -> CursorOwner:
-        nonce = f"{self._client.services.seams.rng.getrandbits(64):016x}-{next(_claims)}"
-        owned = await CursorOwner.claim(self._record, self._owner_name, nonce)
+    def _nonce(self) -> str:
+        return f"{self._client.services.seams.rng.getrandbits(64):016x}-{next(_claims)}"
+
+    def _require_free(self, state: CursorState) -> None:
+        if not state.is_free:
+            raise CursorConflictError(
+                f"cursor {self.name} of stream {self._stream} is in use by {state.owner}: try again when it is free, "
+                "or take it over by force",
+                stream=self._stream,
+                owner=state.owner,
+            )
+
+    async def _claim(self, check: Callable[[CursorState], None] | None = None) -> CursorOwner:
+        owned = await CursorOwner.claim(self._record, self._owner_name, self._nonce(), check)
         return CursorOwner(
             self._record, owned, self._now_ms, ranges_max=self._ranges_max, save_every_s=self._save_every_s
         )
@@ -322,22 +341,20 @@ class Cursor:
         if self._owner is not None:
             return await self._owner.change(step)
         try:
-            state = await self.state()
+            owner = await self._claim(None if force else self._require_free)
         except StreamCorruptError:
             if mark is None or not force:
                 raise
             try:
-                await self._record.overwrite(CursorState.create(mark, self._now_ms()))
+                await self._record.overwrite(CursorState.create(mark, self._now_ms(), self._nonce()))
+            except MetadataConflictError as error:
+                raise CursorConflictError(
+                    f"cursor {self.name} of stream {self._stream} was replaced by someone else meanwhile: try again",
+                    stream=self._stream,
+                ) from error
             except BookKeeperError as error:
                 raise stream_error(error, f"replacing cursor {self.name}", self._stream) from error
             return await self.state()
-        if state.owner and not force:
-            raise CursorConflictError(
-                f"cursor {self.name} of stream {self._stream} is in use by {state.owner}; force takes it over",
-                stream=self._stream,
-                owner=state.owner,
-            )
-        owner = await self._claim()
         try:
             return await owner.change(lambda state: step(state).release())
         finally:

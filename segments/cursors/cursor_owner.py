@@ -63,10 +63,15 @@ class CursorOwner:
         """Acknowledgements that would have exceeded the bound."""
 
     @classmethod
-    async def claim(cls, record: CursorRecord, owner: str, nonce: str) -> OwnedRecord[CursorState]:
-        """Take the next epoch. Raises: CursorNotFoundError, StreamCorruptError, StreamMetadataError."""
+    async def claim(
+        cls, record: CursorRecord, owner: str, nonce: str, check: Callable[[CursorState], None] | None = None
+    ) -> OwnedRecord[CursorState]:
+        """Take the next epoch. ``check`` raises to refuse the record as it is when it is taken.
+
+        Raises: CursorNotFoundError, StreamCorruptError, StreamMetadataError. And what ``check`` raises.
+        """
         with _worded(record, "claiming"):
-            return await OwnedRecord.claim(record, owner, nonce)
+            return await OwnedRecord.claim(record, owner, nonce, check)
 
     @classmethod
     async def resume(

@@ -15,7 +15,7 @@ from bookkeeper.meta.store import Check, Version, settled_create, settled_delete
 from segments.cursors.cursor_format import decode_cursor
 from segments.cursors.cursor_state import CursorState
 from segments.error_translation import worded
-from segments.errors import CursorNotFoundError
+from segments.errors import CursorNotFoundError, StreamCorruptError
 from segments.names import check_short_name, escape_name, stream_path, unescape_name
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class CursorRecord(ChainRecord[CursorState]):
             ) from error
 
     async def create(self, state: CursorState) -> bool:
-        """Make the record. False: there is one already."""
+        """Make the record. False: there is one already. The state's nonce is its maker's."""
         try:
             await settled_create(self.store, self.path, state.encode(), parents=True)
         except KeyExistsError:
@@ -67,13 +67,29 @@ class CursorRecord(ChainRecord[CursorState]):
             await self._announce()
         return version
 
+    async def take_back(self, state: CursorState) -> None:
+        """Delete the record if it is still as it was made. Whoever has it by now keeps it."""
+        await self.store.sync(self.path)
+        try:
+            found = await self.store.get(self.path)
+            if found.value == state.encode():
+                await settled_delete(self.store, self.path, found.version)
+        except (MetadataConflictError, NoSuchKeyError):
+            pass
+
     async def overwrite(self, state: CursorState) -> None:
-        """Replace whatever is there, also what nobody can read.
+        """Replace a record that nobody can read.
 
         Raises:
             MetadataConflictError: someone else replaced it meanwhile.
         """
         found = await self.store.get(self.path)
+        try:
+            decode_cursor(found.value)
+        except StreamCorruptError:
+            pass
+        else:
+            raise MetadataConflictError(f"{self.path} can be read: someone else has replaced it")
         await settled_set(self.store, self.path, state.encode(), found.version)
         await self._announce()
 

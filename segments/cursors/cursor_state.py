@@ -40,6 +40,10 @@ HISTORY_EVERY_MS: Final = 1_000
 
 PROPERTIES_BYTES_MAX: Final = 64 * 1024
 
+UNCLAIMED: Final = "a client of a gateway"
+"""The owner's name in cursors that were moved through gateways without a claim; each call takes them over from the one
+before. Nobody holds such a cursor."""
+
 
 class CursorChange(Enum):
     """What made a version of a cursor."""
@@ -87,9 +91,9 @@ class CursorState:
     """Earlier versions, oldest first."""
 
     @classmethod
-    def create(cls, mark: Mark, now_ms: int) -> CursorState:
-        """A cursor that has done nothing since ``mark``."""
-        return cls(CursorVersion(1, now_ms, CursorChange.CREATED, mark))
+    def create(cls, mark: Mark, now_ms: int, nonce: str = "") -> CursorState:
+        """A cursor that has done nothing since ``mark``. ``nonce`` tells its maker apart."""
+        return cls(CursorVersion(1, now_ms, CursorChange.CREATED, mark), nonce=nonce)
 
     @property
     def mark(self) -> Mark:
@@ -98,6 +102,11 @@ class CursorState:
     @property
     def ranges(self) -> FrozenRanges:
         return self.version.ranges
+
+    @property
+    def is_free(self) -> bool:
+        """Nobody holds the cursor, as far as its record says."""
+        return self.owner in ("", UNCLAIMED)
 
     @property
     def is_placed(self) -> bool:

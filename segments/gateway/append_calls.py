@@ -175,8 +175,9 @@ class AppendCalls:
             ref = ProducerRef(request.producer, 0, request.sequence)
             producer = served.known_producer(writer, ref, monotonic=False)
             if producer is None:
-                forgotten = writer.state.producers.forgotten > 0
-                return pb.OutcomeReply(outcome=pb.OUTCOME_UNKNOWN if forgotten else pb.OUTCOME_NOT_APPLIED)
+                doubtful = writer.state.producers.is_doubtful(request.producer)
+                await writer.ensure_current()
+                return pb.OutcomeReply(outcome=pb.OUTCOME_UNKNOWN if doubtful else pb.OUTCOME_NOT_APPLIED)
             outcome, result = await producer.outcome(request.sequence)
         except StreamError as error:
             raise elsewhere(error, request.stream) from error

@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from segments.cursors import RANGES_MAX, Acknowledgement, Cursor, CursorOptions, Mark
-from segments.errors import CursorConflictError, CursorExistsError, PositionFormatError
+from segments.cursors import RANGES_MAX, UNCLAIMED, Acknowledgement, Cursor, CursorOptions, Mark
+from segments.errors import CursorExistsError, PositionFormatError
 from segments.gateway.call_guard import Behaviour, GrpcCall
 from segments.gateway.served_streams import ServedStreams
 from segments.position import EARLIEST, Position
@@ -23,9 +23,8 @@ from segments.stream import Stream
 HISTORY: Final = 20
 """How many versions are told if the call does not say."""
 
-OWNER: Final = "a client of a gateway"
-"""The owner's name in cursors that were moved through gateways without a claim; each call takes them over from the one
-before."""
+CLAIMANT: Final = "a claim at a gateway"
+"""The owner's name in a cursor that a client has claimed without a name."""
 
 
 class CursorCalls:
@@ -63,10 +62,10 @@ class CursorCalls:
     async def create(self, request: pb.CreateCursorRequest, call: GrpcCall) -> pb.CursorInfo:
         """Make a cursor. Raises: CursorExistsError; and as ``Cursor.open``."""
         stream = await self._stream(request.stream, call)
-        if request.name in await stream.cursors():
+        cursor = stream.cursor(request.name, start=get_seek(request.start, EARLIEST))
+        if not await cursor.make():
             raise CursorExistsError(f"stream {request.stream} has a cursor named {request.name}", stream=request.stream)
-        async with stream.cursor(request.name, start=get_seek(request.start, EARLIEST)) as cursor:
-            return await _info(cursor)
+        return await _info(cursor)
 
     async def get(self, request: pb.GetCursorRequest, call: GrpcCall) -> pb.CursorInfo:
         """What is stored of a cursor. Raises: CursorNotFoundError."""
@@ -103,7 +102,7 @@ class CursorCalls:
         """Take a cursor over for a client. Raises: as ``Cursor.open``."""
         stream = await self._stream(request.stream, call)
         start = get_seek(request.start, EARLIEST)
-        options: CursorOptions = {"create": not request.must_exist, "owner": request.owner or OWNER}
+        options: CursorOptions = {"create": not request.must_exist, "owner": request.owner or CLAIMANT}
         cursor = await stream.cursor(request.name, start=start, **options).open()
         try:
             return put_cursor(request.name, cursor.held, claimed=True)
@@ -149,20 +148,20 @@ class CursorCalls:
         """Begin anew at another place. Raises: as ``Cursor.reset``."""
         async with self._changing(request, request.owner, call) as cursor:
             seek = get_seek(request.seek)
-            await cursor.reset(seek, force=request.force or await self._is_ours(request, call))
+            await cursor.reset(seek, force=request.force)
             return await _info(cursor)
 
     async def restore(self, request: pb.RestoreCursorRequest, call: GrpcCall) -> pb.CursorInfo:
         """Become what an earlier version was. Raises: as ``Cursor.restore``."""
         async with self._changing(request, request.owner, call) as cursor:
-            await cursor.restore(request.version, force=request.force or await self._is_ours(request, call))
+            await cursor.restore(request.version, force=request.force)
             return await _info(cursor)
 
     async def set_properties(self, request: pb.SetPropertiesRequest, call: GrpcCall) -> pb.CursorInfo:
         """Note properties. Raises: as ``Cursor.set_properties``."""
         changes: dict[str, str | None] = {**request.set, **dict.fromkeys(request.remove)}
-        async with self._changing(request, OWNER, call) as cursor:
-            await cursor.set_properties(changes, force=request.force or await self._is_ours(request, call))
+        async with self._changing(request, UNCLAIMED, call) as cursor:
+            await cursor.set_properties(changes, force=request.force)
             return await _info(cursor)
 
     @asynccontextmanager
@@ -176,7 +175,8 @@ class CursorCalls:
             finally:
                 await cursor.abandon()
             return
-        async with await _free_cursor(stream, request) as cursor:
+        unclaimed = stream.cursor(request.name, create=False, owner=UNCLAIMED)
+        async with await unclaimed.open(if_free=True) as cursor:
             yield cursor
 
     @asynccontextmanager
@@ -184,7 +184,7 @@ class CursorCalls:
         """The cursor in its owner's name, or not opened, so that it takes itself over."""
         stream = await self._stream(request.stream, call)
         if not request.HasField("claim"):
-            yield stream.cursor(request.name, owner=owner or OWNER)
+            yield stream.cursor(request.name, owner=owner or UNCLAIMED)
             return
         cursor = await _resumed(stream, request)
         try:
@@ -192,29 +192,12 @@ class CursorCalls:
         finally:
             await cursor.abandon()
 
-    async def _is_ours(self, request: Any, call: GrpcCall) -> bool:
-        """Whether nobody has the cursor but a call without a claim that failed."""
-        stream = await self._stream(request.stream, call)
-        return (await stream.cursor(request.name).state()).owner == OWNER
-
 
 async def _resumed(stream: Stream, request: Any) -> Cursor:
     """The cursor, for the owner that shows this claim. Raises: CursorConflictError, CursorNotFoundError."""
     claim = request.claim
     ranges_max = min(claim.ranges_max if claim.ranges_max > 0 else RANGES_MAX, RANGES_MAX)
     return await stream.cursor(request.name, ranges_max=ranges_max).resume(claim.epoch, claim.nonce)
-
-
-async def _free_cursor(stream: Stream, request: Any) -> Cursor:
-    """A cursor that nobody has claimed, not opened yet. Raises: CursorConflictError, CursorNotFoundError."""
-    state = await stream.cursor(request.name).state()
-    if state.owner not in ("", OWNER):
-        raise CursorConflictError(
-            f"cursor {request.name} of stream {stream.name} is in use by {state.owner}: try again when it is free",
-            stream=stream.name,
-            owner=state.owner,
-        )
-    return stream.cursor(request.name, create=False, owner=OWNER)
 
 
 async def _info(cursor: Cursor) -> pb.CursorInfo:

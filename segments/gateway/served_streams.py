@@ -10,7 +10,7 @@ from typing import Final
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.gateways.lease import Lease
 from bookkeeper.seams import Clock
-from segments.errors import StreamNotFoundError, StreamNotReadyError
+from segments.errors import SequenceTooOldError, StreamNotFoundError, StreamNotReadyError
 from segments.gateway.config import GrpcGatewayConfig
 from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.gateway.stream_ownership import StreamOwnership
@@ -41,11 +41,18 @@ class ServedStream:
     async def producer(self, writer: Writer, ref: ProducerRef, *, monotonic: bool) -> Producer:
         """The producer with this epoch, on this writer; epoch 0 stands for the one that the name has.
 
-        Raises: as ``Producer.open``. Batches of a producer with an epoch that is too low are refused later.
+        Raises: as ``Producer.open``. SequenceTooOldError: the name may be that of a forgotten producer, which only an
+        opening tells the client. Batches of a producer with an epoch that is too low are refused later.
         """
         known = self.known_producer(writer, ref, monotonic=monotonic)
         if known is not None:
             return known
+        if writer.state.producers.is_doubtful(ref.name):
+            raise SequenceTooOldError(
+                f"stream {self.stream.name} has forgotten producers, and {ref.name} may be one of them, so that nobody "
+                f"knows whether record {ref.sequence} is there: open the producer first, which tells",
+                stream=self.stream.name,
+            )
         gap: GapRule = "monotonic" if monotonic else "strict"
         made = await Producer.open(writer, ref.name, epoch=ref.epoch or None, gap=gap)
         self.keep(writer, made, monotonic=monotonic)
@@ -65,7 +72,7 @@ class ServedStream:
         return made
 
     def keep(self, writer: Writer, producer: Producer, *, monotonic: bool) -> None:
-        """Have a producer of this writer at hand, which may know that it was forgotten."""
+        """Have a producer of this writer at hand."""
         if writer is not self._writer:
             self._writer = writer
             self._producers.clear()
@@ -168,19 +175,23 @@ class ServedStreams:
         )
 
     async def sweep(self) -> None:
-        """Give up streams that nobody appends to, and forget those that nobody names."""
-        idle = [each for each in self._streams.values() if each.ownership.idle_s >= self._config.idle_s]
-        for served in idle:
-            await served.ownership.give_up()
+        """Give up streams that nobody appends to, and forget those that nobody names. Nothing waits between the look
+        at a stream and what is done about it: a call that comes meanwhile finds it as it was, or makes it anew."""
+        for served in list(self._streams.values()):
+            if served.ownership.idle_s >= self._config.idle_s:
+                await served.ownership.give_up()
         before = self._clock.monotonic() - max(FORGET_S, self._config.idle_s)
         for name, (_, looked_at) in list(self._names.items()):
             if looked_at < before:
                 del self._names[name]
         named = {stream_id for stream_id, _ in self._names.values()}
-        for stream_id, served in list(self._streams.items()):
-            if stream_id not in named and served.asked_at < before and not served.ownership.is_here:
-                await served.ownership.end()
-                self._streams.pop(stream_id, None)
+        forgotten = [
+            stream_id
+            for stream_id, served in self._streams.items()
+            if stream_id not in named and served.asked_at < before and not served.ownership.is_here
+        ]
+        for served in [self._streams.pop(stream_id) for stream_id in forgotten]:
+            await served.ownership.end()
 
     async def close(self) -> None:
         """Take no stream any more; close the writers in good order, and release the leases. Idempotent."""

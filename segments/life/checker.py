@@ -37,9 +37,9 @@ from segments.life.findings import (
     repair_chain,
 )
 from segments.life.removal import finish_removals
+from segments.life.retention import CursorPlace
 from segments.life.scan import SegmentScanner
 from segments.names import name_path, stream_path, streams_path
-from segments.position import Position
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper, ReadHandle
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 CHECKER: Final = "bk stream check"
 """The owner's name in a record while it is repaired."""
 
-CursorsOf = Callable[[str], Awaitable[Mapping[str, Position]]]
+CursorsOf = Callable[[str], Awaitable[Mapping[str, CursorPlace]]]
 """What the cursors of a stream, given by its id, need next."""
 
 OF_THE_RECORD: Final = frozenset(

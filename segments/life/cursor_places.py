@@ -5,7 +5,6 @@ from __future__ import annotations
 from bookkeeper.meta import Metadata
 from segments.cursors import read_cursors
 from segments.life.retention import CursorPlace
-from segments.position import Position
 
 
 async def cursor_places(metadata: Metadata, stream_id: str, stream: str) -> tuple[CursorPlace, ...]:
@@ -16,9 +15,9 @@ async def cursor_places(metadata: Metadata, stream_id: str, stream: str) -> tupl
         needs, so nothing must be removed.
     """
     cursors = await read_cursors(metadata, stream_id, stream)
-    return tuple(CursorPlace(name, state.mark.position) for name, state in cursors.items())
+    return tuple(CursorPlace(name, state.mark.position, state.mark.seq_no) for name, state in cursors.items())
 
 
-async def cursor_needs(metadata: Metadata, stream_id: str) -> dict[str, Position]:
+async def cursor_needs(metadata: Metadata, stream_id: str) -> dict[str, CursorPlace]:
     """What every cursor needs next, by its name. Raises: as ``cursor_places``."""
-    return {place.name: place.needs for place in await cursor_places(metadata, stream_id, stream_id)}
+    return {place.name: place for place in await cursor_places(metadata, stream_id, stream_id)}

@@ -30,6 +30,7 @@ from segments.errors import (
     StreamUnavailableError,
     UnsupportedStreamFormatError,
 )
+from segments.life.agreed_time import AgreedTime
 from segments.life.checked_json import pack_json, unpack_json
 from segments.life.hold_record import HoldRecord
 from segments.life.removal import delete_ledgers
@@ -91,7 +92,7 @@ async def _bury(client: BookKeeper, metadata: Metadata, name: str, *, force: boo
         tombstone = Tombstone(found.value.decode(), name, now_ms)
         conditions: list[Check] = []
         if not force:
-            conditions.append(await _check_not_held(client, metadata, tombstone, now_ms))
+            conditions.append(await _check_not_held(client, metadata, tombstone))
         grave = _grave(metadata, tombstone.stream_id)
         value = pack_json(FORMAT, {"name": name, "since_ms": now_ms})
         try:
@@ -105,10 +106,11 @@ async def _bury(client: BookKeeper, metadata: Metadata, name: str, *, force: boo
         return tombstone
 
 
-async def _check_not_held(client: BookKeeper, metadata: Metadata, tombstone: Tombstone, now_ms: int) -> Check:
+async def _check_not_held(client: BookKeeper, metadata: Metadata, tombstone: Tombstone) -> Check:
     """The condition that no hold comes meanwhile. Raises StreamHeldError."""
     record = StreamRecord(metadata, tombstone.stream_id, tombstone.name)
     holds, unchanged = await HoldRecord(metadata, record).read()
+    now_ms = await AgreedTime(client, record).now_ms() if len(holds) else 0
     if active := holds.active(now_ms):
         raise StreamHeldError(
             f"{active[0].says()} is on stream {tombstone.name}: release it first", stream=tombstone.name

@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Final
 
 from segments.chain import RemovedLedger, SegmentContents, StreamChain, StreamSegment
+from segments.life.retention import CursorPlace
 from segments.position import Position
 
 
@@ -121,7 +122,7 @@ class StreamAccount:
     """Those that exist, of all that the chain names."""
     scans: Mapping[int, ScannedSegment]
     """By segment number; a segment that was not scanned is missing."""
-    cursors: Mapping[str, Position]
+    cursors: Mapping[str, CursorPlace]
     """What each cursor needs next."""
 
 
@@ -227,8 +228,9 @@ def _of_the_rest(account: StreamAccount) -> Iterator[Finding]:
 def _of_cursors(account: StreamAccount) -> Iterator[Finding]:
     chain = account.chain
     beyond = Position(chain.next_number, 0, 0)
-    for name, needs in sorted(account.cursors.items()):
-        if needs < chain.first_position:
+    for name, place in sorted(account.cursors.items()):
+        needs = place.needs
+        if chain.has_hidden(needs, place.seq_no):
             text = f"cursor {name} is at {needs}, and the stream begins at {chain.first_position}"
             yield Finding(Problem.CURSOR_BEHIND, account.stream, text)
         elif needs > beyond:

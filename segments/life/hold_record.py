@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from bookkeeper.errors import KeyExistsError, MetadataConflictError, NoSuchKeyError
 from bookkeeper.meta import Metadata
@@ -53,9 +54,13 @@ class HoldRecord:
             StreamConfigError: its range begins before the stream, or is empty. StreamNameError. And as ``read``.
         """
         check_short_name(hold.name, "hold")
-        holds = await self._change(
-            lambda holds, chain: holds.sweep(now_ms).put(hold, chain.first_position), f"putting hold {hold.name}"
-        )
+
+        def put(holds: Holds, chain: StreamChain) -> Holds:
+            begins = chain.reads_on(hold.start)
+            placed = hold if begins is None else replace(hold, start=begins)
+            return holds.sweep(now_ms).put(placed, chain.first_position)
+
+        holds = await self._change(put, f"putting hold {hold.name}")
         return holds.by_name[hold.name]
 
     async def release(self, name: str) -> None:

@@ -19,7 +19,7 @@ producers: then that one stays, too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Final
@@ -27,7 +27,7 @@ from typing import Final
 from segments.chain import StreamChain, StreamSegment
 from segments.config import StreamRetention
 from segments.life.holds import Hold
-from segments.position import LATEST, Position
+from segments.position import EARLIEST, LATEST, Position
 
 CLOCKS_APART_MS: Final = 600_000
 """Clocks of two writers may differ by so much. A segment that says that it was completed longer than this before an
@@ -98,6 +98,8 @@ class CursorPlace:
 
     name: str
     needs: Position
+    seq_no: int | None = field(default=None, compare=False)
+    """The number of the first record that it needs; None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,7 @@ def decide_retention(
     found: list[SegmentReason] = []
     start, newest = chain.start, chain.count - 1 - open_is_empty
     newer_bytes, newer_records = chain.listed_bytes, chain.listed_records
-    stopped = False
+    stopped, hidden = False, start > EARLIEST
     completions = _completions(chain.segments)
     for at, segment in enumerate(chain.segments):
         completed_ms = next(completions) if policy.max_age_s is not None else None
@@ -143,7 +145,8 @@ def decide_retention(
         newer_records -= segment.records
         keeps = _pinned(segment, at == newest, holds, now_ms)
         goes: list[Reason] = []
-        if end_of(segment) <= start:
+        hidden = hidden and (end_of(segment) <= start or (segment.last is None and not segment.is_open))
+        if hidden:
             goes = [Reason(Why.TRUNCATED, "it is truncated")]
         elif not segment.is_open:
             goes, more = _by_policy(policy, segment, completed_ms, newer_bytes, newer_records, cursors, now_ms)
@@ -154,11 +157,18 @@ def decide_retention(
         found.append(SegmentReason(segment, not keeps, tuple(keeps or goes)))
         if stopped and not all_reasons:
             break
+    after = without(chain, [each.segment for each in found if each.goes])
     kept = next((each.segment for each in found if not each.goes), None)
     if kept is not None and any(each.goes for each in found):
         start = max(start, kept.first)
-    behind = tuple(sorted(cursor.name for cursor in cursors if cursor.needs < start))
+    behind = tuple(sorted(cursor.name for cursor in cursors if after.has_hidden(cursor.needs, cursor.seq_no)))
     return RetentionReport(tuple(found), start, behind)
+
+
+def without(chain: StreamChain, going: Sequence[StreamSegment]) -> StreamChain:
+    """The record when readers see none of these segments, its oldest ones, any more. They are still listed."""
+    last = next((segment for segment in reversed(going) if segment.last is not None), None)
+    return chain if last is None else chain.truncate(end_of(last), last.end_seq_no)
 
 
 def end_of(segment: StreamSegment) -> Position:

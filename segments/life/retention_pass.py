@@ -1,7 +1,7 @@
 """Looks at a stream, decides by its policy which segments go, and removes them.
 
-    1  the record takes the segments out of the list and begins behind them: one compare-and-set, with the holds and the
-       cursors' places as they were
+    1  the record takes the segments out of the list and begins behind them: one compare-and-set, with the settings, the
+       holds and the cursors' places as they were
     2  their ledgers are deleted
     3  the record forgets them
 
@@ -19,14 +19,15 @@ from typing import TYPE_CHECKING, Final
 
 from bookkeeper.meta.store import Check
 from segments.chain import StreamChain, StreamRecord, StreamSegment
-from segments.config import StreamConfig
 from segments.cursors import cursors_as_placed
 from segments.error_translation import worded
 from segments.errors import StreamError, StreamNotFoundError
+from segments.life.agreed_time import AgreedTime
 from segments.life.chain_steps import change_chain_if
 from segments.life.hold_record import HoldRecord
 from segments.life.removal import finish_removals
-from segments.life.retention import CursorPlace, RetentionReport, decide_retention
+from segments.life.retention import CursorPlace, RetentionReport, decide_retention, without
+from segments.life.settings import StreamSettings
 from segments.life.truncation import end_of_stream
 
 if TYPE_CHECKING:
@@ -55,21 +56,21 @@ async def _of_none(segment: StreamSegment) -> bool:
 
 
 class RetentionPass:
-    """Retention of one stream. ``settings`` and ``cursors`` read what holds now."""
+    """Retention of one stream. ``cursors`` reads what holds now."""
 
     def __init__(
         self,
         client: BookKeeper,
         record: StreamRecord,
-        settings: Callable[[], Awaitable[StreamConfig]],
         cursors: Callable[[], Awaitable[Sequence[CursorPlace]]],
         tells_of_producers: Callable[[StreamSegment], Awaitable[bool]] = _of_none,
     ) -> None:
         """``tells_of_producers``: whether the next writer may learn of them from this segment."""
         self._client, self._record = client, record
-        self._settings, self._cursors = settings, cursors
-        self._tells_of_producers = tells_of_producers
+        self._cursors, self._tells_of_producers = cursors, tells_of_producers
+        self._settings = StreamSettings(client.metadata_store, record.stream_id, record.name)
         self._holds = HoldRecord(client.metadata_store, record)
+        self._time = AgreedTime(client, record)
 
     async def explain(self) -> RetentionReport:
         """Why each segment stays or goes, as it is now. Changes nothing.
@@ -94,16 +95,13 @@ class RetentionPass:
             going = report.going[:SEGMENTS_AT_ONCE]
             if not going:
                 return chain, unchanged
-            after = chain.after(going[-1].number)
-            if after is not None and after.first > chain.start:
-                chain = chain.truncate(after.first, after.start_seq_no)
-            return chain.remove(going[-1].number), unchanged
+            return without(chain, going).remove(going[-1].number), unchanged
 
         name = self._record.name
         with worded(f"applying the retention of stream {name}", name):
             await change_chain_if(self._record, decide)
         assert report is not None
-        if report.expired_cursors:
+        if report.going and report.expired_cursors:
             _log.warning(
                 "of stream %s records are gone that cursors still needed: %s",
                 name,
@@ -127,18 +125,20 @@ class RetentionPass:
                 _log.warning("the retention of stream %s is put off: %s", self._record.name, error)
 
     async def _decide(self, chain: StreamChain, *, all_reasons: bool = True) -> tuple[RetentionReport, list[Check]]:
-        """What is decided is written only if no hold and no cursor comes after it was read, or is given another place.
-        A cursor that moves on is no obstacle."""
+        """What is decided is written only if the settings are still the same, and if no hold and no cursor comes after
+        it was read, or is given another place. A cursor that moves on is no obstacle."""
         as_placed = await cursors_as_placed(self._client.metadata_store, self._record.stream_id, self._record.name)
-        settings = await self._settings()
+        settings, as_set = await self._settings.read_as_they_are()
         cursors = await self._cursors()
         holds, unchanged = await self._holds.read()
-        now_ms = self._client.services.seams.clock.wall_ms()
-        active = holds.active(now_ms)
-        decide = partial(decide_retention, settings.retention, chain, active, cursors, now_ms, all_reasons=all_reasons)
-        report = decide()
+        decide = partial(decide_retention, settings.retention, chain, tuple(holds), cursors, all_reasons=all_reasons)
+        now_ms = self._time.here_ms()
+        report = decide(now_ms)
+        if report.going:  # before something goes other clocks are asked, too
+            now_ms = await self._time.now_ms()
+            report = decide(now_ms)
         if chain.open_segment is not None and len(report.going) == chain.count - 1 > 0:
             is_empty = not (await end_of_stream(self._client, chain)).entry
             if is_empty and await self._tells_of_producers(report.going[-1]):
-                report = decide(open_is_empty=True)
-        return report, [unchanged, as_placed]
+                report = decide(now_ms, open_is_empty=True)
+        return report, [unchanged, as_placed, as_set]

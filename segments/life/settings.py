@@ -7,7 +7,7 @@ from typing import Any
 
 from bookkeeper.errors import NoSuchKeyError
 from bookkeeper.meta import Metadata
-from bookkeeper.meta.store import Versioned, update
+from bookkeeper.meta.store import Check, Versioned, update
 from segments.config import StreamConfig
 from segments.error_translation import worded
 from segments.errors import StreamNotFoundError
@@ -29,7 +29,12 @@ class StreamSettings:
             StreamNotFoundError: the stream is gone. StreamCorruptError, UnsupportedStreamFormatError: they cannot be
             read. StreamMetadataError.
         """
-        return StreamConfig.decode((await self._read()).value)
+        return (await self.read_as_they_are())[0]
+
+    async def read_as_they_are(self) -> tuple[StreamConfig, Check]:
+        """The settings, and the condition that they are still these. Raises: as ``read``."""
+        found = await self._read()
+        return StreamConfig.decode(found.value), Check(self._path, found.version)
 
     async def _read(self) -> Versioned[bytes]:
         with worded(f"reading the settings of stream {self.name}", self.name):
@@ -42,7 +47,8 @@ class StreamSettings:
     async def patch(self, changes: Mapping[str, Any]) -> StreamConfig:
         """Change some settings: ``{"retention.max_age_s": 3600}``. Returns all of them.
 
-        Retention follows with its next pass, a writer with its next segment.
+        Retention follows at once: a pass that has decided by the former settings decides again. A writer follows with
+        its next segment.
 
         Raises:
             StreamConfigError: an option is unknown, or cannot have this value; nothing was changed. And as ``read``.

@@ -23,6 +23,7 @@ from segments.config import StreamConfig, from_table
 from segments.entries import decode_entry
 from segments.error_translation import worded
 from segments.errors import Applied, StreamCorruptError, StreamExistsError, StreamUnavailableError
+from segments.life.agreed_time import AgreedTime
 from segments.life.bundle import END, ENTRY, HEADER, SEGMENT, BundleWriter, Frame, Totals, read_bundle
 from segments.life.deletion import remove_remains
 from segments.life.hold_record import HoldRecord
@@ -87,16 +88,18 @@ class StreamExport:
         """
         name, clock = self._record.name, self._client.services.seams.clock
         holds = HoldRecord(self._client.metadata_store, self._record)
-        now_ms = clock.wall_ms()
+        now_ms = await AgreedTime(self._client, self._record).now_ms()  # others' holds that have ended are swept
         mark = f"export-{self._client.services.seams.rng.getrandbits(64):016x}"
-        wanted = Hold(mark, self._start, self._stop, now_ms + int(HOLD_S * 1000), now_ms, "an export is running")
+        until_ms = max(now_ms, clock.wall_ms()) + int(HOLD_S * 1000)
+        wanted = Hold(mark, self._start, self._stop, until_ms, now_ms, "an export is running")
         hold = await holds.put(wanted, now_ms)
         try:
             with worded(f"exporting stream {name}", name):
                 chain, _ = await self._record.read()
                 yield self._writer.header(self._about(chain, hold.start))
                 for segment in chain.segments:
-                    if segment.number >= hold.start.segment and segment.first < self._stop:
+                    passed = segment.last is not None and segment.last < hold.start  # the hold does not keep it
+                    if segment.number >= hold.start.segment and not passed and segment.first < self._stop:
                         async for chunk in self._segment(segment):
                             yield chunk
                 yield self._writer.end()
@@ -105,13 +108,17 @@ class StreamExport:
             await holds.release(mark)
 
     def _about(self, chain: StreamChain, start: Position) -> dict[str, Any]:
+        following = chain.from_number(start.segment)
+        seq_no = chain.begin_seq_no if start == chain.first_position else None
+        if seq_no is None and following is not None and start <= following.first:
+            seq_no = following.start_seq_no
         return {
             "stream": self._record.name,
             "stream_id": self._record.stream_id,
             "exported_ms": self._client.services.seams.clock.wall_ms(),
             "config": asdict(self._config),
-            "start": start.encode(),
-            "start_seq_no": chain.start_seq_no if start == chain.first_position else None,
+            "start": chain.behind_last(start).encode(),
+            "start_seq_no": seq_no,
             "next_number": chain.next_number,
             "records": chain.records,
             "last_txid": chain.last_txid,

@@ -15,6 +15,7 @@ from segments.chain import StreamChain, StreamRecord, StreamSegment
 from segments.entries import decode_entry
 from segments.error_translation import worded
 from segments.errors import EntryCorruptError, PositionFormatError, StreamHeldError
+from segments.life.agreed_time import AgreedTime
 from segments.life.chain_steps import change_chain_if
 from segments.life.hold_record import HoldRecord
 from segments.life.holds import Hold, first_held
@@ -54,7 +55,7 @@ async def truncate(
         StreamHeldError: an active hold covers records before it; names the hold. Nothing was changed.
         StreamNotFoundError, StreamMetadataError, StreamUnavailableError.
     """
-    holds = HoldRecord(client.metadata_store, record)
+    holds, time = HoldRecord(client.metadata_store, record), AgreedTime(client, record)
     outcome: TruncateResult | None = None
 
     async def decide(chain: StreamChain) -> tuple[StreamChain, list[Check]]:
@@ -63,7 +64,10 @@ async def truncate(
         wanted = await place(client, chain, before, record.name)
         start, hold = wanted, None
         if wanted > chain.first_position:
-            hold = first_held(found, client.services.seams.clock.wall_ms(), chain.first_position, wanted)
+            now_ms = time.here_ms()
+            if len(found.active(now_ms)) < len(found):  # before a hold counts as ended other clocks are asked, too
+                now_ms = await time.now_ms()
+            hold = first_held(found, now_ms, chain.first_position, wanted)
             if hold is not None and not up_to_holds:
                 raise StreamHeldError(
                     f"{hold.says()} covers records of stream {record.name} from {hold.start} on: release it, or "
@@ -72,7 +76,8 @@ async def truncate(
                     position=max(hold.start, chain.first_position),
                 )
             start = wanted if hold is None else max(hold.start, chain.first_position)
-        after = chain.truncate(start, await sequence_at(client, chain, start))
+        seq_no = await sequence_at(client, chain, start)
+        after = chain.truncate(await behind_last(client, chain, start, seq_no), seq_no)
         outcome = TruncateResult(chain.first_position, after.first_position, hold, after.removable())
         return (chain if dry_run else after), [unchanged]
 
@@ -108,6 +113,29 @@ async def end_of_stream(client: BookKeeper, chain: StreamChain) -> Position:
             return Position(opened.number, ledger.last_add_confirmed + 1, 0)
     except NoSuchLedgerError:
         return opened.first
+
+
+async def behind_last(client: BookKeeper, chain: StreamChain, place: Position, seq_no: int | None) -> Position:
+    """Where the stream is to begin so that readers see nothing before ``place``, of which ``seq_no`` is the number:
+    where no record of its segment is behind it, directly behind the last one that goes. So a reader that stands there
+    has missed nothing, also when the segment is gone.
+
+    Raises BookKeeperError.
+    """
+    segment = chain.find(place.segment)
+    if segment is None or not segment.is_open or place <= segment.first:
+        return chain.behind_last(place)
+    try:
+        async with await client.open_ledger(segment.ledger_id, recovery=False) as ledger:
+            for entry_id in range(min(place.entry, ledger.last_add_confirmed), -1, -1):
+                entry = decode_entry(await ledger.read_entry(entry_id), segment.number, entry_id)
+                if entry.first_seq_no + entry.count != seq_no:
+                    return place  # records stand behind it
+                if entry.count:
+                    return min(place, entry.position(entry.count))
+    except (NoSuchLedgerError, CorruptionError, DataMissingError, EntryCorruptError):
+        return place
+    return chain.behind_last(segment.first)
 
 
 async def sequence_at(client: BookKeeper, chain: StreamChain, position: Position) -> int | None:

@@ -31,7 +31,7 @@ from segments.read.rest import Rest
 from segments.read.segment_feed import BrokenEntry, SegmentFeed, SegmentGoneError
 from segments.read.stream_source import StreamSource
 from segments.read.wanted import make_ready
-from segments.seek import Seek
+from segments.seek import AtCursor, Seek
 
 CROWDED_REST_S: Final = 1.0
 """Where many streams are followed, one in which nothing happened for so long rests."""
@@ -43,6 +43,7 @@ class StreamFetcher:
     __slots__ = (
         "_chain",
         "_closed",
+        "_cursor_seq_no",
         "_expected",
         "_following",
         "_last_news",
@@ -82,6 +83,8 @@ class StreamFetcher:
         """The next position to fetch."""
         self._expected: int | None = None
         """The number of the next record to fetch; None: unknown."""
+        self._cursor_seq_no: int | None = None
+        """The number of the record at the place where this began, if that is a cursor's."""
         self._chain: StreamChain | None = None
         """The record as this fetcher has last looked at it."""
         self._sequence: EntrySequence | None = None
@@ -177,10 +180,13 @@ class StreamFetcher:
         """Find where to begin and to stop."""
         options, seek = self._options, self._seek
         assert seek is not None
+        self._cursor_seq_no = None
         if options.stop is not None and self._stop is None and options.stop != LATEST:
             self._stop = await self._locator.find(options.stop)
         if isinstance(seek, Position) and EARLIEST < seek < LATEST:
             self._position = seek
+        elif isinstance(seek, AtCursor):
+            self._cursor_seq_no, self._position = await self._locator.find_cursor(seek.name)
         else:
             self._position = await self._locator.find(seek)
         if self._make_parts is not None:
@@ -192,11 +198,14 @@ class StreamFetcher:
         beginning = chain.first_position
         if self._position >= beginning:
             return False
-        missing = None
-        if self._expected is not None and chain.start_seq_no is not None:
-            missing = chain.start_seq_no - self._expected
+        expected = self._cursor_seq_no if self._expected is None else self._expected
+        begins = chain.begin_seq_no
+        if begins is None or expected is None:
+            missing = await self._locator.hidden_from(chain, self._position)
+        else:
+            missing = max(0, begins - expected)
         await self._leave_segment()
-        first, self._position, self._expected = self._position, beginning, chain.start_seq_no
+        first, self._position, self._expected = self._position, beginning, begins
         if missing == 0:
             return False
         self.ready.add([truncated(first, beginning, missing)])

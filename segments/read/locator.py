@@ -15,7 +15,7 @@ from typing import NamedTuple
 from segments.chain import StreamChain, StreamSegment
 from segments.entries import StoredEntry
 from segments.entries.footer import SegmentFooter
-from segments.errors import EntryCorruptError, PositionTruncatedError
+from segments.errors import EntryCorruptError, PositionTruncatedError, StreamCorruptError
 from segments.position import EARLIEST, LATEST, Position
 from segments.read.entry_search import EntrySearch
 from segments.read.placement import PlacedAt, PlacedAtEnd, SearchKey, is_visible, place
@@ -26,8 +26,8 @@ from segments.seek import Ago, AtCursor, AtSeqNo, AtTime, AtTxId, Seek
 
 _log = logging.getLogger(__name__)
 
-FindCursor = Callable[[str], Awaitable[Position]]
-"""Finds where a cursor of this name stands."""
+FindCursor = Callable[[str], Awaitable[tuple[int, Position]]]
+"""Finds where a cursor of this name stands: the number of the first record that it has not done, and the position."""
 
 
 class StreamEnd(NamedTuple):
@@ -42,17 +42,17 @@ class StreamEnd(NamedTuple):
 class Locator:
     """Finds places in one stream."""
 
-    __slots__ = ("_find_cursor", "_source")
+    __slots__ = ("_source", "find_cursor")
 
     def __init__(self, source: StreamSource, find_cursor: FindCursor) -> None:
         self._source = source
-        self._find_cursor = find_cursor
+        self.find_cursor = find_cursor
 
     async def find(self, seek: Seek) -> Position:
         """The position of the first record that ``seek`` asks for; behind the last record if there is none.
 
-        A position is returned as it is, and so is that of a cursor, also if it was truncated meanwhile. EARLIEST is the
-        beginning that readers see, and LATEST the end.
+        A position is returned as it is, and so is that of a cursor, also if it was truncated meanwhile. EARLIEST, and a
+        position from which on no record was truncated, is the beginning that readers see, and LATEST the end.
 
         Raises:
             PositionTruncatedError: the position was truncated. CursorNotFoundError. StreamUnavailableError.
@@ -64,11 +64,9 @@ class Locator:
                     return (await self.end(chain)).position
                 if seek <= EARLIEST:
                     return chain.first_position
-                if seek < chain.first_position:
-                    raise self._truncated(seek, chain)
-                return seek
+                return await self._seen(seek, chain)
             case AtCursor():
-                return await self._find_cursor(seek.name)
+                return (await self.find_cursor(seek.name))[1]
             case AtSeqNo():
                 return await self._search(chain, SearchKey.SEQ_NO, seek.seq_no)
             case AtTxId():
@@ -102,9 +100,37 @@ class Locator:
         if position == LATEST:
             return (await self.end(chain)).seq_no
         if position < chain.first_position:
-            if position > EARLIEST:
-                raise self._truncated(position, chain)
-            position = chain.first_position
+            position = chain.first_position if position <= EARLIEST else await self._seen(position, chain)
+        return await self._number_at(chain, position)
+
+    async def hidden_from(self, chain: StreamChain, position: Position) -> int | None:
+        """How many records from ``position`` on readers do not see any more; None if nobody can tell.
+
+        Raises: StreamUnavailableError.
+        """
+        if chain.reads_on(position) is not None:
+            return 0
+        begins, segment = chain.begin_seq_no, chain.find(position.segment)
+        if begins is None or segment is None:
+            return None
+        try:
+            return max(0, begins - await self._number_at(chain, position))
+        except (PositionTruncatedError, StreamCorruptError):
+            return None
+
+    async def _seen(self, position: Position, chain: StreamChain) -> Position:
+        """The position, or the first one that readers see if no record from it on was truncated.
+
+        Raises: PositionTruncatedError. StreamUnavailableError.
+        """
+        if position >= chain.first_position:
+            return position
+        if await self.hidden_from(chain, position) == 0:
+            return chain.first_position
+        raise self._truncated(position, chain)
+
+    async def _number_at(self, chain: StreamChain, position: Position) -> int:
+        """The number of the first record at or behind ``position``, in a segment that is listed, or at its end."""
         if position == chain.start and chain.start_seq_no is not None:
             return chain.start_seq_no
         segment = chain.from_number(position.segment)

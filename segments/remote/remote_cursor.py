@@ -19,7 +19,7 @@ from segments.cursors import (
     CursorVersion,
     acknowledgements,
 )
-from segments.errors import CursorFullError, CursorNotFoundError, StreamClosedError, StreamError
+from segments.errors import CursorExistsError, CursorFullError, CursorNotFoundError, StreamClosedError, StreamError
 from segments.names import check_short_name
 from segments.position import EARLIEST, Position
 from segments.read import Lag, RecordBatch
@@ -94,6 +94,19 @@ class RemoteCursor:
         return Lag(found.records, found.bytes, found.seconds if found.HasField("seconds") else None)
 
     # -- taking over -------------------------------------------------------------------------------------
+
+    async def make(self) -> bool:
+        """Make the cursor if it is missing, without taking it over. False: there is one already, perhaps of a call of
+        this one whose answer was lost.
+
+        Raises: StreamNotFoundError, StreamUnavailableError, PositionTruncatedError.
+        """
+        request = pb.CreateCursorRequest(start=put_seek(self._start), **self._named)
+        try:
+            await self._channels.call("Cursors.Create", request)
+        except CursorExistsError:
+            return False
+        return True
 
     async def open(self) -> Self:
         """Make the cursor if it is missing, and take it over. ``async with`` does this.

@@ -27,8 +27,10 @@ from segments.write import entry_output, take_over
 from segments.write.contents_tally import ContentsTally
 from segments.write.entry_output import EntryOutput
 from segments.write.open_segment import OpenSegment
+from segments.write.producer import Producer
 from segments.write.stream_owner import StreamOwner
 from segments.write.write_state import WriteState
+from segments.write.writer import Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +254,20 @@ def _lease_without_end() -> Replacements:
     return {(StoreLease, "is_held"): property(lambda self: self._value is not None)}  # type: ignore[dict-item]
 
 
+def _opening_told_early() -> Replacements:
+    announce, make = Writer.announce, Producer.__init__
+    early: dict[tuple[str, int], int] = {}
+
+    async def noted(self: Writer, producer: str, epoch: int, next_sequence: int) -> None:
+        early[producer, epoch] = next_sequence
+        await announce(self, producer, epoch, next_sequence)
+
+    def made(self: Producer, writer: Any, name: str, epoch: int, last_sequence: int, **options: Any) -> None:
+        make(self, writer, name, epoch, early.get((name, epoch), last_sequence + 1) - 1, **options)
+
+    return {(Writer, "announce"): noted, (Producer, "__init__"): made}
+
+
 BUGS: Final = {
     "former-owner-not-fenced": StreamBug(
         "A new owner reads the former owner's last ledger without fencing it.", "C2", 30, _former_owner_not_fenced
@@ -287,6 +303,9 @@ BUGS: Final = {
         "C4",
         30,
         _duplicates_told_wrongly,
+    ),
+    "opening-told-early": StreamBug(
+        "What the opening of a producer tells is read before its fence is durable.", "C4", 10, _opening_told_early
     ),
     "pieces-forgotten": StreamBug(
         "A new owner does not count a record in pieces that the former one wrote last.", "C4", 40, _pieces_forgotten

@@ -3,16 +3,16 @@
     python -m segments.testing.stream_worlds --seeds 50       healthy worlds: nothing may be found
     python -m segments.testing.stream_worlds --bug NAME       the first seed at which a planted bug is found
 
-Three hosts append: each has idempotent producers, which any host carries on, and plain records, of which some are
-stored in pieces. In two worlds of three they are programs that take turns; in the third they are gateways, which agree
-by a lease. Two programs read by a cursor, one at a time. Another one truncates, applies retention and looks for leaked
-ledgers. The record lists few segments, so that most are in pages. Faults: the owner is killed, paused and woken, or
-overtaken while it is well; so are readers and the cleaner; a bookie crashes; the session of a host ends; requests to
-the metadata store and its replies are lost; the store is away; the owner reaches no bookie. Afterwards all is well
-again, and:
+Three hosts append: each has idempotent producers, which any host carries on, and which are opened anew now and then
+while records of them are on their way, and plain records, of which some are stored in pieces. In two worlds of three
+they are programs that take turns; in the third they are gateways, which agree by a lease. Two programs read by a
+cursor, one at a time. Another one truncates, applies retention and looks for leaked ledgers. The record lists few
+segments, so that most are in pages. Faults: the owner is killed, paused and woken, or overtaken while it is well; so
+are readers and the cleaner; a bookie crashes; the session of a host ends; requests to the metadata store and its
+replies are lost; the store is away; the owner reaches no bookie. Afterwards all is well again, and:
 
 * what was acknowledged is in the stream, where it was said to be; what was refused is not;
-* nothing is in it twice, and each producer's numbers follow each other;
+* nothing is in it twice, each producer's numbers follow each other, and who opens one is told which comes next;
 * a reader that tailed it all the time has seen exactly that;
 * by the cursor every record was handed out, and none any more after it was done;
 * positions and sequence numbers rise, without a gap in the latter;

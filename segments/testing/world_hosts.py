@@ -132,6 +132,7 @@ class Hosts:
         """Append until the writer is lost, an append fails, or by chance."""
         world = self._world
         nexts = {each.name: world.judge.first_unacked(each.name) for each in producers}
+        again = Random(f"{world.seed}/{name}/{producers[0].writer.epoch}")
         while not world.calm and not producers[0].writer.closed:
             work: list[Coroutine[Any, Any, bool]] = []
             for producer in producers:
@@ -140,6 +141,8 @@ class Hosts:
                 work.append(self._produce(producer, first, count, rng.random() < 0.3))
             for _ in range(rng.randrange(4)):
                 work.append(self._append(producers[0], name))
+            if again.random() < 0.05:
+                work.append(self._open_again(again.choice(producers)))
             done = await asyncio.gather(*work)
             if not all(done):
                 return
@@ -170,6 +173,19 @@ class Hosts:
             return not any(isinstance(answer, BaseException) for answer in results)
         except StreamError:
             return False
+
+    async def _open_again(self, producer: Producer) -> bool:
+        """Somebody opens the producer anew while its records are on their way. Its former holder is at its end."""
+        try:
+            opened = await Producer.open(producer.writer, producer.name)
+        except StreamError:
+            return False
+        last = -1 if opened.last_seq is None else opened.last_seq
+        if opened.next_seq != last + 1:
+            self._world.judge.find(
+                f"{producer.name} was told that number {opened.next_seq} comes next, and {last} is there", "C4"
+            )
+        return False
 
     async def _append(self, producer: Producer, name: str) -> bool:
         """Send a record without a number, once."""

@@ -83,8 +83,10 @@ async def open_writer(
     began = monotonic()
     name = owner or f"{os.uname().nodename}-{os.getpid()}-{next(_names)}"
     owned = await StreamOwner.claim(record, name, claim_nonce(client))
-    tasks = Tasks(f"writer of stream {record.name}")
     current = _Current(config, read_config)
+    config = await current.read()  # as they are behind the claim: whoever changed them before was told so
+    require_library(Compression.named(config.compression))
+    tasks = Tasks(f"writer of stream {record.name}")
     allocator = LedgerAllocator(client, owned, current.ledger_maker(client, record.stream_id, owned.epoch), tasks)
     making = tasks.start(allocator.obtain(), "make the first ledger", awaited=True)  # beside the recovery below
     try:

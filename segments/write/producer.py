@@ -14,6 +14,7 @@ from typing import Final, Literal, Self
 
 from segments.errors import (
     AppendOutcomeUnknownError,
+    Applied,
     OwnershipLostError,
     ProducerFencedError,
     SequenceGapError,
@@ -46,16 +47,12 @@ class Producer:
         last_sequence: int,
         *,
         strict: bool,
-        maybe_forgotten: bool = False,
         on_closed: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.name = name
         self.epoch = epoch
         """Of the name; opening it again gives a higher one, and fences this producer."""
         self.writer = writer
-        self.maybe_forgotten = maybe_forgotten
-        """The stream does not know the name, and has forgotten producers before: this may have been one of them, and
-        records that it sends again may be taken for new."""
         self._strict = strict
         self._next = last_sequence + 1
         self._on_closed = on_closed
@@ -70,10 +67,12 @@ class Producer:
         gap: GapRule = "strict",
         on_closed: Callable[[], Awaitable[None]] | None = None,
     ) -> Producer:
-        """Open the producer of this name in the next epoch, or in ``epoch``. When this returns the epoch is durable.
+        """Open the producer of this name in the next epoch, or in ``epoch``. When this returns the epoch is durable,
+        and so is every record that a former holder of the name sent before.
 
         Raises:
-            ProducerFencedError: ``epoch`` is lower than the one that the name has. StreamNameError.
+            ProducerFencedError: ``epoch`` is lower than the one that the name has, or the name was opened again
+            meanwhile. StreamNameError.
             StreamConfigError: ``epoch`` is negative, or so high that later ones would not fit.
             And as ``Writer.append``.
         """
@@ -82,15 +81,18 @@ class Producer:
             raise StreamConfigError(f"the epoch of producer {name} can be from 0 to {EPOCH_MAX}, not {epoch}")
         opening = writer.state.producers.open(name, writer.now_ms(), epoch)
         await writer.announce(name, opening.epoch, opening.last_sequence + 1)
-        return cls(
+        state = writer.state.producers.get(name)  # read behind the fence: what was on its way before is known by now
+        producer = cls(
             writer,
             name,
             opening.epoch,
-            opening.last_sequence,
+            opening.last_sequence if state is None else state.last_sequence,
             strict=gap == "strict",
-            maybe_forgotten=opening.maybe_forgotten,
             on_closed=on_closed,
         )
+        if state is not None and state.epoch > opening.epoch:
+            raise producer._fenced(state.epoch)
+        return producer
 
     def __repr__(self) -> str:
         return f"<Producer {self.name} of stream {self.writer.name}, epoch {self.epoch}, next {self._next}>"
@@ -101,6 +103,13 @@ class Producer:
         behind it."""
         state = self.writer.state.producers.get(self.name)
         return None if state is None or state.last_sequence == NO_SEQUENCE else state.last_sequence
+
+    @property
+    def maybe_forgotten(self) -> bool:
+        """The stream did not know the name when it was opened, and had forgotten producers: this may be one of them,
+        and records that it sends again may be taken for new. So until its first record is durable, however often it is
+        opened, and whoever owns the stream."""
+        return self.writer.state.producers.is_doubtful(self.name)
 
     @property
     def next_seq(self) -> int:
@@ -118,7 +127,8 @@ class Producer:
 
         Raises:
             ProducerFencedError: the name was opened again. SequenceGapError: strict, and a record before is missing.
-            SequenceTooOldError: nobody remembers so old a record. StreamConfigError: ``seq`` is negative, or above
+            SequenceTooOldError: nobody remembers where so old a record stands, or whether there is one; ``outcome``
+            tells which. StreamConfigError: ``seq`` is negative, or above
             SEQUENCE_MAX. And as ``Writer.append``.
         """
         future = await self.writer.in_turn(partial(self.append_nowait, record, seq=seq, txid=txid))
@@ -164,20 +174,29 @@ class Producer:
 
     async def outcome(self, seq: int) -> tuple[AppendOutcome, AppendResult | None]:
         """What became of the record with this number, also if it was sent by a former owner that has died. Waits for a
-        record that is under way.
+        record that is under way. Of a record that was appended, and whose place is not remembered, there is no result.
 
         Raises:
-            ProducerFencedError: the name was opened again.
+            ProducerFencedError: the name was opened again. OwnershipLostError: another writer has the stream, so that
+            this one cannot tell. StreamMetadataError: whether one has is not known now.
         """
+        is_owner = False
         while True:
             judgement = self.writer.state.producers.judge(self.name, self.epoch, seq, 1, strict=False)
             if judgement.verdict is SequenceVerdict.DUPLICATE:
                 return AppendOutcome.APPENDED, _duplicate(judgement)
             if judgement.verdict is SequenceVerdict.FENCED:
-                raise self._fenced(judgement)
+                raise self._fenced(judgement.epoch)
             if judgement.verdict is not SequenceVerdict.IN_FLIGHT:
-                old = judgement.verdict is SequenceVerdict.TOO_OLD or self.maybe_forgotten
-                return (AppendOutcome.UNKNOWN if old else AppendOutcome.REJECTED), None
+                if judgement.last_is_there:
+                    return AppendOutcome.APPENDED, None
+                if judgement.verdict is SequenceVerdict.TOO_OLD or self.maybe_forgotten:
+                    return AppendOutcome.UNKNOWN, None
+                if is_owner:
+                    return AppendOutcome.REJECTED, None
+                await self.writer.ensure_current()  # a new owner may have the record
+                is_owner = True
+                continue
             try:
                 await self._known(judgement, seq, 1)
             except StreamError as error:
@@ -221,18 +240,21 @@ class Producer:
                 f"these would be {first} to {first + records - 1}",
                 stream=self.writer.name,
             )
-        strict = self._strict and not self.maybe_forgotten
-        judgement = self.writer.state.producers.judge(self.name, self.epoch, first, records, strict=strict)
+        judgement = self.writer.state.producers.judge(self.name, self.epoch, first, records, strict=self._strict)
         match judgement.verdict:
             case SequenceVerdict.FENCED:
-                raise self._fenced(judgement)
+                raise self._fenced(judgement.epoch)
             case SequenceVerdict.TOO_OLD:
-                raise SequenceTooOldError(
-                    f"stream {self.writer.name} does not remember whether it has record {first} of producer "
-                    f"{self.name}",
+                raise self._too_old(judgement, first, first + records - 1)
+            case SequenceVerdict.OVERLAP:
+                raise SequenceGapError(
+                    f"producer {self.name} of stream {self.writer.name} sent records {first} to {first + records - 1} "
+                    "together: they overlap with records that are there, or on their way, and are not the same batch; "
+                    f"nothing was appended, and record {judgement.expected} comes next",
+                    expected=judgement.expected,
                     stream=self.writer.name,
                 )
-            case SequenceVerdict.GAP | SequenceVerdict.OVERLAP:
+            case SequenceVerdict.GAP:
                 raise SequenceGapError(
                     f"producer {self.name} of stream {self.writer.name} sent record {first}, and record "
                     f"{judgement.expected} comes next",
@@ -241,18 +263,36 @@ class Producer:
                 )
         return judgement
 
-    def _fenced(self, judgement: Judgement) -> ProducerFencedError:
+    def _too_old(self, judgement: Judgement, first: int, last: int) -> SequenceTooOldError:
+        name, stream = self.name, self.writer.name
+        if judgement.last_is_there:
+            return SequenceTooOldError(
+                f"record {last} of producer {name} was appended to stream {stream}, and its place is not known any "
+                f"more: it was removed since, or is too long ago; it is not appended again, and record {last + 1} "
+                "comes next",
+                stream=stream,
+                outcome=Applied.YES if first == last else Applied.UNKNOWN,
+            )
+        if judgement.expected:
+            text = f"its last one is record {judgement.expected - 1}"
+        else:
+            text = "it has forgotten producers, and this may be one of them: open the producer again, which tells"
+        return SequenceTooOldError(
+            f"stream {stream} does not remember whether it has record {first} of producer {name}; {text}",
+            stream=stream,
+        )
+
+    def _fenced(self, epoch: int) -> ProducerFencedError:
         return ProducerFencedError(
-            f"producer {self.name} of stream {self.writer.name} was opened again, with epoch {judgement.epoch}; this "
-            f"one has epoch {self.epoch}",
-            epoch=judgement.epoch,
+            f"producer {self.name} of stream {self.writer.name} was opened again, with epoch {epoch}; this one has "
+            f"epoch {self.epoch}",
+            epoch=epoch,
             stream=self.writer.name,
         )
 
     def _sent(self, first: int, records: int, future: asyncio.Future[AppendResult]) -> asyncio.Future[AppendResult]:
         self.writer.state.producers.push(self.name, self.epoch, first, records, (future, first))
         self._next = max(self._next, first + records)
-        self.maybe_forgotten = False
         return future
 
     def _again(self, judgement: Judgement, first: int, records: int) -> asyncio.Future[AppendResult]:

@@ -72,7 +72,8 @@ async def find_end(client: BookKeeper, owner: StreamOwner, policy: ProducerPolic
         producers = (await _segment_end(client, owner, segment, policy)).producers
     if producers is None:
         producers = ProducerTable(policy)
-        producers.forgotten = bool(chain.records)  # whoever wrote them is not remembered
+        if chain.records:  # whoever wrote them is not remembered
+            producers.forget_unknown()
     producers.forget_before(chain.first_position)
     txids = [txid for txid in (chain.last_txid, end.contents.last_txid) if txid is not None]
     recovered_records = end.contents.records if recovered is not None else 0

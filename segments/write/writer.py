@@ -177,6 +177,10 @@ class Writer(AppendQueue):
         """Write an entry without records that says which epoch a producer has. Raises: as append."""
         await (await self.in_turn(partial(self._submit_epoch, ProducerRun(producer, epoch, next_sequence, 0, 0))))
 
+    async def ensure_current(self) -> None:
+        """Check that this writer still owns the stream. Raises: OwnershipLostError, StreamMetadataError."""
+        await self._owner.ensure_current()
+
     async def append_if(
         self, record: Record | bytes, *, tail: Position | None, txid: int | None = None
     ) -> AppendResult:

@@ -9,7 +9,7 @@ from segments.config import ProducerPolicy
 from segments.entries import EntryBatch
 from segments.errors import EntryCorruptError, ProducerFencedError, UnsupportedStreamFormatError
 from segments.position import Position
-from segments.producers import NO_SEQUENCE, ProducerTable, SequenceVerdict
+from segments.producers import EPOCHS_UNKNOWN, NO_SEQUENCE, ProducerTable, SequenceVerdict
 
 
 def at(entry: int, slot: int = 0) -> Position:
@@ -151,6 +151,93 @@ def test_a_forgotten_producer_is_told_and_never_guessed() -> None:
     assert table.open("p", 102).maybe_forgotten
 
 
+def forgotten_table() -> ProducerTable:
+    """It has forgotten ``p``, of epoch 5, which had sent records 0 and 1."""
+    table = ProducerTable(ProducerPolicy(max_producers=2))
+    table.apply_entry([EntryBatch(2, "p", 5, 0)], 1, 0, 0)
+    for n, name in enumerate("qr"):
+        table.apply(EntryBatch(1, name, 1, 0), at(1 + n), 1 + n)
+    assert table.get("p") is None
+    return table
+
+
+def test_the_doubt_about_a_forgotten_name_stays_over_openings_and_snapshots() -> None:
+    """The doubt was what the opening found, and was kept nowhere: the second opening found the state that the first had
+    made, a new owner found it in the snapshot, and both took the producer for a new one whose numbers begin at 0."""
+    table = forgotten_table()
+    assert table.open("p", 10).maybe_forgotten
+    assert table.open("p", 11).maybe_forgotten
+    table = ProducerTable.decode(table.encode(), table.policy)
+    opening = table.open("p", 12)
+    assert opening.maybe_forgotten and table.is_doubtful("p")
+    assert table.judge("p", opening.epoch, 7, 1).verdict is SequenceVerdict.NEW, "its next number may be any"
+    table.push("p", opening.epoch, 7, 1)
+    assert table.judge("p", opening.epoch, 9, 1).verdict is SequenceVerdict.GAP, "and then they follow each other"
+    table.settle("p")
+    assert table.open("p", 13).maybe_forgotten, "nothing of it became durable"
+    table.apply(EntryBatch(1, "p", 13, 7), at(9), 14)
+    assert not table.open("p", 15).maybe_forgotten and not table.is_doubtful("p")
+    assert table.judge("p", 99, 6, 1).verdict is SequenceVerdict.TOO_OLD
+
+
+def test_an_opening_that_is_found_in_the_stream_is_in_doubt_too() -> None:
+    """A new owner that finds the opening behind the last snapshot."""
+    table = ProducerTable.decode(forgotten_table().encode())
+    table.apply(EntryBatch(0, "p", 6, 0), at(9), 10)
+    assert table.open("p", 11).maybe_forgotten
+    table.apply(EntryBatch(0, "known", 2, 5), at(10), 12)
+    assert not table.open("known", 13).maybe_forgotten, "the entry says which number comes next"
+    table = ProducerTable()
+    table.apply(EntryBatch(0, "p", 6, 0), at(9), 10)
+    assert not table.open("p", 11).maybe_forgotten, "nobody was forgotten"
+
+
+def test_a_forgotten_name_is_opened_above_its_former_epoch() -> None:
+    """Its epochs began with 1 again: the former holder was not fenced, and its next record fenced the new one."""
+    for table in (forgotten_table(), ProducerTable.decode(forgotten_table().encode())):
+        opening = table.open("p", 10)
+        assert opening.epoch == 6
+        assert table.judge("p", 5, 2, 1).verdict is SequenceVerdict.FENCED
+    table = ProducerTable()
+    table.forget_unknown()
+    assert table.open("p", 10).epoch == EPOCHS_UNKNOWN + 1, "nobody noted which epochs there were"
+
+
+def test_a_snapshot_of_an_earlier_version_is_in_doubt_where_it_does_not_say() -> None:
+    """Format 1 noted neither who is in doubt nor the epochs of those who are forgotten."""
+    table = with_records(2)
+    table.open("idle", 5)
+    value = table.encode()
+    assert value[:2] == b"\1\0", "where nobody was forgotten it is still written, for earlier versions"
+    assert not ProducerTable.decode(value).open("idle", 6).maybe_forgotten
+    value = value[:8] + b"\3" + value[9:]
+    old = ProducerTable.decode(value)
+    assert (old.forgotten, old.forgotten_epoch) == (3, EPOCHS_UNKNOWN)
+    assert old.open("idle", 6).maybe_forgotten and not old.open("p", 6).maybe_forgotten
+    assert old.encode()[:2] == b"\2\0"
+
+
+def test_the_last_record_is_known_to_be_there_when_its_place_is_not() -> None:
+    """It was said that nobody knows whether it is there; but its number is the producer's last durable one."""
+    table = with_records(4)
+    table.forget_before(at(9))
+    judged = [table.judge("p", 1, n, 1) for n in range(4)]
+    assert [each.verdict for each in judged] == [SequenceVerdict.TOO_OLD] * 4
+    assert [each.last_is_there for each in judged] == [False, False, False, True]
+    assert table.judge("p", 1, 2, 2).last_is_there
+
+
+def test_a_batch_of_another_length_overlaps_where_some_of_it_is_remembered() -> None:
+    """It was said to be too old, though its last records are remembered."""
+    table = with_records(6, positions_each=2)
+    overlap = table.judge("p", 1, 2, 3)
+    assert (overlap.verdict, overlap.expected) == (SequenceVerdict.OVERLAP, 6)
+    assert table.judge("p", 1, 1, 2).verdict is SequenceVerdict.TOO_OLD
+    gaps = ProducerTable()
+    gaps.apply(EntryBatch(2, "p", 1, 10), at(0), 0)
+    assert gaps.judge("p", 1, 9, 2).verdict is SequenceVerdict.OVERLAP, "9 was left out"
+
+
 def test_a_snapshot_is_the_same_table() -> None:
     """SEG-118 dedup survives writer fail-over"""
     table = with_records(5, name="größe")
@@ -182,8 +269,8 @@ def test_a_damaged_snapshot_is_noticed(size: int) -> None:
 
 
 def test_a_snapshot_of_a_newer_program_is_refused() -> None:
-    with pytest.raises(UnsupportedStreamFormatError, match="format 2"):
-        ProducerTable.decode(b"\2" + with_records(1).encode()[1:])
+    with pytest.raises(UnsupportedStreamFormatError, match="format 3"):
+        ProducerTable.decode(b"\3" + with_records(1).encode()[1:])
 
 
 class OneProducer(RuleBasedStateMachine):

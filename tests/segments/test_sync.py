@@ -202,6 +202,7 @@ def test_nothing_of_the_interface_is_forgotten(blocking: type, original: type, l
             segments.write.writer.Writer,
             {"announce", "begin", "in_turn", "last_txid", "metrics", "next_seq_no", "now_ms", "on_ended", "on_progress"}
             | {
+                "ensure_current",
                 "on_settled",
                 "segment",
                 "start",

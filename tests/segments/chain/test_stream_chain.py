@@ -13,7 +13,7 @@ from segments.chain import stream_chain as module
 from segments.chain.chain_rules import checked
 from segments.errors import ChainStepError, StreamInvariantError, StreamSealedError
 from segments.position import EARLIEST, Position
-from tests.segments.chain.pages import folded, long_chain, many
+from tests.segments.chain.pages import RECORDS, folded, long_chain, many
 
 
 def contents(records: int = 3, last_txid: int | None = None) -> SegmentContents:
@@ -136,6 +136,42 @@ def test_the_open_segment_is_never_removed() -> None:
     assert [segment.number for segment in chain.removable()] == [1]
     with pytest.raises(ChainStepError, match="stays"):
         chain.remove(2)
+
+
+def test_who_stands_behind_the_last_record_that_is_gone_reads_on_at_the_next() -> None:
+    """A place behind the last record of a segment counted as a place in it."""
+    chain = chain_of(3, 0, 3, opened=True)
+    assert chain.behind_last(Position(3, 0, 0)) == chain.behind_last(Position(2, 5, 0)) == Position(1, 3, 1)
+    assert chain.behind_last(Position(1, 9, 0)) == Position(1, 3, 1) and chain.behind_last(EARLIEST) == EARLIEST
+    for inside in (Position(1, 3, 0), Position(3, 1, 0), Position(4, 7, 2)):
+        assert chain.behind_last(inside) == inside
+    hidden = chain.truncate(chain.behind_last(Position(3, 0, 0)), 3)
+    gone = hidden.remove(2).forget([11, 12])
+    assert [segment.number for segment in hidden.removable()] == [1, 2]
+    assert (hidden.first_position, gone.first_position) == (Position(2, 0, 0), Position(3, 0, 0))
+    assert hidden.begin_seq_no == gone.begin_seq_no == 3
+    for each in (hidden, gone):
+        for place in (Position(1, 3, 1), Position(1, 4, 0), Position(2, 0, 0)):
+            assert each.reads_on(place) == max(place, each.first_position) and not each.has_hidden(place, None)
+        assert each.reads_on(Position(4, 1, 1)) == Position(4, 1, 1)
+        for place in (Position(1, 3, 0), Position(1, 0, 1)):
+            assert each.reads_on(place) is None and each.has_hidden(place, None) and each.has_hidden(place, 2)
+            assert not each.has_hidden(place, 3), "by its number it has missed nothing"
+    assert decode_chain(gone.encode()) == gone
+    dropped = chain_of(opened=True).drop_empty(1).start_segment(12, 1)
+    assert dropped.reads_on(Position(1, 0, 0)) == Position(2, 0, 0), "nothing was ever hidden"
+
+
+def test_the_same_within_pages() -> None:
+    chain = folded(long_chain(10), 3, 2)
+    assert chain.behind_last(Position(4, 0, 0)) == Position(3, 1, 2)
+    for number in (2, 3, 6, 7):
+        hidden = chain.truncate(Position(number, 1, 2), RECORDS * number)
+        assert hidden.first_position == Position(number + 1, 0, 0)
+        assert hidden.remove(number).first_position == Position(number + 1, 0, 0)
+        unread = decode_chain(hidden.encode())
+        shown = Position(number, 1, 2) if number == 2 else Position(number + 1, 0, 0)
+        assert unread.first_position == shown, "within a page that was not read nobody knows"
 
 
 def test_when_everything_is_removed_the_stream_goes_on() -> None:

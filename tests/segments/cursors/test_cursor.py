@@ -8,8 +8,9 @@ from functools import partial
 
 import pytest
 
+from bookkeeper.meta.store import Version
 from segments.chain import StreamChain
-from segments.cursors import Cursor, read_cursors
+from segments.cursors import Cursor, CursorState, Mark, read_cursors
 from segments.cursors.cursor_record import CursorRecord
 from segments.errors import (
     CursorConflictError,
@@ -35,8 +36,8 @@ def with_cursors(story: Callable[[BuiltStream, Make], Awaitable[None]]) -> None:
 
     async def run(stream: BuiltStream) -> None:
         def make(name: str = "c", *, start: Seek = EARLIEST, **options: object) -> Cursor:
-            async def find_cursor(name: str) -> Position:
-                return await Cursor(reading, stream.record, name).position()
+            async def find_cursor(name: str) -> Mark:
+                return (await Cursor(reading, stream.record, name).state()).mark
 
             reading = StreamReading(stream.client, stream.record, find_cursor)
             return Cursor(reading, stream.record, name, start=start, **options)  # type: ignore[arg-type]
@@ -255,6 +256,88 @@ def test_a_new_cursor_needs_nothing_that_was_removed_before_it_was_stored(monkey
         assert await read_cursors(stream.client.metadata_store, "built", "built") == {}
 
     with_cursors(refused)
+
+
+def test_a_cursor_that_another_reader_has_by_now_is_not_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever made it found its place gone and deleted it, without a look whether somebody had opened it meanwhile:
+    what that one acknowledged was lost."""
+
+    async def story(stream: BuiltStream, make: Make) -> None:
+        other = make()
+        kept = Cursor._is_kept
+
+        async def late(self: Cursor, mark: Mark) -> bool:
+            if self is not other and other.refused == 0 and not opened:
+                opened.append(await other.open())
+                await other.advance(Position(1, 0, 2))
+                return False
+            return await kept(self, mark)
+
+        opened: list[Cursor] = []
+        monkeypatch.setattr(Cursor, "_is_kept", late)
+        assert not await make().make()
+        await other.advance(Position(1, 0, 3))
+        assert (await other.state()).mark.seq_no == 4
+        await other.close()
+
+    with_cursors(story)
+
+
+@pytest.mark.parametrize("change", ["reset", "restore", "properties", "open"])
+def test_a_cursor_that_is_claimed_meanwhile_is_not_taken_over_without_force(
+    change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That nobody had it was read, and then it was claimed from whoever had it by then."""
+
+    async def story(stream: BuiltStream, make: Make) -> None:
+        async with make():
+            pass
+        owner = make(owner="billing-1")
+        read = CursorRecord.read
+
+        async def late(self: CursorRecord) -> tuple[CursorState, Version]:
+            found = await read(self)
+            if not claimed:
+                claimed.append(True)
+                await owner.open()
+            return found
+
+        claimed: list[bool] = []
+        monkeypatch.setattr(CursorRecord, "read", late)
+        changes: dict[str, Callable[[Cursor], Awaitable[object]]] = {
+            "reset": lambda cursor: cursor.reset(LATEST),
+            "restore": lambda cursor: cursor.restore(1),
+            "properties": lambda cursor: cursor.set_properties({"a": "b"}),
+            "open": lambda cursor: cursor.open(if_free=True),
+        }
+        with pytest.raises(CursorConflictError, match="in use by billing-1"):
+            await changes[change](make(owner="other"))
+        await owner.advance(Position(1, 0, 3))
+        await owner.close()
+
+    with_cursors(story)
+
+
+def test_a_cursor_that_was_mended_meanwhile_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That its record is damaged was read, and then whatever was there was replaced."""
+
+    async def story(stream: BuiltStream, make: Make) -> None:
+        async with make() as cursor:
+            path = cursor.path
+        whole = (await stream.record.store.get(path)).value
+        await stream.record.store.set(path, b"damaged", None)
+        overwrite = CursorRecord.overwrite
+
+        async def late(self: CursorRecord, state: CursorState) -> None:
+            await stream.record.store.set(path, whole, None)
+            await overwrite(self, state)
+
+        monkeypatch.setattr(CursorRecord, "overwrite", late)
+        with pytest.raises(CursorConflictError, match="replaced by someone else"):
+            await make().reset(LATEST, force=True)
+        assert (await stream.record.store.get(path)).value == whole
+
+    with_cursors(story)
 
 
 def test_a_reset_to_a_place_that_goes_meanwhile_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

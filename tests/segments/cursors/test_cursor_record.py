@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bookkeeper.errors import MetadataConflictError
 from segments.cursors.acked_ranges import Mark
 from segments.cursors.cursor_record import CursorRecord, cursor_names, read_cursors
 from segments.cursors.cursor_state import CursorState
@@ -24,6 +25,9 @@ def test_records_are_made_once_listed_replaced_and_deleted() -> None:
             assert not await record.create(CursorState.create(Mark(9, EARLIEST), 1))
         assert await cursor_names(metadata, "built", "built") == ("b", "b/1", "ü.x")
         assert (await record.read())[0].mark.seq_no == 0
+        with pytest.raises(MetadataConflictError, match="can be read"):
+            await record.overwrite(CursorState.create(Mark(4, Position(1, 4, 0)), 2))
+        await stream.record.store.set(record.path, b"?", None)
         await record.overwrite(CursorState.create(Mark(4, Position(1, 4, 0)), 2))
         states = await read_cursors(metadata, "built", "built")
         assert states["ü.x"].mark.seq_no == 4

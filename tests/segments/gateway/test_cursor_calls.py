@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from segments.errors import CursorConflictError, CursorExistsError, CursorNotFoundError, PositionFormatError
+from segments.position import LATEST
 from segments.remote import connect
 from segments.rpc import segments_pb2 as pb
 from segments.rpc.messages import get_position, put_position
@@ -20,7 +21,10 @@ async def test_a_cursor_is_made_moved_looked_at_and_deleted_through_a_gateway(tm
         call, stream_call = namespace.channels.call, namespace.channels.stream
         named: dict[str, Any] = {"stream": "s", "name": "c"}
         made = await call("Cursors.Create", pb.CreateCursorRequest(**named))
-        assert get_position(made.position) == at[0]
+        assert get_position(made.position) == at[0] and made.owner == ""
+        assert not await stream.cursor("c").make()
+        assert await stream.cursor("d", start=LATEST).make() and (await stream.cursor("d").state()).mark.seq_no == 5
+        await stream.cursor("d").delete()
         with pytest.raises(CursorExistsError):
             await call("Cursors.Create", pb.CreateCursorRequest(**named))
         moved = await call("Cursors.Advance", pb.AdvanceCursorRequest(to=put_position(at[1]), **named))
@@ -45,8 +49,12 @@ async def test_a_cursor_is_made_moved_looked_at_and_deleted_through_a_gateway(tm
             await call("Cursors.Get", pb.GetCursorRequest(**named))
 
 
-async def test_a_call_without_a_claim_moves_nothing_that_somebody_has_claimed(tmp_path: Path) -> None:
-    """Clients that were made before there were claims go on, and are kept apart from owners."""
+@pytest.mark.parametrize(("owner", "shown"), [("me", "me"), ("", "a claim at a gateway")])
+async def test_a_call_without_a_claim_moves_nothing_that_somebody_has_claimed(
+    owner: str, shown: str, tmp_path: Path
+) -> None:
+    """Clients that were made before there were claims go on, and are kept apart from owners; also from those that gave
+    no name, whose claims were taken for calls without one."""
     async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
         stream = await namespace.create("s", config=CONFIG)
         async with stream.writer() as writer:
@@ -55,8 +63,8 @@ async def test_a_call_without_a_claim_moves_nothing_that_somebody_has_claimed(tm
         named: dict[str, Any] = {"stream": "s", "name": "c"}
         with pytest.raises(CursorNotFoundError):
             await call("Cursors.Claim", pb.ClaimCursorRequest(must_exist=True, **named))
-        made = await call("Cursors.Claim", pb.ClaimCursorRequest(owner="me", start=pb.Seek(seq_no=1), **named))
-        assert (made.claim.epoch, made.epoch, made.owner, made.seq_no) == (1, 1, "me", 1) and made.claim.nonce
+        made = await call("Cursors.Claim", pb.ClaimCursorRequest(owner=owner, start=pb.Seek(seq_no=1), **named))
+        assert (made.claim.epoch, made.epoch, made.owner, made.seq_no) == (1, 1, shown, 1) and made.claim.nonce
         step = pb.AdvanceCursorRequest(to=put_position(at[3]), **named)
         for key, refused in (
             ("Cursors.Advance", step),
@@ -66,10 +74,10 @@ async def test_a_call_without_a_claim_moves_nothing_that_somebody_has_claimed(tm
             ("Cursors.Skip", pb.SkipCursorRequest(count=1, **named)),
             ("Cursors.SetProperties", pb.SetPropertiesRequest(set={"a": "b"}, **named)),
         ):
-            with pytest.raises(CursorConflictError, match="in use by me"):
+            with pytest.raises(CursorConflictError, match=f"in use by {shown}"):
                 await call(key, refused)
         for wrong in (pb.CursorClaim(epoch=1, nonce="other"), pb.CursorClaim(epoch=2, nonce=made.claim.nonce)):
-            with pytest.raises(CursorConflictError, match="taken over by me"):
+            with pytest.raises(CursorConflictError, match=f"taken over by {shown}"):
                 await call("Cursors.Advance", pb.AdvanceCursorRequest(to=put_position(at[3]), claim=wrong, **named))
         numbered = pb.AdvanceCursorRequest(to=put_position(at[2]), seq_no=2, claim=made.claim, **named)
         assert (await call("Cursors.Advance", numbered)).seq_no == 3

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,64 @@ async def test_a_stream_that_is_renamed_while_it_is_served_is_known_by_its_new_n
         await streams.namespace.rename("s", "t")
         after = await streams.get("t")
         assert after is before and (after.stream.name, after.stream.record.name) == ("t", "t")
+
+
+LONG_AGO = -1e9
+
+
+async def test_a_stream_that_is_named_again_while_it_is_forgotten_is_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sweep ended its ownership for good, waited for that, and forgot it then: a call that came in between got the
+    ended one, was told that the gateway is being stopped, and left a name that leads nowhere."""
+    async with served(tmp_path) as gateway:
+        streams = gateway._table
+        assert streams is not None
+        await streams.namespace.create("s", config=CONFIG)
+        before = await streams.get("s")
+        before.asked_at = LONG_AGO
+        streams._names.clear()
+        end, began, go_on = before.ownership.end, asyncio.Event(), asyncio.Event()
+
+        async def slowly() -> None:
+            await end()
+            began.set()
+            await go_on.wait()
+
+        monkeypatch.setattr(before.ownership, "end", slowly)
+        sweeping = asyncio.create_task(streams.sweep())
+        await began.wait()
+        served_now = await streams.get("s")
+        go_on.set()
+        await sweeping
+        assert await streams.get("s") is served_now is not before
+        assert (await (await served_now.ownership.writer()).append(b"v")).seq_no == 0
+
+
+async def test_a_stream_that_is_used_while_others_are_given_up_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that are idle were listed, and then given up one after the other, however long that took."""
+    async with served(tmp_path) as gateway:
+        streams = gateway._table
+        assert streams is not None
+        for name in ("s", "t"):
+            await streams.namespace.create(name, config=CONFIG)
+            ownership = (await streams.get(name)).ownership
+            await ownership.writer()
+            ownership._used = LONG_AGO
+        first, second = (await streams.get("s")).ownership, (await streams.get("t")).ownership
+        give_up, began, go_on = first.give_up, asyncio.Event(), asyncio.Event()
+
+        async def slowly() -> None:
+            await give_up()
+            began.set()
+            await go_on.wait()
+
+        monkeypatch.setattr(first, "give_up", slowly)
+        sweeping = asyncio.create_task(streams.sweep())
+        await began.wait()
+        writer = await second.writer()
+        go_on.set()
+        await sweeping
+        assert not first.is_here and second.is_here and await second.writer() is writer

@@ -14,14 +14,14 @@ from segments.life.chain_steps import change_chain
 from segments.life.checker import CheckOptions, StreamChecker
 from segments.life.deletion import remove_remains
 from segments.life.findings import Finding, Problem
+from segments.life.retention import CursorPlace
 from segments.names import name_path
-from segments.position import Position
 from tests.segments.chain.pages import fold, make_pages_small, many
 from tests.segments.life.chains import at
 from tests.segments.life.streams import ledgers_of, make_stream, run
 
 
-async def no_cursors(stream_id: str) -> Mapping[str, Position]:
+async def no_cursors(stream_id: str) -> Mapping[str, CursorPlace]:
     return {}
 
 
@@ -172,9 +172,9 @@ def test_cursors_outside_of_the_stream_are_told() -> None:
     async def story(client: BookKeeper) -> None:
         record: StreamRecord = await make_stream(client)
 
-        async def cursors(stream_id: str) -> Mapping[str, Position]:
+        async def cursors(stream_id: str) -> Mapping[str, CursorPlace]:
             assert stream_id == record.stream_id
-            return {"fine": at(2), "beyond": at(9)}
+            return {name: CursorPlace(name, at(number)) for name, number in (("fine", 2), ("beyond", 9))}
 
         found = await StreamChecker(client, cursors).check("orders", record.stream_id)
         assert [finding.problem for finding in found] == [Problem.CURSOR_BEYOND]

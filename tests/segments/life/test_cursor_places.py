@@ -33,7 +33,9 @@ def test_every_stored_cursor_counts_and_one_that_cannot_be_read_stops_everything
         state = CursorState.create(Mark(8, at(2, 1)), 5)
         await metadata.store.create(f"{path}/{escape_name('a/b.c')}", encode_cursor(state))
         assert await cursor_places(metadata, record.stream_id, "orders") == (CursorPlace("a/b.c", at(2, 1)),)
-        assert await cursor_needs(metadata, record.stream_id) == {"a/b.c": at(2, 1)}
+        (place,) = await cursor_places(metadata, record.stream_id, "orders")
+        assert (place.needs, place.seq_no) == (at(2, 1), 8)
+        assert await cursor_needs(metadata, record.stream_id) == {"a/b.c": place}
         await metadata.store.create(f"{path}/broken", b"rubbish")
         with pytest.raises(StreamCorruptError):
             await cursor_places(metadata, record.stream_id, "orders")

@@ -17,6 +17,8 @@ from segments.life.findings import (
     find_problems,
     repair_chain,
 )
+from segments.life.retention import CursorPlace
+from segments.position import Position
 from tests.segments.life.chains import at, chain_of, contents
 
 
@@ -31,6 +33,10 @@ def account(chain: StreamChain, **changes: object) -> StreamAccount:
     return replace(StreamAccount("orders", "id", chain, ledgers, scans, {}), **changes)  # type: ignore[arg-type]
 
 
+def places(needs: dict[str, Position]) -> dict[str, CursorPlace]:
+    return {name: CursorPlace(name, position) for name, position in needs.items()}
+
+
 def problems(found: StreamAccount) -> list[tuple[Problem, int | None]]:
     return [(each.problem, each.segment) for each in find_problems(found)]
 
@@ -43,7 +49,7 @@ def without(found: StreamAccount, ledger: int) -> StreamAccount:
 
 def test_a_sound_stream_has_no_finding_and_its_repair_changes_nothing() -> None:
     chain = chain_of(3, opened=True).allocate(200).truncate(at(2, 1))
-    sound = account(chain, cursors={"a": at(2, 1), "b": at(5), "c": chain.first_position})
+    sound = account(chain, cursors=places({"a": at(2, 1), "b": at(5), "c": chain.first_position}))
     assert find_problems(sound) == ()
     assert repair_chain(sound) == chain
 
@@ -139,7 +145,7 @@ def test_removals_that_are_left_and_one_that_must_not_happen() -> None:
 
 def test_cursors_outside_of_the_stream() -> None:
     """SEG-110 cursors before the beginning and beyond the end are told."""
-    found = account(chain_of(3).truncate(at(2)), cursors={"old": at(1, 1), "new": at(4, 0, 1), "end": at(4)})
+    found = account(chain_of(3).truncate(at(2)), cursors=places({"old": at(1, 1), "new": at(4, 0, 1), "end": at(4)}))
     assert [each.problem for each in find_problems(found)] == [Problem.CURSOR_BEYOND, Problem.CURSOR_BEHIND]
     assert find_problems(found)[1].text == "cursor old is at 1:1:0, and the stream begins at 2:0:0"
 

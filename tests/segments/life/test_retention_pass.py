@@ -40,8 +40,7 @@ class Cursors:
 
 
 def pass_over(client: BookKeeper, record: StreamRecord, cursors: Cursors | None = None) -> RetentionPass:
-    settings = StreamSettings(client.metadata_store, record.stream_id, record.name)
-    return RetentionPass(client, record, settings.read, cursors or Cursors())
+    return RetentionPass(client, record, cursors or Cursors())
 
 
 def test_what_is_over_age_goes_on_a_timer() -> None:
@@ -104,11 +103,36 @@ def test_a_hold_that_comes_while_a_pass_decides_is_respected() -> None:
         run(story, seed)
 
 
+@pytest.mark.rule("C6")
+def test_settings_that_are_replaced_while_a_pass_decides_are_respected() -> None:
+    """The pass has read the settings already; whoever let the stream keep everything was told so. What was decided by
+    the former ones was written all the same: of what it depended on only holds and cursors were conditions."""
+
+    async def story(client: BookKeeper) -> None:
+        record = await make_stream(client, config=StreamConfig(retention=StreamRetention(max_records=0)))
+        looks = 0
+
+        async def cursors() -> Sequence[CursorPlace]:
+            nonlocal looks
+            looks += 1
+            if looks == 1:
+                settings = StreamSettings(client.metadata_store, record.stream_id, record.name)
+                assert (await settings.patch({"retention.max_records": None})).retention == StreamRetention()
+            return ()
+
+        result = await RetentionPass(client, record, cursors).run()
+        assert (looks, result.deleted) == (2, ())
+        assert [segment.number for segment in (await record.read())[0].segments] == [1, 2, 3]
+
+    run(story)
+
+
 async def _made(record: CursorRecord) -> None:
     assert await record.create(CursorState.create(Mark(0, at(1)), 0))
 
 
 async def _overwritten(record: CursorRecord) -> None:
+    await record.store.set(record.path, b"damaged", None)
     await record.overwrite(CursorState.create(Mark(0, at(1)), 0))
 
 
@@ -148,8 +172,7 @@ def test_a_cursor_that_is_placed_while_a_pass_decides_keeps_what_it_needs(
                 await place(cursor)
             return found
 
-        settings = StreamSettings(metadata, record.stream_id, record.name)
-        result = await RetentionPass(client, record, settings.read, cursors).run()
+        result = await RetentionPass(client, record, cursors).run()
         chain, _ = await record.read()
         assert [segment.number for segment in chain.segments] == [1, 2, 3]
         assert (looks, result.deleted, chain.first_position) == (2, (), at(1))
@@ -174,8 +197,7 @@ def test_a_cursor_that_moves_on_does_not_put_a_pass_off() -> None:
             await owned.step(lambda state: state.acknowledge([Acknowledgement(Mark(12, at(3)))], 0)[0])
             return found
 
-        settings = StreamSettings(metadata, record.stream_id, record.name)
-        await RetentionPass(client, record, settings.read, cursors).run()
+        await RetentionPass(client, record, cursors).run()
         assert looks == 1 and (await record.read())[0].first_position == at(2)
 
     run(story)

@@ -13,6 +13,7 @@ from bookkeeper import BookKeeper
 from segments.config import RollPolicy, StreamConfig
 from segments.errors import (
     OwnershipLostError,
+    PositionTruncatedError,
     SequenceTooOldError,
     StreamClosedError,
     StreamError,
@@ -28,7 +29,7 @@ from segments.life.retention import Why
 from segments.names import stream_path
 from segments.namespace import StreamNamespace, connect
 from segments.position import EARLIEST, LATEST, Position
-from segments.record import StoredRecord, from_ms
+from segments.record import Gap, StoredRecord, from_ms
 from segments.seek import AtTime
 from segments.stream import Stream
 from segments.write import Producer
@@ -418,5 +419,137 @@ def test_a_clock_that_is_put_back_hides_no_record_from_a_search_by_time(
                 async with stream.read() as reader:
                     told = [each.append_time async for each in reader if isinstance(each, StoredRecord)]
                 assert told == sorted(told)
+
+    run(story)
+
+
+async def drained(client: BookKeeper, namespace: StreamNamespace) -> tuple[Stream, Position]:
+    """A stream of which the second of three segments was read to its end, by a cursor and by a place that was kept,
+    when the first two went."""
+    stream, positions = await written(namespace)
+    async with stream.cursor("billing") as cursor:
+        await cursor.advance(positions[19])
+    await stream.configure({"retention.consumed": True})
+    assert len((await stream.apply_retention()).deleted) == 2
+    return stream, positions[19].next
+
+
+@pytest.mark.rule("C4")
+def test_who_has_read_all_of_a_segment_has_missed_nothing_when_it_goes(caplog: pytest.LogCaptureFixture) -> None:
+    """A place behind the last record of a removed segment counted as a place in it: the next opening of a cursor whose
+    backlog is 0 told of records that are gone, and so did every pass; a place that was kept was refused."""
+
+    async def story(client: BookKeeper) -> None:
+        async with connect("", client=client) as namespace:
+            stream, kept = await drained(client, namespace)
+            chain = await stream.chain()
+            assert chain.first_position == Position(3, 0, 0) and chain.start == kept == Position(2, 0, 10)
+            async with stream.cursor("billing") as cursor, cursor.read() as reader:
+                assert [record.value async for record in reader] == [b"%d" % n for n in range(20, 30)]  # type: ignore[union-attr]
+            for _ in range(2):
+                assert (await stream.apply_retention()).report.expired_cursors == ()
+            assert not [line for line in caplog.messages if "still needed" in line]
+            assert await namespace.verify("orders") == ()
+            async with stream.read(kept) as reader:
+                assert [record.seq_no async for record in reader] == list(range(20, 30))  # type: ignore[union-attr]
+            assert await stream.count(kept) == 10 and await stream.count(EARLIEST, kept) == 0
+            assert await stream.find(kept) == Position(3, 0, 0)
+            assert (await stream.reading.lag(kept)).records == 10
+            ranges = await stream.splits(kept, target=3)
+            assert sum([await stream.count(each.start, each.stop) for each in ranges]) == 10
+            assert (await stream.hold("audit", kept)).start == Position(3, 0, 0)
+            assert not (await stream.truncate(kept)).is_change
+            async with stream.cursor("later", start=kept) as late:
+                assert (await late.backlog()).records == 10 and await late.advance(kept)
+            for lost in (Position(2, 0, 9), Position(2, 0, 1), Position(1, 0, 10), Position(1, 0, 1)):
+                with pytest.raises(PositionTruncatedError):
+                    await stream.find(lost)
+                with pytest.raises(PositionTruncatedError):
+                    async with stream.read(lost) as reader:
+                        await reader.next()
+
+    run(story)
+
+
+def test_a_copy_begins_where_a_kept_place_stood_too() -> None:
+    async def story(client: BookKeeper) -> None:
+        async with connect("", client=client) as namespace:
+            stream, kept = await drained(client, namespace)
+            for start in (kept, EARLIEST):
+                made = await namespace.import_stream(stream.export(start).chunks(), name="copy")
+                copy = await namespace.open(made.name)
+                assert await copy.count(kept) == 10 and made.start == Position(3, 0, 0)
+                with pytest.raises(PositionTruncatedError):
+                    await copy.find(Position(2, 0, 9))
+                await namespace.delete(made.name)
+
+    run(story)
+
+
+def test_who_has_read_all_has_missed_nothing_when_all_is_truncated() -> None:
+    """The beginning was noted behind the last entry, which may hold no record, and not behind the last record."""
+
+    async def story(client: BookKeeper) -> None:
+        async with connect("", client=client) as namespace:
+            stream, _ = await written(namespace)
+            async with stream.writer() as writer:
+                last = (await writer.append(b"30")).position
+                await writer.commit()
+                async with stream.cursor("billing") as cursor:
+                    await cursor.advance(last)
+                await stream.truncate(LATEST)
+                await stream.apply_retention()
+                await writer.append(b"31")
+                await writer.roll()
+                await stream.truncate((await writer.append(b"32")).position)
+                assert len((await stream.apply_retention()).deleted) == 1
+            with pytest.raises(PositionTruncatedError):
+                await stream.find(last.next)
+            async with stream.cursor("billing") as cursor, cursor.read(on_gap="yield") as reader:
+                gap, record = [item async for item in reader]
+            assert isinstance(gap, Gap) and gap.records == 1 and record.seq_no == 32  # type: ignore[union-attr]
+
+    run(story)
+
+
+def test_who_stands_between_two_truncated_records_is_told_of_those_that_follow_alone() -> None:
+    """Also a place within a segment that is truncated in part: behind an entry's last record."""
+
+    async def story(client: BookKeeper) -> None:
+        async with connect("", client=client) as namespace:
+            stream = await namespace.create("orders", config=AT_ONCE)
+            async with stream.writer() as writer:
+                entries = [(await writer.append_batch([b"a", b"b"])).last for _ in range(4)]
+                await stream.truncate(Position(*entries[1][:2], 0))
+                async with stream.read(entries[0].next) as reader:
+                    assert (await reader.next()).seq_no == 2  # type: ignore[union-attr]
+                assert await stream.count(entries[0].next) == 6
+                async with stream.read(entries[0], on_gap="yield") as reader:
+                    gap = await reader.next()
+                    assert isinstance(gap, Gap) and gap.records == 1
+
+    run(story)
+
+
+def test_a_record_that_an_earlier_version_wrote_tells_cursors_by_their_numbers() -> None:
+    """It begins with the next segment, and does not say where the last record before that stood."""
+
+    async def story(client: BookKeeper) -> None:
+        async with connect("", client=client) as namespace:
+            stream, positions = await written(namespace)
+            for name, at in (("done", 19), ("behind", 18)):
+                async with stream.cursor(name) as cursor:
+                    await cursor.advance(positions[at])
+            await change_chain(stream.record, lambda chain: chain.truncate(Position(3, 0, 0), 20).remove(2))
+            assert (await stream.explain_retention()).expired_cursors == ("behind",)
+            found = await namespace.verify("orders", CheckOptions(scan=False))
+            assert [each.text for each in found if "cursor" in each.text] == [
+                f"cursor behind is at {positions[18].next}, and the stream begins at 3:0:0"
+            ]
+            async with stream.cursor("done") as cursor, cursor.read() as reader:
+                assert (await reader.next()).seq_no == 20  # type: ignore[union-attr]
+            async with stream.cursor("behind") as cursor, cursor.read(on_gap="yield") as reader:
+                gap = await reader.next()
+                assert isinstance(gap, Gap) and gap.records == 1
 
     run(story)

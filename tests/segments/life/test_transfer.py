@@ -175,7 +175,7 @@ def test_an_export_holds_what_it_copies() -> None:
         async def no_cursors() -> list[object]:
             return []
 
-        retention = RetentionPass(client, record, settings.read, no_cursors)  # type: ignore[arg-type]
+        retention = RetentionPass(client, record, no_cursors)  # type: ignore[arg-type]
         assert (await retention.run()).deleted == ()
         data += b"".join([chunk async for chunk in chunks])
         assert len((await retention.run()).deleted) == 2

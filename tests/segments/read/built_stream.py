@@ -154,7 +154,7 @@ class BuiltStream:
     def reader(self, start: Seek = EARLIEST, **options: object) -> Reader:
         return Reader(self.source, self.locator, start, ReadOptions(**options))  # type: ignore[arg-type]
 
-    async def _no_cursor(self, name: str) -> Position:
+    async def _no_cursor(self, name: str) -> tuple[int, Position]:
         raise AssertionError(name)
 
 

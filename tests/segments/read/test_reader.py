@@ -295,7 +295,7 @@ def test_truncated_records_are_a_gap_at_the_head() -> None:
             assert caught.value.position == Position(1, 1, 1)
             async with stream.reader(Position(1, 0, 1), on_gap="yield") as reader:
                 gap = await reader.next()
-                assert gap == Gap(Position(1, 0, 1), Position(1, 1, 0), GapKind.TRUNCATED, None, gap.detail)  # type: ignore[union-attr]
+                assert gap == Gap(Position(1, 0, 1), Position(1, 1, 0), GapKind.TRUNCATED, 3, gap.detail)  # type: ignore[union-attr]
                 assert (await reader.next_batch())[0].seq_no == 4
             await stream.change(lambda chain: chain.truncate(Position(2, 0, 0), 6))
             chain = await stream.change(lambda chain: chain.remove(1))

@@ -21,6 +21,7 @@ from segments.errors import (
     PositionTruncatedError,
     ProducerFencedError,
     SequenceGapError,
+    SequenceTooOldError,
     StreamNotFoundError,
     StreamUnavailableError,
 )
@@ -33,6 +34,7 @@ from segments.read.record_batch import EntrySlice
 from segments.record import AppendOutcome, GapKind, Record, StoredRecord, from_ms
 from segments.remote import RemoteStream, connect, remote_reader
 from segments.rpc import segments_pb2 as pb
+from segments.rpc.resume_token import ResumeToken
 from segments.seek import Ago, AtSeqNo
 from tests.segments.gateway.clusters import CONFIG, served
 
@@ -74,6 +76,64 @@ async def test_a_producer_that_was_forgotten_goes_on_with_its_numbers(tmp_path: 
             with pytest.raises(SequenceGapError):
                 await producer.append(b"4", seq=4)
             assert (await producer.append(b"3", seq=3)).seq_no == 5
+
+
+async def test_what_a_forgotten_producer_sends_unopened_is_not_guessed(tmp_path: Path) -> None:
+    """The gateway opened the forgotten name by itself, and took what was sent again for new: the client was never told.
+    And it said that a record is not there which is."""
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG.patched({"producers.max_producers": 1}))
+        producer = await stream.producer("p")
+        await producer.append_batch([b"0", b"1"])
+        async with stream.producer("q") as other:
+            await other.append(b"q")
+        for _ in range(2):
+            with pytest.raises(SequenceTooOldError, match="open the producer first, which tells"):
+                await producer.append(b"1", seq=1)
+        assert await producer.outcome(1) == (AppendOutcome.UNKNOWN, None)
+        for _ in range(2):
+            async with stream.producer("p") as again:
+                assert again.maybe_forgotten and await again.outcome(1) == (AppendOutcome.UNKNOWN, None)
+        with pytest.raises(ProducerFencedError):
+            await producer.append(b"1", seq=1)
+        assert [record.value async for record in stream.read()] == [b"0", b"1", b"q"]  # type: ignore[union-attr]
+
+
+async def test_who_has_read_all_of_a_segment_has_missed_nothing_when_it_goes(tmp_path: Path) -> None:
+    """A place that a client keeps, a cursor, and a token to resume with, which holds a position alone."""
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG.patched({"roll.min_age_s": 0, "retention.consumed": True}))
+        async with stream.writer() as writer:
+            for _ in range(3):
+                last = (await writer.append_batch([b"a", b"b"])).last
+                cursor_at = last
+                await writer.roll()
+                if last.segment == 2:
+                    kept = last
+            await writer.append(b"c")
+        assert cursor_at.segment == 3
+        async with stream.cursor("c") as cursor:
+            await cursor.advance(kept)
+        assert len((await stream.apply_retention()).deleted) == 2
+        assert (await stream.apply_retention()).report.expired_cursors == ()
+        async with stream.cursor("c") as cursor, cursor.read() as reader:
+            assert [record.seq_no async for record in reader] == [4, 5, 6]  # type: ignore[union-attr]
+        async with stream.read(kept.next) as reader:
+            assert [record.seq_no async for record in reader] == [4, 5, 6]  # type: ignore[union-attr]
+        assert await stream.count(kept.next) == 3 and (await stream.hold("h", kept.next)).start == Position(3, 0, 0)
+        assert sum(each.records for each in await stream.splits(kept.next, target=2)) == 3
+        token = ResumeToken(stream.id, kept.next).encode()
+        opened = pb.TailRequest.Open(stream="s", resume_token=token, on_gap=pb.ON_GAP_YIELD)
+        call = namespace.channels.open("Read.Tail", namespace.channels.address_for(""))
+        await call.send(pb.TailRequest(open=opened, credits=pb.Credits(records=9, bytes=1000)))
+        first = await call.receive()
+        while not first.HasField("batch"):
+            assert first.HasField("progress")
+            first = await call.receive()
+        assert first.batch.records[0].seq_no == 4
+        call.cancel()
+        with pytest.raises(PositionTruncatedError):
+            await stream.find(kept)
 
 
 async def some_of_everything(stream: RemoteStream) -> None:

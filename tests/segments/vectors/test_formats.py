@@ -46,5 +46,11 @@ def test_producers_and_a_footer_are_read() -> None:
     table = ProducerTable.decode(STORED["producers"])
     assert table.encode() == producers().encode() and len(table) == 2
     assert table.judge("billing", 3, 41, 1).position == (2, 5, 1)
+    table = ProducerTable.decode(STORED["producers-forgotten"])
+    assert (table.forgotten, table.forgotten_epoch) == (3, 3)
+    assert [(each.name, each.epoch, each.doubtful) for each in table.states] == [
+        ("young", 8, False),
+        ("new", 4, True),
+    ]
     assert SegmentFooter.decode(STORED["footer"]) == footer()
     assert decode_entry(STORED["control"]).kind is EntryKind.CONTROL

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from segments.chain import RemovedLedger, SegmentContents, SegmentPage, StreamChain, StreamSegment, encode_chain
-from segments.config import StreamConfig, StreamRetention
+from segments.config import ProducerPolicy, StreamConfig, StreamRetention
 from segments.entries import (
     Compression,
     EntryBatch,
@@ -78,6 +78,17 @@ def producers() -> ProducerTable:
     return table
 
 
+def forgetful() -> ProducerTable:
+    """The same, but a producer was forgotten in between, so that the new one is in doubt."""
+    table = producers()
+    table.policy = ProducerPolicy(max_producers=2)
+    table.apply(EntryBatch(1, "young", 7, 3), Position(2, 6, 0), 1_700)
+    table.apply(EntryBatch(1, "younger", 1, 0), Position(2, 7, 0), 1_800)
+    table.open("young", 1_850)
+    table.open("new", 1_900)
+    return table
+
+
 def footer() -> SegmentFooter:
     """Of a segment with two entries."""
     builder = FooterBuilder()
@@ -107,6 +118,7 @@ def vectors() -> dict[str, str]:
         "entry-values": plain,
         **entries,
         "producers": producers().encode(),
+        "producers-forgotten": forgetful().encode(),
         "footer": footer().encode(),
         "control": encode_payload(EntryKind.CONTROL, b"", next_seq_no=15, append_ms=1_600, snapshot_entry=1),
     }

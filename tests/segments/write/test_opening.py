@@ -11,6 +11,7 @@ import pytest
 from segments.config import StreamConfig
 from segments.entries import compression
 from segments.errors import MissingLibraryError, OwnershipLostError
+from segments.write.opening import open_writer
 from tests.segments.fake import Cluster, chain_of, stream_on
 from tests.spark_wal.webhdfs.virtual import in_virtual_time
 
@@ -58,6 +59,27 @@ async def test_the_next_producer_of_a_stream_that_was_lost_takes_it_over_again()
         await producer.append(b"2")
     await asyncio.gather(old.close(), return_exceptions=True)
     assert (await chain_of(stream)).records == 3
+
+
+@in_virtual_time
+async def test_a_writer_begins_with_the_settings_that_hold_when_it_has_claimed_the_stream() -> None:
+    """They were read before the claim: whoever changed them in between was told so, and the first segment, which may be
+    the only one, was written as before."""
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    reads = 0
+
+    async def read() -> StreamConfig:
+        nonlocal reads
+        reads += 1
+        config = await stream.read_config()
+        if reads == 1:
+            await stream.configure({"ensemble": 5, "compression": "lz4"})
+        return config
+
+    async with await open_writer(stream.client, stream.record, read) as writer:
+        assert writer._output.config.compression == "lz4"
+    assert {made["ensemble"] for made in cluster.created} == {5}
 
 
 @pytest.mark.parametrize(("ack_quorum", "when_short"), [(2, "name_absent"), (1, "fail")])

@@ -11,6 +11,8 @@ from segments.config import ProducerPolicy, StreamConfig
 from segments.entries import EntryKind, decode_entry
 from segments.errors import (
     AppendOutcomeUnknownError,
+    Applied,
+    OwnershipLostError,
     ProducerFencedError,
     SequenceGapError,
     SequenceTooOldError,
@@ -236,6 +238,152 @@ async def test_the_outcome_of_an_unclear_append_can_be_asked_for() -> None:
         with pytest.raises(ProducerFencedError):
             await Producer(successor.writer, "p", 1, 0, strict=True).outcome(0)
     await asyncio.gather(producer.close(), return_exceptions=True)
+
+
+@pytest.mark.rule("C4")
+@pytest.mark.parametrize("opening", ["beside", "with a timeout"])
+@in_virtual_time
+async def test_an_opening_tells_of_what_was_under_way_before_it(opening: str) -> None:
+    """What an opening told was read before its fence was durable: an append of the former holder that was under way
+    came in between, the next number was one too low, and the next record was answered as its duplicate, and lost."""
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    async with stream.writer() as writer:
+        former = await Producer.open(writer, "p")
+        await former.append(b"0")
+        cluster.delay_s = 5.0
+        if opening == "beside":
+            late = asyncio.ensure_future(former.append(b"1"))
+            await asyncio.sleep(0)
+        else:
+            with pytest.raises(AppendOutcomeUnknownError):
+                await former.append(b"1", timeout=0.5)
+        successor = await Producer.open(writer, "p")
+        assert (successor.epoch, successor.last_seq, successor.next_seq) == (2, 1, 2)
+        if opening == "beside":
+            assert not (await late).duplicate
+        assert not (await successor.append(b"2")).duplicate
+    assert await values_of(cluster, stream) == [b"0", b"1", b"2"]
+
+
+@in_virtual_time
+async def test_an_opening_that_was_overtaken_is_told() -> None:
+    """It would begin with numbers that are another one's by now."""
+    stream = await stream_on(Cluster())
+    async with stream.writer() as writer:
+        first, second = await asyncio.gather(
+            Producer.open(writer, "p"), Producer.open(writer, "p"), return_exceptions=True
+        )
+        assert isinstance(first, ProducerFencedError) and first.epoch == 2
+        assert isinstance(second, Producer) and second.epoch == 2
+
+
+FORGETFUL = StreamConfig(producers=ProducerPolicy(max_producers=1), roll=AT_ONCE.roll)
+
+
+@pytest.mark.rule("C4")
+@pytest.mark.parametrize("end", ["stays", "closes", "dies"])
+@in_virtual_time
+async def test_a_forgotten_producer_is_in_doubt_however_often_it_is_opened(end: str) -> None:
+    """The doubt was with the opening and not with the producer: the second opening, here or at a new owner, said that
+    nothing was forgotten, a record that is there was said to be refused, and what was sent again was there twice."""
+    cluster = Cluster()
+    stream = await stream_on(cluster, config=FORGETFUL)
+    writer = await stream.writer()
+    for name in ("p", "q"):
+        producer = await Producer.open(writer, name)
+        await producer.append_batch([b"%s0" % name.encode(), b"%s1" % name.encode()])
+    for _ in range(2):
+        producer = await Producer.open(writer, "p")
+        assert producer.maybe_forgotten
+        assert await producer.outcome(1) == (AppendOutcome.UNKNOWN, None)
+        if end != "stays":
+            await (writer.close() if end == "closes" else writer.abort())
+            stream = await stream_on(cluster.sibling())
+            writer = await stream.writer()
+    producer = await Producer.open(writer, "p")
+    assert writer.state.producers.is_doubtful("p") and producer.epoch > 2
+    await producer.append(b"p2", seq=2)  # its program knows
+    assert not producer.maybe_forgotten
+    with pytest.raises(SequenceTooOldError, match=r"does not remember whether it has record 1 .* last one is record 2"):
+        await producer.append(b"p1", seq=1)
+    assert await producer.outcome(3) == (AppendOutcome.REJECTED, None)
+    await writer.close()
+    assert await values_of(cluster, stream) == [b"p0", b"p1", b"q0", b"q1", b"p2"]
+
+
+@in_virtual_time
+async def test_the_holder_of_a_forgotten_name_is_fenced_by_the_next_opening() -> None:
+    """The forgotten name began with epoch 1 again: its former holder, with a higher one, appended, and fenced the new
+    one."""
+    stream = await stream_on(Cluster(), config=FORGETFUL)
+    async with stream.writer() as writer:
+        for _ in range(3):
+            former = await Producer.open(writer, "p")
+        await former.append(b"0")
+        await (await Producer.open(writer, "q")).append(b"q")
+        with pytest.raises(SequenceTooOldError, match="forgotten producers, and this may be one of them: open"):
+            await former.append(b"1")
+        successor = await Producer.open(writer, "p")
+        with pytest.raises(ProducerFencedError):
+            await former.append(b"1")
+        await successor.append(b"1", seq=1)
+
+
+@in_virtual_time
+async def test_an_owner_that_was_overtaken_does_not_say_that_a_record_was_refused() -> None:
+    """It answered from what it knew, which nothing had frozen: the new owner had the record."""
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    former = await stream.writer()
+    producer = await Producer.open(former, "p")
+    former._watch.close()  # type: ignore[union-attr]  # it is not told
+    other = await stream_on(cluster.sibling())
+    async with other.producer("p") as successor:
+        await successor.append(b"0")
+        with pytest.raises(OwnershipLostError):
+            await producer.outcome(0)
+    await former.abort()
+
+
+@in_virtual_time
+async def test_the_last_record_of_a_producer_is_known_when_all_records_are_gone() -> None:
+    """It was said that nobody remembers whether it is there; the number is that of the producer's last record."""
+    stream = await stream_on(Cluster())
+    async with stream.producer("p") as producer:
+        await producer.append_batch([b"0", b"1", b"2"])
+    await stream.truncate(Position.LATEST)
+    await stream.apply_retention()
+    async with stream.producer("p") as producer:
+        assert (producer.last_seq, producer.next_seq) == (2, 3)
+        with pytest.raises(
+            SequenceTooOldError, match=r"record 2 .* was appended .* place is not known any more"
+        ) as there:
+            await producer.append(b"2", seq=2)
+        assert there.value.outcome is Applied.YES
+        assert await producer.outcome(2) == (AppendOutcome.APPENDED, None)
+        with pytest.raises(SequenceTooOldError, match=r"whether it has record 1 .* its last one is record 2") as old:
+            await producer.append(b"1", seq=1)
+        assert old.value.outcome is Applied.UNKNOWN
+        for first, count in ((1, 3), (2, 2)):
+            with pytest.raises(SequenceGapError, match=rf"records {first} to 3 together: they overlap") as overlap:
+                await producer.append_batch([b"x"] * count, seq=first)
+            assert overlap.value.expected == 3
+        assert not (await producer.append(b"3")).duplicate
+
+
+@in_virtual_time
+async def test_a_repeated_batch_of_another_length_is_said_to_overlap() -> None:
+    """It was said to be too old, although some of its records are remembered."""
+    cluster = Cluster()
+    config = StreamConfig(producers=ProducerPolicy(positions_each=2), roll=AT_ONCE.roll)
+    stream = await stream_on(cluster, config=config)
+    async with stream.producer("p") as producer:
+        for number in range(6):
+            await producer.append(b"%d" % number)
+        with pytest.raises(SequenceGapError, match=r"records 2 to 4 together: they overlap .* record 6 comes next"):
+            await producer.append_batch([b"2", b"3", b"4"], seq=2)
+    assert len(await values_of(cluster, stream)) == 6
 
 
 @in_virtual_time
