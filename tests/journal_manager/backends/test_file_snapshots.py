@@ -9,7 +9,13 @@ import pytest
 
 from bookkeeper.testing.world import NodeCrashed, SimDisk
 from journal_manager import JournalCorruptionError, JournalWriter, UnsupportedLayoutError, open_snapshots, open_writer
-from journal_manager.backends.file_snapshots import HEADER_BYTES, SnapshotHeader, decode_header, encode_header
+from journal_manager.backends.file_snapshots import (
+    HEADER_BYTES,
+    PLAIN_BYTES,
+    SnapshotHeader,
+    decode_header,
+    encode_header,
+)
 from journal_manager.snapshots import SnapshotStore
 from tests.contracts.journal_backend import write_segment
 
@@ -31,12 +37,20 @@ async def formatted() -> SimDisk:
 def test_bytes() -> None:
     header = SnapshotHeader(7, 5, hashlib.sha256(b"state").digest())
     data = encode_header(header)
-    assert len(data) == HEADER_BYTES and decode_header(data + b"state", "f") == header
+    assert len(data) == PLAIN_BYTES and decode_header(data + b"state", "f") == header
     for damaged in (b"", data[:-1], b"X" + data[1:]):
         with pytest.raises(JournalCorruptionError):
             decode_header(damaged, "f")
     with pytest.raises(UnsupportedLayoutError):
-        decode_header(data[:5] + b"\x02" + data[6:], "f")
+        decode_header(data[:5] + b"\x03" + data[6:], "f")
+
+
+def test_a_snapshot_with_an_epoch_is_kept_from_earlier_programs() -> None:
+    header = SnapshotHeader(7, 5, hashlib.sha256(b"state").digest(), 4)
+    data = encode_header(header)
+    assert (data[5], len(data)) == (2, HEADER_BYTES) and decode_header(data + b"state", "f") == header
+    with pytest.raises(JournalCorruptionError):
+        decode_header(data[:-1], "f")
 
 
 async def test_the_file_of_format_1_is_header_and_content() -> None:
@@ -70,7 +84,7 @@ async def test_a_file_under_another_id_s_name_or_of_another_length_is_damaged() 
         await store.load()
     await writer.save_snapshot(5, [b"state"])
     file = disk.open("/edits/snapshot_0000000000000000005")
-    file.truncate(HEADER_BYTES + 4)
+    file.truncate(PLAIN_BYTES + 4)
     with pytest.raises(JournalCorruptionError):
         await store.load(5)
 
@@ -78,7 +92,7 @@ async def test_a_file_under_another_id_s_name_or_of_another_length_is_damaged() 
 async def test_a_claim_removes_what_a_dead_writer_had_begun() -> None:
     disk = await formatted()
     writer = await writer_on(disk)
-    disk.die_after(6)
+    disk.die_after(8)
     with pytest.raises(NodeCrashed):
         await writer.save_snapshot(5, [b"state"])
     disk.crash(keep=1.0)

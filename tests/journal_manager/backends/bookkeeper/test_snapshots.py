@@ -57,15 +57,15 @@ async def test_a_snapshot_that_is_removed_while_it_is_looked_for_is_not_there() 
     writer, store = await writer_on(cluster), await store_on(cluster)
     await writer.save_snapshot(5, [b"state"])
     reading = store.read(5)
-    found = store._index.find  # type: ignore[attr-defined]
+    found = store._find  # type: ignore[attr-defined]
 
     async def find_and_lose(at: int) -> object:
         line = await found(at)
-        store._index.find = found  # type: ignore[attr-defined]
+        store._find = found  # type: ignore[attr-defined]
         await writer.delete_snapshot(5)
         return line
 
-    store._index.find = find_and_lose  # type: ignore[attr-defined]
+    store._find = find_and_lose  # type: ignore[attr-defined]
     with pytest.raises(SnapshotNotFoundError):
         await anext(reading)
 
