@@ -109,7 +109,7 @@ from journal_manager.journals import (
     open_writer,
     parse_uri,
 )
-from journal_manager.read import read_ops, read_ops_over, read_runs, tail
+from journal_manager.read import read_ops, read_ops_over, read_runs, tail, tail_runs
 from journal_manager.replicas import ReplicaConfig, ReplicaRole, ReplicaStatus, Replicated, StateMachine, replicated
 from journal_manager.snapshots import (
     CheckpointPolicy,
@@ -218,4 +218,5 @@ __all__ = [
     "replicated",
     "restore_newest",
     "tail",
+    "tail_runs",
 ]

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from journal_manager.edits.ops import Op
+from journal_manager.edits.ops import EditRun, Op
 from journal_manager.edits.txid import TxId
 from journal_manager.journals.backend import JournalReader
 from journal_manager.read.edit_reader import read_runs
@@ -30,16 +30,33 @@ async def tail(
         EditsTakenBackError: edits that were delivered were taken back.
         JournalGapError: an edit was purged before it was read. JournalUnavailableError: the store does not answer.
     """
+    runs = tail_runs(reader, start, in_progress=in_progress, poll_s=poll_s, stop=stop, epoch=epoch)
+    async with aclosing(runs):
+        async for run in runs:
+            for op in run:
+                yield op
+                if stop is not None and stop.is_set():
+                    return
+
+
+async def tail_runs(
+    reader: JournalReader,
+    start: TxId,
+    *,
+    in_progress: bool = True,
+    poll_s: float = 1.0,
+    stop: asyncio.Event | None = None,
+    epoch: int | None = None,
+) -> AsyncGenerator[EditRun, None]:
+    """The same edits as :func:`tail` gives, in lists of edits that follow each other, with their epoch."""
     wanted = start
     while stop is None or not stop.is_set():
         progress = False
         async with aclosing(read_runs(reader, wanted, in_progress=in_progress, epoch=epoch)) as runs:
             async for run in runs:
-                epoch, progress = run.epoch, True
-                for op in run:
-                    wanted = TxId(op.txid + 1)
-                    yield op
-                    if stop is not None and stop.is_set():
-                        return
+                wanted, epoch, progress = TxId(run[-1].txid + 1), run.epoch, True
+                yield run
+                if stop is not None and stop.is_set():
+                    return
         if not progress:
             await reader.changed(poll_s)

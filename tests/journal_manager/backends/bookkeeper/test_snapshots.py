@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from bookkeeper.errors import MetadataConflictError
 from journal_manager import (
     JournalCorruptionError,
     JournalFencedError,
@@ -13,6 +16,7 @@ from journal_manager import (
     open_snapshots,
     open_writer,
 )
+from journal_manager.backends.bookkeeper.writer import LedgerJournalWriter
 from journal_manager.snapshots import SnapshotStore
 from tests.contracts.journal_backend import write_segment
 from tests.journal_manager.backends.bookkeeper.fake import Cluster, Died, LostReplies
@@ -173,3 +177,27 @@ async def test_a_write_whose_reply_is_lost_is_settled() -> None:
         found = await store.load()
         assert found is not None and found[1] == b"two"
         assert [info.at for info in await store.list()] == [5, 6]
+
+
+@pytest.mark.rule("C6", "J9")
+async def test_a_snapshot_that_the_list_names_is_not_deleted_by_the_owner_that_was_overtaken() -> None:
+    """The write of the list was done, its reply lost, and the next owner has kept the line: the ledger was deleted, so
+    that the newest snapshot could not be read."""
+    cluster = await formatted()
+    old, store = await writer_on(cluster), await store_on(cluster)
+    assert isinstance(old, LedgerJournalWriter)
+    index = old._snapshots._index
+    write = index.write
+
+    async def done_and_overtaken(*arguments: Any) -> None:
+        await write(*arguments)
+        index.write = write  # type: ignore[method-assign]
+        new = await writer_on(cluster)
+        await new.save_snapshot(2, [b"of the next owner"])
+        raise MetadataConflictError("another version")
+
+    index.write = done_and_overtaken  # type: ignore[method-assign, assignment]
+    with pytest.raises(JournalFencedError):
+        await old.save_snapshot(5, [b"state"])
+    found = await store.load()
+    assert found is not None and (found[0].at, found[1]) == (5, b"state")
