@@ -658,6 +658,8 @@ class JournalBackendContract:
         await writer.delete_snapshot(20)
         await store.offer(10, [b"from before"], epoch=old)
         assert [info.at for info in await writer.adopt_snapshots()] == [10], "those edits are still there"
+        await writer.save_snapshot(25, [b"by the owner"])
+        assert [(info.at, info.epoch) for info in await store.list()] == [(10, old), (25, writer.token.epoch)]
 
     @pytest.mark.rule("J10")
     async def test_j10_a_reader_is_told_that_what_it_has_was_taken_back(self, journal: Journal) -> None:

@@ -8,7 +8,15 @@ from random import Random
 import pytest
 
 from bookkeeper.testing.world import NodeCrashed, SimDisk
-from journal_manager import JournalCorruptionError, JournalWriter, UnsupportedLayoutError, open_snapshots, open_writer
+from journal_manager import (
+    JournalCorruptionError,
+    JournalWriter,
+    SnapshotNotFoundError,
+    UnsupportedLayoutError,
+    open_snapshots,
+    open_writer,
+)
+from journal_manager.backends.file import FileWriter
 from journal_manager.backends.file_snapshots import (
     HEADER_BYTES,
     PLAIN_BYTES,
@@ -145,3 +153,43 @@ async def test_a_crash_while_adopting_keeps_the_offer_or_the_snapshot(keep: floa
         if adopted:
             return
     raise AssertionError("it never came to its end")
+
+
+async def taken_back(disk: SimDisk) -> FileWriter:
+    """Edits 1 to 9, of which those from 5 on were taken back and written anew."""
+    writer = await writer_on(disk)
+    await write_segment(writer, 1, 4)
+    await write_segment(writer, 5, 9)
+    assert isinstance(writer, FileWriter)
+    await writer.save_snapshot(4, [b"at 4"])
+    await writer.save_snapshot(8, [b"at 8"])
+    writer._place.discard_from(writer.token, 5)  # a crash has left the snapshot
+    writer = await writer_on(disk)
+    assert isinstance(writer, FileWriter)
+    await write_segment(writer, 5, 9)
+    return writer
+
+
+@pytest.mark.rule("J10")
+async def test_a_snapshot_of_what_was_taken_back_is_none_also_while_its_file_is_there() -> None:
+    disk = SimDisk(Random(1))
+    await taken_back(disk)
+    assert disk.exists("/edits/snapshot_0000000000000000008")
+    store = await store_on(disk)
+    assert [info.at for info in await store.list()] == [4]
+    with pytest.raises(SnapshotNotFoundError):
+        await anext(store.read(8))
+
+
+@pytest.mark.rule("J10", "J9")
+async def test_a_damaged_snapshot_is_told_although_its_epoch_cannot_be_read() -> None:
+    disk = SimDisk(Random(1))
+    writer = await taken_back(disk)
+    await writer.save_snapshot(8, [b"at 8, again"])
+    disk.flip_bit("/edits/snapshot_0000000000000000008", 8)
+    store = await store_on(disk)
+    assert [info.at for info in await store.list()] == [4, 8]
+    with pytest.raises(JournalCorruptionError):
+        await store.load(8)
+    found = await store.load()
+    assert found is not None and (found[0].at, found[1]) == (4, b"at 4")

@@ -8,6 +8,7 @@ import pytest
 
 from bookkeeper.errors import MetadataConflictError
 from journal_manager import (
+    UNKNOWN_EPOCH,
     JournalCorruptionError,
     JournalFencedError,
     JournalWriter,
@@ -201,3 +202,13 @@ async def test_a_snapshot_that_the_list_names_is_not_deleted_by_the_owner_that_w
         await old.save_snapshot(5, [b"state"])
     found = await store.load()
     assert found is not None and (found[0].at, found[1]) == (5, b"state")
+
+
+async def test_as_long_as_nothing_was_taken_back_snapshots_and_offers_are_stored_as_by_earlier_versions() -> None:
+    cluster = await formatted()
+    writer, store = await writer_on(cluster), await store_on(cluster)
+    assert isinstance(writer, LedgerJournalWriter)
+    await store.offer(6, [b"x"], epoch=1)
+    assert [line.epoch for line in await writer._snapshots._index.offers()] == [UNKNOWN_EPOCH]
+    await writer.save_snapshot(5, [b"x"])
+    assert [info.epoch for info in await store.list()] == [UNKNOWN_EPOCH]
