@@ -35,7 +35,9 @@ from __future__ import annotations
 from journal_manager.edits import (
     FIRST_TXID,
     NOTHING,
+    UNKNOWN_EPOCH,
     Batch,
+    EditRun,
     FencingToken,
     Op,
     RequestAnswer,
@@ -43,9 +45,11 @@ from journal_manager.edits import (
     RequestTable,
     SegmentInfo,
     SegmentState,
+    TakenBack,
     TxId,
 )
 from journal_manager.errors import (
+    EditsTakenBackError,
     ElectionLostError,
     JournalClosedError,
     JournalConfigError,
@@ -105,7 +109,7 @@ from journal_manager.journals import (
     open_writer,
     parse_uri,
 )
-from journal_manager.read import read_ops, read_ops_over, tail
+from journal_manager.read import read_ops, read_ops_over, read_runs, tail, tail_runs
 from journal_manager.replicas import ReplicaConfig, ReplicaRole, ReplicaStatus, Replicated, StateMachine, replicated
 from journal_manager.snapshots import (
     CheckpointPolicy,
@@ -122,6 +126,7 @@ from journal_manager.write import EditLog, EditLogConfig, JournalFigures, Journa
 __all__ = [
     "FIRST_TXID",
     "NOTHING",
+    "UNKNOWN_EPOCH",
     "Backend",
     "Batch",
     "CheckpointPolicy",
@@ -130,6 +135,8 @@ __all__ = [
     "Discard",
     "EditLog",
     "EditLogConfig",
+    "EditRun",
+    "EditsTakenBackError",
     "Election",
     "ElectionLostError",
     "FencingToken",
@@ -187,6 +194,7 @@ __all__ = [
     "SnapshotNotFoundError",
     "SnapshotStore",
     "StateMachine",
+    "TakenBack",
     "TxId",
     "UnknownSchemeError",
     "UnsupportedCapabilityError",
@@ -206,7 +214,9 @@ __all__ = [
     "plan_retention",
     "read_ops",
     "read_ops_over",
+    "read_runs",
     "replicated",
     "restore_newest",
     "tail",
+    "tail_runs",
 ]

@@ -9,6 +9,7 @@
     * :exc:`JournalCorruptionError` -- edits that must exist are missing or have changed
         * :exc:`JournalGapError` -- transaction ids are missing
         * :exc:`OpFormatError`, :exc:`OpChecksumError` -- bytes that are not an edit
+    * :exc:`EditsTakenBackError` -- edits that the caller has were taken back: begin with the newest snapshot
     * :exc:`JournalNotFormattedError`, :exc:`JournalExistsError`, :exc:`NamespaceMismatchError`
     * :exc:`UnsupportedLayoutError` -- written by a newer program
     * :exc:`SegmentExistsError`, :exc:`SegmentNotFoundError`, :exc:`SegmentMismatchError`
@@ -98,6 +99,16 @@ class JournalGapError(JournalCorruptionError):
         super().__init__(message, first_missing=wanted)
         self.wanted = wanted
         self.next_available = next_available
+
+
+class EditsTakenBackError(JournalError):
+    """Edits that the caller has read were taken back, and others may have got their ids: a state that holds them is
+    none of this journal any more. Begin anew, with the newest snapshot."""
+
+    def __init__(self, message: str, *, txid: TxId, epoch: int) -> None:
+        super().__init__(message)
+        self.txid, self.epoch = txid, epoch
+        """The last edit that the caller has, and its epoch."""
 
 
 class OpFormatError(JournalCorruptionError):

@@ -33,8 +33,10 @@ from typing import Final, Protocol, TypeVar
 import journal_manager
 from bookkeeper.background_loop import BlockingCloser, each, run, submit
 from journal_manager import (
+    UNKNOWN_EPOCH,
     Chunks,
     EditLogConfig,
+    EditRun,
     FencingToken,
     JournalWriter,
     NamespaceInfo,
@@ -45,6 +47,7 @@ from journal_manager import (
     ReplicaStatus,
     SegmentInfo,
     SnapshotInfo,
+    TakenBack,
     TxId,
 )
 from journal_manager import EditLog as AsyncEditLog
@@ -176,9 +179,13 @@ class EditLog(BlockingCloser):
         """The durable edits from ``start`` up to ``end`` (default: ``durable_txid``), in order."""
         return _ops(lambda: self._log.read(start, end))
 
-    def read_runs(self, start: TxId, end: TxId | None = None) -> Iterator[list[Op]]:
+    def read_runs(self, start: TxId, end: TxId | None = None) -> Iterator[EditRun]:
         """The same edits as ``read`` gives, in lists of edits that follow each other."""
         return each(lambda: self._log.read_runs(start, end))
+
+    def taken_back(self) -> TakenBack:
+        """Which edits were taken back before this log was opened."""
+        return run(self._log.taken_back())
 
     def segments(self) -> tuple[SegmentInfo, ...]:
         """All segments, in order."""
@@ -223,13 +230,26 @@ class JournalReader(BlockingCloser):
         """All segments, in order."""
         return run(self._reader.segments())
 
-    def read(self, start: TxId, end: TxId | None = None, *, in_progress: bool = True) -> Iterator[Op]:
-        """The edits from ``start`` up to ``end`` (default: all that are durable now), in order."""
-        return _ops(lambda: journal_manager.read_ops(self._reader, start, end, in_progress=in_progress))
+    def read(
+        self, start: TxId, end: TxId | None = None, *, in_progress: bool = True, epoch: int | None = None
+    ) -> Iterator[Op]:
+        """The edits from ``start`` up to ``end`` (default: all that are durable now), in order. ``epoch`` is that of
+        the edit before ``start`` if the caller goes on from there."""
+        return _ops(lambda: journal_manager.read_ops(self._reader, start, end, in_progress=in_progress, epoch=epoch))
 
-    def tail(self, start: TxId, *, in_progress: bool = True) -> Iterator[Op]:
+    def read_runs(
+        self, start: TxId, end: TxId | None = None, *, in_progress: bool = True, epoch: int | None = None
+    ) -> Iterator[EditRun]:
+        """The same edits, in lists of edits that follow each other, with their epoch."""
+        return each(lambda: journal_manager.read_runs(self._reader, start, end, in_progress=in_progress, epoch=epoch))
+
+    def tail(self, start: TxId, *, in_progress: bool = True, epoch: int | None = None) -> Iterator[Op]:
         """The durable edits from ``start`` on, for ever: it waits for the next one. Close the iterator to end it."""
-        return each(lambda: journal_manager.tail(self._reader, start, in_progress=in_progress))
+        return each(lambda: journal_manager.tail(self._reader, start, in_progress=in_progress, epoch=epoch))
+
+    def taken_back(self) -> TakenBack:
+        """Which edits were taken back until now."""
+        return run(self._reader.taken_back())
 
     def changed(self, timeout_s: float) -> None:
         """Wait until there may be more to read than at the last call, at most ``timeout_s`` seconds."""
@@ -258,9 +278,9 @@ class SnapshotStore(BlockingCloser):
         """Load the snapshot at ``at``, or the newest that is intact, as a whole; None if there is none."""
         return run(self._store.load(at))
 
-    def offer(self, at: TxId, chunks: Chunks) -> SnapshotInfo:
-        """Hand the state after edit ``at`` to the journal's owner."""
-        return run(self._store.offer(at, chunks))
+    def offer(self, at: TxId, chunks: Chunks, *, epoch: int = UNKNOWN_EPOCH) -> SnapshotInfo:
+        """Hand the state after edit ``at``, whose epoch is ``epoch``, to the journal's owner."""
+        return run(self._store.offer(at, chunks, epoch=epoch))
 
     def close(self) -> None:
         """Release everything. Idempotent."""

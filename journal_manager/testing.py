@@ -12,7 +12,7 @@
             async for journal in closing(Journal("mine:somewhere/new")):
                 yield journal
 
-It needs pytest and pytest-asyncio (``asyncio_mode = "auto"``). The promises J1 to J9 stand in docs/rules.md; a backend
+It needs pytest and pytest-asyncio (``asyncio_mode = "auto"``). The promises J1 to J10 stand in docs/rules.md; a backend
 on ledgers keeps the rules C by them. A backend that has a capability (``journal_manager.journals.capabilities``) is
 asked to show that, too; one that has not must say so.
 """
@@ -30,6 +30,7 @@ from journal_manager import (
     NOTHING,
     EditLog,
     EditLogConfig,
+    EditsTakenBackError,
     FencingToken,
     JournalClosedError,
     JournalConfigError,
@@ -60,9 +61,9 @@ from journal_manager import (
     open_snapshots,
     open_writer,
 )
-from journal_manager.edits import Batch, encode_batch
+from journal_manager.edits import UNKNOWN_EPOCH, Batch, encode_batch
 from journal_manager.journals import Described, Discard, Upgrade
-from journal_manager.read import read_ops, tail
+from journal_manager.read import read_ops, read_runs, tail
 
 NAMESPACE = NamespaceInfo(namespace_id=7, cluster_id="c", pool_id="p")
 
@@ -118,6 +119,14 @@ async def write_segment(writer: JournalWriter, first: int, last: int, *, batches
     segment = await writer.start_segment(TxId(first), 1)
     for at in range(first, last + 1, batches_of):
         await segment.append(batch(at, min(batches_of, last + 1 - at)))
+    await segment.close()
+    await writer.finalize_segment(TxId(first), TxId(last))
+
+
+async def write_others(writer: JournalWriter, first: int, last: int) -> None:
+    """A finalized segment with other edits."""
+    segment = await writer.start_segment(TxId(first), 1)
+    await segment.append(encode_batch(TxId(first), [(1, b"other %d" % txid) for txid in range(first, last + 1)]))
     await segment.close()
     await writer.finalize_segment(TxId(first), TxId(last))
 
@@ -530,8 +539,12 @@ class JournalBackendContract:
         assert ends(await writer.discard_from(11)) == [(11, 20), (21, 30)]
         assert ends(await writer.segments()) == [(1, 10)] and writer.durable_txid == 10
         assert [info.at for info in await store.list()] == [5, 10]
+        with pytest.raises(SegmentExistsError, match="open the journal anew"):
+            await writer.start_segment(11, 1)
+        writer = await journal.writer()
         await write_segment(writer, 11, 30)
         assert await writer.adopt_snapshots() == (), "what was offered of the discarded edits is gone, too"
+        assert isinstance(writer, Discard)
         segment = await writer.start_segment(31, 1)
         await segment.append(batch(31))
         await segment.close()
@@ -582,6 +595,10 @@ class JournalBackendContract:
             await writer.roll_back()
 
         await writer.begin_upgrade(newer)
+        with pytest.raises(SegmentExistsError, match="open the journal anew"):
+            await writer.start_segment(7, 1)
+        writer = await journal.writer()
+        assert isinstance(writer, Upgrade)
         await write_segment(writer, 7, 9)
         await writer.finalize_upgrade()
         await writer.finalize_upgrade()
@@ -599,6 +616,114 @@ class JournalBackendContract:
         for step in (writer.begin_upgrade(newer), writer.finalize_upgrade(), writer.roll_back()):
             with pytest.raises(JournalFencedError):
                 await step
+
+    # -- J10: ids that are used again ------------------------------------------------------------------
+
+    async def taken_back_from_11(self, journal: Journal) -> JournalWriter | None:
+        """Edits 1 to 30, of which those from 11 on were taken back, and other edits have got their ids. None if the
+        backend takes nothing back."""
+        writer = await journal.writer("old")
+        if not isinstance(writer, Discard):
+            return None
+        await write_segment(writer, 1, 10)
+        await write_segment(writer, 11, 30)
+        await self.take_back(journal)
+        writer = await journal.writer("new")
+        await write_others(writer, 11, 35)
+        return writer
+
+    async def take_back(self, journal: Journal) -> None:
+        writer = await journal.writer("an operator")
+        assert isinstance(writer, Discard)
+        await writer.discard_from(11)
+
+    @pytest.mark.rule("J10")
+    async def test_j10_a_snapshot_of_what_was_taken_back_is_never_adopted(self, journal: Journal) -> None:
+        """Offers had an id and no epoch: one that came after the edits were taken back was adopted as soon as other
+        edits had that id, and restored at each later start."""
+        if await self.taken_back_from_11(journal) is None:
+            return
+        store = await journal.snapshots()
+        old, new = sorted({segment.epoch for segment in await (await journal.reader()).segments()})
+        writer = await journal.writer()
+        await store.offer(20, [b"a state that no journal has"], epoch=old)
+        await store.offer(21, [b"a state of an unknown epoch"])
+        assert await writer.adopt_snapshots() == ()
+        await store.offer(20, [b"a state that no journal has"], epoch=old)
+        await store.offer(20, [b"a state of this journal"], epoch=new)
+        assert [(info.at, info.epoch) for info in await writer.adopt_snapshots()] == [(20, new)]
+        found = await store.load()
+        assert found is not None and found[1] == b"a state of this journal"
+        assert await writer.adopt_snapshots() == ()
+        await writer.delete_snapshot(20)
+        await store.offer(10, [b"from before"], epoch=old)
+        assert [info.at for info in await writer.adopt_snapshots()] == [10], "those edits are still there"
+        await writer.save_snapshot(25, [b"by the owner"])
+        assert [(info.at, info.epoch) for info in await store.list()] == [(10, old), (25, writer.token.epoch)]
+
+    @pytest.mark.rule("J10")
+    async def test_j10_a_reader_is_told_that_what_it_has_was_taken_back(self, journal: Journal) -> None:
+        """A tail compared ids alone: it went on behind edits that were not in the journal any more."""
+        writer = await journal.writer("old")
+        if not isinstance(writer, Discard):
+            return
+        await write_segment(writer, 1, 10)
+        await write_segment(writer, 11, 20)
+        reader = await journal.reader()
+        runs = [run async for run in read_runs(reader, 1)]
+        assert [op.txid for run in runs for op in run] == list(range(1, 21))
+        at_10, at_20 = runs[0].epoch, runs[-1].epoch
+        ops = tail(await journal.reader(), 1, poll_s=0.05)
+        for _ in range(20):
+            await anext(ops)
+        await self.take_back(journal)
+        await write_others(await journal.writer("new"), 11, 35)
+        with pytest.raises(EditsTakenBackError) as caught:
+            await anext(ops)
+        assert (caught.value.txid, caught.value.epoch) == (20, at_20)
+        with pytest.raises(EditsTakenBackError):
+            await anext(read_runs(reader, 21, epoch=at_20))
+        with pytest.raises(EditsTakenBackError):
+            await anext(read_ops(reader, 21, epoch=UNKNOWN_EPOCH))
+        runs = [run async for run in read_runs(reader, 11, epoch=at_10)]
+        assert [op.body for run in runs for op in run] == [b"other %d" % txid for txid in range(11, 36)]
+        assert [op.txid async for op in read_ops(reader, 36, epoch=runs[-1].epoch)] == []
+
+    @pytest.mark.rule("J10")
+    async def test_j10_what_is_taken_back_while_it_is_read_is_not_joined_to_what_follows(
+        self, journal: Journal
+    ) -> None:
+        """A reader whose segment went away looked for the next id in the new list, and joined two histories."""
+        writer = await journal.writer("old")
+        if not isinstance(writer, Discard):
+            return
+        await write_segment(writer, 1, 10)
+        for first in (11, 15, 18):
+            await write_segment(writer, first, first + (3 if first == 11 else 2))
+        reader = await journal.reader()
+        seen: list[bytes] = []
+        with pytest.raises(EditsTakenBackError):
+            async for run in read_runs(reader, 1):
+                seen += [op.body for op in run]
+                if run[-1].txid == 14:
+                    await self.take_back(journal)
+                    await write_others(await journal.writer("new"), 11, 35)
+        assert seen[:14] == [body(txid) for txid in range(1, 15)] and not [each for each in seen if b"other" in each]
+
+    @pytest.mark.rule("J10")
+    async def test_j10_formatting_takes_everything_back(self, journal: Journal) -> None:
+        writer = await journal.writer("old")
+        await write_segment(writer, 1, 20)
+        reader, store = await journal.reader(), await journal.snapshots()
+        (run, *_) = [run async for run in read_runs(reader, 1)]
+        await format_journal(journal.uri, force=True, **journal.options)
+        await store.offer(15, [b"a state that no journal has"], epoch=run.epoch)
+        writer = await journal.writer("new")
+        await write_others(writer, 1, 25)
+        assert await writer.adopt_snapshots() == ()
+        if await reader.taken_back():
+            with pytest.raises(EditsTakenBackError):
+                await anext(read_runs(reader, 21, epoch=run.epoch))
 
     async def test_a_reader_says_whose_journal_it_is_or_it_cannot(self, journal: Journal) -> None:
         await format_journal(journal.uri, namespace=NAMESPACE, **journal.options)

@@ -29,8 +29,10 @@ from examples.namenode_sim.errors import NamespaceError, ReplayError, ReplicaNot
 from examples.namenode_sim.image import describe, read_image, write_image
 from examples.namenode_sim.namespace import HdfsNamespace
 from journal_manager import (
+    UNKNOWN_EPOCH,
     EditLog,
     EditLogConfig,
+    EditsTakenBackError,
     JournalError,
     JournalFencedError,
     JournalGapError,
@@ -45,7 +47,7 @@ from journal_manager import (
     open_snapshots,
     plan_retention,
     restore_newest,
-    tail,
+    tail_runs,
 )
 from journal_manager.hdfs import NEWEST_LAYOUT, HdfsOp, decode_hdfs_op, encode_hdfs_op
 
@@ -127,6 +129,8 @@ class NameNode:
         self._work: asyncio.Task[None] | None = None
         """Follows the journal while standing by; keeps house while active."""
         self._changing = asyncio.Lock()
+        self._epoch = UNKNOWN_EPOCH
+        """The epoch of the last edit in the memory: its id alone may come again, if edits are taken back."""
         self._checkpoint_at = 0
         self._segment_first = 1
 
@@ -183,7 +187,7 @@ class NameNode:
     async def _stand_by(self) -> None:
         """Read everything anew: the memory of a replica that was active may have more than the journal."""
         await self._release()
-        self.namespace = HdfsNamespace()
+        self.namespace, self._epoch = HdfsNamespace(), UNKNOWN_EPOCH
         self.role = NameNodeRole.STANDBY
         self._work = asyncio.create_task(self._follow(), name=f"{self.name} follows the journal")
 
@@ -214,16 +218,20 @@ class NameNode:
                     restored = True
                 self._reader = await open_reader(self._uri, **self._options)
                 start = TxId(self.namespace.txid + 1)
-                async with aclosing(tail(self._reader, start, poll_s=_RETRY_S)) as edits:
-                    async for edit in edits:
-                        self._apply_edit(edit)
-                        if edit.txid >= self._checkpoint_at + self._config.checkpoint_edits:
-                            await self._checkpoint()
+                async with aclosing(tail_runs(self._reader, start, poll_s=_RETRY_S, epoch=self._epoch)) as runs:
+                    async for run in runs:
+                        for edit in run:
+                            self._apply_edit(edit)
+                            self._epoch = run.epoch
+                            if edit.txid >= self._checkpoint_at + self._config.checkpoint_edits:
+                                await self._checkpoint()
             except JournalNotFormattedError:
                 pass  # nobody has ever been active
-            except JournalGapError as error:
+            except (JournalGapError, EditsTakenBackError) as error:
                 self.stats.last_error = str(error)
-                restored = False  # purged before it was read: a newer checkpoint has it
+                restored = (
+                    False  # purged before it was read: a newer checkpoint has it; or taken back after it was read
+                )
             except JournalError as error:
                 self.stats.last_error = str(error)
                 logger.warning("%s cannot follow the journal, and tries again: %s", self.name, error)
@@ -242,11 +250,11 @@ class NameNode:
         async with await open_snapshots(self._uri, **self._options) as store:
             found = await restore_newest(store, self._restore_from)
         if found is None:
-            self.namespace = HdfsNamespace()
+            self.namespace, self._epoch = HdfsNamespace(), UNKNOWN_EPOCH
         self._checkpoint_at = self.stats.restored_at = self.namespace.txid
 
     async def _restore_from(self, info: SnapshotInfo, chunks: AsyncGenerator[bytes, None]) -> None:
-        self.namespace = read_image([chunk async for chunk in chunks])
+        self.namespace, self._epoch = read_image([chunk async for chunk in chunks]), info.epoch
 
     def _apply_edit(self, edit: Op) -> None:
         self.namespace.apply(edit.txid, decode_hdfs_op(edit.opcode, edit.body))
@@ -260,7 +268,7 @@ class NameNode:
     async def _offer(self, store: SnapshotStore) -> None:
         at = TxId(self.namespace.txid)
         try:
-            await store.offer(at, write_image(self.namespace))
+            await store.offer(at, write_image(self.namespace), epoch=self._epoch)
         except JournalError as error:
             self.stats.last_error = str(error)
             logger.warning("%s cannot offer a checkpoint at edit %d: %s", self.name, at, error)
@@ -271,12 +279,14 @@ class NameNode:
     # -- being active -------------------------------------------------------------------------------------
 
     async def _catch_up(self, log: EditLog) -> None:
-        if self.namespace.txid == 0:
+        if self.namespace.txid == 0 or (await log.taken_back()).covers(TxId(self.namespace.txid), self._epoch):
             await self._restore()
         start = TxId(self.namespace.txid + 1)
-        async with aclosing(log.read(start, log.recovery.last_txid)) as edits:
-            async for edit in edits:
-                self._apply_edit(edit)
+        async with aclosing(log.read_runs(start, log.recovery.last_txid)) as runs:
+            async for run in runs:
+                for edit in run:
+                    self._apply_edit(edit)
+                    self._epoch = run.epoch
         if self.namespace.txid != log.recovery.last_txid:
             raise ReplayError(
                 f"{self.name} has read up to edit {self.namespace.txid}, and the journal ends at edit "

@@ -13,11 +13,11 @@ from typing import Final
 
 from journal_manager.backends import file_format as form
 from journal_manager.backends.blocking_steps import BlockingSteps
-from journal_manager.backends.file_directory import STATE, JournalDirectory, SegmentFile
+from journal_manager.backends.file_directory import STATE, JournalDirectory, SegmentFile, unknown_end
 from journal_manager.backends.file_lock import FileElection
 from journal_manager.backends.file_snapshots import FileSnapshotKeeper, FileSnapshots
 from journal_manager.backends.files import Files, OpenFile, SystemFiles
-from journal_manager.edits import Batch, FencingToken, SegmentInfo, TxId
+from journal_manager.edits import Batch, FencingToken, SegmentInfo, TakenBack, TxId
 from journal_manager.errors import (
     JournalClosedError,
     JournalConfigError,
@@ -29,6 +29,8 @@ from journal_manager.errors import (
 )
 from journal_manager.journals import (
     Backend,
+    Copying,
+    CopyOf,
     Described,
     Discard,
     Electing,
@@ -69,25 +71,25 @@ class FileReader(JournalReader, Described):
     def __init__(self, place: JournalDirectory, steps: BlockingSteps) -> None:
         self._place, self._steps = place, steps
         self._seen: tuple[object, ...] = ()
-        self._places_read: dict[tuple[str, int], tuple[TxId, int]] = {}
-        """(open segment, epoch) -> (next id, its offset): where the last read of the segment ended."""
+        self._places_read: dict[tuple[str, int, str], tuple[TxId, int]] = {}
+        """(open segment, epoch, claim) -> (next id, its offset): where the last read of the segment ended."""
 
     async def segments(self) -> tuple[SegmentInfo, ...]:
         return await self._steps.submit(self._place.segments)
 
     async def read(self, segment: SegmentInfo, start: TxId) -> AsyncGenerator[Batch, None]:
         try:
-            file = await self._steps.submit(lambda: self._open(segment))
+            file, nonce = await self._steps.submit(lambda: self._open(segment))
         except JournalUnavailableError as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 raise SegmentNotFoundError(f"{segment.location} does not exist any more") from error
             raise
         try:
             expected, offset = segment.first, form.HEADER_BYTES
-            key = (segment.location, segment.epoch)
+            key = (segment.location, segment.epoch, nonce)
             if (known := self._places_read.get(key)) is not None and known[0] <= start and segment.in_progress:
                 expected, offset = known
-            while found := await self._steps.submit(lambda at=offset: self._chunk(file, segment, at)):  # type: ignore[misc]
+            while found := await self._steps.submit(lambda at=offset: self._chunk(file, segment, at, nonce)):  # type: ignore[misc]
                 for batch, end in found:
                     if batch.first != expected:
                         raise _damaged(segment, expected)
@@ -101,20 +103,22 @@ class FileReader(JournalReader, Described):
         finally:
             self._steps.finish(file.close)
 
-    def _open(self, segment: SegmentInfo) -> OpenFile:
+    def _open(self, segment: SegmentInfo) -> tuple[OpenFile, str]:
+        """The file, and what tells the newest claim from others. A name alone may be that of another segment: one that
+        got the same ids after they were taken back."""
         file = self._place.files.open(self._place.path(segment.location), write=False)
         try:
             header = form.decode_header(file.pread(form.HEADER_BYTES + 1, 0), segment.location)
             if header is None or header.first != segment.first:
                 raise _damaged(segment, segment.first)
-            if header.epoch != segment.epoch and segment.in_progress:
+            if header.epoch != segment.epoch:
                 raise SegmentNotFoundError(f"{segment.location} holds another segment now")
+            return file, self._place.state().nonce
         except BaseException:
             file.close()
             raise
-        return file
 
-    def _chunk(self, file: OpenFile, segment: SegmentInfo, offset: int) -> list[tuple[Batch, int]]:
+    def _chunk(self, file: OpenFile, segment: SegmentInfo, offset: int, nonce: str) -> list[tuple[Batch, int]]:
         """Read some batches with the offsets of their ends; none at the end, or at an incomplete record.
 
         Of a segment in progress this returns only what every later recovery keeps. For that it syncs the file, and
@@ -126,9 +130,13 @@ class FileReader(JournalReader, Described):
         found = form.scan(data)
         if segment.in_progress and found.batches:
             file.sync()
-            if self._place.state().token.epoch != segment.epoch:
+            state = self._place.state()
+            if (state.token.epoch, state.nonce) != (segment.epoch, nonce):
                 return []
         return [(batch, offset + end) for batch, end in zip(found.batches, found.ends, strict=True)]
+
+    async def taken_back(self) -> TakenBack:
+        return (await self._steps.submit(self._place.state)).taken_back
 
     async def describe(self) -> JournalDescription:
         return described(await self._steps.submit(self._place.state))
@@ -152,7 +160,8 @@ class FileReader(JournalReader, Described):
                 continue
             sizes.append(file.size())
             file.close()
-        return (*names, *sizes, self._place.state().token)
+        state = self._place.state()
+        return (*names, *sizes, state.token, state.nonce, state.taken_back)
 
     async def close(self) -> None:
         self._steps.close()
@@ -193,7 +202,7 @@ class FileSegmentWriter(SegmentWriter):
             self._steps.finish(self.segment.close)
 
 
-class FileWriter(FileReader, JournalWriter, Discard, Upgrade):
+class FileWriter(FileReader, JournalWriter, Discard, Upgrade, Copying):
     """The one writer of a directory."""
 
     def __init__(
@@ -233,6 +242,8 @@ class FileWriter(FileReader, JournalWriter, Discard, Upgrade):
                 raise SegmentNotFoundError(f"no segment of this writer begins at edit {first}")
             return segment.finalized(last)
         current = self._closed_segment(first)
+        if current.failed:
+            raise unknown_end(current.info)
         if current.last != last:
             raise SegmentMismatchError(f"segment {current.info} ends at edit {current.last}, not at {last}")
         final = await self._steps.submit(lambda: self._place.finalize(self.token, current.info, current.end, last))
@@ -253,6 +264,9 @@ class FileWriter(FileReader, JournalWriter, Discard, Upgrade):
         if gone:
             self._last_final = TxId(gone[0].first - 1)
         return gone
+
+    async def note_copy(self, copy: CopyOf) -> None:
+        await self._steps.submit(lambda: self._place.note_copy(self.token, copy))
 
     async def begin_upgrade(self, namespace: NamespaceInfo) -> None:
         await self._steps.submit(lambda: self._place.begin_upgrade(self.token, namespace))

@@ -6,11 +6,16 @@
     edits_<first>-<last>         final segments
     snapshot_<at>                snapshots
     offered_<at>                 snapshots that a reader has offered, and the owner has not adopted yet
+    offered_<at>.<epoch>         the same, once edits were taken back
 
 Fencing without a lock around appends: a claim makes the new epoch durable *before* it reads the open segment;
 an append reads the epoch *after* its record is durable, and is acknowledged only if the epoch is still its own.
 So every acknowledged edit was in the file before the claim read it. Recovery copies the open segment, so what
 a paused writer adds to the old file later has no effect.
+
+The directory is the list of segments and snapshots, without those that the record says were taken back: they are gone
+from that write on, and their files are removed after it. A name may then be used again, so whatever is known by a name
+is known by the record's epochs, too.
 """
 
 from __future__ import annotations
@@ -21,11 +26,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
+from bookkeeper.real import SystemRng
+from bookkeeper.seams import Rng
 from journal_manager.backends import file_format as form
 from journal_manager.backends.files import Files, OpenFile
-from journal_manager.edits import NOTHING, Batch, FencingToken, SegmentInfo, TxId, in_order
+from journal_manager.edits import NOTHING, Batch, FencingToken, SegmentInfo, TakenBack, TxId, fenced, in_order
 from journal_manager.errors import (
     JournalCorruptionError,
+    JournalDiskError,
     JournalExistsError,
     JournalLockedError,
     JournalNotFormattedError,
@@ -33,7 +41,15 @@ from journal_manager.errors import (
     SegmentMismatchError,
     SegmentNotFoundError,
 )
-from journal_manager.journals import Chain, NamespaceInfo, RecoveryReport, ensure_joins, purgeable
+from journal_manager.journals import (
+    Chain,
+    CopyOf,
+    NamespaceInfo,
+    RecoveryReport,
+    ensure_joins,
+    ensure_not_taken_back,
+    purgeable,
+)
 
 STATE: Final = "journal.json"
 LOCK: Final = "journal.lock"
@@ -51,13 +67,19 @@ class JournalDirectory:
         *,
         lock_timeout_s: float,
         sleep: Callable[[float], None] = time.sleep,
+        rng: Rng | None = None,
     ) -> None:
         self.files = files
         self.directory = directory
         self._lock_timeout_s = lock_timeout_s
         self._sleep = sleep
+        self._rng = rng or SystemRng()
+        self._nonce = ""
+        """Tells the claim that was made here from another one of the same epoch, in a directory that was made anew."""
         self._headers: dict[str, form.SegmentHeader] = {}
-        """The ends of final segments, which never change."""
+        """The headers of final segments. They never change, unless edits are taken back: then names are used again."""
+        self._headers_since = TakenBack()
+        """What had been taken back when they were read."""
 
     # -- the record ------------------------------------------------------------------------------------
 
@@ -85,12 +107,11 @@ class JournalDirectory:
         with self._locked():
             if not force and self.has_data():
                 raise JournalExistsError(f"there are edits in {self.directory}: formatting it would remove them")
-            state = self.state().claim("format")  # fences a writer before anything is removed
-            self._write_state(state)
+            state = self.state().claim("format", self._new_nonce())
+            self._write_state(state.cleared(state.token, namespace))  # fences a writer before anything is removed
             for name in self.files.list(self.directory):
                 if name.startswith(_CONTENT):
                     self._unlink(name)
-            self._write_state(replace(state, namespace=namespace, upgrade=None))
 
     def has_data(self) -> bool:
         """Whether there are segments or snapshots."""
@@ -105,20 +126,33 @@ class JournalDirectory:
             state = self.state()
             if namespace is not None:
                 namespace.ensure_same(state.namespace)
-            state = state.claim(owner)
+            state = state.claim(owner, self._new_nonce())
             self._write_state(state)
+            self._nonce = state.nonce
             return self._recover(state.token)
 
+    def _new_nonce(self) -> str:
+        return f"{self._rng.getrandbits(64):016x}"
+
     def ensure_current(self, token: FencingToken) -> None:
-        """Check that the epoch is still the token's. Raises JournalFencedError."""
-        token.ensure_current(self.state().token)
+        """Check that the newest claim is still the one that was made here. Raises JournalFencedError."""
+        state = self.state()
+        token.ensure_current(state.token)
+        if state.nonce != self._nonce:
+            raise fenced(token, state.token)
 
     # -- segments --------------------------------------------------------------------------------------
 
     def segments(self) -> tuple[SegmentInfo, ...]:
-        """List the segments of the directory, without files that vanish meanwhile or never got a header."""
-        found = [self._info(name) for name in self.files.list(self.directory) if form.parse_name(name) is not None]
-        return in_order(info for info in found if info is not None)
+        """List the segments of the directory, without files that vanish meanwhile, never got a header, or were taken
+        back."""
+        while True:
+            found = [self._info(name) for name in self.files.list(self.directory) if form.parse_name(name) is not None]
+            taken_back = self.state().taken_back
+            if taken_back == self._headers_since:
+                return in_order(info for info in found if info is not None and not _is_gone(info, taken_back))
+            self._headers_since = taken_back  # a name may be another file's now
+            self._headers.clear()
 
     def _info(self, name: str) -> SegmentInfo | None:
         ends = form.parse_name(name)
@@ -151,6 +185,7 @@ class JournalDirectory:
             if segments and segments[-1].last is None:
                 raise SegmentExistsError(f"segment {segments[-1]} is in progress: finish it before a new one begins")
             ensure_joins(_last_of(segments), first)
+            ensure_not_taken_back(self._headers_since, first, token.epoch)
             name = form.in_progress_name(first)
             if self.files.exists(self.path(name)):  # left by an attempt that failed before its header was durable
                 self._unlink(name)
@@ -165,14 +200,17 @@ class JournalDirectory:
             return SegmentInfo(first, None, layout_version, token.epoch, name), file
 
     def finalize(self, token: FencingToken, info: SegmentInfo, end: int, last: TxId) -> SegmentInfo:
-        """Give the open segment, whose records end at offset ``end``, its final name."""
+        """Give the open segment, whose records end at offset ``end``, its final name.
+
+        Raises:
+            JournalDiskError: there is more behind ``end``. Readers may have delivered that, so it is not cut off (J6).
+        """
         with self._locked():
             self.ensure_current(token)
-            file = self.files.open(self.path(info.location))
+            file = self.files.open(self.path(info.location), write=False)
             try:
-                if file.size() != end:  # behind ``end`` are failed records, which were never acknowledged
-                    file.truncate(end)
-                    file.sync()
+                if file.size() != end:
+                    raise unknown_end(info)
             finally:
                 file.close()
             final = replace(info.finalized(last), location=form.final_name(info.first, last))
@@ -205,52 +243,65 @@ class JournalDirectory:
                 self._headers.pop(segment.location, None)
             return gone
 
-    def discard_from(self, token: FencingToken, first: TxId, snapshots: tuple[str, ...]) -> tuple[SegmentInfo, ...]:
-        """Remove these snapshots, and the segments from ``first`` on, newest first: after a crash the rest is still a
-        run without gaps."""
+    def discard_from(self, token: FencingToken, first: TxId) -> tuple[SegmentInfo, ...]:
+        """As ``Chain.discard``. The record first; a crash leaves files that are not listed, and the next claim removes
+        them."""
         with self._locked():
-            _, gone = self._chain().discard(token, first)
-            for name in snapshots:
-                self.remove_if_there(name)
-            for segment in reversed(gone):
-                self._unlink(segment.location)
-                self._headers.pop(segment.location, None)
+            self.ensure_current(token)
+            chain, gone = self._chain().discard(token, first)
+            if gone:
+                self._write_state(replace(chain, segments=()))
+            self._remove_gone()
             return gone
+
+    def note_copy(self, token: FencingToken, copy: CopyOf) -> None:
+        """As ``Chain.copied``."""
+        with self._locked():
+            self.ensure_current(token)
+            if (state := self.state()).copy != copy:
+                self._write_state(state.copied(token, copy))
 
     # -- upgrade ---------------------------------------------------------------------------------------
 
     def begin_upgrade(self, token: FencingToken, namespace: NamespaceInfo) -> None:
         """As ``Chain.begin_upgrade``."""
         with self._locked():
+            self.ensure_current(token)
             self._write_state(replace(self._chain().begin_upgrade(token, namespace), segments=()))
 
     def finalize_upgrade(self, token: FencingToken) -> None:
         """As ``Chain.finalize_upgrade``."""
         with self._locked():
+            self.ensure_current(token)
             self._write_state(self.state().finalize_upgrade(token))
 
-    def roll_back(self, token: FencingToken, snapshots: Callable[[TxId], list[str]]) -> tuple[SegmentInfo, ...]:
-        """As ``Chain.roll_back``, with the files of snapshots from an id on. The record comes last, so that it can be
-        repeated."""
+    def roll_back(self, token: FencingToken) -> tuple[SegmentInfo, ...]:
+        """As ``Chain.roll_back``. The record first, as in ``discard_from``."""
         with self._locked():
+            self.ensure_current(token)
             chain, gone = self._chain().roll_back(token)
-            for name in snapshots(TxId(chain.last_txid + 1)):
-                self.remove_if_there(name)
-            for segment in reversed(gone):
-                self._unlink(segment.location)
-                self._headers.pop(segment.location, None)
             self._write_state(replace(chain, segments=()))
+            self._remove_gone()
             return gone
 
     def _chain(self) -> Chain:
         """The record with the segments that the directory lists."""
         return replace(self.state(), segments=self.segments())
 
+    def _remove_gone(self) -> None:
+        """Remove the files of segments that were taken back."""
+        taken_back = self.state().taken_back
+        for name in [name for name in self.files.list(self.directory) if taken_back and form.parse_name(name)]:
+            if (info := self._info(name)) is not None and _is_gone(info, taken_back):
+                self._unlink(name)
+                self._headers.pop(name, None)
+
     # -- recovery --------------------------------------------------------------------------------------
 
     def _recover(self, token: FencingToken) -> RecoveryReport:
         finalized: list[SegmentInfo] = []
         removed: list[SegmentInfo] = []
+        self._remove_gone()
         names = self.files.list(self.directory)
         for name in [name for name in names if name.endswith(".tmp")]:
             self._unlink(name)
@@ -372,6 +423,18 @@ class JournalDirectory:
             lock.release()
 
 
+def _is_gone(info: SegmentInfo, taken_back: TakenBack) -> bool:
+    """Whether a segment was taken back. One whose header is damaged (epoch 0) is not: reading it says what is wrong."""
+    return info.epoch > 0 and taken_back.covers(info.first, info.epoch)
+
+
+def unknown_end(info: SegmentInfo) -> JournalDiskError:
+    return JournalDiskError(
+        f"an append to segment {info} ({info.location}) failed, so nobody knows where it ends, and a reader may have "
+        "seen the edits that failed: open the journal anew, which finds out"
+    )
+
+
 def _last_of(segments: tuple[SegmentInfo, ...]) -> TxId:
     ends = [segment.last for segment in segments if segment.last is not None]
     return ends[-1] if ends else NOTHING
@@ -388,6 +451,7 @@ class SegmentFile:
         self.last = TxId(info.first - 1)
         """The last durable edit."""
         self.failed = False
+        """Whether an append has failed, so that what is behind ``end`` is unknown."""
 
     def append(self, batch: Batch) -> None:
         """Write one record; durable, and the epoch still ours, when this returns.

@@ -1,6 +1,10 @@
 """Snapshots as files beside the segments: ``snapshot_<at>``; what a reader has offered: ``offered_<at>``.
 
-    magic "JSNAP" u8 format | u64 at | u64 size | 32 bytes SHA-256 of the content | content
+    magic "JSNAP" u8 format | u64 at | u64 size | 32 bytes SHA-256 of the content | u64 epoch | content
+
+The epoch is there in format 2, which is written once edits were taken back. It stands in the name of an offer, too, so
+that offers of edits with the same ids do not replace each other. A snapshot of edits that were taken back is none, by
+its epoch and the journal's record, also while its file is still there.
 
 A snapshot is written under another name, synced and renamed, so it exists complete or not at all. The owner renames
 while it holds the directory's lock and its epoch is the newest.
@@ -12,13 +16,13 @@ import hashlib
 import re
 import struct
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from journal_manager.backends.blocking_steps import BlockingSteps
 from journal_manager.backends.file_directory import JournalDirectory
 from journal_manager.backends.files import OpenFile
-from journal_manager.edits import FencingToken, SegmentInfo, TxId
+from journal_manager.edits import UNKNOWN_EPOCH, FencingToken, SegmentInfo, TxId
 from journal_manager.errors import JournalCorruptionError, UnsupportedLayoutError
 from journal_manager.snapshots import (
     PIECE_BYTES,
@@ -31,10 +35,15 @@ from journal_manager.snapshots import (
     pieces,
 )
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+PLAIN_FORMAT: Final = 1
 _HEADER: Final = struct.Struct(">5sBQQ32s")
-HEADER_BYTES: Final = _HEADER.size
-_NAME: Final = re.compile(r"(snapshot|offered)_(\d{19})")
+_EPOCH: Final = struct.Struct(">Q")
+PLAIN_BYTES: Final = _HEADER.size
+HEADER_BYTES: Final = PLAIN_BYTES + _EPOCH.size
+"""The length of the longest header."""
+NEWEST_EPOCH: Final = 2**64 - 1
+_NAME: Final = re.compile(r"(snapshot|offered)_(\d{19})(?:\.(\d{19}))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +51,23 @@ class SnapshotHeader:
     at: TxId
     size: int
     sha256: bytes
+    epoch: int = UNKNOWN_EPOCH
+
+    @property
+    def length(self) -> int:
+        """Where the content begins."""
+        return header_length(self.epoch)
+
+
+def header_length(epoch: int) -> int:
+    """How long the header of a snapshot of this epoch is."""
+    return PLAIN_BYTES if epoch == UNKNOWN_EPOCH else HEADER_BYTES
 
 
 def encode_header(header: SnapshotHeader) -> bytes:
-    return _HEADER.pack(b"JSNAP", FORMAT, header.at, header.size, header.sha256)
+    if header.epoch == UNKNOWN_EPOCH:
+        return _HEADER.pack(b"JSNAP", PLAIN_FORMAT, header.at, header.size, header.sha256)
+    return _HEADER.pack(b"JSNAP", FORMAT, header.at, header.size, header.sha256) + _EPOCH.pack(header.epoch)
 
 
 def decode_header(data: bytes, name: str) -> SnapshotHeader:
@@ -54,12 +76,14 @@ def decode_header(data: bytes, name: str) -> SnapshotHeader:
     Raises:
         JournalCorruptionError: the file is damaged. UnsupportedLayoutError: a newer program wrote it.
     """
-    if len(data) >= HEADER_BYTES:
+    if len(data) >= PLAIN_BYTES:
         magic, version, at, size, digest = _HEADER.unpack_from(data)
         if magic == b"JSNAP" and version > FORMAT:
             raise UnsupportedLayoutError(f"{name} has format {version}: a newer program wrote it")
-        if magic == b"JSNAP" and version == FORMAT:
+        if magic == b"JSNAP" and version == PLAIN_FORMAT:
             return SnapshotHeader(at, size, digest)
+        if magic == b"JSNAP" and version == FORMAT and len(data) >= HEADER_BYTES:
+            return SnapshotHeader(at, size, digest, _EPOCH.unpack_from(data, PLAIN_BYTES)[0])
     raise damaged(name)
 
 
@@ -71,8 +95,8 @@ def snapshot_name(at: TxId) -> str:
     return f"snapshot_{at:019d}"
 
 
-def offered_name(at: TxId) -> str:
-    return f"offered_{at:019d}"
+def offered_name(at: TxId, epoch: int) -> str:
+    return f"offered_{at:019d}" if epoch == UNKNOWN_EPOCH else f"offered_{at:019d}.{epoch:019d}"
 
 
 class FileSnapshots(SnapshotStore):
@@ -82,18 +106,18 @@ class FileSnapshots(SnapshotStore):
         self._place, self._files, self._steps = place, place.files, steps
 
     async def list(self) -> tuple[SnapshotInfo, ...]:
-        return await self._steps.submit(lambda: listed(self._place, "snapshot"))
+        return await self._steps.submit(lambda: kept(self._place))
 
     async def read(self, at: TxId) -> AsyncGenerator[bytes, None]:
         path = self._place.path(snapshot_name(at))
         file, header = await self._steps.submit(lambda: self._open(at, path))
         try:
-            digest, offset = hashlib.sha256(), HEADER_BYTES
+            digest, offset = hashlib.sha256(), header.length
             while piece := await self._steps.submit(lambda place=offset: file.pread(PIECE_BYTES, place)):  # type: ignore[misc]
                 digest.update(piece)
                 offset += len(piece)
                 yield piece
-            if offset != HEADER_BYTES + header.size or digest.digest() != header.sha256:
+            if offset != header.length + header.size or digest.digest() != header.sha256:
                 raise damaged(path)
         finally:
             self._steps.finish(file.close)
@@ -105,18 +129,21 @@ class FileSnapshots(SnapshotStore):
             raise no_snapshot(at) from error
         try:
             header = decode_header(file.pread(HEADER_BYTES, 0), path)
-            if header.at != at or file.size() != HEADER_BYTES + header.size:
+            if header.at != at or file.size() != header.length + header.size:
                 raise damaged(path)
+            if self._place.state().taken_back.covers(at, header.epoch):
+                raise no_snapshot(at)
         except BaseException:
             file.close()
             raise
         return file, header
 
-    async def offer(self, at: TxId, chunks: Chunks) -> SnapshotInfo:
-        name = offered_name(at)
-        temporary, size = await written(self._place, self._steps, name, at, chunks)
+    async def offer(self, at: TxId, chunks: Chunks, *, epoch: int = UNKNOWN_EPOCH) -> SnapshotInfo:
+        epoch = await self._steps.submit(lambda: written_epoch(self._place, epoch))
+        name = offered_name(at, epoch)
+        temporary, size = await written(self._place, self._steps, name, at, chunks, epoch)
         await self._steps.submit(lambda: self._place.rename(temporary, name))
-        return SnapshotInfo(at, size, self._place.path(name))
+        return SnapshotInfo(at, size, self._place.path(name), epoch)
 
     async def close(self) -> None:
         self._steps.close()
@@ -132,8 +159,8 @@ class FileSnapshotKeeper:
         """Keep the state after edit ``at``. Raises as ``JournalWriter.save_snapshot``."""
         await self._steps.submit(lambda: self._place.ensure_current(self._token))
         ensure_durable(at, durable)
-        name = snapshot_name(at)
-        temporary, size = await written(self._place, self._steps, name, at, chunks)
+        name, epoch = snapshot_name(at), await self._steps.submit(lambda: written_epoch(self._place, self._token.epoch))
+        temporary, size = await written(self._place, self._steps, name, at, chunks, epoch)
 
         def keep() -> None:
             try:
@@ -143,7 +170,7 @@ class FileSnapshotKeeper:
                 raise
 
         await self._steps.submit(keep)
-        return SnapshotInfo(at, size, self._place.path(name))
+        return SnapshotInfo(at, size, self._place.path(name), epoch)
 
     async def delete(self, at: TxId) -> None:
         def delete() -> None:
@@ -160,32 +187,52 @@ class FileSnapshotKeeper:
 
     def _adopt(self, durable: TxId) -> tuple[SnapshotInfo, ...]:
         self._place.ensure_current(self._token)
-        good, useless = adoptable(listed(self._place, "offered"), listed(self._place, "snapshot"), durable)
+        taken_back = self._place.state().taken_back
+        good, useless = adoptable(listed(self._place, "offered"), kept(self._place), durable, taken_back)
         for info in good:
-            self._place.rename_as_owner(self._token, offered_name(info.at), snapshot_name(info.at))
+            self._place.rename_as_owner(self._token, offered_name(info.at, info.epoch), snapshot_name(info.at))
         for info in useless:
-            self._place.remove_as_owner(self._token, offered_name(info.at))
-        return tuple(SnapshotInfo(info.at, info.size, self._place.path(snapshot_name(info.at))) for info in good)
+            self._place.remove_as_owner(self._token, offered_name(info.at, info.epoch))
+        return tuple(replace(info, location=self._place.path(snapshot_name(info.at))) for info in good)
 
     async def discard_from(self, first: TxId) -> tuple[SegmentInfo, ...]:
         """Remove edits and the snapshots that contain them. Raises as ``Discard.discard_from``."""
 
         def discard() -> tuple[SegmentInfo, ...]:
-            return self._place.discard_from(self._token, first, tuple(self._names_from(first)))
+            gone = self._place.discard_from(self._token, first)
+            self._remove_taken_back()
+            return gone
 
         return await self._steps.submit(discard)
 
     async def roll_back(self) -> tuple[SegmentInfo, ...]:
         """Remove edits and snapshots since the upgrade began. Raises as ``Upgrade.roll_back``."""
-        return await self._steps.submit(lambda: self._place.roll_back(self._token, self._names_from))
 
-    def _names_from(self, first: TxId) -> list[str]:
-        """The files of snapshots and offers at ``first`` and above."""
-        names = [snapshot_name(info.at) for info in listed(self._place, "snapshot") if info.at >= first]
-        return names + [offered_name(info.at) for info in listed(self._place, "offered") if info.at >= first]
+        def roll_back() -> tuple[SegmentInfo, ...]:
+            gone = self._place.roll_back(self._token)
+            self._remove_taken_back()
+            return gone
+
+        return await self._steps.submit(roll_back)
+
+    def _remove_taken_back(self) -> None:
+        """Remove the snapshots and offers of edits that were taken back; nobody restores or adopts them any more."""
+        taken_back = self._place.state().taken_back
+        names = [(info, snapshot_name(info.at)) for info in listed(self._place, "snapshot")]
+        names += [(info, offered_name(info.at, info.epoch)) for info in listed(self._place, "offered")]
+        for info, name in names:
+            if taken_back.covers(info.at, info.epoch):
+                self._place.remove_as_owner(self._token, name)
 
     def close(self) -> None:
         self._steps.close()
+
+
+def kept(place: JournalDirectory) -> tuple[SnapshotInfo, ...]:
+    """The snapshots, oldest first. The record is read last, so that nothing that is taken back meanwhile is missed."""
+    found = listed(place, "snapshot")
+    taken_back = place.state().taken_back
+    return tuple(info for info in found if not taken_back.covers(info.at, info.epoch))
 
 
 def listed(place: JournalDirectory, kind: str) -> tuple[SnapshotInfo, ...]:
@@ -197,24 +244,41 @@ def listed(place: JournalDirectory, kind: str) -> tuple[SnapshotInfo, ...]:
                 file = place.files.open(place.path(name), write=False)
             except FileNotFoundError:
                 continue
-            found.append(SnapshotInfo(TxId(int(match[2])), max(0, file.size() - HEADER_BYTES), place.path(name)))
-            file.close()
+            try:
+                epoch = int(match[3] or 0) if kind == "offered" else _epoch_of(file, name)
+                size = max(0, file.size() - header_length(epoch))
+            finally:
+                file.close()
+            found.append(SnapshotInfo(TxId(int(match[2])), size, place.path(name), epoch))
     return tuple(found)
 
 
+def _epoch_of(file: OpenFile, name: str) -> int:
+    """The epoch of a snapshot. A damaged header hides none: reading the snapshot says what is wrong with it."""
+    try:
+        return decode_header(file.pread(HEADER_BYTES, 0), name).epoch
+    except (JournalCorruptionError, UnsupportedLayoutError):
+        return NEWEST_EPOCH
+
+
+def written_epoch(place: JournalDirectory, epoch: int) -> int:
+    """The epoch that is written into a snapshot: none as long as nothing was ever taken back from the journal."""
+    return epoch if place.state().taken_back else UNKNOWN_EPOCH
+
+
 async def written(
-    place: JournalDirectory, steps: BlockingSteps, name: str, at: TxId, chunks: Chunks
+    place: JournalDirectory, steps: BlockingSteps, name: str, at: TxId, chunks: Chunks, epoch: int
 ) -> tuple[str, int]:
     """Write a snapshot to a temporary file for ``name`` and sync it; its header comes last. Returns the temporary
     file's name and the content's size. What fails, or is cancelled, leaves no file."""
     temporary, file = await steps.submit(lambda: place.new_temporary(name))
     try:
-        digest, offset = hashlib.sha256(), HEADER_BYTES
+        digest, offset = hashlib.sha256(), header_length(epoch)
         async for piece in pieces(chunks):
             digest.update(piece)
             await steps.submit(lambda data=piece, place=offset: file.pwrite(data, place))  # type: ignore[misc]
             offset += len(piece)
-        header = SnapshotHeader(at, offset - HEADER_BYTES, digest.digest())
+        header = SnapshotHeader(at, offset - header_length(epoch), digest.digest(), epoch)
 
         def seal() -> None:
             file.pwrite(encode_header(header), 0)

@@ -18,14 +18,13 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Final
 
-from journal_manager.edits import NOTHING, Batch, FencingToken, SegmentInfo, TxId, encode_batch
+from journal_manager.backends.set_copies import bring_up, holds
+from journal_manager.edits import Batch, FencingToken, SegmentInfo, TakenBack, TxId, encode_batch
 from journal_manager.errors import (
     JournalClosedError,
     JournalCorruptionError,
     JournalError,
-    JournalGapError,
     SegmentNotFoundError,
 )
 from journal_manager.journals import (
@@ -50,13 +49,10 @@ from journal_manager.journals import (
     open_writer,
     parse_options,
 )
-from journal_manager.read import read_ops, read_ops_over
+from journal_manager.read import read_ops_over
 from journal_manager.snapshots import Chunks, SnapshotInfo, SnapshotStore
 
 logger = logging.getLogger(__name__)
-
-COMPARED: Final = 1000
-"""So many of a member's last edits are compared before it joins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +67,30 @@ class SetOptions:
 
 
 class SetReader(JournalReader):
-    """Reads the leading member, and copies where it is damaged."""
+    """Reads the leading member, and where it is damaged those members that hold the same edits."""
 
     def __init__(self, readers: Sequence[JournalReader]) -> None:
         self._readers = readers
         """The leading member's comes first."""
 
-    def _copies(self) -> Sequence[JournalReader]:
-        return self._readers[1:]
+    async def _copies(self, segment: SegmentInfo) -> list[JournalReader]:
+        """The members that hold the leading one's edits of a final segment."""
+        leading, *others = self._readers
+        found: list[JournalReader] = []
+        for copy in others:
+            try:
+                if await holds(copy, leading, segment):
+                    found.append(copy)
+                else:
+                    logger.warning(
+                        "a member of the journal set has other edits than segment %s: it is not read", segment
+                    )
+            except JournalError as error:
+                logger.warning("a member of the journal set cannot be compared, and is not read: %s", error)
+        return found
+
+    async def taken_back(self) -> TakenBack:
+        return await self._readers[0].taken_back()
 
     async def segments(self) -> tuple[SegmentInfo, ...]:
         return await self._readers[0].segments()
@@ -101,8 +113,7 @@ class SetReader(JournalReader):
         except SegmentNotFoundError:
             raise
         except JournalError as error:
-            copies = self._copies()
-            if segment.last is None or not copies:
+            if segment.last is None or not (copies := await self._copies(segment)):
                 raise
             logger.warning("edits from %s on are read from a copy: %s", wanted, error)
             try:
@@ -179,6 +190,8 @@ class SetWriter(JournalWriter):
         self.rules = rules
         self._namespace, self._owner, self._create, self._rejoin_s = namespace, owner, create, rejoin_s
         self._writers: dict[Member, JournalWriter] = {}
+        self._inner: dict[Member, JournalWriter] = {}
+        """The same as they were opened, without what ``Member.wrap`` has put around them."""
         self._started: dict[Member, SegmentWriter] = {}
         """The parts of the segment that is being begun."""
         self._segment: SetSegmentWriter | None = None
@@ -213,7 +226,7 @@ class SetWriter(JournalWriter):
         if not self.rules.is_off(member):
             logger.warning("member %s of the journal set is off until the next segment: %s", member.uri, why)
         self.rules.switch_off(member, why)
-        writer = self._writers.pop(member, None)
+        writer, _ = self._writers.pop(member, None), self._inner.pop(member, None)
         for part in (self._started.pop(member, None), self._segment and self._segment.parts.pop(member, None)):
             if part:
                 await part.abort()
@@ -238,18 +251,17 @@ class SetWriter(JournalWriter):
     async def _join(self, member: Member) -> None:
         """Open a member, and give it what it lacks."""
         options = dict(member.options)
-        writer = await open_writer(
+        inner = await open_writer(
             member.uri, namespace=self._namespace, owner=self._owner, create=self._create, **options
         )
-        if member.wrap is not None:
-            writer = member.wrap(writer)
+        writer = inner if member.wrap is None else member.wrap(inner)
         try:
             if member != self.rules.leading:
-                await _bring_up(self._leading, writer, member.uri)
+                await bring_up(self._leading, writer, member.uri, inner)
         except BaseException:
             await _close_quietly(writer)
             raise
-        self._writers[member] = writer
+        self._writers[member], self._inner[member] = writer, inner
         self.rules.join(member)
 
     async def _rejoin(self) -> None:
@@ -358,10 +370,14 @@ class SetWriter(JournalWriter):
         return await self._leading.segments()
 
     async def read(self, segment: SegmentInfo, start: TxId) -> AsyncGenerator[Batch, None]:
-        reader = SetReader([self._writers[member] for member in self._open_members()])
+        reader = SetReader([self._inner[member] for member in self._open_members()])
         async with aclosing(reader.read(segment, start)) as batches:
             async for batch in batches:
                 yield batch
+
+    async def taken_back(self) -> TakenBack:
+        self._open_members()
+        return await self._leading.taken_back()
 
     async def changed(self, timeout_s: float) -> None:
         self._open_members()
@@ -378,60 +394,6 @@ async def _close_quietly(journal: JournalWriter) -> None:
         await journal.close()
     except JournalError as error:
         logger.warning("a member of a journal set could not be closed in order: %s", error)
-
-
-async def _bring_up(leading: JournalWriter, member: JournalWriter, uri: str) -> None:
-    """Copy the edits that a member lacks from the leading one, segment by segment.
-
-    Raises:
-        JournalCorruptionError: the member has edits that the leading one does not have, as far as its last ones tell.
-        JournalGapError: the leading one does not have what the member lacks any more.
-    """
-    has, end = member.durable_txid, leading.durable_txid
-    if has > end:
-        raise JournalCorruptionError(
-            f"{uri} has edits up to {has}, and the leading member only up to {end}: it is no copy; format it, or "
-            "take it out of the set"
-        )
-    segments = [segment for segment in await leading.segments() if segment.last is not None and segment.last > has]
-    if segments and has != NOTHING and segments[0].first > has + 1:
-        raise JournalGapError(
-            f"{uri} has edits up to {has}, and the leading member's begin at {segments[0].first}: format {uri}, so "
-            "that it begins there as well",
-            wanted=has + 1,
-            next_available=segments[0].first,
-        )
-    await _ensure_copy(leading, member, uri)
-    for segment in segments:
-        await _copy(leading, member, segment, max(segment.first, has + 1))
-
-
-async def _ensure_copy(leading: JournalWriter, member: JournalWriter, uri: str) -> None:
-    """Compare the last edits of a member with the leading one's: edits may have been taken back there, and their ids
-    used again."""
-    ours, theirs = await leading.segments(), await member.segments()
-    has = member.durable_txid
-    first = max(has - COMPARED + 1, *(segments[0].first for segments in (ours, theirs) if segments), 1)
-    if not ours or not theirs or first > has:
-        return
-    async with aclosing(read_ops(leading, first, has)) as wanted, aclosing(read_ops(member, first, has)) as found:
-        async for op in wanted:
-            if await anext(found) != op:
-                raise JournalCorruptionError(
-                    f"edit {op.txid} in {uri} is another than in the leading member: it is no copy; format it, or take "
-                    "it out of the set",
-                    first_missing=op.txid,
-                )
-
-
-async def _copy(leading: JournalWriter, member: JournalWriter, segment: SegmentInfo, first: TxId) -> None:
-    assert segment.last is not None
-    part = await member.start_segment(first, segment.layout_version)
-    async with aclosing(leading.read(segment, first)) as batches:
-        async for batch in batches:
-            await part.append(batch.beginning_at(max(batch.first, first)))
-    await part.close()
-    await member.finalize_segment(first, segment.last)
 
 
 class JournalSetBackend(Backend, Electing):

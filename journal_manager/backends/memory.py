@@ -7,10 +7,11 @@ on the event loop, so it is atomic.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Mapping
+import itertools
+from collections.abc import AsyncGenerator, Awaitable
 from dataclasses import dataclass, field
 
-from journal_manager.edits import Batch, FencingToken, SegmentInfo, TxId
+from journal_manager.edits import UNKNOWN_EPOCH, Batch, FencingToken, SegmentInfo, TakenBack, TxId
 from journal_manager.errors import (
     JournalClosedError,
     JournalExistsError,
@@ -22,6 +23,8 @@ from journal_manager.errors import (
 from journal_manager.journals import (
     Backend,
     Chain,
+    Copying,
+    CopyOf,
     Described,
     Discard,
     Electing,
@@ -60,8 +63,10 @@ class MemoryJournal:
     chain: Chain
     batches: dict[str, list[Batch]] = field(default_factory=dict)
     snapshots: dict[TxId, list[bytes]] = field(default_factory=dict)
-    offers: dict[TxId, list[bytes]] = field(default_factory=dict)
-    """Snapshots that readers handed in, and the owner has not adopted yet."""
+    epochs: dict[TxId, int] = field(default_factory=dict)
+    """The epochs of the snapshots."""
+    offers: dict[tuple[TxId, int], list[bytes]] = field(default_factory=dict)
+    """Snapshots that readers handed in, by id and epoch, and the owner has not adopted yet."""
     change: asyncio.Event = field(default_factory=asyncio.Event)
     """Set, and then replaced, on every change."""
 
@@ -91,6 +96,11 @@ class MemoryHub:
 
 
 _PROCESS = MemoryHub()
+_claims = itertools.count(1)
+
+
+def _nonce() -> str:
+    return f"{next(_claims)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +126,10 @@ class MemoryReader(JournalReader, Described):
         for batch in tuple(self._place.batches[segment.location]):
             if batch.last >= start:
                 yield batch
+
+    async def taken_back(self) -> TakenBack:
+        self._ensure_open()
+        return self._place.chain.taken_back
 
     async def describe(self) -> JournalDescription:
         self._ensure_open()
@@ -176,7 +190,7 @@ class MemorySegmentWriter(SegmentWriter):
         self.closed = True
 
 
-class MemoryWriter(MemoryReader, JournalWriter, Discard, Upgrade):
+class MemoryWriter(MemoryReader, JournalWriter, Discard, Upgrade, Copying):
     """The one writer of a journal in memory."""
 
     def __init__(self, place: MemoryJournal, recovery: RecoveryReport) -> None:
@@ -240,10 +254,8 @@ class MemoryWriter(MemoryReader, JournalWriter, Discard, Upgrade):
     async def discard_from(self, first: TxId) -> tuple[SegmentInfo, ...]:
         self._ensure_open()
         chain, gone = self._place.chain.discard(self.token, first)
-        self._remove_snapshots_from(first)
         self._set(chain)
-        for segment in gone:
-            del self._place.batches[segment.location]
+        self._remove_taken_back(gone)
         return gone
 
     async def begin_upgrade(self, namespace: NamespaceInfo) -> None:
@@ -257,16 +269,22 @@ class MemoryWriter(MemoryReader, JournalWriter, Discard, Upgrade):
     async def roll_back(self) -> tuple[SegmentInfo, ...]:
         self._ensure_open()
         chain, gone = self._place.chain.roll_back(self.token)
-        self._remove_snapshots_from(chain.last_txid + 1)
         self._set(chain)
-        for segment in gone:
-            del self._place.batches[segment.location]
+        self._remove_taken_back(gone)
         return gone
 
-    def _remove_snapshots_from(self, first: TxId) -> None:
-        for kept in (self._place.snapshots, self._place.offers):
-            for at in [at for at in kept if at >= first]:
-                del kept[at]
+    def _remove_taken_back(self, gone: tuple[SegmentInfo, ...]) -> None:
+        place = self._place
+        for segment in gone:
+            del place.batches[segment.location]
+        for at, _ in [each for each in place.epochs.items() if place.chain.taken_back.covers(*each)]:
+            del place.snapshots[at], place.epochs[at]
+        for offer in [each for each in place.offers if place.chain.taken_back.covers(*each)]:
+            del place.offers[offer]
+
+    async def note_copy(self, copy: CopyOf) -> None:
+        self._ensure_open()
+        self._set(self._place.chain.copied(self.token, copy))
 
     @property
     def durable_txid(self) -> TxId:
@@ -277,22 +295,24 @@ class MemoryWriter(MemoryReader, JournalWriter, Discard, Upgrade):
         ensure_durable(at, self.durable_txid)
         content = [piece async for piece in pieces(chunks)]
         await self.ensure_owner()
-        self._place.snapshots[at] = content
-        return info_of(at, content)
+        self._place.snapshots[at], self._place.epochs[at] = content, self.token.epoch
+        return info_of(at, content, self.token.epoch)
 
     async def delete_snapshot(self, at: TxId) -> None:
         await self.ensure_owner()
         if not self._place.chain.needs_snapshot(at):
             self._place.snapshots.pop(at, None)
+            self._place.epochs.pop(at, None)
 
     async def adopt_snapshots(self) -> tuple[SnapshotInfo, ...]:
         await self.ensure_owner()
         place = self._place
-        good, useless = adoptable(infos(place.offers), infos(place.snapshots), self.durable_txid)
+        offers = [info_of(at, content, epoch) for (at, epoch), content in place.offers.items()]
+        good, useless = adoptable(offers, snapshots_of(place), self.durable_txid, place.chain.taken_back)
         for info in good:
-            place.snapshots[info.at] = place.offers.pop(info.at)
+            place.snapshots[info.at], place.epochs[info.at] = place.offers.pop((info.at, info.epoch)), info.epoch
         for info in useless:
-            del place.offers[info.at]
+            del place.offers[info.at, info.epoch]
         return good
 
     async def ensure_owner(self) -> None:
@@ -331,7 +351,7 @@ class MemorySnapshots(SnapshotStore):
         self._place = place
 
     async def list(self) -> tuple[SnapshotInfo, ...]:
-        return infos(self._place.snapshots)
+        return snapshots_of(self._place)
 
     async def read(self, at: TxId) -> AsyncGenerator[bytes, None]:
         if at not in self._place.snapshots:
@@ -339,21 +359,21 @@ class MemorySnapshots(SnapshotStore):
         for piece in self._place.snapshots[at]:
             yield piece
 
-    async def offer(self, at: TxId, chunks: Chunks) -> SnapshotInfo:
+    async def offer(self, at: TxId, chunks: Chunks, *, epoch: int = UNKNOWN_EPOCH) -> SnapshotInfo:
         content = [piece async for piece in pieces(chunks)]
-        self._place.offers[at] = content
-        return info_of(at, content)
+        self._place.offers[at, epoch] = content
+        return info_of(at, content, epoch)
 
     async def close(self) -> None:
         pass
 
 
-def info_of(at: TxId, content: list[bytes]) -> SnapshotInfo:
-    return SnapshotInfo(at, sum(map(len, content)), f"snapshot {at}")
+def info_of(at: TxId, content: list[bytes], epoch: int) -> SnapshotInfo:
+    return SnapshotInfo(at, sum(map(len, content)), f"snapshot {at}", epoch)
 
 
-def infos(kept: Mapping[TxId, list[bytes]]) -> tuple[SnapshotInfo, ...]:
-    return tuple(info_of(at, kept[at]) for at in sorted(kept))
+def snapshots_of(place: MemoryJournal) -> tuple[SnapshotInfo, ...]:
+    return tuple(info_of(at, place.snapshots[at], place.epochs[at]) for at in sorted(place.snapshots))
 
 
 class MemoryLock(TryLock):
@@ -380,10 +400,10 @@ class MemoryBackend(Backend, Electing):
         if (old := hub.places.get(uri.name)) is None:
             hub.places[uri.name] = MemoryJournal(Chain(namespace))
             return
-        old.chain = Chain(namespace, old.chain.claim("format").token)
-        old.batches.clear()
-        old.snapshots.clear()
-        old.offers.clear()
+        claimed = old.chain.claim("format", _nonce())
+        old.chain = claimed.cleared(claimed.token, namespace)
+        for content in (old.batches, old.snapshots, old.epochs, old.offers):
+            content.clear()
         old.changed()
 
     async def has_data(self, uri: JournalURI, options: Options) -> bool:
@@ -405,7 +425,7 @@ class MemoryBackend(Backend, Electing):
         place = hub.place(uri)
         if namespace is not None:
             namespace.ensure_same(place.chain.namespace)
-        place.chain = place.chain.claim(owner)
+        place.chain = place.chain.claim(owner, _nonce())
         report = recover(place, place.chain.token)
         return MemoryWriter(place, report)
 

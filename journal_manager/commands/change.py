@@ -19,7 +19,7 @@ from journal_manager.commands.shared import (
     take_over_option,
 )
 from journal_manager.edits import Batch, SegmentInfo, encode_batch
-from journal_manager.errors import JournalExistsError
+from journal_manager.errors import JournalCorruptionError, JournalExistsError
 from journal_manager.journals import (
     Described,
     Discard,
@@ -128,19 +128,20 @@ def purge(
     if not dry_run:
         ask_to_take_over(uri, yes)
 
-    async def plan() -> tuple[tuple[int, ...], int, tuple[SegmentInfo, ...]]:
-        async with await open_reader(uri) as reader, await open_snapshots(uri) as store:
-            segments = await reader.segments()
-            if below is not None:
-                return (), below, segments
-            planned = plan_retention(policy, [info.at for info in await store.list()], segments)
-            return planned.snapshots, planned.purge_below, segments
+    async def plan(reader: JournalReader) -> tuple[tuple[int, ...], int]:
+        if below is not None:
+            return (), below
+        async with await open_snapshots(uri) as store:
+            planned = plan_retention(policy, [info.at for info in await store.list()], await reader.segments())
+            return planned.snapshots, planned.purge_below
 
     async def work() -> tuple[tuple[int, ...], tuple[SegmentInfo, ...]]:
-        snapshots, purge_below, segments = await plan()
         if dry_run:
-            return snapshots, purgeable(segments, purge_below)
+            async with await open_reader(uri) as reader:
+                snapshots, purge_below = await plan(reader)
+                return snapshots, purgeable(await reader.segments(), purge_below)
         async with await open_writer(uri, owner=OWNER, create=False) as writer:
+            snapshots, purge_below = await plan(writer)  # as the owner: nobody takes back what it rests on
             for at in snapshots:
                 await writer.delete_snapshot(at)
             return snapshots, await writer.purge(purge_below)
@@ -229,6 +230,7 @@ def convert(source: str, target: str) -> None:
         if await has_data(target):
             raise JournalExistsError(f"there are edits in {target}: a journal is copied to an empty one only")
         async with await open_reader(source) as reader:
+            taken_back = await reader.taken_back()
             namespace = (await reader.describe()).namespace if isinstance(reader, Described) else None
             await format_journal(target, namespace=namespace)
             async with await open_writer(target, owner=OWNER, create=False) as writer:
@@ -237,6 +239,11 @@ def convert(source: str, target: str) -> None:
                     count += await _copy(reader, segment, writer)
                 async with await open_snapshots(source) as store:
                     at = await _copy_snapshot(store, writer)
+                if await reader.taken_back() != taken_back:
+                    raise JournalCorruptionError(
+                        f"edits of {source} were taken back while it was copied, so {target} holds some that are not "
+                        f"there any more: format {target}, and copy again"
+                    )
         return count, at
 
     count, at = complete(work())

@@ -49,6 +49,17 @@ class Op(NamedTuple):
     """The client's request that this edit carries out, if the writer gave one."""
 
 
+class EditRun(list[Op]):
+    """Edits of one segment that follow each other, at least one."""
+
+    __slots__ = ("epoch",)
+
+    def __init__(self, ops: Iterable[Op], epoch: int) -> None:
+        super().__init__(ops)
+        self.epoch = epoch
+        """The epoch of the segment. Keep it with a state that holds these edits: their ids may be used again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Edits ``first .. first + count - 1`` as bytes: one ledger entry, one record of a file."""

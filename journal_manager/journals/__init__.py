@@ -23,6 +23,8 @@ from journal_manager.journals.backend import (
     SegmentWriter,
 )
 from journal_manager.journals.capabilities import (
+    Copying,
+    CopyOf,
     Described,
     Discard,
     JournalDescription,
@@ -31,7 +33,7 @@ from journal_manager.journals.capabilities import (
     Upgrade,
     capability,
 )
-from journal_manager.journals.chain import Chain, described, ensure_joins, purgeable
+from journal_manager.journals.chain import Chain, described, ensure_joins, ensure_not_taken_back, purgeable
 from journal_manager.journals.election import Electing, Election, LockElection, TryLock, open_election
 from journal_manager.journals.open_journal import format_journal, has_data, open_reader, open_snapshots, open_writer
 from journal_manager.journals.registry import JournalURI, backend_for, installed_backends, parse_options, parse_uri
@@ -40,6 +42,8 @@ from journal_manager.journals.set_rules import Member, MemberState, MemberStatus
 __all__ = [
     "Backend",
     "Chain",
+    "CopyOf",
+    "Copying",
     "Described",
     "Discard",
     "Electing",
@@ -65,6 +69,7 @@ __all__ = [
     "capability",
     "described",
     "ensure_joins",
+    "ensure_not_taken_back",
     "format_journal",
     "has_data",
     "installed_backends",

@@ -12,7 +12,8 @@ Promises, whatever the implementation (the tests in ``journal_manager/testing.py
   previous writer can add nothing, begin nothing, purge nothing, keep no snapshot, and is told so
   (JournalFencedError).
 * **J2** An edit whose append ended is delivered to every later reader until it is purged. Only the capabilities
-  ``Discard`` and ``Upgrade`` take back newer edits, on demand.
+  ``Discard`` and ``Upgrade``, and ``format``, take back newer edits, on demand. Their ids are used again in a later
+  epoch only.
 * **J3** (C7) A finalized segment never changes, neither content nor ends.
 * **J4** (C4) Edits are delivered in order, without gaps and repeats, or a gap is reported; so is reading from beyond
   the end.
@@ -25,6 +26,8 @@ Promises, whatever the implementation (the tests in ``journal_manager/testing.py
   a JournalDiskError it may not.
 * **J9** A snapshot is kept and removed by the journal's owner only, and only at a durable id. What is not intact is
   never taken for a snapshot.
+* **J10** What was taken back is never taken for what has its ids now: no edit, snapshot or offer of it is delivered,
+  restored or adopted, and a reader that has delivered it says so before it goes on.
 
 Roles are types: a reader has no method that changes the journal. A writer takes one call at a time, with three
 exceptions: ``append`` may be called while earlier appends wait, and reading, ``ensure_owner`` and the methods for
@@ -40,6 +43,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from journal_manager.edits.fencing_token import FencingToken
 from journal_manager.edits.ops import Batch
 from journal_manager.edits.segment import SegmentInfo
+from journal_manager.edits.taken_back import NOTHING_TAKEN_BACK, TakenBack
 from journal_manager.edits.txid import TxId
 from journal_manager.errors import NamespaceMismatchError
 
@@ -104,6 +108,17 @@ class JournalReader(Protocol):
             JournalCorruptionError: an edit that must be there is missing or damaged.
         """
 
+    async def taken_back(self) -> TakenBack:
+        """Which edits were taken back until now, so that nobody takes them for those that have their ids today.
+
+        ``discard``, ``roll_back`` and ``format`` take edits back; a backend that can do so tells them here. Ask after
+        ``segments``: what is in the list and not taken back then follows an edit that is not taken back either.
+
+        Raises:
+            JournalUnavailableError: the store does not answer.
+        """
+        return NOTHING_TAKEN_BACK
+
     async def changed(self, timeout_s: float) -> None:
         """Wait until there may be more to read than at the last call, at most ``timeout_s`` seconds."""
 
@@ -155,7 +170,8 @@ class JournalWriter(JournalReader, Protocol):
         """Begin a segment at ``first``, which must be the id after the last one (any, in a new journal).
 
         Raises:
-            SegmentExistsError: a segment is open, or the id was used, or would leave a gap (C7).
+            SegmentExistsError: a segment is open, or the id was used, or would leave a gap (C7); or this writer has
+            taken the id back.
             JournalFencedError: another writer has the journal.
         """
 
@@ -163,6 +179,8 @@ class JournalWriter(JournalReader, Protocol):
         """Fix the ends of the open segment, whose writer was closed. The same ends again: no change.
 
         Raises:
+            JournalUnavailableError: an append to it failed, so that nobody knows where it ends; the next
+            ``open_writer`` finds out. Or the store does not answer.
             SegmentNotFoundError: no segment begins there.
             SegmentMismatchError: ``last`` is not the last durable edit, or the segment ended elsewhere.
             JournalFencedError: another writer has the journal.

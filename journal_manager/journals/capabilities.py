@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from journal_manager.edits.fencing_token import FencingToken
 from journal_manager.edits.segment import SegmentInfo
+from journal_manager.edits.taken_back import NOTHING_TAKEN_BACK, TakenBack
 from journal_manager.edits.txid import TxId
 from journal_manager.errors import UnsupportedCapabilityError
 from journal_manager.journals.backend import NamespaceInfo
@@ -52,8 +53,8 @@ class Discard(Protocol):
         """Remove the edits from ``first`` on, whole segments and the snapshots that contain them. Returns the segments,
         oldest first.
 
-        No segment may be open. Interrupted, it can be repeated. Open the edit log anew afterwards: it has ids to give
-        that were used before.
+        No segment may be open. It is done at once or not at all; interrupted, it can be repeated. This writer begins no
+        segment afterwards (SegmentExistsError): the ids are used again in a later epoch only, so open the journal anew.
 
         Raises:
             SegmentMismatchError: ``first`` is inside a segment, or no edit would be left (``format`` does that).
@@ -69,7 +70,7 @@ class Upgrade(Protocol):
                              '---------roll_back--------->  as it was when the upgrade began
 
     While it is in progress nothing from before it is removed: ``purge`` removes nothing, and ``delete_snapshot`` leaves
-    the snapshots from before. No segment may be open at ``begin_upgrade`` and ``roll_back``; open the edit log anew
+    the snapshots from before. No segment may be open at ``begin_upgrade`` and ``roll_back``; open the journal anew
     afterwards. Each of the methods may be repeated if it was interrupted.
     """
 
@@ -97,6 +98,24 @@ class Upgrade(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class CopyOf:
+    """Which journal's edits a member of a set holds."""
+
+    journal: str
+    """As ``TakenBack.journal`` of that one."""
+    epoch: int
+    """An epoch of that journal in which it had every edit of the copy."""
+
+
+@runtime_checkable
+class Copying(Protocol):
+    """A journal that remembers of which other one it is a copy."""
+
+    async def note_copy(self, copy: CopyOf) -> None:
+        """Remember it, durably. The same again is no change. Raises JournalFencedError, JournalUnavailableError."""
+
+
+@dataclass(frozen=True, slots=True)
 class JournalDescription:
     """Whose journal it is, and who may write to it."""
 
@@ -105,6 +124,10 @@ class JournalDescription:
     """The newest claim; epoch 0 if nobody has claimed the journal yet."""
     upgraded_at: TxId | None = None
     """The last edit from before the upgrade that is in progress; None if there is none."""
+    taken_back: TakenBack = NOTHING_TAKEN_BACK
+    """The edits that were there once and are not any more, because somebody took them back."""
+    copy_of: CopyOf | None = None
+    """Whose edits it holds, if it is a member of a set whose leading member has taken edits back."""
 
 
 @runtime_checkable

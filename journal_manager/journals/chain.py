@@ -12,6 +12,11 @@ transition and one compare-and-set, so no step is ever half done.
     begin_upgrade(token, to)   another namespace version; what is there now can be gone back to
     finalize_upgrade(token)    no way back
     roll_back(token)           segments since begin_upgrade --> removed; the former namespace version
+    cleared(token, namespace)  all segments --> removed
+    copied(token, copy)        its edits are those of another journal
+
+What discard, roll_back and cleared remove is noted in ``taken_back`` by the same write. So it is gone at once, whatever
+becomes of its files and ledgers, and nobody can take it for the edits that get the same ids later.
 """
 
 from __future__ import annotations
@@ -22,7 +27,8 @@ from typing import Final
 
 from journal_manager.edits.fencing_token import FencingToken
 from journal_manager.edits.segment import SegmentInfo
-from journal_manager.edits.txid import NOTHING, TxId, is_txid
+from journal_manager.edits.taken_back import NOTHING_TAKEN_BACK, Cut, TakenBack
+from journal_manager.edits.txid import FIRST_TXID, NOTHING, TxId, is_txid
 from journal_manager.errors import (
     JournalCorruptionError,
     SegmentExistsError,
@@ -33,9 +39,13 @@ from journal_manager.errors import (
     check,
 )
 from journal_manager.journals.backend import NamespaceInfo
-from journal_manager.journals.capabilities import JournalDescription
+from journal_manager.journals.capabilities import CopyOf, JournalDescription
 
-FORMAT: Final = 2
+FORMAT: Final = 3
+"""Written once edits were taken back, and by a copy of such a journal: programs that compare ids alone must not read
+it."""
+
+UPGRADE_FORMAT: Final = 2
 """Written only while an upgrade is in progress: programs that do not know of it must not write then."""
 
 PLAIN_FORMAT: Final = 1
@@ -62,6 +72,8 @@ class Chain:
     """A number that tells apart two claims of one epoch, also by owners of the same name."""
     upgrade: UpgradePoint | None = None
     """None unless an upgrade is in progress."""
+    taken_back: TakenBack = NOTHING_TAKEN_BACK
+    copy: CopyOf | None = None
 
     @property
     def epoch(self) -> int:
@@ -86,18 +98,21 @@ class Chain:
     def cleared(self, token: FencingToken, namespace: NamespaceInfo) -> Chain:
         """Remove all segments, and take the identity of another namespace."""
         token.ensure_current(self.token)
-        return replace(self, namespace=namespace, segments=(), upgrade=None)
+        cleared = replace(self, namespace=namespace, segments=(), upgrade=None, copy=None)
+        return cleared._without(FIRST_TXID) if token.epoch > 1 else cleared  # 1: nobody else has had the journal
 
     def begin(self, token: FencingToken, segment: SegmentInfo) -> Chain:
         """Append a segment in progress.
 
         Raises:
-            SegmentExistsError: one is open, or ``segment.first`` is not the id after the last one.
+            SegmentExistsError: one is open, or ``segment.first`` is not the id after the last one, or was taken back
+            in this epoch.
         """
         token.ensure_current(self.token)
         if (opened := self.open_segment) is not None:
             raise SegmentExistsError(f"segment {opened} is in progress: finish it before a new one begins")
         ensure_joins(self.last_txid, segment.first)
+        ensure_not_taken_back(self.taken_back, segment.first, segment.epoch)
         return replace(self, segments=(*self.segments, segment))._checked()
 
     def finish(self, token: FencingToken, first: TxId, last: TxId) -> Chain:
@@ -136,7 +151,7 @@ class Chain:
         if self.upgrade is not None and first <= self.upgrade.last_txid:
             raise UpgradeError(f"edit {first} is from before the upgrade that is in progress, and stays until its end")
         gone = discardable(self.segments, first)
-        return replace(self, segments=self.segments[: len(self.segments) - len(gone)]), gone
+        return (self._without(gone[0].first) if gone else self), gone
 
     def begin_upgrade(self, token: FencingToken, namespace: NamespaceInfo) -> Chain:
         """Take the new version of the namespace, and remember the present state. The same again is no change.
@@ -184,8 +199,21 @@ class Chain:
             )
         point = self.upgrade
         gone = tuple(segment for segment in self.segments if segment.first > point.last_txid)
-        kept = self.segments[: len(self.segments) - len(gone)]
-        return replace(self, namespace=point.namespace, segments=kept, upgrade=None), gone
+        chain = replace(self, namespace=point.namespace, upgrade=None)
+        return (chain._without(gone[0].first) if gone else chain), gone
+
+    def copied(self, token: FencingToken, copy: CopyOf) -> Chain:
+        """Note that every edit is one of another journal. The same again is no change."""
+        token.ensure_current(self.token)
+        return replace(self, copy=copy)
+
+    def _without(self, first: TxId) -> Chain:
+        """The segments from ``first`` on are gone, and their ids are used by later epochs only."""
+        return replace(
+            self,
+            segments=tuple(segment for segment in self.segments if segment.first < first),
+            taken_back=self.taken_back.adding(first, self.epoch, self.nonce),
+        )
 
     def find(self, first: TxId) -> SegmentInfo:
         """The segment that begins at ``first``.
@@ -207,7 +235,7 @@ class Chain:
     def encode(self) -> bytes:
         """Encode the record as JSON, for people and other versions."""
         value: dict[str, object] = {
-            "format": PLAIN_FORMAT if self.upgrade is None else FORMAT,
+            "format": self._format(),
             "namespace": asdict(self.namespace),
             "token": asdict(self.token),
             "nonce": self.nonce,
@@ -215,7 +243,17 @@ class Chain:
         }
         if self.upgrade is not None:
             value["upgrade"] = asdict(self.upgrade)
+        if self.taken_back:
+            value["taken_back"] = [[cut.first, cut.epoch] for cut in self.taken_back.cuts]
+            value["identity"] = self.taken_back.journal
+        if self.copy is not None:
+            value["copy_of"] = asdict(self.copy)
         return json.dumps(value, separators=(",", ":")).encode()
+
+    def _format(self) -> int:
+        if self.taken_back or self.copy is not None:
+            return FORMAT
+        return PLAIN_FORMAT if self.upgrade is None else UPGRADE_FORMAT
 
     @classmethod
     def decode(cls, data: bytes) -> Chain:
@@ -232,11 +270,15 @@ class Chain:
                 )
             segments = tuple(SegmentInfo(**segment) for segment in value["segments"])
             namespace, token = NamespaceInfo(**value["namespace"]), FencingToken(**value["token"])
-            upgrade = None
-            if value["format"] >= FORMAT:
+            upgrade, copy = None, None
+            if value["format"] == UPGRADE_FORMAT or "upgrade" in value:
                 point = value["upgrade"]
                 upgrade = UpgradePoint(NamespaceInfo(**point["namespace"]), point["last_txid"])
-            return cls(namespace, token, segments, value["nonce"], upgrade)._checked()
+            if "copy_of" in value:
+                copy = CopyOf(**value["copy_of"])
+            cuts = tuple(Cut(first, epoch) for first, epoch in value.get("taken_back", ()))
+            taken_back = TakenBack(cuts, value["identity"] if cuts else "")
+            return cls(namespace, token, segments, value["nonce"], upgrade, taken_back, copy)._checked()
         except (ValueError, KeyError, TypeError) as error:
             raise JournalCorruptionError(
                 f"this is no journal's record: {data[:80].decode(errors='replace')}"
@@ -253,6 +295,19 @@ def ensure_joins(last: TxId, first: TxId) -> None:
         raise SegmentExistsError(f"no segment begins at {first}")
     if last != NOTHING and first != last + 1:
         raise SegmentExistsError(f"the next segment begins at {last + 1}, not at {first}")
+
+
+def ensure_not_taken_back(taken_back: TakenBack, first: TxId, epoch: int) -> None:
+    """A segment of this epoch may begin at ``first``.
+
+    Raises:
+        SegmentExistsError: this epoch had an edit with that id, and took it back.
+    """
+    if taken_back.covers(first, epoch):
+        raise SegmentExistsError(
+            f"edit {first} was taken back by this writer, and no two edits may have one id in one epoch: open the "
+            "journal anew to write"
+        )
 
 
 def purgeable(segments: tuple[SegmentInfo, ...], min_txid: TxId) -> tuple[SegmentInfo, ...]:
@@ -284,4 +339,10 @@ def discardable(segments: tuple[SegmentInfo, ...], first: TxId) -> tuple[Segment
 
 def described(chain: Chain) -> JournalDescription:
     """What a journal's record says about it."""
-    return JournalDescription(chain.namespace, chain.token, None if chain.upgrade is None else chain.upgrade.last_txid)
+    return JournalDescription(
+        chain.namespace,
+        chain.token,
+        None if chain.upgrade is None else chain.upgrade.last_txid,
+        chain.taken_back,
+        chain.copy,
+    )

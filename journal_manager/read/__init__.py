@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from journal_manager.read.edit_reader import read_ops, read_runs
 from journal_manager.read.merged_reader import read_ops_over
-from journal_manager.read.tailer import tail
+from journal_manager.read.tailer import tail, tail_runs
 
 __all__ = [
     "read_ops",
     "read_ops_over",
     "read_runs",
     "tail",
+    "tail_runs",
 ]

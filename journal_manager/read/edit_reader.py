@@ -5,41 +5,55 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
-from journal_manager.edits.ops import Op
+from journal_manager.edits.ops import EditRun, Op
 from journal_manager.edits.segment import SegmentInfo
 from journal_manager.edits.selection import MissingEdits, select
 from journal_manager.edits.txid import TxId, is_txid
-from journal_manager.errors import JournalCorruptionError, SegmentNotFoundError, check
+from journal_manager.errors import EditsTakenBackError, JournalCorruptionError, SegmentNotFoundError, check
 from journal_manager.journals.backend import JournalReader
 
 
 async def read_ops(
-    reader: JournalReader, start: TxId, end: TxId | None = None, *, in_progress: bool = True
+    reader: JournalReader,
+    start: TxId,
+    end: TxId | None = None,
+    *,
+    in_progress: bool = True,
+    epoch: int | None = None,
 ) -> AsyncGenerator[Op, None]:
     """Read the edits from ``start`` up to and including ``end`` (None: all that are durable now).
 
-    Segments may be finalized, or purged behind the reader, while it runs.
+    Segments may be finalized, or purged behind the reader, while it runs. ``epoch`` is that of the edit before
+    ``start`` if the caller goes on from there; None if it begins here.
 
     Raises (while iterating):
+        EditsTakenBackError: the edit before ``start``, or one that was read since, was taken back.
         JournalGapError: an edit up to ``end``, or before later edits, is missing; or ``start`` is beyond the id after
         the journal's last edit (while a segment is in progress nobody but its writer knows that id).
         JournalCorruptionError: it is there and damaged.
     """
-    async with aclosing(read_runs(reader, start, end, in_progress=in_progress)) as runs:
+    async with aclosing(read_runs(reader, start, end, in_progress=in_progress, epoch=epoch)) as runs:
         async for run in runs:
             for op in run:
                 yield op
 
 
 async def read_runs(
-    reader: JournalReader, start: TxId, end: TxId | None = None, *, in_progress: bool = True
-) -> AsyncGenerator[list[Op], None]:
+    reader: JournalReader,
+    start: TxId,
+    end: TxId | None = None,
+    *,
+    in_progress: bool = True,
+    epoch: int | None = None,
+) -> AsyncGenerator[EditRun, None]:
     """Read as :func:`read_ops` does, in runs: lists of edits that follow each other, none of them empty."""
     if not is_txid(start):
         raise ValueError(f"{start} is no transaction id: ids begin at 1")
     wanted, seen, confirmed = start, None, None
     while end is None or wanted <= end:
         segments = await reader.segments()
+        if epoch is not None:
+            await _ensure_still_there(reader, TxId(wanted - 1), epoch)
         selection = select(segments, wanted, end, in_progress=in_progress)
         try:
             async with aclosing(read_segments(reader, selection.segments, wanted)) as runs:
@@ -48,9 +62,9 @@ async def read_runs(
                     last = run[-1].txid
                     if end is not None and last > end:
                         if wanted <= end:
-                            yield run[: end - wanted + 1]
+                            yield EditRun(run[: end - wanted + 1], run.epoch)
                         return
-                    wanted = TxId(last + 1)
+                    wanted, epoch = TxId(last + 1), run.epoch
                     yield run
         except SegmentNotFoundError:
             if seen == (segments, wanted):
@@ -67,9 +81,19 @@ async def read_runs(
         return
 
 
+async def _ensure_still_there(reader: JournalReader, txid: TxId, epoch: int) -> None:
+    if (await reader.taken_back()).covers(txid, epoch):
+        raise EditsTakenBackError(
+            f"of the edits up to {txid} (epoch {epoch}) some were taken back, and other edits may have got their "
+            "ids: begin anew, with the newest snapshot",
+            txid=txid,
+            epoch=epoch,
+        )
+
+
 async def read_segments(
     reader: JournalReader, segments: Sequence[SegmentInfo], start: TxId
-) -> AsyncGenerator[list[Op], None]:
+) -> AsyncGenerator[EditRun, None]:
     """Read the edits from ``start`` on of segments that follow each other, in runs.
 
     Raises (while iterating):
@@ -84,7 +108,7 @@ async def read_segments(
                     run = run[start - run[0].txid :]
                 if run:
                     wanted = TxId(run[-1].txid + 1)
-                    yield run
+                    yield EditRun(run, segment.epoch)
         if segment.last is not None and wanted <= segment.last:
             raise JournalCorruptionError(
                 f"segment {segment} ({segment.location}) ends before edit {wanted}, which must be in it",

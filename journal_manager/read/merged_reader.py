@@ -19,7 +19,9 @@ async def read_ops_over(
     readers: Sequence[JournalReader], start: TxId, end: TxId | None = None, *, in_progress: bool = True
 ) -> AsyncGenerator[Op, None]:
     """Read the edits from ``start`` up to ``end`` (None: all that are durable in any of the journals), in order and
-    each once. Of equals, the journal that is listed first is read.
+    each once. Of equals, the journal that is listed first is read. They must be copies: each journal has epochs of its
+    own, so edits that were taken back in one and not in another cannot be told apart here. A journal set can, and reads
+    only members that its leading one vouches for.
 
     A journal that cannot be listed, and a segment that is damaged, gone or too short, is passed over as long as another
     journal has the edit. So single damaged records in different journals do no harm.

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing
 from typing import Final, Protocol
 
-from journal_manager.edits.ops import Op
+from journal_manager.edits.ops import EditRun, Op
 from journal_manager.edits.requests import RequestAnswer, RequestTable
 from journal_manager.edits.txid import NOTHING
 from journal_manager.errors import JournalError, ReplicaFailedError
@@ -59,7 +59,7 @@ class ProgramState:
         self._replica.logged(op.txid)
         return answer
 
-    async def replay(self, runs: AsyncGenerator[list[Op], None], enough: Callable[[], bool] | None = None) -> bool:
+    async def replay(self, runs: AsyncGenerator[EditRun, None], enough: Callable[[], bool] | None = None) -> bool:
         """Apply the edits of the journal, with turns for other tasks. ``enough`` is asked after each turn.
 
         Returns:
@@ -72,15 +72,15 @@ class ProgramState:
         async with aclosing(runs):
             async for run in runs:
                 for ops in turns(run):
-                    self._apply(ops)
+                    self._apply(ops, run.epoch)
                     if ops[-1].txid % TURN_EDITS == 0:
                         await asyncio.sleep(0)
                         if enough is not None and enough():
                             return True
         return False
 
-    def _apply(self, ops: Sequence[Op]) -> None:
-        """Apply edits that follow each other, at least one."""
+    def _apply(self, ops: Sequence[Op], epoch: int) -> None:
+        """Apply edits of one epoch that follow each other, at least one."""
         apply, applied = self._machine.apply, NOTHING
         try:
             for op in ops:
@@ -95,7 +95,12 @@ class ProgramState:
                     self.requests.record(op.request, RequestAnswer(applied, result or b""))
         finally:
             if applied != NOTHING:
-                self._replica.replayed(ops[0].txid, applied)
+                self._replica.replayed(ops[0].txid, applied, epoch)
+
+    def forget(self) -> None:
+        """The state is none of the journal's any more: it is restored before it is continued."""
+        self.is_loaded = False
+        self._replica.forgotten()
 
     def content(self) -> Iterator[bytes]:
         """The content of a snapshot of it, in chunks. No edit is applied between two chunks."""
@@ -118,7 +123,10 @@ class ProgramState:
                 raise
             except Exception as error:
                 raise ReplicaFailedError(f"the state machine could not restore a snapshot: {error}") from error
-        self._replica.restored(NOTHING if newest is None else newest.at)
+        if newest is None:
+            self._replica.restored(NOTHING)
+        else:
+            self._replica.restored(newest.at, newest.epoch)
         self.is_loaded = True
         return newest
 

@@ -15,6 +15,9 @@ From CATCHING_UP a failure leads to FENCED as well. ``fail()`` leads to FAILED f
 The active replica applies an edit before it is durable, as HDFS's name node does, so that the program can refuse an
 edit before it is logged. No answer shows such an edit before it is durable. A replica that is fenced with more in its
 state than is durable must rebuild the state: other edits may get those ids.
+
+Ids come again after edits were taken back, too. So a state is known by the last edit in it together with that edit's
+epoch, and one that the journal does not have any more is ``forgotten()``, whatever stands under its ids now.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from __future__ import annotations
 from enum import Enum
 
 from journal_manager.edits.fencing_token import FencingToken
+from journal_manager.edits.taken_back import UNKNOWN_EPOCH
 from journal_manager.edits.txid import NOTHING, TxId
 from journal_manager.errors import check
 
@@ -43,6 +47,8 @@ class Replica:
         self.role = ReplicaRole.STANDBY
         self.applied = NOTHING
         """The program's state holds every edit up to here."""
+        self.applied_epoch = UNKNOWN_EPOCH
+        """The epoch of that edit, or of the snapshot that the state was."""
         self.token: FencingToken | None = None
         """The token of the journal that this replica claimed last."""
         self._end: TxId | None = None
@@ -66,18 +72,23 @@ class Replica:
         """Whether the state may hold edits that are not in the journal."""
         return self._rebuild
 
-    def restored(self, at: TxId) -> None:
+    def restored(self, at: TxId, epoch: int = UNKNOWN_EPOCH) -> None:
         """The program's state is now that of a snapshot at ``at``, or the empty one (NOTHING)."""
         check(self.role is not ReplicaRole.ACTIVE, "C4", "an active replica does not go back")
-        self.applied = at
+        self.applied, self.applied_epoch = at, epoch
         self._rebuild = False
 
-    def replayed(self, first: TxId, last: TxId | None = None) -> None:
-        """Edits that were read from the journal are applied: ``first`` up to ``last`` (None: this one)."""
+    def forgotten(self) -> None:
+        """The program's state is of no use any more, and is restored before anything is applied to it."""
+        check(self.role is not ReplicaRole.ACTIVE, "C4", "an active replica does not go back")
+        self.applied, self.applied_epoch = NOTHING, UNKNOWN_EPOCH
+
+    def replayed(self, first: TxId, last: TxId | None = None, epoch: int = UNKNOWN_EPOCH) -> None:
+        """Edits of an epoch that were read from the journal are applied: ``first`` up to ``last`` (None: this one)."""
         check(self.role in (ReplicaRole.STANDBY, ReplicaRole.CATCHING_UP), "C4", self.role.value)
         check(first == self.applied + 1, "C4", (first, self.applied))
         check(last is None or last >= first, "C4", (first, last))
-        self.applied = first if last is None else last
+        self.applied, self.applied_epoch = first if last is None else last, epoch
 
     def elected(self) -> None:
         """This replica may claim the journal."""
@@ -85,7 +96,8 @@ class Replica:
         self.role, self._end = ReplicaRole.CATCHING_UP, None
 
     def claimed(self, token: FencingToken, last: TxId) -> None:
-        """The journal was claimed, and ends at ``last``: what a standby has read is never dropped (J6)."""
+        """The journal was claimed, and ends at ``last``: what a standby has read is never dropped (J6), but for edits
+        that were taken back, and those it has forgotten before."""
         check(self.role is ReplicaRole.CATCHING_UP, "C8", self.role.value)
         check(self.token is None or token.epoch > self.token.epoch, "C8", (token, self.token))
         check(self.applied <= last, "C4", (self.applied, last))
@@ -100,7 +112,8 @@ class Replica:
         """An edit of this replica is applied, and was given to the journal."""
         check(self.role is ReplicaRole.ACTIVE, "C8", self.role.value)
         check(txid == self.applied + 1, "C4", (txid, self.applied))
-        self.applied = txid
+        assert self.token is not None
+        self.applied, self.applied_epoch = txid, self.token.epoch
 
     def fence(self, durable: TxId | None = None) -> None:
         """The journal is lost. ``durable`` is the last edit that certainly stays in it (None: what was replayed)."""

@@ -11,7 +11,7 @@ request id, at any replica, and gets the first answer.
 
 A standby applies what is durable, and takes the snapshots. When the active replica dies the next one claims the
 journal, applies the rest, and goes on. When the active one is fenced it stands by again; if it had applied more than
-was durable it restores the newest snapshot and replays.
+was durable it restores the newest snapshot and replays. So does each replica whose edits were taken back meanwhile.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from journal_manager.edits.ops import Op
 from journal_manager.edits.requests import RequestAnswer, RequestId, RequestTable
 from journal_manager.edits.txid import NOTHING, TxId
 from journal_manager.errors import (
+    EditsTakenBackError,
     JournalClosedError,
     JournalError,
     JournalGapError,
@@ -328,8 +329,8 @@ class Replicated:
                 raise
             except JournalNotFormattedError:
                 await asyncio.sleep(self._config.follow_poll_s)  # nobody was active yet
-            except JournalGapError as error:
-                self._state.is_loaded = False  # the edits were removed behind a newer snapshot
+            except (JournalGapError, EditsTakenBackError) as error:
+                self._state.forget()  # edits were removed behind a newer snapshot, or taken back
                 await self._pause(error)
             except JournalError as error:
                 await self._pause(error)
@@ -338,8 +339,11 @@ class Replicated:
         """Replay until the end, or until a snapshot is due, again and again."""
         async with await open_reader(self._uri, **self._options) as reader:
             while True:
-                more = await self._state.replay(read_runs(reader, self._replica.applied + 1), snapshots.is_due)
+                runs = read_runs(reader, self._replica.applied + 1, epoch=self._replica.applied_epoch)
+                more = await self._state.replay(runs, snapshots.is_due)
                 self._problem = None
+                if not more:
+                    await snapshots.look()
                 if snapshots.is_due():
                     await snapshots.offer()
                 if not more:
@@ -355,6 +359,9 @@ class Replicated:
             log = await EditLog.open(
                 self._uri, owner=self._name, config=self._config.edit_log, wrap=self._wrap, **self._options
             )
+            # Nobody else takes edits back from here on. What was taken back before may be in this state.
+            if (await log.taken_back()).covers(self._replica.applied, self._replica.applied_epoch):
+                self._state.forget()
             self._replica.claimed(log.token, log.recovery.last_txid)
             if not self._state.is_loaded:
                 await self._snapshots.load()

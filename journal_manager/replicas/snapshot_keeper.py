@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from journal_manager.edits.txid import TxId
+from journal_manager.edits.txid import NOTHING, TxId
 from journal_manager.errors import JournalError
 from journal_manager.replicas.program_state import ProgramState
 from journal_manager.replicas.replica import Replica
@@ -50,18 +50,28 @@ class SnapshotKeeper:
     async def load(self) -> None:
         """Restore the newest intact snapshot, or the empty state. Raises as ``ProgramState.load``."""
         newest = await self._state.load(self._opens_store)
-        if newest is not None:
-            self._kept(newest.at)
+        # What was known before may have been taken back, and its ids are used again.
+        self._schedule.begin_at(NOTHING if newest is None else newest.at, asyncio.get_running_loop().time())
+
+    async def look(self) -> None:
+        """Ask the store which snapshot is the newest, if the one that is known is ahead of the state: it may have been
+        taken back. Raises JournalError."""
+        if self.newest <= self._replica.applied:
+            return
+        async with await self._opens_store() as store:
+            newest = max((info.at for info in await store.list()), default=NOTHING)
+        if newest != self.newest:
+            self._schedule.begin_at(newest, asyncio.get_running_loop().time())
 
     async def offer(self) -> None:
         """Hand the state in as a snapshot, unless there is a newer one. Nothing is applied meanwhile."""
-        at = self._replica.applied
+        at, epoch = self._replica.applied, self._replica.applied_epoch
         try:
             async with await self._opens_store() as store:
                 for info in await store.list():
                     self._kept(info.at)
                 if self.is_due():
-                    await store.offer(at, self._state.content())
+                    await store.offer(at, self._state.content(), epoch=epoch)
                     self._kept(at)
         except JournalError as error:
             self._postpone(error)

@@ -43,6 +43,10 @@ class CheckpointSchedule:
         if at > self.newest:
             self.newest, self._since = at, now
 
+    def begin_at(self, at: TxId, now: float) -> None:
+        """The newest snapshot is the one at ``at`` (NOTHING: there is none), whatever was known before."""
+        self.newest, self._since = at, now
+
     def is_due(self, applied: TxId, now: float, *, active: bool = False) -> bool:
         """Whether a replica that has applied the edits up to ``applied`` takes a snapshot now."""
         factor = self._policy.active_factor if active else 1.0

@@ -18,6 +18,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final, Protocol, Self
 
+from journal_manager.edits.taken_back import UNKNOWN_EPOCH, TakenBack
 from journal_manager.edits.txid import NOTHING, TxId, is_txid
 from journal_manager.errors import (
     JournalCorruptionError,
@@ -41,6 +42,8 @@ class SnapshotInfo:
     at: TxId
     size: int
     location: str
+    epoch: int = UNKNOWN_EPOCH
+    """An epoch in which the state was right; unknown as long as no edit of the journal was ever taken back."""
 
 
 class SnapshotStore(Protocol):
@@ -83,9 +86,10 @@ class SnapshotStore(Protocol):
                 return info, b"".join(found)
         raise no_snapshot(at)
 
-    async def offer(self, at: TxId, chunks: Chunks) -> SnapshotInfo:
+    async def offer(self, at: TxId, chunks: Chunks, *, epoch: int = UNKNOWN_EPOCH) -> SnapshotInfo:
         """Hand the state after edit ``at`` to the journal's owner. The state must come from durable edits only, as
-        readers get them.
+        readers get them. ``epoch`` is that of edit ``at`` (``EditRun.epoch``), or of the snapshot that the state is;
+        without it nothing is adopted at an id that was ever taken back.
 
         The content is durable when this returns, and it becomes a snapshot when the owner adopts it. Cancelling
         leaves nothing that anybody would read.
@@ -201,16 +205,19 @@ def ensure_durable(at: TxId, durable: TxId) -> None:
 
 
 def adoptable(
-    offered: Iterable[SnapshotInfo], kept: Iterable[SnapshotInfo], durable: TxId
+    offered: Iterable[SnapshotInfo], kept: Iterable[SnapshotInfo], durable: TxId, taken_back: TakenBack
 ) -> tuple[tuple[SnapshotInfo, ...], tuple[SnapshotInfo, ...]]:
     """Which of the snapshots that were handed in the owner keeps, and which it removes; the others wait.
 
-    The newest durable one is kept if it is newer than all that are kept already. Older ones are of no use.
+    The newest durable one is kept if it is newer than all that are kept already. Older ones are of no use, and neither
+    are those with edits that were taken back, whatever their ids are.
     """
     newest = max((info.at for info in kept), default=NOTHING)
-    ready = sorted((info for info in offered if info.at <= durable), key=lambda info: info.at)
+    offered = tuple(offered)
+    stale = tuple(info for info in offered if taken_back.covers(info.at, info.epoch))
+    ready = sorted((info for info in offered if info.at <= durable and info not in stale), key=lambda info: info.at)
     good = tuple(info for info in ready[-1:] if info.at > newest)
-    return good, tuple(info for info in ready if info not in good)
+    return good, (*(info for info in ready if info not in good), *stale)
 
 
 def no_snapshot(at: TxId) -> SnapshotNotFoundError:

@@ -26,10 +26,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from journal_manager.edits.fencing_token import FencingToken, fenced
-from journal_manager.edits.ops import Batch, Op, encode_batch
+from journal_manager.edits.ops import Batch, EditRun, Op, encode_batch
 from journal_manager.edits.requests import RequestAnswer, RequestId, RequestTable
 from journal_manager.edits.segment import SegmentInfo
 from journal_manager.edits.selection import MissingEdits
+from journal_manager.edits.taken_back import TakenBack
 from journal_manager.edits.txid import TxId
 from journal_manager.errors import (
     JournalClosedError,
@@ -283,7 +284,7 @@ class EditLog:
         self._ensure_not_beyond(start, end)
         return read_ops(self._writer, start, self.durable_txid if end is None else end)
 
-    def read_runs(self, start: TxId, end: TxId | None = None) -> AsyncGenerator[list[Op], None]:
+    def read_runs(self, start: TxId, end: TxId | None = None) -> AsyncGenerator[EditRun, None]:
         """The same edits as ``read`` gives, in lists of edits that follow each other. For a fast replay."""
         self._ensure_not_beyond(start, end)
         return read_runs(self._writer, start, self.durable_txid if end is None else end)
@@ -295,6 +296,11 @@ class EditLog:
     async def segments(self) -> tuple[SegmentInfo, ...]:
         """All segments, in order."""
         return await self._writer.segments()
+
+    async def taken_back(self) -> TakenBack:
+        """Which edits were taken back before this log was opened; nobody else does so while it has the journal. A state
+        from before the opening is one of this journal if its last edit and that edit's epoch are not among them."""
+        return await self._writer.taken_back()
 
     async def purge(self, below: TxId) -> tuple[SegmentInfo, ...]:
         """Remove whole final segments that end below ``below`` (never the newest); return them.

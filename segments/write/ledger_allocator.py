@@ -68,8 +68,7 @@ class LedgerAllocator:
             return
         except StreamError as error:
             await handle.abandon()
-            if not isinstance(error, OwnershipLostError) or handle.id not in await self._named():
-                await delete_quietly(self._client, handle.id)
+            await self._delete_unless_named(handle.id, error)
             return
         except BaseException:
             await handle.abandon()
@@ -77,11 +76,19 @@ class LedgerAllocator:
         self._ready = handle
         await self.sweep()
 
-    async def _named(self) -> tuple[int, ...]:
-        try:
-            return (await self._owner.record.recent.read())[0].recent_ledgers
-        except (BookKeeperError, StreamError):
-            return ()
+    async def _delete_unless_named(self, ledger: int, error: StreamError) -> None:
+        """Delete a ledger whose step was refused. If another owner has the record the step may have been done before,
+        its reply lost: then the record names the ledger, perhaps as a segment that the other owner recovers. While that
+        cannot be seen it stays; a sweep finds it by its tags."""
+        if isinstance(error, OwnershipLostError):
+            try:
+                chain, _ = await self._owner.record.recent.read()
+            except (BookKeeperError, StreamError) as unread:
+                _log.info("ledger %s is left to a sweep, because the record cannot be read: %s", ledger, unread)
+                return
+            if ledger in chain.recent_ledgers:
+                return
+        await delete_quietly(self._client, ledger)
 
     async def obtain(self) -> WriteHandle:
         """The ledger for the segment that is started now; taken() or returned() must follow.
@@ -128,9 +135,8 @@ class LedgerAllocator:
         await handle.abandon()
         try:
             await self._owner.step(lambda chain: _discarded(chain, handle.id))
-        except OwnershipLostError:
-            if handle.id not in await self._named():
-                await delete_quietly(self._client, handle.id)
+        except OwnershipLostError as error:
+            await self._delete_unless_named(handle.id, error)
             raise
         if handle.id not in self._owner.chain.recent_ledgers:
             await delete_quietly(self._client, handle.id)

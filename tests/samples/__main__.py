@@ -12,7 +12,7 @@ from pathlib import Path
 from bookkeeper import BookKeeper
 from bookkeeper.real import run
 from tests.samples.growing_story import write_growing
-from tests.samples.journal_story import JOURNALS, write_journal
+from tests.samples.journal_story import JOURNALS, TAKEN_BACK, write_journal, write_taken_back
 from tests.samples.story import HOME, gateway, small_disks, write_files, write_ledgers
 from tests.samples.stream_story import small_pages, write_long_stream, write_stream
 
@@ -64,8 +64,8 @@ async def _growing(version: Path) -> None:
 
 async def _journal(version: Path, name: str) -> None:
     """As a kill leaves it: the writer has a segment open."""
-    uri, directory = JOURNALS[name]
-    log = await write_journal(uri)
+    uri, directory = (JOURNALS | TAKEN_BACK)[name]
+    log = await (write_journal(uri) if name in JOURNALS else write_taken_back(uri))
     _pack(version, name, directory)
     await log.abort()
 
@@ -105,7 +105,7 @@ def main(name: str) -> None:
                 run(_pages(version))
             if _lacks(version, "growing-killed"):
                 run(_growing(version))
-            for journal in JOURNALS:
+            for journal in (*JOURNALS, *TAKEN_BACK):
                 if _lacks(version, journal):
                     run(_journal(version, journal))
     finally:

@@ -1,11 +1,26 @@
-"""What the samples of journals hold: edits with op codes and requests, segments, a snapshot, and a writer that died."""
+"""What the samples of journals hold: edits with op codes and requests, segments, a snapshot, and a writer that died.
+In some of them edits were taken back, too."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from typing import Final
 
-from journal_manager import EditLog, Op, RequestId, SnapshotInfo, open_reader, open_snapshots, read_ops, restore_newest
+from journal_manager import (
+    Discard,
+    EditLog,
+    EditsTakenBackError,
+    Op,
+    RequestId,
+    SnapshotInfo,
+    capability,
+    open_reader,
+    open_snapshots,
+    open_writer,
+    read_ops,
+    read_runs,
+    restore_newest,
+)
 from tests.samples.story import HOME
 
 JOURNALS: Final = {
@@ -13,10 +28,18 @@ JOURNALS: Final = {
     "journal-on-embedded": (f"bk+embedded://{HOME}/cluster?bookies=3&name=sample", HOME / "cluster"),
 }
 """Sample -> the journal's address, and what is packed."""
+TAKEN_BACK: Final = {
+    "taken-back-directory": (f"file://{HOME}/taken-back", HOME / "taken-back"),
+    "taken-back-on-embedded": (f"bk+embedded://{HOME}/others?bookies=3&name=sample", HOME / "others"),
+}
+"""The same, with edits whose ids were used twice."""
 EDITS: Final = 30
 SNAPSHOT_AT: Final = 15
 SNAPSHOT: Final = bytes(range(256)) * 20
 _ROLLS: Final = (10, 20)
+OTHERS_AT: Final = 21
+"""From here on edits were taken back, and others have got their ids."""
+OTHERS: Final = 26
 _MORE: Final = b"goes on"
 
 
@@ -56,3 +79,47 @@ async def read_journal(uri: str) -> None:
         assert ops[:EDITS] == [edit(txid) for txid in range(1, EDITS + 1)]
         assert {op.body for op in ops[EDITS:]} <= {_MORE}
         assert await log.log(_MORE) == len(ops) + 1
+
+
+def other(txid: int) -> Op:
+    return Op(7, txid, b"other %d" % txid, None)
+
+
+async def write_taken_back(uri: str) -> EditLog:
+    """A journal whose last ten edits were taken back; others, a snapshot and an offer have got their ids. Returns the
+    log with its last segment open."""
+    await (await write_journal(uri)).close()
+    async with await open_writer(uri) as writer:
+        await capability(writer, Discard).discard_from(OTHERS_AT)  # type: ignore[type-abstract]
+    log = await EditLog.open(uri, owner="sample")
+    for txid in range(OTHERS_AT, OTHERS + 1):
+        await log.log(other(txid).body, other(txid).opcode)
+    await log.save_snapshot(OTHERS_AT + 1, [SNAPSHOT])
+    async with await open_snapshots(uri) as store:
+        await store.offer(OTHERS_AT + 2, [b"offered"], epoch=log.token.epoch)
+        await store.offer(OTHERS_AT + 3, [b"a state that no journal has"], epoch=1)
+    return log
+
+
+async def read_taken_back(uri: str) -> None:
+    """What was taken back is not there, and whoever has it is told; what has its ids is."""
+    async with await open_reader(uri) as reader:
+        wanted = [edit(txid) for txid in range(1, OTHERS_AT)] + [other(txid) for txid in range(OTHERS_AT, OTHERS)]
+        assert [op async for op in read_ops(reader, 1, OTHERS - 1)] == wanted
+        assert (await reader.taken_back()).covers(OTHERS_AT, 1)
+        try:
+            await anext(read_runs(reader, OTHERS_AT + 1, epoch=1))
+        except EditsTakenBackError:
+            pass
+        else:
+            raise AssertionError("nobody was told")
+    async with await EditLog.open(uri, owner="later") as log, await open_snapshots(uri) as store:
+        kept = [(info.at, info.epoch) for info in await store.list()]
+        assert [at for at, _ in kept] in ([SNAPSHOT_AT, OTHERS_AT + 1], [SNAPSHOT_AT, OTHERS_AT + 1, OTHERS_AT + 2])
+        assert kept[0][1] == 0 and all(epoch > 1 for _, epoch in kept[1:])
+        await log.adopt_snapshots()
+        newest = await store.load()
+        assert newest is not None and (newest[0].at, newest[1]) == (OTHERS_AT + 2, b"offered")
+        ops = [op async for op in log.read(OTHERS_AT)]
+        assert ops[: OTHERS - OTHERS_AT + 1] == [other(txid) for txid in range(OTHERS_AT, OTHERS + 1)]
+        assert await log.log(_MORE) == OTHERS_AT + len(ops)

@@ -15,7 +15,7 @@ import pytest
 from bookkeeper import BookKeeper, embedded
 from bookkeeper.real import run
 from tests.samples.growing_story import read_growing
-from tests.samples.journal_story import JOURNALS, read_journal
+from tests.samples.journal_story import JOURNALS, TAKEN_BACK, read_journal, read_taken_back
 from tests.samples.story import HOME, SAMPLES, gateway, read_files, read_ledgers
 from tests.samples.stream_story import read_long_stream, read_stream
 
@@ -90,9 +90,20 @@ def test_a_journal_of_an_earlier_version_is_read_recovered_and_written_on(
         run(read_journal(JOURNALS[sample][0]))
 
 
+@pytest.mark.rule("J10")
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("sample", TAKEN_BACK)
+def test_what_was_taken_back_from_a_journal_of_an_earlier_version_stays_so(
+    version: str, sample: str, home: Path
+) -> None:
+    unpack(version, sample, home)
+    for _ in range(2):
+        run(read_taken_back(TAKEN_BACK[sample][0]))
+
+
 def test_each_version_has_all_samples() -> None:
     assert VERSIONS
     found = {
         version: {path.name.removesuffix(".tar.gz") for path in (HERE / version).iterdir()} for version in VERSIONS
     }
-    assert found == {version: {*SAMPLES, *JOURNALS} for version in VERSIONS}
+    assert found == {version: {*SAMPLES, *JOURNALS, *TAKEN_BACK} for version in VERSIONS}

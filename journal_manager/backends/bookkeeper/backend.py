@@ -26,7 +26,6 @@ from journal_manager.backends.bookkeeper.writer import (
     LedgerJournalWriter,
     recover,
 )
-from journal_manager.edits import FIRST_TXID
 from journal_manager.errors import JournalConfigError, JournalExistsError, JournalNotFormattedError
 from journal_manager.journals import (
     Backend,
@@ -205,7 +204,7 @@ async def _format(
     await claimed.step(lambda chain: chain.cleared(claimed.token, namespace))
     for segment in gone:
         await delete_quietly(client, segment.location)
-    await LedgerSnapshotKeeper(client, claimed, options.ledger_maker(client)).remove_from(FIRST_TXID)
+    await LedgerSnapshotKeeper(client, claimed, options.ledger_maker(client)).remove_taken_back()
 
 
 def _parsed(uri: JournalURI, options: Options) -> tuple[JournalURI, BookKeeperOptions]:

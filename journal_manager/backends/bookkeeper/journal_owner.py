@@ -102,4 +102,5 @@ class JournalOwner:
 
 def claim_nonce(client: BookKeeper) -> str:
     """A number that tells apart two claims of one epoch under one owner's name, also when a reply was lost."""
-    return f"{client.metadata_store.store.session_id:x}-{next(_claims)}"
+    rng = client.services.seams.rng
+    return f"{client.metadata_store.store.session_id:x}-{next(_claims)}-{rng.getrandbits(64):x}"

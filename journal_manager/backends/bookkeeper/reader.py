@@ -12,7 +12,7 @@ from bookkeeper.ids import NO_ENTRY
 from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
 from journal_manager.backends.bookkeeper.journal_record import JournalRecord
 from journal_manager.backends.bookkeeper.shared_client import SharedClient
-from journal_manager.edits import Batch, SegmentInfo, TxId
+from journal_manager.edits import Batch, SegmentInfo, TakenBack, TxId
 from journal_manager.errors import JournalClosedError, OpFormatError, check
 from journal_manager.journals import Described, JournalDescription, JournalReader, described
 
@@ -84,6 +84,11 @@ class LedgerJournalReader(JournalReader, Described):
             else:
                 high = middle - 1
         return low
+
+    async def taken_back(self) -> TakenBack:
+        self._ensure_open()
+        with worded(f"reading the record of journal {self._record.name}"):
+            return (await self._record.read())[0].taken_back
 
     async def describe(self) -> JournalDescription:
         self._ensure_open()

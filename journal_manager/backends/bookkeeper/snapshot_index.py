@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Final
 
 from bookkeeper.errors import KeyExistsError, MetadataConflictError, NoSuchKeyError
 from bookkeeper.meta.store import Check, Version, settled_create, settled_delete, settled_set_if
-from journal_manager.edits import TxId
+from journal_manager.edits import UNKNOWN_EPOCH, TakenBack, TxId
 from journal_manager.errors import JournalCorruptionError, UnsupportedLayoutError
 from journal_manager.snapshots import SnapshotInfo
 
 if TYPE_CHECKING:
     from journal_manager.backends.bookkeeper.journal_record import JournalRecord
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+"""Written once a snapshot says its epoch, which happens after edits were taken back."""
+
+PLAIN_FORMAT: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +30,23 @@ class SnapshotLine:
     ledger: int
     size: int
     sha256: str
+    epoch: int = UNKNOWN_EPOCH
 
     def info(self) -> SnapshotInfo:
-        return SnapshotInfo(TxId(self.at), self.size, f"ledger {self.ledger}")
+        return SnapshotInfo(TxId(self.at), self.size, f"ledger {self.ledger}", self.epoch)
+
+    def fields(self) -> dict[str, object]:
+        fields = asdict(self)
+        if self.epoch == UNKNOWN_EPOCH:
+            del fields["epoch"]
+        return fields
 
 
 def encode_index(kept: Sequence[SnapshotLine]) -> bytes:
     """Encode the record of snapshots as JSON, oldest first."""
     lines = sorted(kept, key=lambda each: each.at)
-    return json.dumps({"format": FORMAT, "snapshots": [asdict(each) for each in lines]}).encode()
+    version = FORMAT if any(each.epoch != UNKNOWN_EPOCH for each in lines) else PLAIN_FORMAT
+    return json.dumps({"format": version, "snapshots": [each.fields() for each in lines]}).encode()
 
 
 def decode_index(data: bytes) -> tuple[SnapshotLine, ...]:
@@ -55,7 +66,7 @@ class SnapshotIndex:
     """Reads and writes the record. Its methods also raise BookKeeper's MetadataErrors."""
 
     def __init__(self, record: JournalRecord) -> None:
-        self.journal = record.name
+        self.journal, self._record = record.name, record
         self._store = record.store
         self._path = f"{record.path}/snapshots"
         self._offers = f"{record.path}/offers"
@@ -69,9 +80,9 @@ class SnapshotIndex:
             return (), None
         return decode_index(found.value), found.version
 
-    async def find(self, at: TxId) -> SnapshotLine | None:
-        """The snapshot at ``at``."""
-        return next((each for each in (await self.read())[0] if each.at == at), None)
+    async def taken_back(self) -> TakenBack:
+        """What was taken back from the journal, as its record says now. Raises JournalNotFormattedError."""
+        return (await self._record.read())[0].taken_back
 
     async def write(self, lines: Sequence[SnapshotLine], expected: Version | None, condition: Check) -> None:
         """Replace the record, in a write that is done only if ``condition`` holds.

@@ -2,20 +2,23 @@
 
 A snapshot is there when the record names it: ledger first, closed, then the record; on removal the record first. Only
 the journal's owner changes the record, in a write that is done only if the journal's own record is as the owner read
-it. What a reader offers waits beside the record until the owner moves it there.
+read it. What a reader offers waits beside the record until the owner moves it there.
+
+A snapshot of edits that were taken back is none, by its epoch and the journal's record, also while it is still listed.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncGenerator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from bookkeeper.errors import BookKeeperError, MetadataConflictError
 from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
 from journal_manager.backends.bookkeeper.ledgers import NewLedger, delete_quietly, snapshot_tags
 from journal_manager.backends.bookkeeper.snapshot_index import SnapshotIndex, SnapshotLine
-from journal_manager.edits import TxId
+from journal_manager.edits import UNKNOWN_EPOCH, TxId
 from journal_manager.errors import JournalCorruptionError, JournalFencedError, SegmentNotFoundError
 from journal_manager.snapshots import (
     Chunks,
@@ -45,11 +48,11 @@ class LedgerSnapshots(SnapshotStore):
 
     async def list(self) -> tuple[SnapshotInfo, ...]:
         with worded("listing snapshots"):
-            return tuple(each.info() for each in (await self._index.read())[0])
+            return tuple(each.info() for each in await self._kept())
 
     async def read(self, at: TxId) -> AsyncGenerator[bytes, None]:
         with worded("listing snapshots"):
-            kept = await self._index.find(at)
+            kept = await self._find(at)
         if kept is None:
             raise no_snapshot(at)
         digest, size = hashlib.sha256(), 0
@@ -64,20 +67,30 @@ class LedgerSnapshots(SnapshotStore):
             failure = journal_error(error, f"reading the snapshot at edit {at} (ledger {kept.ledger})")
             if isinstance(failure, SegmentNotFoundError):
                 with worded("listing snapshots"):
-                    if await self._index.find(at) != kept:
+                    if await self._find(at) != kept:
                         raise no_snapshot(at) from error  # its owner has removed or replaced it
                 failure = JournalCorruptionError(str(failure), location=str(kept.ledger))
             raise failure from error
         if size != kept.size or digest.hexdigest() != kept.sha256:
             raise JournalCorruptionError(f"the snapshot at edit {at} is damaged", location=str(kept.ledger))
 
-    async def offer(self, at: TxId, chunks: Chunks) -> SnapshotInfo:
+    async def offer(self, at: TxId, chunks: Chunks, *, epoch: int = UNKNOWN_EPOCH) -> SnapshotInfo:
         with worded(f"offering a snapshot at edit {at}"):
-            line = await written(
-                self._client, self._new_ledger, snapshot_tags(self._index.journal, at, None), at, chunks
-            )
+            tags = snapshot_tags(self._index.journal, at, None)
+            line = await written(self._client, self._new_ledger, tags, at, chunks)
+            if await self._index.taken_back():
+                line = replace(line, epoch=epoch)
             await self._index.offer(line)
         return line.info()
+
+    async def _kept(self) -> tuple[SnapshotLine, ...]:
+        """What is listed and was not taken back. The record is read last, so that nothing in between is missed."""
+        lines, _ = await self._index.read()
+        taken_back = await self._index.taken_back()
+        return tuple(line for line in lines if not taken_back.covers(line.at, line.epoch))
+
+    async def _find(self, at: TxId) -> SnapshotLine | None:
+        return next((line for line in await self._kept() if line.at == at), None)
 
     async def close(self) -> None:
         await self._connection.close()
@@ -97,12 +110,24 @@ class LedgerSnapshotKeeper:
         with worded(f"keeping the snapshot at edit {at}"):
             tags = snapshot_tags(self._index.journal, at, self._owner.token.epoch)
             line = await written(self._client, self._new_ledger, tags, at, chunks)
+            if self._owner.chain.taken_back:
+                line = replace(line, epoch=self._owner.token.epoch)
             try:
                 await self._replace({at: line})
             except JournalFencedError:
-                await delete_quietly(self._client, str(line.ledger))
+                await self._delete_unless_listed(line)
                 raise
         return line.info()
+
+    async def _delete_unless_listed(self, line: SnapshotLine) -> None:
+        """Delete a ledger that lost the race. The write may have been done, its reply lost, and the list replaced by
+        the next owner since: then the ledger is a snapshot."""
+        try:
+            listed, _ = await self._index.read()
+        except BookKeeperError:
+            return  # an orphan, perhaps
+        if all(each.ledger != line.ledger for each in listed):
+            await delete_quietly(self._client, str(line.ledger))
 
     async def delete(self, at: TxId) -> None:
         await self._owner.ensure_current()
@@ -111,23 +136,26 @@ class LedgerSnapshotKeeper:
         with worded(f"removing the snapshot at edit {at}"):
             await self._replace({at: None})
 
-    async def remove_from(self, first: TxId) -> None:
-        """Remove all snapshots and offers at ``first`` and above."""
+    async def remove_taken_back(self) -> None:
+        """Remove the snapshots and offers of edits that were taken back; nobody restores or adopts them any more."""
         with worded("removing snapshots"):
             kept, _ = await self._index.read()
-            if gone := [line.at for line in kept if line.at >= first]:
-                await self._replace(dict.fromkeys(gone))
-            for line in [line for line in await self._index.offers() if line.at >= first]:
+            if any(self._is_taken_back(line) for line in kept):
+                await self._replace({})
+            for line in [line for line in await self._index.offers() if self._is_taken_back(line)]:
                 await self._index.forget_offer(line)
                 await delete_quietly(self._client, str(line.ledger))
+
+    def _is_taken_back(self, line: SnapshotLine) -> bool:
+        return self._owner.chain.taken_back.covers(line.at, line.epoch)
 
     async def adopt(self, durable: TxId) -> tuple[SnapshotInfo, ...]:
         """Keep what readers have offered. Raises as ``JournalWriter.adopt_snapshots``."""
         await self._owner.ensure_current()
         with worded("looking at the snapshots that readers offer"):
             offered = {line.info(): line for line in await self._index.offers()}
-            kept = await self._index.read()
-            good, useless = adoptable(offered, (line.info() for line in kept[0]), durable)
+            kept = [line.info() for line in (await self._index.read())[0] if not self._is_taken_back(line)]
+            good, useless = adoptable(offered, kept, durable, self._owner.chain.taken_back)
             if good:
                 await self._replace({info.at: offered[info] for info in good})
             listed = {line.ledger for line in (await self._index.read())[0]}
@@ -139,7 +167,8 @@ class LedgerSnapshotKeeper:
         return good
 
     async def _replace(self, changes: Mapping[TxId, SnapshotLine | None]) -> None:
-        """Replace the lines of some ids; then delete the ledgers that are not listed any more.
+        """Replace the lines of some ids, and leave out what was taken back; then delete the ledgers that are not
+        listed any more.
 
         Raises:
             JournalFencedError: another writer has the journal; nothing was changed.
@@ -147,7 +176,7 @@ class LedgerSnapshotKeeper:
         while True:
             condition = await self._owner.condition()
             kept, version = await self._index.read()
-            lines = [each for each in kept if each.at not in changes]
+            lines = [each for each in kept if each.at not in changes and not self._is_taken_back(each)]
             lines += [line for line in changes.values() if line is not None]
             try:
                 await self._index.write(lines, version, condition)

@@ -37,6 +37,8 @@ from journal_manager.errors import (
 )
 from journal_manager.journals import (
     Chain,
+    Copying,
+    CopyOf,
     Discard,
     JournalWriter,
     NamespaceInfo,
@@ -179,7 +181,7 @@ async def _failed(error: BookKeeperError) -> int:
     raise error
 
 
-class LedgerJournalWriter(LedgerJournalReader, JournalWriter, Discard, Upgrade, OrphanSweep):
+class LedgerJournalWriter(LedgerJournalReader, JournalWriter, Discard, Upgrade, OrphanSweep, Copying):
     """The one writer of a journal on ledgers."""
 
     def __init__(
@@ -301,8 +303,6 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter, Discard, Upgrade, 
     async def discard_from(self, first: TxId) -> tuple[SegmentInfo, ...]:
         self._ensure_open()
         await self._owner.ensure_current()
-        self._owner.chain.discard(self.token, first)  # refused before a snapshot is removed
-        await self._snapshots.remove_from(first)
         gone: tuple[SegmentInfo, ...] = ()
 
         def shorten(chain: Chain) -> Chain:
@@ -311,9 +311,19 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter, Discard, Upgrade, 
             return chain
 
         await self._owner.step(shorten)
-        for segment in gone:
-            await delete_quietly(self._client, segment.location)  # the record first
+        await self._remove_taken_back(gone)
         return gone
+
+    async def _remove_taken_back(self, gone: tuple[SegmentInfo, ...]) -> None:
+        """The record was first: nobody reads them any more."""
+        for segment in gone:
+            await delete_quietly(self._client, segment.location)
+        await self._snapshots.remove_taken_back()
+
+    async def note_copy(self, copy: CopyOf) -> None:
+        self._ensure_open()
+        if self._owner.chain.copy != copy:
+            await self._owner.step(lambda chain: chain.copied(self.token, copy))
 
     async def begin_upgrade(self, namespace: NamespaceInfo) -> None:
         self._ensure_open()
@@ -327,11 +337,15 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter, Discard, Upgrade, 
     async def roll_back(self) -> tuple[SegmentInfo, ...]:
         self._ensure_open()
         await self._owner.ensure_current()
-        before, gone = self._owner.chain.roll_back(self.token)  # refused before a snapshot is removed
-        await self._snapshots.remove_from(TxId(before.last_txid + 1))
-        await self._owner.step(lambda chain: chain.roll_back(self.token)[0])
-        for segment in gone:
-            await delete_quietly(self._client, segment.location)  # the record first
+        gone: tuple[SegmentInfo, ...] = ()
+
+        def shorten(chain: Chain) -> Chain:
+            nonlocal gone
+            chain, gone = chain.roll_back(self.token)
+            return chain
+
+        await self._owner.step(shorten)
+        await self._remove_taken_back(gone)
         return gone
 
     @property

@@ -115,3 +115,50 @@ async def test_the_condition_is_the_version_of_now() -> None:
     assert (condition.path, condition.expected) == (owner.record.path, (await owner.record.read())[1])
     await owner.step(lambda page: page.writing("more"))
     assert (await owner.condition()).expected == condition.expected + 1  # type: ignore[operator]
+
+
+@pytest.mark.rule("C5")
+async def test_two_claims_of_one_epoch_are_two_owners() -> None:
+    """As after the store was put back to an older state, or a record was made anew: epoch and name are the same, and
+    only the claims' nonces differ."""
+    shelf = Shelf()
+    before = await shelf_with_a_page(shelf)
+    old = await OwnedRecord.claim(shelf.record(), "me", "n-old")
+    _, version = await old.record.read()
+    await shelf.record().write(before, version)
+    new = await OwnedRecord.claim(shelf.record(), "me", "n-new")
+    assert (new.value.epoch, new.value.owner) == (old.value.epoch, old.value.owner)
+    for attempt in (old.step(lambda page: page.writing("by old")), old.ensure_current(), old.condition()):
+        with pytest.raises(OvertakenError) as caught:
+            await attempt
+        assert caught.value.found.nonce == "n-new"
+    await new.step(lambda page: page.writing("by new"))
+    assert await text(shelf) == "by new"
+
+
+async def shelf_with_a_page(shelf: Shelf) -> Page:
+    record = shelf.record()
+    await record.create_if_absent(Page())
+    return (await record.read())[0]
+
+
+@pytest.mark.rule("C5")
+async def test_an_owner_of_the_same_epoch_but_another_claim_does_not_go_on_after_an_unknown_outcome() -> None:
+    """The next step reads the record again, and takes what it finds for its own by epoch and nonce."""
+    shelf = Shelf()
+    before = await shelf_with_a_page(shelf)
+    old = await OwnedRecord.claim(shelf.record(), "me", "n-old")
+
+    async def lost(value: Page, expected: Version) -> Version:
+        raise MetadataUnavailableError("the store went away")
+
+    write, old.record.write = old.record.write, lost  # type: ignore[method-assign]
+    with pytest.raises(MetadataUnavailableError):
+        await old.step(lambda page: page.writing("by old"))
+    old.record.write = write  # type: ignore[method-assign]
+    _, version = await old.record.read()
+    await shelf.record().write(before, version)
+    await OwnedRecord.claim(shelf.record(), "me", "n-new")
+    with pytest.raises(OvertakenError):
+        await old.step(lambda page: page.writing("by old"))
+    assert await text(shelf) == ""

@@ -15,11 +15,13 @@ from examples.namenode_sim.errors import InodeExistsError, ReplicaNotActiveError
 from examples.namenode_sim.image import write_image
 from examples.namenode_sim.name_node import NameNode, NameNodeConfig, NameNodeRole
 from journal_manager import (
+    Discard,
     JournalNotFormattedError,
     JournalUnavailableError,
     Op,
     RetentionPolicy,
     TxId,
+    capability,
     open_reader,
     open_snapshots,
     open_writer,
@@ -280,6 +282,28 @@ async def test_checkpoints_are_offered_by_the_standby_kept_by_the_active_and_bou
         await three.become_active()
         assert three.stats.restored_at >= kept[0]
         assert len(three.namespace.root.children) == n
+
+
+async def test_a_standby_whose_edits_were_taken_back_begins_anew() -> None:
+    """It went on with the next id, behind edits that the journal does not have any more."""
+    uri = journal()
+    async with replicas(uri) as (one, two):
+        for paths in (("/a",), ("/b", "/c")):
+            await one.become_active()
+            for path in paths:
+                await one.submit(asked("mkdirs", path=path))
+            await one.become_standby()
+        await until(lambda: two.namespace.txid == 3)
+        async with await open_writer(uri, owner="a person") as writer:
+            await capability(writer, Discard).discard_from(TxId(2))  # type: ignore[type-abstract]
+        await one.become_active()
+        for path in ("/x", "/y", "/z"):
+            await one.submit(asked("mkdirs", path=path))
+        await one.become_standby()
+        await until(lambda: two.namespace.txid == 4)
+        assert sorted(two.namespace.root.children) == ["a", "x", "y", "z"]
+        await two.become_active()
+        assert sorted(two.namespace.root.children) == ["a", "x", "y", "z"]
 
 
 async def test_a_checkpoint_that_is_gone_falls_back_to_the_one_before() -> None:

@@ -16,14 +16,17 @@ from bookkeeper.testing.world import Fault, NodeCrashed, SimDisk
 from journal_manager import (
     Discard,
     JournalCorruptionError,
+    JournalDiskError,
     JournalFencedError,
     JournalLockedError,
     JournalUnavailableError,
     JournalWriter,
     NamespaceInfo,
+    SegmentNotFoundError,
     TxId,
     Upgrade,
     UpgradeError,
+    format_journal,
     open_reader,
     open_snapshots,
     open_writer,
@@ -123,6 +126,140 @@ async def test_a_segment_takes_nothing_more_after_a_failed_sync() -> None:
         await segment.append(batch(1))
     with pytest.raises(Exception, match="failed"):
         await segment.append(batch(1))
+
+
+@pytest.mark.rule("J6", "J2")
+async def test_a_segment_with_a_failed_append_is_not_ended_below_what_a_reader_has_seen() -> None:
+    """The record of a failed append may be whole in the file. A tail synced and delivered it, and the writer that ended
+    its segment at the last durable edit cut it off."""
+    disk = Disk(Random(1))
+    writer = await writer_on(disk)
+    segment = await writer.start_segment(TxId(1), 1)
+    await segment.append(batch(1))
+    disk.faults = [Fault(operation="sync", code=errno.EIO, times=1)]
+    with pytest.raises(JournalUnavailableError):
+        await segment.append(batch(2))
+    reader = await open_reader(URI, files=disk, threads=False)
+    assert await txids(reader) == [1, 2]
+    await segment.close()
+    with pytest.raises(JournalDiskError, match="open the journal anew"):
+        await writer.finalize_segment(TxId(1), TxId(1))
+    assert await txids(await writer_on(disk, "its successor")) == [1, 2]
+
+
+@pytest.mark.rule("J6")
+async def test_a_segment_whose_file_is_longer_than_what_was_written_is_not_cut() -> None:
+    disk = Disk(Random(1))
+    writer = await writer_on(disk)
+    segment = await writer.start_segment(TxId(1), 1)
+    await segment.append(batch(1))
+    await segment.close()
+    path = f"{DIRECTORY}/{form.in_progress_name(TxId(1))}"
+    file = disk.open(path)
+    file.pwrite(form.encode_record(batch(2)), file.size())
+    with pytest.raises(JournalDiskError, match="open the journal anew"):
+        await writer.finalize_segment(TxId(1), TxId(1))
+
+
+@pytest.mark.rule("J1", "C5")
+async def test_a_writer_of_a_directory_that_was_made_anew_is_told_although_the_epochs_are_the_same() -> None:
+    """A claim was known by its epoch and its owner's name alone, and both came again: the former writer's edits went to
+    a file that was removed, and were acknowledged."""
+    disk = Disk(Random(1))
+    old = await writer_on(disk)
+    segment = await old.start_segment(TxId(1), 1)
+    await segment.append(batch(1))
+    reader = await open_reader(URI, files=disk, threads=False)
+    (before,) = await reader.segments()
+    for name in list(disk.list(DIRECTORY)):
+        disk.unlink(f"{DIRECTORY}/{name}")
+    new = await writer_on(disk)
+    assert new.token == old.token
+    another = await new.start_segment(TxId(1), 1)
+    for attempt in (segment.append(batch(2)), old.ensure_owner(), old.purge(TxId(1)), old.save_snapshot(1, [b"x"])):
+        with pytest.raises(JournalFencedError):
+            await attempt
+    await another.append(batch(1))
+    assert [each.last async for each in reader.read(before, TxId(1))] == [1]
+
+
+@pytest.mark.rule("J10")
+async def test_a_name_that_is_used_again_is_another_segment() -> None:
+    """A reader knew a final segment by its file's name, and gave its header to the segment that has the name now."""
+    disk = Disk(Random(1))
+    writer = await writer_on(disk)
+    await write_segment(writer, 1, 3)
+    await write_segment(writer, 4, 6)
+    reader = await open_reader(URI, files=disk, threads=False)
+    before = await reader.segments()
+    assert [segment.epoch for segment in before] == [1, 1]
+    assert isinstance(writer, Discard)
+    await writer.discard_from(TxId(4))
+    await write_segment(await writer_on(disk), 4, 6)
+    assert [(segment.location, segment.epoch) for segment in await reader.segments()] == [
+        (before[0].location, 1),
+        (before[1].location, 2),
+    ]
+    with pytest.raises(SegmentNotFoundError, match="another segment"):
+        await anext(reader.read(before[1], TxId(4)))
+
+
+@pytest.mark.rule("J10")
+async def test_a_segment_whose_header_is_damaged_does_not_count_as_taken_back() -> None:
+    """Its epoch is not known then; without it the next edits would get ids that are in use."""
+    disk = Disk(Random(1))
+    writer = await writer_on(disk)
+    await write_segment(writer, 1, 3)
+    await write_segment(writer, 4, 6)
+    assert isinstance(writer, Discard)
+    await writer.discard_from(TxId(4))
+    await write_segment(await writer_on(disk), 4, 6)
+    disk.flip_bit(f"{DIRECTORY}/{form.final_name(TxId(4), TxId(6))}", 8 * 20)
+    reader = await open_reader(URI, files=disk, threads=False)
+    with pytest.raises(JournalCorruptionError):
+        await txids(reader)
+    assert (await writer_on(disk)).recovery.last_txid == 6
+
+
+@pytest.mark.rule("J10", "J5")
+@pytest.mark.parametrize("step", ["roll_back", "discard", "format"])
+@pytest.mark.parametrize("keep", [None, 0.0, 1.0])
+def test_edits_are_taken_back_at_once_with_their_snapshots_or_not_at_all(keep: float | None, step: str) -> None:
+    """Files went one by one, snapshots first: a crash in between left edits whose snapshot was gone."""
+    outcomes = set()
+    for at in range(200):
+        disk = Disk(Random(at))
+        disk.make_directories(DIRECTORY)
+        asyncio.run(going_back(disk, step))
+        disk.die_after(at)
+        try:
+            if step == "format":
+                asyncio.run(format_journal(URI, files=disk, threads=False, force=True))
+            else:
+                asyncio.run(step_back(disk, step))
+            done = True
+        except NodeCrashed:
+            done = False
+        disk.process_died() if keep is None else disk.crash(keep=keep)
+
+        async def look(disk: SimDisk = disk) -> tuple[list[int], list[int]]:
+            reader = await open_reader(URI, files=disk, threads=False)
+            store = await open_snapshots(URI, files=disk, threads=False)
+            seen = await txids(reader), [info.at for info in await store.list()]
+            writer = await writer_on(disk)
+            assert (await txids(writer), [info.at for info in await store.list()]) == seen
+            first = len(seen[0]) + 1
+            segment = await writer.start_segment(first, 1)
+            await segment.append(batch(first, 8 - first))
+            assert await txids(await writer_on(disk)) == list(range(1, 8)), "nothing that is left stands in its way"
+            return seen
+
+        edits, snapshots = asyncio.run(look())
+        outcomes.add((tuple(edits), tuple(snapshots)))
+        if done:
+            break
+    before, after = ((1, 2, 3, 4, 5, 6), (3, 6)), (((1, 2, 3), (3,)) if step != "format" else ((), ()))
+    assert outcomes == {before, after}
 
 
 @pytest.mark.rule("C7")

@@ -8,8 +8,22 @@ from random import Random
 import pytest
 
 from bookkeeper.testing.world import NodeCrashed, SimDisk
-from journal_manager import JournalCorruptionError, JournalWriter, UnsupportedLayoutError, open_snapshots, open_writer
-from journal_manager.backends.file_snapshots import HEADER_BYTES, SnapshotHeader, decode_header, encode_header
+from journal_manager import (
+    JournalCorruptionError,
+    JournalWriter,
+    SnapshotNotFoundError,
+    UnsupportedLayoutError,
+    open_snapshots,
+    open_writer,
+)
+from journal_manager.backends.file import FileWriter
+from journal_manager.backends.file_snapshots import (
+    HEADER_BYTES,
+    PLAIN_BYTES,
+    SnapshotHeader,
+    decode_header,
+    encode_header,
+)
 from journal_manager.snapshots import SnapshotStore
 from tests.contracts.journal_backend import write_segment
 
@@ -31,12 +45,20 @@ async def formatted() -> SimDisk:
 def test_bytes() -> None:
     header = SnapshotHeader(7, 5, hashlib.sha256(b"state").digest())
     data = encode_header(header)
-    assert len(data) == HEADER_BYTES and decode_header(data + b"state", "f") == header
+    assert len(data) == PLAIN_BYTES and decode_header(data + b"state", "f") == header
     for damaged in (b"", data[:-1], b"X" + data[1:]):
         with pytest.raises(JournalCorruptionError):
             decode_header(damaged, "f")
     with pytest.raises(UnsupportedLayoutError):
-        decode_header(data[:5] + b"\x02" + data[6:], "f")
+        decode_header(data[:5] + b"\x03" + data[6:], "f")
+
+
+def test_a_snapshot_with_an_epoch_is_kept_from_earlier_programs() -> None:
+    header = SnapshotHeader(7, 5, hashlib.sha256(b"state").digest(), 4)
+    data = encode_header(header)
+    assert (data[5], len(data)) == (2, HEADER_BYTES) and decode_header(data + b"state", "f") == header
+    with pytest.raises(JournalCorruptionError):
+        decode_header(data[:-1], "f")
 
 
 async def test_the_file_of_format_1_is_header_and_content() -> None:
@@ -70,7 +92,7 @@ async def test_a_file_under_another_id_s_name_or_of_another_length_is_damaged() 
         await store.load()
     await writer.save_snapshot(5, [b"state"])
     file = disk.open("/edits/snapshot_0000000000000000005")
-    file.truncate(HEADER_BYTES + 4)
+    file.truncate(PLAIN_BYTES + 4)
     with pytest.raises(JournalCorruptionError):
         await store.load(5)
 
@@ -78,7 +100,7 @@ async def test_a_file_under_another_id_s_name_or_of_another_length_is_damaged() 
 async def test_a_claim_removes_what_a_dead_writer_had_begun() -> None:
     disk = await formatted()
     writer = await writer_on(disk)
-    disk.die_after(6)
+    disk.die_after(8)
     with pytest.raises(NodeCrashed):
         await writer.save_snapshot(5, [b"state"])
     disk.crash(keep=1.0)
@@ -131,3 +153,43 @@ async def test_a_crash_while_adopting_keeps_the_offer_or_the_snapshot(keep: floa
         if adopted:
             return
     raise AssertionError("it never came to its end")
+
+
+async def taken_back(disk: SimDisk) -> FileWriter:
+    """Edits 1 to 9, of which those from 5 on were taken back and written anew."""
+    writer = await writer_on(disk)
+    await write_segment(writer, 1, 4)
+    await write_segment(writer, 5, 9)
+    assert isinstance(writer, FileWriter)
+    await writer.save_snapshot(4, [b"at 4"])
+    await writer.save_snapshot(8, [b"at 8"])
+    writer._place.discard_from(writer.token, 5)  # a crash has left the snapshot
+    writer = await writer_on(disk)
+    assert isinstance(writer, FileWriter)
+    await write_segment(writer, 5, 9)
+    return writer
+
+
+@pytest.mark.rule("J10")
+async def test_a_snapshot_of_what_was_taken_back_is_none_also_while_its_file_is_there() -> None:
+    disk = SimDisk(Random(1))
+    await taken_back(disk)
+    assert disk.exists("/edits/snapshot_0000000000000000008")
+    store = await store_on(disk)
+    assert [info.at for info in await store.list()] == [4]
+    with pytest.raises(SnapshotNotFoundError):
+        await anext(store.read(8))
+
+
+@pytest.mark.rule("J10", "J9")
+async def test_a_damaged_snapshot_is_told_although_its_epoch_cannot_be_read() -> None:
+    disk = SimDisk(Random(1))
+    writer = await taken_back(disk)
+    await writer.save_snapshot(8, [b"at 8, again"])
+    disk.flip_bit("/edits/snapshot_0000000000000000008", 8)
+    store = await store_on(disk)
+    assert [info.at for info in await store.list()] == [4, 8]
+    with pytest.raises(JournalCorruptionError):
+        await store.load(8)
+    found = await store.load()
+    assert found is not None and (found[0].at, found[1]) == (4, b"at 4")

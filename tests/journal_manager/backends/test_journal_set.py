@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from bookkeeper.metrics import Metrics
 from journal_manager import (
     EditLog,
     EditLogConfig,
@@ -16,6 +18,7 @@ from journal_manager import (
     JournalError,
     JournalFailedError,
     JournalFencedError,
+    JournalStats,
     JournalUnavailableError,
     JournalWriter,
     Member,
@@ -29,12 +32,12 @@ from journal_manager import (
     read_ops,
     replicated,
 )
-from journal_manager.backends import memory
+from journal_manager.backends import memory, set_copies
 from journal_manager.backends.journal_set import SetWriter
 from journal_manager.backends.memory import MemoryHub
 from journal_manager.edits import Batch, encode_batch
 from journal_manager.errors import UnsupportedCapabilityError
-from journal_manager.journals import Discard, MemberState, OrphanSweep, Upgrade, capability
+from journal_manager.journals import CopyOf, Discard, MemberState, OrphanSweep, Upgrade, capability
 from tests.contracts.journal_backend import Journal, JournalBackendContract, closing
 from tests.journal_manager.replicas import Ledger
 from tests.spark_wal.webhdfs.virtual import in_virtual_time
@@ -469,3 +472,103 @@ async def test_edits_taken_back_on_each_member_are_gone_from_the_set() -> None:
         assert await log.log(b"another") == 2
     for name in ("one", "two", "required", "shared"):
         assert await places.edits(name) == [b"1", b"another"]
+
+
+async def taken_back_but_in(places: Places, off: str, others: list[bytes]) -> None:
+    """Edits 1 to 4; those from 2 on are taken back on every member but one, which is off, and others are logged."""
+    async with await places.log() as log:
+        await log.log(b"1")
+        await log.roll()
+        for word in (b"old 2", b"old 3", b"4"):
+            await log.log(word)
+    for member in places.members:
+        if member.uri != f"mem:{off}":
+            writer = await open_writer(member.uri, hub=places.hub)
+            await capability(writer, Discard).discard_from(2)  # type: ignore[type-abstract]
+            await writer.close()
+    rest = [member for member in places.members if member.uri != f"mem:{off}"]
+    async with await EditLog.open("set:", members=rest) as log:
+        await log.log_group([(0, word) for word in others])
+
+
+@pytest.mark.rule("J10")
+async def test_what_was_taken_back_is_not_read_from_a_member_that_still_has_it(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The writer refused such a member; a reader asked it for ids alone, and returned edits that were taken back. And
+    the writer compared the last edits only, which may well be equal."""
+    monkeypatch.setattr(set_copies, "COMPARED", 1)
+    await taken_back_but_in(places, "one", [b"new 2", b"new 3", b"4"])
+    new = [b"1", b"new 2", b"new 3", b"4"]
+
+    async def read() -> list[bytes]:
+        async with await open_reader("set:", members=places.members) as reader:
+            return [op.body async for op in read_ops(reader, 1)]
+
+    for name in ("shared", "required"):
+        places.hub.places[name].batches[places.hub.places[name].chain.segments[1].location].clear()
+        assert await read() == new, "member two has them"
+    two = places.hub.places["two"]
+    kept = two.batches[two.chain.segments[1].location]
+    whole, kept[:] = list(kept), []
+    with pytest.raises(JournalCorruptionError):
+        await read()
+    kept[:] = whole
+    for name in ("shared", "required"):
+        places.hub.places[name].batches[places.hub.places[name].chain.segments[1].location][:] = whole
+
+    writer = await open_writer("set:", members=places.members)
+    assert isinstance(writer, SetWriter)
+    states = {status.uri: status for status in writer.status()}
+    assert "those from 2 on were taken back from the leading member" in str(states["mem:one"].problem)
+    assert states["mem:two"].state is MemberState.ACTIVE
+    await writer.close()
+
+
+@pytest.mark.rule("J10")
+async def test_a_member_of_which_the_same_was_taken_back_is_written_and_read_again(places: Places) -> None:
+    """Also through what a program has put around a member's writer, and after the leading one took back more."""
+    wrapped = JournalStats(Metrics(), "one")
+    places.members[0] = replace(places.members[0], wrap=wrapped.measured)
+    await taken_back_but_in(places, "one", [b"new 2"])
+    writer = await open_writer("mem:one", hub=places.hub)
+    await capability(writer, Discard).discard_from(2)  # type: ignore[type-abstract]
+    await writer.close()
+    async with await places.log() as log:
+        await log.log(b"new 3")
+        assert await log.taken_back()
+    assert await places.edits("one") == [b"1", b"new 2", b"new 3"]
+    shared = places.hub.places["shared"]
+    assert places.hub.places["one"].chain.copy == CopyOf(
+        shared.chain.taken_back.journal, shared.chain.taken_back.epoch + 1
+    )
+    for name in ("shared", "required", "two"):
+        for segment in places.hub.places[name].chain.segments[1:]:
+            places.hub.places[name].batches[segment.location].clear()
+    async with await open_reader("set:", members=places.members) as reader:
+        assert [op.body async for op in read_ops(reader, 1)] == [b"1", b"new 2", b"new 3"]
+
+    writer = await open_writer("mem:shared", hub=places.hub)
+    await capability(writer, Discard).discard_from(3)  # type: ignore[type-abstract]
+    await writer.close()
+    async with await open_reader("set:", members=places.members) as reader:
+        assert [op.body async for op in read_ops(reader, 2)] == [b"new 2"], "and no edit 3, which the members have"
+
+
+@pytest.mark.rule("J10")
+async def test_a_member_with_other_edits_is_not_read_although_nobody_noted_that_some_were_taken_back(
+    places: Places,
+) -> None:
+    """A leading member of an earlier version notes nothing; the reader did not compare at all."""
+    async with await EditLog.open("mem:one", hub=places.hub) as alone:
+        await alone.log_group([(0, b"1"), (0, b"other"), (0, b"3")])
+    async with await EditLog.open("mem:shared", hub=places.hub) as shared:
+        await shared.log_group([(0, b"1"), (0, b"2")])
+        await shared.roll()
+        await shared.log(b"3")
+    members = [places.members[0], places.members[3]]
+    place = places.hub.places["shared"]
+    place.batches[place.chain.segments[1].location].clear()
+    async with await open_reader("set:", members=members) as reader:
+        with pytest.raises(JournalCorruptionError):
+            [op async for op in read_ops(reader, 1)]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from journal_manager import JournalFencedError, sync
+from journal_manager import Discard, EditLog, JournalFencedError, capability, open_writer, sync
+from journal_manager.commands import change
 from tests.journal_manager.commands.helpers import as_json, bk_journal, damage, filled, txids
 
 
@@ -101,3 +103,44 @@ def test_convert_copies_edits_with_their_ids_and_the_newest_intact_snapshot(tmp_
     damage(source, "snapshot_0000000000000000005")
     assert "the snapshot at edit 3" in bk_journal("convert", source, f"file://{tmp_path}/back")
     assert txids(f"file://{tmp_path}/back") == list(range(1, 8))
+
+
+def taking_back_before(monkeypatch: pytest.MonkeyPatch, opens: str, uri: str) -> None:
+    """Before the command opens the journal that way, somebody takes the edits from 4 on back and logs others."""
+    real = getattr(change, opens)
+
+    async def other(of: str, **options: Any) -> Any:
+        if of == uri:
+            monkeypatch.setattr(change, opens, real)
+            async with await open_writer(uri) as writer:
+                await capability(writer, Discard).discard_from(4)  # type: ignore[type-abstract]
+            async with await EditLog.open(uri) as log:
+                for _ in range(6):
+                    await log.log(b"another")
+                await log.save_snapshot(3, [b"state at 3, again"])
+        return await real(of, **options)
+
+    monkeypatch.setattr(change, opens, other)
+
+
+@pytest.mark.rule("J10")
+def test_purge_decides_as_the_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It decided before it took the journal over, by ids alone: the snapshot for which an older one was removed may
+    have been taken back meanwhile."""
+    uri = filled(tmp_path)
+    taking_back_before(monkeypatch, "open_writer", uri)
+    bk_journal("purge", uri, "--keep-snapshots", "1", "--yes")
+    with sync.open_snapshots(uri) as store:
+        assert [info.at for info in store.list()] == [3]
+    assert txids(uri, 4) == list(range(4, 10))
+
+
+@pytest.mark.rule("J10")
+def test_convert_says_that_edits_were_taken_back_while_it_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy had edits that the journal has no more, and a snapshot of others."""
+    uri = filled(tmp_path)
+    taking_back_before(monkeypatch, "open_snapshots", uri)
+    said = bk_journal("convert", uri, f"file://{tmp_path}/copy", status=1)
+    assert "were taken back while it was copied" in said

@@ -20,6 +20,7 @@ from journal_manager import (
     open_snapshots,
 )
 from journal_manager.backends.memory import MemoryHub
+from journal_manager.edits import EditRun
 from journal_manager.replicas.program_state import ProgramState, turns
 from journal_manager.replicas.replica import Replica
 from tests.journal_manager.replicas import Ledger, RefusedError
@@ -30,9 +31,9 @@ def state_of(machine: Ledger) -> tuple[ProgramState, Replica]:
     return ProgramState(machine, replica, RequestTable()), replica
 
 
-async def runs_of(*runs: list[Op]) -> AsyncGenerator[list[Op], None]:
+async def runs_of(*runs: list[Op], epoch: int = 1) -> AsyncGenerator[EditRun, None]:
     for run in runs:
-        yield run
+        yield EditRun(run, epoch)
 
 
 def edits(first: int, last: int) -> list[Op]:
@@ -49,7 +50,7 @@ def test_a_run_is_replayed_in_portions_so_that_other_tasks_get_a_turn() -> None:
 async def test_a_replay_ends_after_a_turn_when_it_is_enough() -> None:
     state, replica = state_of(Ledger())
     assert await state.replay(runs_of(edits(1, 1000), edits(1001, 3000)), lambda: replica.applied >= 2000)
-    assert replica.applied == 2048
+    assert (replica.applied, replica.applied_epoch) == (2048, 1)
     assert not await state.replay(runs_of(edits(2049, 3000)), lambda: False)
     assert replica.applied == 3000
 

@@ -5,7 +5,19 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from journal_manager import CheckpointPolicy, EditLog, RequestTable, RetentionPolicy, open_reader, open_snapshots
+import pytest
+
+from journal_manager import (
+    CheckpointPolicy,
+    Discard,
+    EditLog,
+    RequestTable,
+    RetentionPolicy,
+    capability,
+    open_reader,
+    open_snapshots,
+    open_writer,
+)
 from journal_manager.backends.memory import MemoryHub
 from journal_manager.read.edit_reader import read_runs
 from journal_manager.replicas.program_state import ProgramState
@@ -87,3 +99,29 @@ async def test_the_active_replica_takes_one_where_no_standby_does() -> None:
     other = Follower(hub, CheckpointPolicy())
     await other.keeper.load()
     assert other.replica.applied == other.keeper.newest == 3
+
+
+@in_virtual_time
+@pytest.mark.rule("J10")
+async def test_a_snapshot_that_was_taken_back_does_not_put_the_next_one_off() -> None:
+    """Its id was ahead of the journal, so that none was due until other edits had got that far."""
+    hub = MemoryHub()
+    standby = Follower(hub, CheckpointPolicy(edits=2), keep=5)
+    async with await EditLog.open("mem:x", owner="a", hub=hub) as log:
+        await log_some(log, 1, 3)
+        await log.roll()
+        await standby.follow()
+        await log_some(log, 4, 9)
+        await log.save_snapshot(9, [b"a state that is taken back"])
+    await standby.keeper.offer()
+    assert standby.keeper.newest == 9
+    async with await open_writer("mem:x", hub=hub) as writer:
+        await capability(writer, Discard).discard_from(4)  # type: ignore[type-abstract]
+    assert not standby.keeper.is_due()
+    await standby.keeper.look()
+    assert standby.keeper.newest == 0 and standby.keeper.is_due()
+    await standby.keeper.offer()
+    async with await EditLog.open("mem:x", hub=hub) as log:
+        assert [info.at for info in await log.adopt_snapshots()] == [3]
+    await standby.keeper.look()
+    assert standby.keeper.newest == 3

@@ -14,6 +14,7 @@ from journal_manager import (
     SnapshotNotFoundError,
     restore_newest,
 )
+from journal_manager.edits import NOTHING_TAKEN_BACK, UNKNOWN_EPOCH, Cut, TakenBack
 from journal_manager.snapshots import Chunks, SnapshotStore, adoptable, ensure_durable, pieces
 
 
@@ -35,7 +36,7 @@ class Shelf(SnapshotStore):
             yield chunk
         self.ended.append(at)
 
-    async def offer(self, at: int, chunks: Chunks) -> SnapshotInfo:
+    async def offer(self, at: int, chunks: Chunks, *, epoch: int = UNKNOWN_EPOCH) -> SnapshotInfo:
         raise NotImplementedError
 
     async def close(self) -> None:
@@ -147,7 +148,19 @@ def test_of_what_is_offered_the_newest_durable_one_is_of_use() -> None:
     def infos(*ids: int) -> tuple[SnapshotInfo, ...]:
         return tuple(SnapshotInfo(at, 0, "") for at in ids)
 
-    assert adoptable(infos(5, 3, 9), infos(), 8) == (infos(5), infos(3))
-    assert adoptable(infos(5, 3, 9), infos(5), 8) == ((), infos(3, 5))
-    assert adoptable(infos(5, 3, 9), infos(4), 9) == (infos(9), infos(3, 5))
-    assert adoptable((), infos(4), 9) == ((), ())
+    nothing = NOTHING_TAKEN_BACK
+    assert adoptable(infos(5, 3, 9), infos(), 8, nothing) == (infos(5), infos(3))
+    assert adoptable(infos(5, 3, 9), infos(5), 8, nothing) == ((), infos(3, 5))
+    assert adoptable(infos(5, 3, 9), infos(4), 9, nothing) == (infos(9), infos(3, 5))
+    assert adoptable((), infos(4), 9, nothing) == ((), ())
+
+
+@pytest.mark.rule("J10")
+def test_what_was_taken_back_is_of_no_use_whatever_its_id_is() -> None:
+    """Offers were chosen by their ids alone, and ids are used again."""
+    old, new, unknown = SnapshotInfo(9, 0, "", 3), SnapshotInfo(8, 0, "", 5), SnapshotInfo(7, 0, "")
+    below = SnapshotInfo(4, 0, "", 3)
+    taken_back = TakenBack((Cut(5, 4),), "j")
+    assert adoptable((old, new, unknown), (), 100, taken_back) == ((new,), (old, unknown))
+    assert adoptable((old, below), (), 100, taken_back) == ((below,), (old,))
+    assert adoptable((old,), (), 1, taken_back) == ((), (old,)), "also while its id is not durable again"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.errors import NotEnoughBookiesError
-from segments.chain import ledger_tags
+from bookkeeper.errors import MetadataUnavailableError, NotEnoughBookiesError
+from segments.chain import StreamChain, ledger_tags
 from segments.errors import OwnershipLostError, StreamNotReadyError, StreamUnavailableError
 from segments.stream import Stream
 from segments.write.ledger_allocator import LedgerAllocator
@@ -126,3 +127,64 @@ async def test_closing_deletes_what_was_made_or_leaves_it_to_the_next_owner() ->
     assert (chain.next_ledger, chain.removing, cluster.ledgers) == (None, (), {})
     with pytest.raises(OwnershipLostError):
         await (await an_allocator(stream), allocator)[1]._owner.ensure_current()
+
+
+def overtaken_after(allocator: LedgerAllocator, stream: Stream) -> None:
+    """The next step of the allocator's owner is done, its reply is lost, and another owner claims the record."""
+    owner = allocator._owner
+    step = owner.step
+
+    async def done_and_overtaken(change: Callable[[StreamChain], StreamChain]) -> StreamChain:
+        await step(change)
+        await StreamOwner.claim(stream.record, "another", claim_nonce(stream.client))
+        return await step(change)
+
+    owner.step = done_and_overtaken  # type: ignore[method-assign]
+
+
+@in_virtual_time
+@pytest.mark.rule("C6", "C9")
+async def test_a_ledger_that_the_record_names_is_not_deleted_by_the_owner_that_was_overtaken() -> None:
+    """The step was done and its reply lost. Nothing asked the record, or what it said was not looked at."""
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    allocator = await an_allocator(await stream_on(cluster.sibling()))
+    overtaken_after(allocator, stream)
+    allocator.prepare()
+    await asyncio.sleep(1)
+    assert not allocator.is_ready
+    assert (await chain_of(stream)).next_ledger == 1 and set(cluster.ledgers) == {1}
+
+    allocator = await an_allocator(await stream_on(cluster.sibling()))
+    handle = await allocator.obtain()
+    await allocator._owner.step(lambda chain: chain.start_segment(handle.id, 0))
+    allocator.returned()  # as if the reply had been lost
+    await StreamOwner.claim(stream.record, "another", claim_nonce(stream.client))
+    await allocator.close(discard=True)
+    assert (await chain_of(stream)).segments[-1].ledger_id == handle.id and handle.id in cluster.ledgers
+
+
+@in_virtual_time
+@pytest.mark.rule("C6", "C9")
+async def test_a_ledger_stays_while_nobody_can_say_whether_the_record_names_it() -> None:
+    """A record that could not be read counted as one that names nothing, so a segment's ledger was deleted."""
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    losing = cluster.sibling()
+    allocator = await an_allocator(await stream_on(losing))
+    handle = await allocator.obtain()
+    await allocator._owner.step(lambda chain: chain.start_segment(handle.id, 0))
+    allocator.returned()
+    await StreamOwner.claim(stream.record, "another", claim_nonce(stream.client))
+    step = allocator._owner.step
+
+    async def refused_and_away(change: Callable[[StreamChain], StreamChain]) -> StreamChain:
+        try:
+            return await step(change)
+        finally:
+            losing.fail_at = ("sync", MetadataUnavailableError("the store went away"))
+
+    allocator._owner.step = refused_and_away  # type: ignore[method-assign]
+    await allocator.close(discard=True)
+    assert losing.fail_at is None, "it has asked"
+    assert (await chain_of(stream)).segments[-1].ledger_id == handle.id and handle.id in cluster.ledgers

@@ -144,7 +144,7 @@ class Snapshots(SnapshotStore):
     async def read(self, at: TxId) -> AsyncGenerator[bytes, None]:
         yield self.kept[at]
 
-    async def offer(self, at: TxId, chunks: Chunks) -> SnapshotInfo:
+    async def offer(self, at: TxId, chunks: Chunks, *, epoch: int = 0) -> SnapshotInfo:
         raise AssertionError("a gateway offers no snapshots")
 
     async def close(self) -> None: ...

@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
+from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 from bookkeeper.errors import (
@@ -116,6 +118,7 @@ class Client:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.metadata_store = Metadata(Store(cluster, cluster.metadata.connect()))
+        self.services: Any = SimpleNamespace(seams=SimpleNamespace(rng=Random(self.metadata_store.store.session_id)))
         self.created_with: dict[str, Any] = {}
 
     async def create_ledger(self, *, password: bytes, custom_metadata: dict[str, bytes], **options: Any) -> Writer:

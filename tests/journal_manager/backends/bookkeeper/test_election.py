@@ -17,19 +17,9 @@ from tests.journal_manager.backends.bookkeeper.fake import Client, Cluster
 from tests.spark_wal.webhdfs.virtual import LoopClock, in_virtual_time
 
 
-class Seams:
-    def __init__(self) -> None:
-        self.clock = LoopClock()
-
-
-class Services:
-    def __init__(self) -> None:
-        self.seams = Seams()
-
-
 def client_of(cluster: Cluster) -> Client:
     client = cluster.client()
-    client.services = Services()  # type: ignore[attr-defined]
+    client.services.seams.clock = LoopClock()
     return client
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from bookkeeper.errors import MetadataConflictError
 from journal_manager import (
+    UNKNOWN_EPOCH,
     JournalCorruptionError,
     JournalFencedError,
     JournalWriter,
@@ -13,6 +17,7 @@ from journal_manager import (
     open_snapshots,
     open_writer,
 )
+from journal_manager.backends.bookkeeper.writer import LedgerJournalWriter
 from journal_manager.snapshots import SnapshotStore
 from tests.contracts.journal_backend import write_segment
 from tests.journal_manager.backends.bookkeeper.fake import Cluster, Died, LostReplies
@@ -57,15 +62,15 @@ async def test_a_snapshot_that_is_removed_while_it_is_looked_for_is_not_there() 
     writer, store = await writer_on(cluster), await store_on(cluster)
     await writer.save_snapshot(5, [b"state"])
     reading = store.read(5)
-    found = store._index.find  # type: ignore[attr-defined]
+    found = store._find  # type: ignore[attr-defined]
 
     async def find_and_lose(at: int) -> object:
         line = await found(at)
-        store._index.find = found  # type: ignore[attr-defined]
+        store._find = found  # type: ignore[attr-defined]
         await writer.delete_snapshot(5)
         return line
 
-    store._index.find = find_and_lose  # type: ignore[attr-defined]
+    store._find = find_and_lose  # type: ignore[attr-defined]
     with pytest.raises(SnapshotNotFoundError):
         await anext(reading)
 
@@ -173,3 +178,37 @@ async def test_a_write_whose_reply_is_lost_is_settled() -> None:
         found = await store.load()
         assert found is not None and found[1] == b"two"
         assert [info.at for info in await store.list()] == [5, 6]
+
+
+@pytest.mark.rule("C6", "J9")
+async def test_a_snapshot_that_the_list_names_is_not_deleted_by_the_owner_that_was_overtaken() -> None:
+    """The write of the list was done, its reply lost, and the next owner has kept the line: the ledger was deleted, so
+    that the newest snapshot could not be read."""
+    cluster = await formatted()
+    old, store = await writer_on(cluster), await store_on(cluster)
+    assert isinstance(old, LedgerJournalWriter)
+    index = old._snapshots._index
+    write = index.write
+
+    async def done_and_overtaken(*arguments: Any) -> None:
+        await write(*arguments)
+        index.write = write  # type: ignore[method-assign]
+        new = await writer_on(cluster)
+        await new.save_snapshot(2, [b"of the next owner"])
+        raise MetadataConflictError("another version")
+
+    index.write = done_and_overtaken  # type: ignore[method-assign, assignment]
+    with pytest.raises(JournalFencedError):
+        await old.save_snapshot(5, [b"state"])
+    found = await store.load()
+    assert found is not None and (found[0].at, found[1]) == (5, b"state")
+
+
+async def test_as_long_as_nothing_was_taken_back_snapshots_and_offers_are_stored_as_by_earlier_versions() -> None:
+    cluster = await formatted()
+    writer, store = await writer_on(cluster), await store_on(cluster)
+    assert isinstance(writer, LedgerJournalWriter)
+    await store.offer(6, [b"x"], epoch=1)
+    assert [line.epoch for line in await writer._snapshots._index.offers()] == [UNKNOWN_EPOCH]
+    await writer.save_snapshot(5, [b"x"])
+    assert [info.epoch for info in await store.list()] == [UNKNOWN_EPOCH]
