@@ -12,6 +12,7 @@ the disk. Each request gets exactly one reply:
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from itertools import islice
@@ -28,6 +29,7 @@ from bookkeeper.errors import (
     NoSuchLedgerError,
 )
 from bookkeeper.ids import NO_ENTRY, EntryId, IdRanges, LedgerId
+from bookkeeper.rate_limited_log import RateLimitedLogger
 from bookkeeper.storage.engine import PackedEntries
 from bookkeeper.volumes import BookieStorage
 from bookkeeper.volumes.joined import concerns
@@ -82,6 +84,7 @@ class Bookie:
         self._long_poll_max_s = long_poll_max_s
         self._wake_on_fence: dict[LedgerId, list[Callable[[], None]]] = {}
         self._polls: dict[Reply, _LongPoll] = {}
+        self._log = RateLimitedLogger(log, lambda: asyncio.get_running_loop().time())
 
     # -- adds, in runs ------------------------------------------------------------------------------------
 
@@ -371,13 +374,12 @@ class Bookie:
             case _:
                 raise AssertionError(f"{request} is answered with more than a status")
 
-    @staticmethod
-    def _status_of(error: BaseException) -> Status:
-        """The status that a client gets for ``error``. An unforeseen error goes into the log; the client gets an
-        *unknown* status."""
+    def _status_of(self, error: BaseException) -> Status:
+        """The status that a client gets for ``error``. An unforeseen error goes into the log, once a second from each
+        place, for whoever causes one may cause many; the client gets an *unknown* status."""
         if isinstance(error, BookKeeperError | OSError) and not isinstance(error, InvariantError):
             return wire.status_of(error)
-        log.error("a request failed with an unexpected error: its client gets an I/O error", exc_info=error)
+        self._log.error("a request failed with an unexpected error: its client gets an I/O error", error)
         return Status.IO_ERROR
 
 

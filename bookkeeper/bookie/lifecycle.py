@@ -325,6 +325,7 @@ class BookieServer:
             doing=(
                 *self.directory_sentences(),
                 *self.repairs(),
+                *engine.sentences(),
                 *engine.compactor.sentences(),
                 *engine.scrubber.sentences(),
             ),

@@ -142,6 +142,10 @@ class Volumes:
         """See :meth:`Members.check_space`."""
         self.members.check_space()
 
+    def sentences(self) -> tuple[str, ...]:
+        """See :meth:`Engine.sentences`."""
+        return tuple(said for each in self._serving.engines for said in each.sentences())
+
     def close(self, callback: Done) -> None:
         """See :meth:`Engine.close`."""
         self.members.close(callback)
