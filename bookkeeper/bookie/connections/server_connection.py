@@ -24,7 +24,7 @@ from bookkeeper.bookie.connections.request_log import ANSWERED, SLOW_S
 from bookkeeper.bookie.connections.server import Connections
 from bookkeeper.bookie.identity.stale_adds import StaleAdds
 from bookkeeper.codec import Adds, Reads, Run
-from bookkeeper.ids import LedgerId
+from bookkeeper.ids import LedgerId, counted_address
 from bookkeeper.net.frame_protocol import FrameProtocol
 from bookkeeper.volumes.joined import PartlyFailedError, concerns
 from bookkeeper.wire import Dialect, Status
@@ -55,7 +55,8 @@ class ServerConnection(FrameProtocol):
         assert self._loop is not None
         self._now = self._loop.time
         name = self._transport.get_extra_info("peername")
-        self.host = self.account = str(name[0]) if isinstance(name, tuple) and name else ""
+        self.host = str(name[0]) if isinstance(name, tuple) and name else ""
+        self.account = counted_address(self.host)
         if not self.server.opened(self):
             self.abort()
 
@@ -64,6 +65,11 @@ class ServerConnection(FrameProtocol):
         self.server.ended(self, error)
         for reply in list(self._polls):
             self.bookie.drop_poll(reply)
+
+    @property
+    def waits(self) -> bool:
+        """Whether its client waits in a long poll."""
+        return bool(self._polls)
 
     def on_writable(self, writable: bool) -> None:
         """Stop reading from a client that does not read its replies."""
@@ -76,6 +82,7 @@ class ServerConnection(FrameProtocol):
 
     def on_bytes(self, buffer: bytearray, start: int, end: int) -> int:
         used = start
+        self.flow.heard = True
         if self._reads:  # this chunk probably begins like the previous one
             used = self._take_reads(buffer, start, end)
             self._reads = used > start
@@ -318,7 +325,7 @@ class ServerConnection(FrameProtocol):
             return
         header, request = decoded
         charge = len(body) + reply_charge(request)
-        reserved = goes_first(header, request)
+        reserved = goes_first(request)
         if not reserved:
             self.flow.on_charged()
         if not self.admission.admit(charge, reserved=reserved):
