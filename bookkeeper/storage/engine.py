@@ -277,6 +277,11 @@ class Engine:
         """The master key of a ledger; None if none was learnt. Raises as :meth:`lac`."""
         return self._reads.found(ledger_id).key
 
+    def is_strange(self, ledger_id: LedgerId) -> bool:
+        """Whether there is nothing of a ledger here, not even that it was deleted, or its key is not known."""
+        ledger = self._ledgers.ledgers.get(ledger_id)
+        return ledger.key is None if ledger is not None else ledger_id not in self._ledgers.dropped
+
     def may_lack(self, ledger_id: LedgerId) -> bool:
         """Whether entries of a ledger may be missing here."""
         return self._unknowns.may_lack(ledger_id)

@@ -234,6 +234,10 @@ class Volumes:
         """See :meth:`Engine.has`."""
         return self._reads.has(ledger_id)
 
+    def is_strange(self, ledger_id: LedgerId) -> bool:
+        """See :meth:`Engine.is_strange`."""
+        return self._reads.is_strange(ledger_id)
+
     def ledgers(self) -> Iterable[LedgerId]:
         """Every ledger with anything here, a snapshot."""
         return self._reads.ledgers()

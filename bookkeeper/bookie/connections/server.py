@@ -125,6 +125,8 @@ class Connections:
     async def hang_up(self) -> None:
         """Close every connection and wait for its end. Encrypted ones get time to close TLS, then they are cut off."""
         loop = asyncio.get_running_loop()
+        if self.bookie.ledger_keys is not None:
+            self.bookie.ledger_keys.close()
         self.close()
         end = loop.time() + GOODBYE_S
         while self.connections and loop.time() < end:  # noqa: ASYNC110  # seldom, and soon over
