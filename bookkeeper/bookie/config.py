@@ -108,8 +108,8 @@ class BookieConfig:
 
     connection_idle_s: float = 3600.0
     """Seconds after which a connection is closed over which nothing comes and nothing is waited for. Clients make
-    another one when they need it. A peer that is gone without a word is noticed within two minutes, whatever this
-    says."""
+    another one when they need it. Writers of ours show a sign of life every ten minutes, so it should be longer. A peer
+    that is gone without a word is noticed within two minutes, whatever this says."""
 
     slow_frame_s: float = 30.0
     """Seconds that a peer may take to send the rest of a frame, or to read replies, before its connection is closed."""
