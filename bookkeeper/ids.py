@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from ipaddress import IPv6Address
 from typing import Final, NamedTuple, NewType
 
 LedgerId = NewType("LedgerId", int)
@@ -18,6 +19,9 @@ BookieId = NewType("BookieId", str)
 
 NO_ENTRY: Final = EntryId(-1)
 """Last add confirmed of a ledger in which nothing is confirmed; "the last entry" in a read request."""
+
+_INTERFACE_BITS: Final = 64
+"""Of an IPv6 address the bits that a host chooses itself."""
 
 _BOOKIE_ID = re.compile(r"[a-zA-Z0-9:-_.\-]+")
 
@@ -43,6 +47,22 @@ class Address(NamedTuple):
             limit = " (a port is at most 65535)" if port.isdecimal() and int(port) > 65535 else ""
             raise ValueError(f"expected HOST:PORT, got {text!r}{limit}")
         return cls(host.removeprefix("[").removesuffix("]"), int(port))
+
+
+def counted_address(host: str) -> str:
+    """Under which name a peer counts where something is limited for each address. An IPv6 host has its choice among
+    the 2**64 addresses of its network, so the network counts (the first 64 bits); an IPv4 address in IPv6's form is the
+    IPv4 address. A name, or what is no address, counts as it is.
+    """
+    if ":" not in host:
+        return host
+    try:
+        address = IPv6Address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return f"{IPv6Address(int(address) >> _INTERFACE_BITS << _INTERFACE_BITS)}/{128 - _INTERFACE_BITS}"
 
 
 def bookie_id(text: str) -> BookieId:

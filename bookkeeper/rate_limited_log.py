@@ -44,6 +44,17 @@ class RateLimitedLogger:
         if left_out is not None:
             self._logger.warning(text + counted(left_out), *(one_line(detail) for detail in details))
 
+    def error(self, text: str, error: BaseException) -> None:
+        """A line with the traceback of an error that nobody foresaw, unless there was one from the same place of the
+        code a moment ago."""
+        raised = error.__traceback__
+        while raised is not None and raised.tb_next is not None:
+            raised = raised.tb_next
+        place = (raised.tb_frame.f_code, raised.tb_lineno) if raised is not None else None
+        left_out = self._limit.admit(self._now(), (type(error), place))
+        if left_out is not None:
+            self._logger.error(text + counted(left_out), exc_info=error)
+
 
 def counted(left_out: int) -> str:
     """The end of a line before which so many were left out."""

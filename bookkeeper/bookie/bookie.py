@@ -12,12 +12,14 @@ the disk. Each request gets exactly one reply:
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Final, Protocol
 
 from bookkeeper import wire
+from bookkeeper.bookie.identity.ledger_keys import LedgerKeys
 from bookkeeper.bookie.identity.stale_adds import StaleAdds
 from bookkeeper.codec import ENTRY_HEADER, Adds, Run
 from bookkeeper.errors import (
@@ -28,6 +30,7 @@ from bookkeeper.errors import (
     NoSuchLedgerError,
 )
 from bookkeeper.ids import NO_ENTRY, EntryId, IdRanges, LedgerId
+from bookkeeper.rate_limited_log import RateLimitedLogger
 from bookkeeper.storage.engine import PackedEntries
 from bookkeeper.volumes import BookieStorage
 from bookkeeper.volumes.joined import concerns
@@ -42,8 +45,20 @@ Reply = Callable[[wire.Reply], None]
 AUTH_DISABLED: Final = "AuthDisabledPlugin"
 """What a bookie without authentication answers to an AUTH message; clients take it as "authenticated"."""
 
+Act = Callable[[], None]
+
 BATCH_OVERHEAD: Final = 24 + 8 + 4
 """Bytes of a batch reply that count against the size asked for before its first entry."""
+
+
+def refusal_of(request: wire.Request, status: Status) -> Status:
+    """What is answered to a request that the metadata do not allow. To an add a ledger without metadata is a deleted
+    one. A fence that was not made is no negative, of nothing: whoever recovers would count this bookie as fenced."""
+    if status is not Status.NO_LEDGER:
+        return status
+    if isinstance(request, wire.AddEntry):
+        return Status.FENCED
+    return Status.NO_LEDGER if isinstance(request, wire.WriteLac) else Status.UNKNOWN_STATE
 
 
 class Timer(Protocol):
@@ -72,6 +87,8 @@ class Bookie:
         """Whether the operator has ordered read-only. The disk's state may forbid adds as well."""
         self.stale_adds: StaleAdds | None = None
         """Checks regular adds to ledgers older than the disk; None if there can be no such ledger."""
+        self.ledger_keys: LedgerKeys | None = None
+        """Checks whatever would make a ledger begin to exist here; None where nobody knows who the clients are."""
         self.long_polls = 0
         """Long polls that wait now."""
         self._call_later = call_later
@@ -82,6 +99,7 @@ class Bookie:
         self._long_poll_max_s = long_poll_max_s
         self._wake_on_fence: dict[LedgerId, list[Callable[[], None]]] = {}
         self._polls: dict[Reply, _LongPoll] = {}
+        self._log = RateLimitedLogger(log, lambda: asyncio.get_running_loop().time())
 
     # -- adds, in runs ------------------------------------------------------------------------------------
 
@@ -90,8 +108,7 @@ class Bookie:
 
         With OK the caller answers the run when :meth:`Engine.when_durable` says so; a deferred run it answers now, and
         it calls :meth:`Engine.start_writing` after the last run of a chunk. With any other status the caller answers
-        that status now. If there is a :attr:`stale_adds`, the caller has asked it about the ledger before, unless it is
-        a run of recovery adds."""
+        that status now. Where :meth:`must_ask` says so, the caller has asked before."""
         if self.read_only and not run.recovery:
             return Status.READ_ONLY
         try:
@@ -99,6 +116,55 @@ class Bookie:
         except Exception as error:  # every failure has a status; none may end the connection
             return self._status_of(error)
         return Status.OK
+
+    # -- what the metadata are asked first ----------------------------------------------------------------
+
+    @property
+    def asks(self) -> bool:
+        """Whether :meth:`must_ask` has to be asked."""
+        return self.stale_adds is not None or self.ledger_keys is not None
+
+    def must_ask(self, ledger_id: LedgerId, *, regular: bool) -> bool:
+        """Whether a request that brings a key has to wait for :meth:`ask`. ``regular``: it is an add of a writer."""
+        if self.ledger_keys is not None and self.ledger_keys.must_ask(ledger_id):
+            return True
+        return regular and self.stale_adds is not None and self.stale_adds.must_ask(ledger_id)
+
+    def ask(self, ledger_id: LedgerId, key: bytes, then: Callable[[Status], None], *, regular: bool) -> None:
+        """Call ``then`` with OK when the metadata allow the request, else with the status to refuse it with."""
+        stale_adds, keys = self.stale_adds, self.ledger_keys
+
+        def known(status: Status) -> None:
+            if status is Status.OK and regular and stale_adds is not None and stale_adds.must_ask(ledger_id):
+                stale_adds.ask(ledger_id, then)
+            else:
+                then(status)
+
+        if keys is not None and keys.must_ask(ledger_id):
+            keys.ask(ledger_id, key, known)
+        else:
+            known(Status.OK)
+
+    def _when_allowed(
+        self, request: wire.AddEntry | wire.WriteLac | wire.ReadEntry | wire.BatchRead, reply: Reply, act: Act
+    ) -> None:
+        """``act`` now, or when the metadata allow it; else the refusal."""
+        regular = isinstance(request, wire.AddEntry) and not request.recovery
+        if not self.must_ask(request.ledger_id, regular=regular):
+            act()
+            return
+
+        def judged(status: Status) -> None:
+            if status is not Status.OK:
+                reply(wire.failure(request, refusal_of(request, status)))
+                return
+            try:
+                act()
+            except Exception as error:
+                reply(wire.failure(request, self._status_of(error)))
+
+        assert request.master_key is not None, "what brings none is refused before"
+        self.ask(request.ledger_id, request.master_key, judged, regular=regular)
 
     # -- everything else ----------------------------------------------------------------------------------
 
@@ -136,21 +202,7 @@ class Bookie:
         if self.read_only and not request.recovery:
             reply(wire.failure(request, Status.READ_ONLY))
             return
-        stale_adds = self.stale_adds
-        if stale_adds is None or request.recovery or not stale_adds.must_ask(request.ledger_id):
-            self._store(request, reply)
-            return
-
-        def judged(status: Status) -> None:
-            if status is not Status.OK:
-                reply(wire.failure(request, status))
-                return
-            try:
-                self._store(request, reply)
-            except Exception as error:
-                reply(wire.failure(request, self._status_of(error)))
-
-        stale_adds.ask(request.ledger_id, judged)
+        self._when_allowed(request, reply, lambda: self._store(request, reply))
 
     def _store(self, request: wire.AddEntry, reply: Reply) -> None:
         self.engine.append_entry(request.ledger_id, request.master_key, request.entry, recovery=request.recovery)
@@ -203,9 +255,12 @@ class Bookie:
             except Exception as failure:
                 reply(wire.failure(request, self._status_of(failure)))
 
-        self.engine.fence(request.ledger_id, key, durable)
-        for wake in self._wake_on_fence.pop(request.ledger_id, ()):
-            wake()
+        def fence() -> None:
+            self.engine.fence(request.ledger_id, key, durable)
+            for wake in self._wake_on_fence.pop(request.ledger_id, ()):
+                wake()
+
+        self._when_allowed(request, reply, fence)
 
     def _read_now(
         self, request: wire.ReadEntry, reply: Reply, *, with_lac: bool = True, stamp_ms: int | None = None
@@ -310,10 +365,14 @@ class Bookie:
             reply(wire.failure(request, Status.READ_ONLY))
             return
         ids = (request.ledger_id, request.master_key, request.lac, request.body)
-        try:
-            self.engine.set_explicit_lac(*ids, lambda error: reply(self._ended(request, error)))
-        except LedgerFencedError:  # fencing does not stop it: this one was deleted
-            reply(wire.failure(request, Status.NO_LEDGER))
+
+        def write() -> None:
+            try:
+                self.engine.set_explicit_lac(*ids, lambda error: reply(self._ended(request, error)))
+            except LedgerFencedError:  # fencing does not stop it: this one was deleted
+                reply(wire.failure(request, Status.NO_LEDGER))
+
+        self._when_allowed(request, reply, write)
 
     # -- about the bookie ---------------------------------------------------------------------------------
 
@@ -371,13 +430,12 @@ class Bookie:
             case _:
                 raise AssertionError(f"{request} is answered with more than a status")
 
-    @staticmethod
-    def _status_of(error: BaseException) -> Status:
-        """The status that a client gets for ``error``. An unforeseen error goes into the log; the client gets an
-        *unknown* status."""
+    def _status_of(self, error: BaseException) -> Status:
+        """The status that a client gets for ``error``. An unforeseen error goes into the log, once a second from each
+        place, for whoever causes one may cause many; the client gets an *unknown* status."""
         if isinstance(error, BookKeeperError | OSError) and not isinstance(error, InvariantError):
             return wire.status_of(error)
-        log.error("a request failed with an unexpected error: its client gets an I/O error", exc_info=error)
+        self._log.error("a request failed with an unexpected error: its client gets an I/O error", error)
         return Status.IO_ERROR
 
 

@@ -95,7 +95,7 @@ class BookieConfig:
     refuses requests."""
 
     reserved_bytes: int = 16 * MIB
-    """Further bytes, reserved for fences, recovery and requests of high priority."""
+    """Further bytes, reserved for fences and for the reads and adds of recoveries."""
 
     receive_bytes: int = 64 * MIB
     """Bytes of large frames that have arrived in part, over all connections. Above it such frames wait."""
@@ -104,7 +104,12 @@ class BookieConfig:
     """Connections at a time. One more is closed at once."""
 
     connections_per_host_max: int = 1_000
-    """Connections at a time from one address."""
+    """Connections at a time from one address; of IPv6 from one network of 64 bits."""
+
+    connection_idle_s: float = 3600.0
+    """Seconds after which a connection is closed over which nothing comes and nothing is waited for. Clients make
+    another one when they need it. Writers of ours show a sign of life every ten minutes, so it should be longer. A peer
+    that is gone without a word is noticed within two minutes, whatever this says."""
 
     slow_frame_s: float = 30.0
     """Seconds that a peer may take to send the rest of a frame, or to read replies, before its connection is closed."""
@@ -177,6 +182,7 @@ class BookieConfig:
         require_range(
             self,
             "slow_frame_s",
+            "connection_idle_s",
             "long_poll_max_s",
             "batch_read_bytes",
             "space_check_s",

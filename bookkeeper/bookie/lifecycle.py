@@ -33,6 +33,7 @@ from bookkeeper.bookie.identity.bookie_identity import read_identity, refuse_jav
 from bookkeeper.bookie.identity.completion import Completion
 from bookkeeper.bookie.identity.damaged_ledgers import DamagedLedgers
 from bookkeeper.bookie.identity.disk_identity import DiskIdentity
+from bookkeeper.bookie.identity.ledger_keys import LedgerKeys
 from bookkeeper.bookie.identity.progress_publisher import ProgressPublisher
 from bookkeeper.bookie.identity.seen_metadata import SeenMetadata
 from bookkeeper.bookie.identity.stale_adds import StaleAdds
@@ -286,6 +287,8 @@ class BookieServer:
         )
         if disk_identity is not None or self.engine.in_limbo:
             bookie.stale_adds = self._stale_adds
+        if self.port.security is not None:
+            bookie.ledger_keys = LedgerKeys(self.engine, self._metadata, self.bookie_id, self.metrics)
         self.port.serve(bookie, self.give_back_memory)
 
     def _start_http(self) -> None:
@@ -334,6 +337,7 @@ class BookieServer:
             doing=(
                 *self.directory_sentences(),
                 *self.repairs(),
+                *engine.sentences(),
                 *engine.compactor.sentences(),
                 *engine.scrubber.sentences(),
             ),

@@ -34,6 +34,9 @@ ENTRY_HEADER: Final = 32
 KEY_SIZE: Final = 20
 """Bytes of a master key."""
 
+LAC_BODY_MAX: Final = 36
+"""Bytes of the longest body of an explicit LAC: ledger id, LAC, and the longest digest, the HMAC."""
+
 READS_MAX: Final = 8192
 """Plain reads that are cut from a chunk at once."""
 

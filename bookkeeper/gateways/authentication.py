@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bookkeeper.gateways.tokens import Principal, TokenBook
+from bookkeeper.ids import counted_address
 from bookkeeper.seams import Clock, Rng
 
 DELAY_S: Final = 0.1
@@ -110,6 +111,7 @@ class AuthenticationFailures:
     def delay_s(self, address: str) -> float:
         """Note a failure of ``address``. Returns the seconds to wait before the answer."""
         self.count += 1
+        address = counted_address(address)
         now = self._clock.monotonic()
         if address not in self._recent and len(self._recent) >= ADDRESSES_MAX:
             self._recent.pop(next(iter(self._recent)))

@@ -19,6 +19,7 @@ from enum import Enum
 from typing import Final
 
 from bookkeeper.gateways.config import ConnectionLimits
+from bookkeeper.ids import counted_address
 
 BYTES_PER_S: Final = 1024
 """Bytes a second below which a body is too slow, measured over the time that its next unit may take."""
@@ -56,6 +57,7 @@ class ConnectionTable:
 
     def arrive(self, number: int, host: str, *, shakes: bool) -> AdmissionVerdict:
         """Judge a new connection from ``host``. With ``shakes`` it begins with a TLS handshake (X7, X34)."""
+        host = counted_address(host)
         if len(self._hosts) >= self._limits.connections_max:
             return AdmissionVerdict(f"{len(self._hosts)} connections are open, which is the limit")
         if self._per_host[host] >= self._limits.connections_per_host_max:

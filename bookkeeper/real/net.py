@@ -6,7 +6,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable
-from typing import Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from bookkeeper.ids import Address
 from bookkeeper.real.tls import FileTls
@@ -16,6 +16,12 @@ P = TypeVar("P", bound=asyncio.BaseProtocol)
 
 BACKLOG: Final = 1024
 """Connections that may wait to be accepted."""
+
+DEAD_S: Final = 120
+"""Seconds after which a peer that answers nothing at all is taken for dead."""
+
+PROBES: Final = 4
+"""How often a silent peer is asked, in the second half of that time."""
 
 GOODBYE_S: Final = 2.0
 """Seconds for the peer's last word when an encrypted stream is closed."""
@@ -37,7 +43,8 @@ class TcpListener:
 
 
 class AsyncioNet:
-    """Streams over TCP. TCP_NODELAY and keep-alive are on: frames leave at once, a dead peer is noticed some day."""
+    """Streams over TCP. TCP_NODELAY and keep-alive are on, on both sides: frames leave at once, and a peer that is gone
+    without a word (its machine, or the way to it) is noticed within ``DEAD_S`` seconds."""
 
     async def connect(
         self, address: Address, factory: Callable[[], P], *, timeout_s: float, tls: ssl.SSLContext | None = None
@@ -57,6 +64,8 @@ class AsyncioNet:
         server = await loop.create_server(
             factory, address.host, address.port, ssl=tls, backlog=BACKLOG, reuse_address=True
         )
+        for listening in server.sockets:
+            _notice_dead_peers(listening)  # what is accepted has the same options
         name = server.sockets[0].getsockname()
         return TcpListener(server, Address(address.host, name[1]))
 
@@ -93,4 +102,16 @@ def _tune(transport: asyncio.BaseTransport) -> None:
     sock = transport.get_extra_info("socket")
     if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        _notice_dead_peers(sock)
+
+
+def _notice_dead_peers(sock: Any) -> None:
+    """Ask a peer that is silent whether it is there, and give up one that does not answer, or acknowledges nothing.
+
+    By itself the system asks after two hours, and goes on sending for a quarter of an hour.
+    """
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, DEAD_S // 2)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, DEAD_S // 2 // PROBES)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, PROBES)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * DEAD_S)

@@ -277,6 +277,11 @@ class Engine:
         """The master key of a ledger; None if none was learnt. Raises as :meth:`lac`."""
         return self._reads.found(ledger_id).key
 
+    def is_strange(self, ledger_id: LedgerId) -> bool:
+        """Whether there is nothing of a ledger here, not even that it was deleted, or its key is not known."""
+        ledger = self._ledgers.ledgers.get(ledger_id)
+        return ledger.key is None if ledger is not None else ledger_id not in self._ledgers.dropped
+
     def may_lack(self, ledger_id: LedgerId) -> bool:
         """Whether entries of a ledger may be missing here."""
         return self._unknowns.may_lack(ledger_id)
@@ -368,12 +373,17 @@ class Engine:
         return self._disk.space(self._config.ledger_dir)
 
     def check_space(self) -> None:
-        """Look at the free space: turn read-only or writable, and retry what found no space. Cheap; call it every
-        few seconds."""
+        """Look at the free space: turn read-only or writable, and retry what found no space, or a checkpoint that
+        failed. Cheap; call it every few seconds."""
         if self._commit.groups.blocked is not None:
             self._commit.start()
         else:
             self._space.judge()
+        self._checkpointer.try_again(writable=self._state.now is EngineState.WRITABLE)
+
+    def sentences(self) -> tuple[str, ...]:
+        """What keeps the journal from being covered, for people."""
+        return self._checkpointer.sentences()
 
     def ledger_closed(self, ledger_id: LedgerId) -> None:
         """Advice that no more adds to a ledger are expected: where it has a log of its own, that log is finished soon,

@@ -9,6 +9,10 @@
         LIMBO           reserved
         DROPPED         body empty: the ledger is deleted
 
+A key of another length than a client can make, and an explicit LAC whose body is longer than one that a client can
+make, are refused before anything is recorded. Disks have them that were written when they were not: such a key is read
+as none, so that the next request brings one; of such a LAC nothing is kept.
+
 Each replays on its own (K31): a fence carries the key of a ledger that was never seen here. They travel in journal
 groups like entries, and so into the entry logs: an index rebuilt from the logs keeps fences (B3, K19).
 """
@@ -22,7 +26,7 @@ from hmac import compare_digest
 from itertools import chain
 from struct import Struct
 
-from bookkeeper.codec import ENTRY_HEADER, record
+from bookkeeper.codec import ENTRY_HEADER, KEY_SIZE, LAC_BODY_MAX, record
 from bookkeeper.errors import CorruptionError, UnauthorizedError
 from bookkeeper.ids import LedgerId
 from bookkeeper.seams import Buffer
@@ -84,6 +88,13 @@ class LedgerDescriptor:
         """
         if self.key is not None and not compare_digest(self.key, key):
             raise UnauthorizedError(f"ledger {self.ledger_id}: another master key")
+
+    def learn_key(self, key: bytes) -> bool:
+        """Take the key of a request that is accepted, unless one is known. Returns whether it is new."""
+        if self.key is not None:
+            return False
+        self.key = key
+        return True
 
     def note_entries(self, first: int, last: int, lac: int, size: int) -> None:
         """Entries from ``first`` to ``last`` came in ``size`` bytes."""
@@ -196,10 +207,10 @@ def decode_row(row: bytes) -> LedgerDescriptor:
     """The ledger of one row, without its index."""
     ledger_id, flags, key_size, lac, explicit, first, last, size, _ = _ROW.unpack_from(row)
     key_end = _ROW.size + key_size
-    state = LedgerDescriptor(LedgerId(ledger_id), row[_ROW.size : key_end] if flags & _KEYED else None)
+    state = LedgerDescriptor(LedgerId(ledger_id), _known_key(row[_ROW.size : key_end]) if flags & _KEYED else None)
     state.fenced, state.limbo = bool(flags & _FENCED), bool(flags & _LIMBO)
     state.lac, state.first_entry, state.last_entry, state.size = lac, first, last, size
-    if flags & _EXPLICIT:
+    if flags & _EXPLICIT and len(row) - key_end <= LAC_BODY_MAX:
         state.explicit_lac, state.explicit_blob = explicit, row[key_end:]
     return state
 
@@ -215,17 +226,30 @@ def apply_state(state: LedgerDescriptor, kind: int, entry: Buffer) -> None:
     elif kind == StateRecordKind.LIMBO:
         state.limbo = True
     elif kind == StateRecordKind.EXPLICIT_LAC and body:
-        (_, _, lac, _) = _HEADER.unpack_from(entry)
-        key_end = 1 + body[0]
-        state.raise_explicit_lac(lac, body[key_end:])
-        body = body[1:key_end]
+        if (told := explicit_lac_in(entry)) is not None:
+            state.raise_explicit_lac(*told)
+        body = body[1 : 1 + body[0]]
     if kind in (StateRecordKind.KEY, StateRecordKind.FENCED, StateRecordKind.EXPLICIT_LAC) and state.key is None:
-        state.key = body
+        state.key = _known_key(body)
+
+
+def _known_key(stored: bytes) -> bytes | None:
+    """The key in a record or a row; None if it is none that a client can bring."""
+    return stored if len(stored) == KEY_SIZE else None
 
 
 def explicit_lac_body(key: bytes, blob: bytes) -> bytes:
     """The body of an EXPLICIT_LAC record."""
     return bytes((len(key),)) + key + blob
+
+
+def explicit_lac_in(entry: Buffer) -> tuple[int, bytes] | None:
+    """LAC and client's bytes of an EXPLICIT_LAC record; None if nothing is kept of it."""
+    if len(entry) <= ENTRY_HEADER:
+        return None
+    (_, _, lac, _) = _HEADER.unpack_from(entry)
+    begin = ENTRY_HEADER + 1 + entry[ENTRY_HEADER]
+    return (lac, bytes(entry[begin:])) if len(entry) - begin <= LAC_BODY_MAX else None
 
 
 def same_payload(stored: Buffer, offered: Buffer) -> bool:

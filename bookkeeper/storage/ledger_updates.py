@@ -1,7 +1,8 @@
 """What changes a ledger: runs of entries, fences, explicit LACs, its removal. Each is a record of the journal.
 
-A change is admitted or refused first. Then its records go into the group that collects, and what is known of the
-ledger is changed in the same turn, so that it is visible at once; it is durable when its group is.
+A change is admitted or refused first; what is refused has changed nothing. Then its records go into the group that
+collects, and what is known of the ledger is changed in the same turn, so that it is visible at once; it is durable when
+its group is.
 
 Only this module puts the place of an entry into the index of a ledger that is being served, and says to the ledger
 table that a checkpoint has to write it. Whatever moves an entry to another place does it here, too.
@@ -12,8 +13,15 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 
-from bookkeeper.codec import ENTRY_HEADER, RECORD_HEADER
-from bookkeeper.errors import BadRequestError, DiskFullError, DuplicateEntryError, LedgerFencedError, in_words
+from bookkeeper.codec import ENTRY_HEADER, KEY_SIZE, LAC_BODY_MAX, RECORD_HEADER
+from bookkeeper.errors import (
+    BadRequestError,
+    DiskFullError,
+    DuplicateEntryError,
+    LedgerFencedError,
+    UnauthorizedError,
+    in_words,
+)
 from bookkeeper.ids import LedgerId
 from bookkeeper.seams import Buffer
 from bookkeeper.storage.compaction.chunk import MovedEntries, pages, put_moved
@@ -69,8 +77,11 @@ class LedgerUpdates:
         first, last = batch.entry_ids[i0], batch.entry_ids[i1 - 1]
         if ledger is None:
             ledger = self._begin_ledger(ledger_id, run.master_key)
-        elif first <= ledger.last_entry:
-            self._check_repeats(ledger, batch, i0, i1, begin)
+        else:
+            if first <= ledger.last_entry:
+                self._check_repeats(ledger, batch, i0, i1, begin)
+            if ledger.key is None:
+                self._learn_key(ledger, run.master_key)
         places = self._commit.add_run(ledger_id, batch.records, begin, batch.record_ends, i0, i1)
         if run.contiguous:
             ledger.index.tail.extend(first, places)
@@ -137,21 +148,26 @@ class LedgerUpdates:
         if ledger_id in self._ledgers.dropped:
             return
         ledger = self._known(ledger_id, master_key)
-        if ledger is not None and ledger.fenced:
+        if ledger is not None and ledger.fenced and ledger.key is not None:
             return
         self._disk_state.refuse_if_stopped()
         if ledger is None:
             ledger = LedgerDescriptor(ledger_id, master_key)
             self._ledgers.add(ledger)
         ledger.fenced = True
+        ledger.learn_key(master_key)
         self._ledgers.changed(ledger)
         self._commit.add_record(ledger_id, state_record(ledger_id, StateRecordKind.FENCED, master_key))
 
     def set_explicit_lac(self, ledger_id: LedgerId, master_key: bytes, lac: int, blob: Buffer) -> None:
         """Visible at once, durable with the group that collects; see :meth:`Engine.set_explicit_lac`."""
+        if len(blob) > LAC_BODY_MAX:
+            raise BadRequestError(f"the body of an explicit LAC has {len(blob)} bytes, at most {LAC_BODY_MAX} are")
         ledger = self._admit(ledger_id, master_key, recovery=False, fenced_too=True)
         if ledger is None:
             ledger = self._begin_ledger(ledger_id, master_key)
+        elif ledger.key is None:
+            self._learn_key(ledger, master_key)
         if lac < ledger.explicit_lac:
             return
         rises = lac > ledger.lac
@@ -193,6 +209,7 @@ class LedgerUpdates:
         Raises:
             LedgerFencedError, UnauthorizedError, DiskFullError, BookieFailedError
         """
+        _check_form(ledger_id, key)
         if self._disk_state.now is not EngineState.WRITABLE or self._disk_state.closing:
             self._disk_state.refuse_if_stopped()
             if not recovery:
@@ -204,8 +221,6 @@ class LedgerUpdates:
         if ledger is None:
             if ledger_id in self._ledgers.dropped:
                 raise LedgerFencedError(f"ledger {ledger_id} was deleted")
-        elif ledger.key is None:
-            self._learn_key(ledger, key)
         else:
             ledger.check_key(key)
         if recovery or fenced_too:
@@ -216,15 +231,23 @@ class LedgerUpdates:
         return ledger
 
     def _known(self, ledger_id: LedgerId, key: bytes) -> LedgerDescriptor | None:
-        """What is known of the ledger, if anything is; its key is compared, or set if none is known."""
+        """What is known of the ledger, if anything is; its key is compared, if one is known."""
+        _check_form(ledger_id, key)
         ledger = self._ledgers.ledgers.get(ledger_id)
-        if ledger is not None and ledger.key is None:
-            self._learn_key(ledger, key)
-        elif ledger is not None:
+        if ledger is not None:
             ledger.check_key(key)
         return ledger
 
     def _learn_key(self, ledger: LedgerDescriptor, key: bytes) -> None:
-        ledger.key = key
+        ledger.learn_key(key)
         self._ledgers.changed(ledger)
         self._commit.add_record(ledger.ledger_id, state_record(ledger.ledger_id, StateRecordKind.KEY, key))
+
+
+def _check_form(ledger_id: LedgerId, key: bytes) -> None:
+    """
+    Raises:
+        UnauthorizedError: no client makes such a key, and no index has room for it.
+    """
+    if len(key) != KEY_SIZE:
+        raise UnauthorizedError(f"ledger {ledger_id}: a master key has {KEY_SIZE} bytes, and this one {len(key)}")

@@ -174,6 +174,7 @@ def put_together(
     schedule = CompactionSchedule(config, ground.clock())
     scrubber = _scrubber(ground, commit, checkpointer, schedule)
     reader.found_damage = scrubber.look_at_path
+    checkpointer.report_problem = lambda text, error: scrubber.report_problem(text, error)
     return EngineParts(
         state=state,
         stats=ground.stats,

@@ -73,6 +73,11 @@ class VolumeReads:
         volume = self._routes.at(ledger_id)
         return volume is not None and volume.engine.has(ledger_id)
 
+    def is_strange(self, ledger_id: LedgerId) -> bool:
+        """See :meth:`Engine.is_strange`."""
+        volume = self._routes.at(ledger_id)
+        return volume.engine.is_strange(ledger_id) if volume is not None else not self._serving.has_dropped(ledger_id)
+
     def ledgers(self) -> Iterable[LedgerId]:
         """Every ledger with anything here, a snapshot. What a move has left on another volume is not here."""
         where = self._placements.volume_of

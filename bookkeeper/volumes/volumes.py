@@ -142,6 +142,10 @@ class Volumes:
         """See :meth:`Members.check_space`."""
         self.members.check_space()
 
+    def sentences(self) -> tuple[str, ...]:
+        """See :meth:`Engine.sentences`."""
+        return tuple(said for each in self._serving.engines for said in each.sentences())
+
     def close(self, callback: Done) -> None:
         """See :meth:`Engine.close`."""
         self.members.close(callback)
@@ -229,6 +233,10 @@ class Volumes:
     def has(self, ledger_id: LedgerId) -> bool:
         """See :meth:`Engine.has`."""
         return self._reads.has(ledger_id)
+
+    def is_strange(self, ledger_id: LedgerId) -> bool:
+        """See :meth:`Engine.is_strange`."""
+        return self._reads.is_strange(ledger_id)
 
     def ledgers(self) -> Iterable[LedgerId]:
         """Every ledger with anything here, a snapshot."""

@@ -6,7 +6,9 @@ A message with an unknown operation, version or status, or without a required fi
 A frame that Apache's bookie answers with an error before it looks at its data is a :class:`RefusedFrame`: another
 version, an operation without a message, an add without one, a fence without a key, a body too short for its ids. This
 decoder is stricter than Apache's: the ids of an add or an explicit LAC must be those in its body, and none may be
-negative.
+negative; a master key has 20 bytes wherever one is needed; an explicit LAC's body is not longer than its ids and the
+longest digest. (Every client makes the key by SHA-1, also of an empty password, and such a body. A read without a fence
+needs no key, and whatever it brings is not looked at.)
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import Any, Final, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from bookkeeper.codec.shapes import ENTRY_HEADER, Dialect
+from bookkeeper.codec.shapes import ENTRY_HEADER, KEY_SIZE, LAC_BODY_MAX, Dialect
 from bookkeeper.errors import MalformedFrameError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.seams import Buffer
@@ -200,7 +202,7 @@ def _decode_add(message: pb.Request) -> _Decoded:
         priority=message.header.priority,
     )
     good = len(sent.body) >= ENTRY_HEADER and min(ids) >= 0 and _IDS.unpack_from(sent.body) == ids
-    return request, None if good else Status.BAD_REQUEST
+    return request, _wrong_key(sent.masterKey) if good else Status.BAD_REQUEST
 
 
 def _decode_read(message: pb.Request) -> _Decoded:
@@ -216,7 +218,7 @@ def _decode_read(message: pb.Request) -> _Decoded:
         timeout_ms=sent.timeOut if sent.HasField("timeOut") else None,
         piggyback=flag == pb.ReadRequest.ENTRY_PIGGYBACK,
     )
-    if request.fence and request.master_key is None:
+    if request.fence and (request.master_key is None or _wrong_key(request.master_key)):
         return request, Status.UNAUTHORIZED
     if request.ledger_id < 0:
         return request, Status.NO_LEDGER
@@ -227,8 +229,14 @@ def _decode_write_lac(message: pb.Request) -> _Decoded:
     sent = message.writeLacRequest
     request = WriteLac(LedgerId(sent.ledgerId), sent.lac, sent.masterKey, sent.body)
     ids = sent.ledgerId, sent.lac
-    good = len(sent.body) >= _IDS.size and ids[0] >= 0 and ids[1] >= -1 and _IDS.unpack_from(sent.body) == ids
-    return request, None if good else Status.BAD_REQUEST
+    good = _IDS.size <= len(sent.body) <= LAC_BODY_MAX and ids[0] >= 0 and ids[1] >= -1
+    good = good and _IDS.unpack_from(sent.body) == ids
+    return request, _wrong_key(sent.masterKey) if good else Status.BAD_REQUEST
+
+
+def _wrong_key(key: bytes) -> Status | None:
+    """The status with which to refuse a request that needs a key and brings this one; None: it may be the right one."""
+    return None if len(key) == KEY_SIZE else Status.UNAUTHORIZED
 
 
 def _decode_read_lac(message: pb.Request) -> _Decoded:

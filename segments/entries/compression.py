@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from enum import IntEnum
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
+from segments.entries.layout import BODY_MAX
 from segments.errors import EntryCorruptError, MissingLibraryError, UnsupportedStreamFormatError
+
+_NOT_TOLD: Final = -1
+"""What the library says of a zstd frame that does not tell how large its content is."""
 
 
 class Compression(IntEnum):
@@ -46,10 +50,15 @@ def compress(codec: Compression, body: bytes) -> bytes:
 def decompress(codec: int, stored: memoryview, size: int) -> bytes | memoryview:
     """The body of ``size`` bytes.
 
+    Nothing is unpacked before it is known to be so large, and no larger than a body can be: whoever writes the bytes
+    writes the sizes, too, and some hundred bytes may say that they are gigabytes.
+
     Raises:
         UnsupportedStreamFormatError: an unknown codec. EntryCorruptError: the bytes are damaged, or have another size.
         MissingLibraryError: names what to install.
     """
+    if codec != Compression.NONE and not 0 <= size <= BODY_MAX:
+        raise EntryCorruptError(f"an entry's body has {size} bytes by its header, and at most {BODY_MAX} are possible")
     if codec == Compression.NONE:
         body: bytes | memoryview = stored
     elif codec == Compression.LZ4:
@@ -61,8 +70,11 @@ def decompress(codec: int, stored: memoryview, size: int) -> bytes | memoryview:
     elif codec == Compression.ZSTD:
         library = _zstd()
         try:
+            told = library.frame_content_size(stored)  # where the frame tells it, the library makes room for as much
+            if told not in (size, _NOT_TOLD):
+                raise EntryCorruptError(f"an entry's zstd frame has {told} bytes, and its header says {size}")
             body = library.ZstdDecompressor().decompress(stored, max_output_size=size)
-        except library.ZstdError as error:
+        except (library.ZstdError, MemoryError) as error:
             raise EntryCorruptError(f"an entry's zstd frame is damaged: {error}") from error
     else:
         raise UnsupportedStreamFormatError(

@@ -143,12 +143,19 @@ class StoredEntry:
             return None
         if len(self.body) < PIECE.size:
             raise self._damaged("its piece is cut short")
-        return PieceInfo(*PIECE.unpack_from(self.body))
+        info = PieceInfo(*PIECE.unpack_from(self.body))
+        if info.number >= info.pieces:
+            raise self._damaged(f"it says that it is piece {info.number} of {info.pieces}")
+        return info
 
     @property
     def piece_bytes(self) -> memoryview:
         """The bytes of the piece."""
         return memoryview(self.body)[PIECE.size :]
+
+    def is_piece(self, number: int, of: PieceInfo) -> bool:
+        """Whether it is the piece of that number of the records of which ``of`` is a piece."""
+        return self.piece == (number, of.pieces, of.total)
 
     def assembled(self, pieces: Sequence[StoredEntry]) -> StoredEntry:
         """The entry with the records of all pieces, of which this is the last. It stands where this one stands.
@@ -158,9 +165,10 @@ class StoredEntry:
         """
         info = self.piece
         assert info is not None
-        expected = [(n, info.pieces, info.total) for n in range(info.pieces)]
-        entries = range(self.entry - info.number, self.entry + 1)
-        if [each.piece for each in pieces] != expected or [each.entry for each in pieces] != list(entries):
+        first = self.entry - info.number
+        if len(pieces) != info.pieces or not all(
+            each.entry == first + number and each.is_piece(number, info) for number, each in enumerate(pieces)
+        ):
             raise self._damaged("its pieces do not belong together")
         body = memoryview(b"".join(each.piece_bytes for each in pieces))
         if len(body) != info.total:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 import grpc
 
@@ -184,5 +185,5 @@ def _always() -> bool:
 
 
 def _host_of(peer: str) -> str:
-    """The address in gRPC's words: ipv4:127.0.0.1:40000."""
-    return peer.partition(":")[2].rpartition(":")[0] or peer
+    """The address in gRPC's words: ipv4:127.0.0.1:40000, or ipv6:%5B::1%5D:40000."""
+    return unquote(peer.partition(":")[2].rpartition(":")[0]).strip("[]") or peer

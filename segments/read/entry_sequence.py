@@ -116,7 +116,12 @@ class EntrySequence:
         assert info is not None
         if info.number == 0:
             self._pieces.clear()
-        elif not self._pieces and self._broken is None and entry.entry == self._first_entry:
+        elif (
+            not self._pieces
+            and self._broken is None
+            and entry.entry == self._first_entry
+            and info.number <= entry.entry  # else it is damaged
+        ):
             self.earlier_entry = entry.entry - info.number
             return None
         self._pieces.append(entry)

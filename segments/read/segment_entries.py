@@ -62,12 +62,15 @@ class SegmentEntries:
             StreamCorruptError: it cannot be had, or is damaged. StreamUnavailableError.
         """
         entry = decode_entry(await self._payload(entry_id), self._segment.number, entry_id)
-        if entry.piece is None or not entry.piece.is_last:
+        info = entry.piece
+        if info is None or not info.is_last:
             return entry
-        pieces = [
-            decode_entry(await self._payload(earlier), self._segment.number, earlier)
-            for earlier in range(entry_id - entry.piece.number, entry_id)
-        ]
+        pieces: list[StoredEntry] = []
+        first = entry_id - info.number
+        for number in range(info.number if first >= 0 else 0):
+            pieces.append(decode_entry(await self._payload(first + number), self._segment.number, first + number))
+            if not pieces[-1].is_piece(number, info):
+                break  # before more is read: how many there are is only what it says
         return entry.assembled([*pieces, entry])
 
     async def header(self, entry_id: int) -> StoredEntry:

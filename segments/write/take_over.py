@@ -8,15 +8,13 @@ start        one step ends the old segment and begins the next one
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bookkeeper.errors import BookKeeperError, NoSuchLedgerError
 from segments.chain import StreamSegment
 from segments.config import ProducerPolicy
-from segments.entries import NO_SNAPSHOT, EntryKind, StoredEntry, decode_entry
+from segments.entries import NO_SNAPSHOT, EntryKind, PieceInfo, StoredEntry, decode_entry
 from segments.error_translation import stream_error
 from segments.errors import EntryCorruptError, StreamCorruptError
 from segments.position import Position
@@ -149,8 +147,7 @@ async def _apply(
     if (piece := entry.piece) is not None:
         pieces = [entry] if piece.number == 0 else [*pieces, entry]
         if piece.is_last:
-            missing = range(entry.entry - piece.number, entry.entry - len(pieces) + 1)
-            pieces = [*await _read(reader, entry.segment, missing), *pieces]
+            pieces = [*await _earlier(reader, entry, piece, piece.pieces - len(pieces)), *pieces]
             whole, pieces = entry.assembled(pieces), []
     if whole is not None:
         columns = whole.columns()
@@ -166,6 +163,14 @@ async def _apply(
     return pieces
 
 
-async def _read(reader: ReadHandle, number: int, entries: Sequence[int]) -> list[StoredEntry]:
-    payloads = await asyncio.gather(*(reader.read_entry(entry) for entry in entries))
-    return [decode_entry(payload, number, entry) for entry, payload in zip(entries, payloads, strict=True)]
+async def _earlier(reader: ReadHandle, last: StoredEntry, info: PieceInfo, count: int) -> list[StoredEntry]:
+    """The first pieces of the records that end with ``last``. How many there are is only what it says: the first that
+    is none of them ends it, and so nothing that lies before the ledger is asked for."""
+    found: list[StoredEntry] = []
+    first = last.entry - info.number
+    for number in range(count if first >= 0 else 0):
+        payload = await reader.read_entry(first + number)
+        found.append(decode_entry(payload, last.segment, first + number))
+        if not found[-1].is_piece(number, info):
+            break
+    return found

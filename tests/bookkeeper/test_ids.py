@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookkeeper.ids import Address, IdRanges, bookie_id
+from bookkeeper.ids import Address, IdRanges, bookie_id, counted_address
 
 
 @pytest.mark.parametrize(
@@ -68,3 +68,22 @@ def test_ids_are_taken_out_of_ranges(ids: set[int], gone: list[int]) -> None:
 def test_a_range_that_ends_before_it_begins_is_none() -> None:
     with pytest.raises(ValueError, match="from 5 to 4"):
         IdRanges().add(5, 4)
+
+
+@pytest.mark.rule("X34")
+@pytest.mark.parametrize(
+    ("host", "counts"),
+    [
+        ("10.0.0.1", "10.0.0.1"),
+        ("2001:db8:0:1:2:3:4:5", "2001:db8:0:1::/64"),
+        ("2001:db8:0:1::", "2001:db8:0:1::/64"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("::1", "::/64"),
+        ("", ""),
+        ("in-process", "in-process"),
+        ("a:b", "a:b"),
+    ],
+)
+def test_a_peer_counts_as_its_address_or_its_network(host: str, counts: str) -> None:
+    assert counted_address(host) == counts

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from urllib.request import urlopen
 
 import pytest
 
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.errors import AddTimeoutError
 from bookkeeper.launchers.apache import QUICK_ADDS, ApacheBookie, apache_init, whats_missing
-from bookkeeper.launchers.zookeeper import ZooKeeperServer
+from bookkeeper.launchers.zookeeper import ZooKeeperServer, free_port
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.sync import BookKeeper
 from bookkeeper.testing.certificates import Authority, Certificate
@@ -28,6 +31,8 @@ FACTORY = "org.apache.bookkeeper.tls.TLSContextFactory"
 ONE = Shape(ensemble=1, write_quorum=1, ack_quorum=1)
 SLACK = {"addEntryTimeoutSec": 3, "addEntryQuorumTimeoutSec": 3, "readEntryTimeoutSec": 3}
 """A Java client that is refused gives up soon."""
+IDLE_S = 2.0
+"""Our bookie closes connections that are silent for so long; an hour would be too long for a test."""
 
 
 def java_tls(authority: Authority, made: Certificate | None, form: str, provider: str) -> dict[str, object]:
@@ -61,6 +66,8 @@ class Stage:
     java: Java
     writer: Certificate
     reader: Certificate
+    pages: str
+    """Where our bookie shows its metrics."""
 
 
 @pytest.fixture(scope="module")
@@ -84,18 +91,20 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         stack.callback(bookie.kill)
         toml = directory / "bookie.toml"
         toml.write_text(
+            f"connection_idle_s = {IDLE_S}\n"
             f'[tls]\ncert = "{made.cert}"\nkey = "{made.key}"\nclient_ca = "{authority.ca}"\nroles = ["writer"]\n'
             "[storage]\njournal_file_bytes = 8388608\nreserve_bytes = 1048576\n"
         )
         where = ("--metadata", ours, "--dir", str(directory / "ours"), "--config", str(toml), "--verbose")
-        process = Process("ours", directory, "bookie", *where)
+        pages = f"127.0.0.1:{free_port()}"
+        process = Process("ours", directory, "bookie", *where, "--http", pages)
         process.start()
         stack.callback(process.kill)
         java = Java(directory / "java-client")
         stack.callback(java.stop)
         process.until_said(r"serves at \S+")
         bookie.await_serving()
-        yield Stage(authority, ours, javas, java, writer, reader)
+        yield Stage(authority, ours, javas, java, writer, reader, pages)
 
 
 @pytest.mark.rule("X5")
@@ -110,6 +119,30 @@ def test_javas_client_shows_our_bookie_its_certificate(stage: Stage, protocol: s
     reader = client.open(writer.id)
     assert reader.read(0, 299) == [b"%d" % number for number in range(300)]
     client.close()
+
+
+@pytest.mark.rule("X34", "X21a")
+@pytest.mark.parametrize("protocol", ["v2", "v3"])
+def test_javas_pooled_client_goes_on_after_its_silent_connections_were_closed(stage: Stage, protocol: str) -> None:
+    """In an ensemble of one: had it counted as a failure of the bookie, there would be no other to go on with."""
+    settings = java_tls(stage.authority, stage.writer, "PEM", "OpenSSL")
+    client = JavaClient(stage.java, stage.ours, protocol, settings)
+    writer = client.create(ONE)
+    for number in range(3):
+        assert writer.append(b"%d" % number) == number
+        before = closed_for_silence(stage)
+        while closed_for_silence(stage) == before:  # within the test's time
+            time.sleep(0.1)
+    writer.close()
+    assert client.open(writer.id).read(0, 2) == [b"0", b"1", b"2"]
+    client.close()
+
+
+def closed_for_silence(stage: Stage) -> int:
+    with urlopen(f"http://{stage.pages}/metrics") as page:
+        found = re.search(r"^bookie_idle_connections_total (\d+)", page.read().decode(), re.MULTILINE)
+    assert found is not None
+    return int(found[1])
 
 
 @pytest.mark.rule("X2", "X5")

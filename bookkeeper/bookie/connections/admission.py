@@ -7,8 +7,8 @@ Rules
     X32  Requests that are accepted and not answered yet are charged in bytes. While the bookie is crowded it stops
          reading from connections that bring more, and TCP slows their senders down. Requests above ``limit`` are
          refused.
-    X33  Fences, recovery and high priority have a reserve of their own: an overloaded bookie can still be recovered
-         from (F11).
+    X33  Fences, recovery reads and recovery adds have a reserve of their own: an overloaded bookie can still be
+         recovered from (F11).
 """
 
 from __future__ import annotations

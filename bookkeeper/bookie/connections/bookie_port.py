@@ -86,6 +86,7 @@ class BookiePort:
             connections_max=config.connections_max,
             connections_per_host_max=config.connections_per_host_max,
             slow_frame_s=config.slow_frame_s,
+            idle_s=config.connection_idle_s,
             receive_bytes=config.receive_bytes,
             give_back=give_back,
         )

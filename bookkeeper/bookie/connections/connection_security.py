@@ -79,7 +79,7 @@ class ConnectionSecurity:
             "refused_connections_total", "Connections that were refused by TLS or authentication."
         )
         self._failures: dict[str, tuple[int, float]] = {}
-        """For each address: how often authentication has failed, and when it last failed."""
+        """For each address, as it counts: how often authentication has failed, and when it last failed."""
         self._metrics = metrics
         self._end: float | None = None
         if tls.mode != "off":
@@ -122,30 +122,30 @@ class ConnectionSecurity:
             soon = self._metrics.gauge("tls_certificate_ends_soon", "1 if the certificate ends within 14 days.")
             soon.value = 1 if self._end - now < EXPIRES_SOON_S else 0
 
-    def may_shake(self, host: str) -> bool:
-        """Whether one more handshake from ``host`` may begin.
+    def may_shake(self, account: str) -> bool:
+        """Whether one more handshake from an address may begin.
 
         If there are too many, the oldest handshake of the busiest address ends in favour of an address with fewer. So
         no address can keep the others out.
         """
         if len(self.shaking) < self.config.handshakes_max:
             return True
-        counts = Counter(connection.host for connection in self.shaking)
+        counts = Counter(connection.account for connection in self.shaking)
         [(busiest, most)] = counts.most_common(1)
-        if counts[host] + 1 >= most:
+        if counts[account] + 1 >= most:
             return False
-        oldest = next(connection for connection in self.shaking if connection.host == busiest)
+        oldest = next(connection for connection in self.shaking if connection.account == busiest)
         del self.shaking[oldest]
         oldest._turn_away("too many TLS handshakes: another address had fewer")
         return True
 
-    def penalty(self, host: str, now: float) -> float:
+    def penalty(self, account: str, now: float) -> float:
         """Note a failed authentication. Returns the seconds to wait before it is answered."""
-        count, last = self._failures.pop(host, (0, now))
+        count, last = self._failures.pop(account, (0, now))
         count = count + 1 if now - last < FORGOTTEN_S else 1
         while len(self._failures) >= ADDRESSES_MAX:
             del self._failures[next(iter(self._failures))]
-        self._failures[host] = (count, now)
+        self._failures[account] = (count, now)
         return REFUSAL_DELAY_S * (1 + self.rng.random()) * (1 << min(count - 1, DOUBLINGS_MAX))
 
     def refused(self, connection: SecuredConnection, reason: str) -> None:
@@ -196,9 +196,9 @@ class SecuredConnection(ServerConnection):
         super().on_open()
         security = self.security
         assert self._loop is not None
-        security.not_in[self.host] += 1
+        security.not_in[self.account] += 1
         self._counted = True
-        if security.not_in[self.host] > NOT_YET_IN_PER_HOST_MAX:
+        if security.not_in[self.account] > NOT_YET_IN_PER_HOST_MAX:
             self._turn_away("too many connections from that address wait for TLS or authentication")
             return
         self._deadline = self._loop.call_later(security.config.handshake_timeout_s, self._too_late)
@@ -244,9 +244,9 @@ class SecuredConnection(ServerConnection):
             self._deadline = None
         if self._counted:
             self._counted = False
-            self.security.not_in[self.host] -= 1
-            if not self.security.not_in[self.host]:
-                del self.security.not_in[self.host]
+            self.security.not_in[self.account] -= 1
+            if not self.security.not_in[self.account]:
+                del self.security.not_in[self.account]
 
     def _too_late(self) -> None:
         self._deadline = None
@@ -268,7 +268,7 @@ class SecuredConnection(ServerConnection):
         security = self.security
         if rest:
             self._turn_away(f"{rest} unencrypted bytes came after START_TLS, where TLS must begin")
-        elif not security.may_shake(self.host):
+        elif not security.may_shake(self.account):
             self._turn_away("too many TLS handshakes are in progress")
         else:
             security.shaking[self] = None
@@ -307,7 +307,7 @@ class SecuredConnection(ServerConnection):
             answer = await self._answer_of(plugin, payload)
         except Exception as error:  # whatever it is: the client is refused, and does not learn why
             reason = str(error) if isinstance(error, AuthenticationError) else repr(error)
-            await asyncio.sleep(self.security.penalty(self.host, self._now()))
+            await asyncio.sleep(self.security.penalty(self.account, self._now()))
             self._refuse(refusal_of(header), f"authentication failed: {reason}")
             return
         finally:

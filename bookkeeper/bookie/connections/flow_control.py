@@ -28,10 +28,10 @@ A fourth part holds nothing. It only keeps the time since which the rest of a fr
 Rules
     X32  What one client may have in progress and unread is bounded in bytes. Above the bound its connection is not
          read, and TCP slows the client down.
-    X33  A chunk that brought only requests with a reserve (fences, recovery, high priority) never holds the connection
-         for admission.
+    X33  A chunk that brought only requests with a reserve (fences, recovery) never holds the connection for admission.
     X34  A client is too slow when the rest of a frame, or room for replies, is missing for too long. Time during which
-         the connection is not read does not count against the sender of a frame.
+         the connection is not read does not count against the sender of a frame. A client is silent as long as nothing
+         comes from it and nothing is owed to it.
 """
 
 from __future__ import annotations
@@ -75,7 +75,16 @@ class Slowness(Enum):
 class FlowControl:
     """The flow control of one connection. A method that returns True asks to pause, or to resume, reading."""
 
-    __slots__ = ("admission", "partial_since", "replies", "stalled_since", "typical", "waiting")
+    __slots__ = (
+        "_silent_since",
+        "admission",
+        "heard",
+        "partial_since",
+        "replies",
+        "stalled_since",
+        "typical",
+        "waiting",
+    )
 
     def __init__(self) -> None:
         self.replies = ReplyFlow.FLOWING
@@ -88,6 +97,9 @@ class FlowControl:
         """Requests that will be answered later, not counting long polls."""
         self.typical = TYPICAL_REPLY
         """The assumed bytes of a reply to one of them, estimated from the latest replies."""
+        self.heard = True
+        """Set whenever bytes come; taken back by :meth:`silence_s`."""
+        self._silent_since = 0.0
 
     def __repr__(self) -> str:
         stalled = "stalled" if self.stalled_since is not None else "taking"
@@ -193,6 +205,13 @@ class FlowControl:
     def on_whole(self) -> None:
         """No frame is incomplete, or the connection is not read from now on."""
         self.partial_since = None
+
+    def silence_s(self, now: float) -> float:
+        """Seconds since a look that found something: bytes had come, a request waits, or the connection is not read.
+        0 at such a look, and at the first one."""
+        if self.heard or self.waiting or self.held:
+            self.heard, self._silent_since = False, now
+        return now - self._silent_since
 
     def slowness(self, partial_before: float, stalled_before: float) -> Slowness | None:
         """Why the client is too slow: since before these times its frame is incomplete, or it takes no replies."""

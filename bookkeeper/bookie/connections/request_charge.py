@@ -15,13 +15,10 @@ BATCH_CHARGE_MAX: Final = 1024 * 1024
 """The most bytes that a batch read is charged with."""
 
 
-def goes_first(header: wire.RequestHeader, request: wire.Request) -> bool:
-    """Whether the request may use the reserve: a fence, recovery, high priority, or a force (it frees the writer)."""
-    if header.priority > 0:
-        return True
+def goes_first(request: wire.Request) -> bool:
+    """Whether the request may use the reserve: a fence (every read of a recovery is one), or a recovery add. What its
+    header says of priority gives nothing: anybody may say it of any request."""
     match request:
-        case wire.ForceLedger():
-            return True
         case wire.ReadEntry() | wire.BatchRead():
             return request.fence
         case wire.AddEntry():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import Counter
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -48,11 +49,18 @@ class OpenConnection(Protocol):
     """What is asked of a connection, whatever it says to its client."""
 
     host: str
+    """The peer's address, for log lines."""
+    account: str
+    """The address as it counts (:func:`~bookkeeper.ids.counted_address`)."""
     flow: FlowControl
 
     @property
     def keeps_memory(self) -> bool:
         """Does it keep more of an unfinished frame than every connection may?"""
+
+    @property
+    def waits(self) -> bool:
+        """Does its client wait for news of a ledger, in a long poll?"""
 
     def close(self, error: BaseException | None = None) -> None:
         """End after what was written is sent."""
@@ -74,10 +82,14 @@ class Connections:
         connections_max: int,
         connections_per_host_max: int,
         slow_frame_s: float,
+        idle_s: float = math.inf,
         receive_bytes: int = NO_LIMIT,
         give_back: Callable[[], object] = lambda: None,
     ) -> None:
-        """``give_back`` returns freed memory to the system. It is called after many connections have ended."""
+        """``give_back`` returns freed memory to the system. It is called after many connections have ended.
+
+        After ``idle_s`` seconds without a byte from its client, and without a request that waits, a connection is
+        closed: there is no client any more that needs it, or it makes another one."""
         self.bookie = bookie
         self.admission = admission
         self.counts = ServerMetrics(metrics)
@@ -93,6 +105,7 @@ class Connections:
         self._per_host_max = connections_per_host_max
         self._per_host: Counter[str] = Counter()
         self._slow_frame_s = slow_frame_s
+        self._idle_s = idle_s
         self._sweeper: asyncio.TimerHandle | None = None
         self.complaints = RateLimitedLogger(log, lambda: asyncio.get_running_loop().time())
         self.requests = RequestLog(lambda: asyncio.get_running_loop().time())
@@ -112,6 +125,8 @@ class Connections:
     async def hang_up(self) -> None:
         """Close every connection and wait for its end. Encrypted ones get time to close TLS, then they are cut off."""
         loop = asyncio.get_running_loop()
+        if self.bookie.ledger_keys is not None:
+            self.bookie.ledger_keys.close()
         self.close()
         end = loop.time() + GOODBYE_S
         while self.connections and loop.time() < end:  # noqa: ASYNC110  # seldom, and soon over
@@ -125,14 +140,14 @@ class Connections:
 
     def opened(self, connection: OpenConnection) -> bool:
         """Count a new connection. Returns False if too many are open."""
-        if len(self.connections) >= self._connections_max or self._per_host[connection.host] >= self._per_host_max:
+        if len(self.connections) >= self._connections_max or self._per_host[connection.account] >= self._per_host_max:
             self.counts.connections_refused.add()
             self.complaints.warning(
                 "refused a connection from %s: too many are open, in all or from that address", connection.host
             )
             return False
         self.connections[connection] = None
-        self._per_host[connection.host] += 1
+        self._per_host[connection.account] += 1
         self.counts.connections.value = len(self.connections)
         return True
 
@@ -141,9 +156,9 @@ class Connections:
             return
         del self.connections[connection]
         self._ended += 1
-        self._per_host[connection.host] -= 1
-        if not self._per_host[connection.host]:
-            del self._per_host[connection.host]
+        self._per_host[connection.account] -= 1
+        if not self._per_host[connection.account]:
+            del self._per_host[connection.account]
         self.counts.connections.value = len(self.connections)
         if isinstance(error, MalformedFrameError):
             self.counts.malformed.add()
@@ -153,7 +168,7 @@ class Connections:
 
     def _sweep_later(self) -> None:
         loop = asyncio.get_running_loop()
-        gap = min(SWEEP_S, self._slow_frame_s)
+        gap = min(SWEEP_S, self._slow_frame_s, self._idle_s)
         self._sweeper = loop.call_later(min(gap, CROWDED_SWEEP_S) if self.memory.crowded else gap, self._sweep)
 
     def _sweep(self) -> None:
@@ -166,6 +181,9 @@ class Connections:
                 self.counts.too_slow.add()
                 self.complaints.warning("closed the connection from %s: %s", connection.host, _WHY[slowness])
                 connection.abort(TimeoutError(_WHY[slowness]))
+            elif not connection.waits and connection.flow.silence_s(now) >= self._idle_s:
+                self.counts.idle.add()
+                connection.close()
         self._tidy_memory()
         self._sweep_later()
 

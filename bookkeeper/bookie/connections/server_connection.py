@@ -22,9 +22,8 @@ from bookkeeper.bookie.connections.flow_control import UNSENT_HIGH, FlowControl,
 from bookkeeper.bookie.connections.request_charge import READ_CHARGE, goes_first, reply_charge, too_large
 from bookkeeper.bookie.connections.request_log import ANSWERED, SLOW_S
 from bookkeeper.bookie.connections.server import Connections
-from bookkeeper.bookie.identity.stale_adds import StaleAdds
 from bookkeeper.codec import Adds, Reads, Run
-from bookkeeper.ids import LedgerId
+from bookkeeper.ids import LedgerId, counted_address
 from bookkeeper.net.frame_protocol import FrameProtocol
 from bookkeeper.volumes.joined import PartlyFailedError, concerns
 from bookkeeper.wire import Dialect, Status
@@ -55,7 +54,8 @@ class ServerConnection(FrameProtocol):
         assert self._loop is not None
         self._now = self._loop.time
         name = self._transport.get_extra_info("peername")
-        self.host = self.account = str(name[0]) if isinstance(name, tuple) and name else ""
+        self.host = str(name[0]) if isinstance(name, tuple) and name else ""
+        self.account = counted_address(self.host)
         if not self.server.opened(self):
             self.abort()
 
@@ -64,6 +64,11 @@ class ServerConnection(FrameProtocol):
         self.server.ended(self, error)
         for reply in list(self._polls):
             self.bookie.drop_poll(reply)
+
+    @property
+    def waits(self) -> bool:
+        """Whether its client waits in a long poll."""
+        return bool(self._polls)
 
     def on_writable(self, writable: bool) -> None:
         """Stop reading from a client that does not read its replies."""
@@ -76,6 +81,7 @@ class ServerConnection(FrameProtocol):
 
     def on_bytes(self, buffer: bytearray, start: int, end: int) -> int:
         used = start
+        self.flow.heard = True
         if self._reads:  # this chunk probably begins like the previous one
             used = self._take_reads(buffer, start, end)
             self._reads = used > start
@@ -172,30 +178,32 @@ class ServerConnection(FrameProtocol):
             counts.adds_refused.add(i1 - i0)
             self.write(codec.fail_acks(adds.acks, adds.ack_ends, i0, i1, Status.TOO_MANY_REQUESTS))
             return
-        stale_adds = self.bookie.stale_adds
-        if stale_adds is not None and not reserved:
-            chosen, charge = self._ask_first(stale_adds, adds, chosen, charge)
+        if self.bookie.asks:
+            chosen, charge = self._ask_first(adds, chosen, charge)
         if chosen:
             self._store(adds, chosen, charge)
 
-    def _ask_first(self, stale_adds: StaleAdds, adds: Adds, chosen: list[Run], charge: int) -> tuple[list[Run], int]:
+    def _ask_first(self, adds: Adds, chosen: list[Run], charge: int) -> tuple[list[Run], int]:
         """Set aside the runs whose ledgers must first be looked up in the metadata.
 
         Returns the other runs and their charge.
         """
         rest: list[Run] = []
         for run in chosen:
-            if not stale_adds.must_ask(LedgerId(run.ledger_id)):
+            ledger_id, regular = LedgerId(run.ledger_id), not run.recovery
+            if not self.bookie.must_ask(ledger_id, regular=regular):
                 rest.append(run)
                 continue
             one = alone(adds, run)
             charge -= len(one.records)
-            stale_adds.ask(LedgerId(run.ledger_id), partial(self._on_looked_up, one))
+            self.bookie.ask(ledger_id, run.master_key, partial(self._on_looked_up, one), regular=regular)
         return rest, charge
 
     def _on_looked_up(self, adds: Adds, status: Status) -> None:
         """Store or refuse a run that waited for the metadata."""
         charge, count = len(adds.records), len(adds.ack_ends)
+        if status is Status.NO_LEDGER:
+            status = Status.FENCED  # to an add a ledger without metadata is a deleted one
         if status is Status.OK:
             self._store(adds, adds.runs, charge)
             return
@@ -318,7 +326,7 @@ class ServerConnection(FrameProtocol):
             return
         header, request = decoded
         charge = len(body) + reply_charge(request)
-        reserved = goes_first(header, request)
+        reserved = goes_first(request)
         if not reserved:
             self.flow.on_charged()
         if not self.admission.admit(charge, reserved=reserved):

@@ -29,6 +29,7 @@ class ServerMetrics:
         )
         self.malformed = metrics.counter("malformed_frames_total", "Connections ended because of a malformed frame.")
         self.too_slow = metrics.counter("slow_peers_total", "Connections ended because the client was too slow.")
+        self.idle = metrics.counter("idle_connections_total", "Connections closed because they were silent for long.")
 
     def request(self, op: wire.Operation, status: Status) -> None:
         """Count a request that took the general path."""

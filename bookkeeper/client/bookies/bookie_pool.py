@@ -28,17 +28,23 @@ from bookkeeper.errors import (
     SecureConnectionError,
     in_words,
 )
-from bookkeeper.ids import Address, BookieId
+from bookkeeper.ids import Address, BookieId, EntryId, LedgerId
 from bookkeeper.net.backoff import Backoff
 from bookkeeper.net.client_handshake import ClientSecurity
 from bookkeeper.net.connection import BookieConnection
 from bookkeeper.seams import Net, Rng
-from bookkeeper.wire import Dialect
+from bookkeeper.wire import Dialect, GetBookieInfo, ReadEntry
 
 log = logging.getLogger(__name__)
 
 GOODBYE_S: Final = 1.0
 """How many seconds closing waits for connections to end in good order, as TLS wants it."""
+
+SIGN_OF_LIFE_S: Final = 600.0
+"""Seconds between two signs of life of a connection that a writer uses."""
+
+NO_LEDGER: Final = LedgerId(-1)
+"""What a sign of life reads in protocol v2: no bookie has it, and none says anything but that."""
 
 
 class Use(Enum):
@@ -90,6 +96,8 @@ class BookiePool:
         self._explained: set[BookieId] = set()
         """Bookies whose refusal is in the log already."""
         self._users: dict[BookieConnection, int] = {}
+        self._sign: asyncio.TimerHandle | None = None
+        """When the next sign of life is due; None while nobody has a stream."""
         self._retired: list[BookieConnection] = []
         self._open: dict[BookieConnection, None] = {}
         """All connections that have not ended yet, retired ones included."""
@@ -146,8 +154,24 @@ class BookiePool:
             pause.until = 0.0
 
     def enlist(self, connection: BookieConnection) -> None:
-        """Keep this connection open for a user with a stream on it, until :meth:`dismiss`."""
+        """Keep this connection open for a user with a stream on it, until :meth:`dismiss`.
+
+        Bookies close connections over which nothing comes for an hour. A writer may be silent for longer, and to it a
+        lost connection is a bookie that may have crashed; so the connection shows a sign of life now and then.
+        """
         self._users[connection] = self._users.get(connection, 0) + 1
+        if self._sign is None:
+            self._sign = asyncio.get_running_loop().call_later(SIGN_OF_LIFE_S, self._show_life)
+
+    def _show_life(self) -> None:
+        """Ask for nothing, over every connection with a stream."""
+        self._sign = None
+        for connection in self._users:
+            if not connection.closed and not connection.outstanding:
+                nothing = GetBookieInfo(0) if connection.dialect is Dialect.V3 else ReadEntry(NO_LEDGER, EntryId(0))
+                connection.request_nowait(nothing, self._config.request_timeout_ms / 1000, lambda reply: None)
+        if self._users:
+            self._sign = asyncio.get_running_loop().call_later(SIGN_OF_LIFE_S, self._show_life)
 
     def dismiss(self, connection: BookieConnection) -> None:
         """Undo one ``enlist``."""
@@ -172,6 +196,10 @@ class BookiePool:
 
     async def close(self) -> None:
         """Close every connection. Returns when they have ended, so that the loop may be closed. Idempotent."""
+        if self._sign is not None:
+            self._sign.cancel()
+            self._sign = None
+        self._users.clear()
         await self._tasks.close()
         for connection in list(self._open):
             connection.close()

@@ -3,14 +3,19 @@
 This is the part on the loop's thread. It takes a snapshot of the other parts of the storage, hands it to the
 checkpoint's worker (:mod:`~bookkeeper.storage.checkpoint.checkpoint` does the work), and then tells the parts what is
 covered. There is one checkpoint at a time.
+
+A checkpoint that fails, wherever it fails, gives back what it took, says why (:attr:`Checkpointer.problem`), and is
+tried again: when somebody asks for one, when the journal has grown by as much as for the first, and by itself after a
+while. Until one succeeds the journal keeps everything (K16).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Final
 
-from bookkeeper.errors import BookieFailedError, DiskFullError, InvariantError, in_words
+from bookkeeper.errors import BookieFailedError, BookKeeperError, DiskFullError, InvariantError, in_words
 from bookkeeper.seams import Disk
 from bookkeeper.storage.checkpoint.checkpoint import (
     SEGMENTS,
@@ -36,6 +41,12 @@ from bookkeeper.storage.start.dirty_marker import unmark
 from bookkeeper.storage.unknowns import Unknowns
 from bookkeeper.storage.workers import StorageWorkers
 
+RETRY_MAX: Final = 32
+"""While checkpoints fail, at most so many calls of :meth:`Checkpointer.try_again` pass between two of them."""
+
+FULL_RETRY: Final = 8
+"""The same, before the first retry of one that found no space."""
+
 
 @dataclass(slots=True)
 class _UnderWay:
@@ -48,6 +59,7 @@ class _UnderWay:
     last: PendingGroup | None
     """The newest group that it covers; None if all groups were in the entry logs already."""
     callbacks: list[Done]
+    is_over: bool = False
 
 
 @dataclass(slots=True)
@@ -69,6 +81,10 @@ class Checkpointer:
     set_state: Callable[[EngineState, str], None]
     running: bool = False
     """Whether a checkpoint is in progress."""
+    problem: str | None = None
+    """Why the last checkpoint failed; None if it did not."""
+    report_problem: Callable[[str, BaseException | None], None] = lambda text, error: None
+    """Told of the first of several failures in a row that have one reason; with the error if nobody foresaw it."""
     _unreadable: set[int] = field(default_factory=set)
     """Index segments that merges could not read since the start."""
     _waiting: list[Done] = field(default_factory=list)
@@ -78,6 +94,12 @@ class Checkpointer:
     _emptied: set[int] = field(default_factory=set)
     """Logs that the next checkpoint removes: their entries were moved."""
     _stopping: bool = False
+    _failures: int = 0
+    """How many checkpoints in a row have failed."""
+    _passed: int = 0
+    """Calls of :meth:`try_again` since the last of them."""
+    _full: bool = False
+    """Whether the last of them found no space."""
     _journalled: int = 0
     """Journal bytes since the last checkpoint began."""
     _new_journal_file: Callable[[], None] | None = None
@@ -130,55 +152,90 @@ class Checkpointer:
 
         self.checkpoint(covered)
 
+    def try_again(self, *, writable: bool) -> None:
+        """If the last checkpoint failed, make another one: at the first call, then after two, four ... more.
+
+        Args:
+            writable: the disk has space. One that found none waits for that, and for some calls more: it makes the
+                disk read-only if it fails again.
+        """
+        if self.problem is None or self.running or self._stopping or self.commit.failure is not None:
+            return
+        if self._full and not writable:
+            return
+        self._passed += 1
+        first = FULL_RETRY if self._full else 1
+        if self._passed >= min(first << (self._failures - 1), RETRY_MAX):
+            self.checkpoint(_nothing)
+
     def _unmark(self) -> None:
         unmark(self.disk, dict.fromkeys((self.config.ledger_dir, self.config.journal_dir)))
 
     def _begin_next(self) -> None:
         if self.running or not self._waiting:
             return
-        self.running, self._journalled = True, 0
+        self.running, self._journalled, self._passed = True, 0, 0
         callbacks, self._waiting = self._waiting, []
-        last = self.commit.cut()
-        if self._stopping:
-            self.entry_logs.leave_current()
-            self.layout.end_all()
-        changes = self.ledgers.take_changes()
-        scope = self._snapshot(changes)
-        dirty, full = self.entry_logs.take_dirty(), self.entry_logs.full()
-        under_way = _UnderWay(scope, changes, dirty, full, last, callbacks)
-        self.commit.when_logged(lambda error: self._logged(under_way, error))
+        try:
+            last = self.commit.cut()
+            if self._stopping:
+                self.entry_logs.leave_current()
+                self.layout.end_all()
+            under_way = self._take(last, callbacks)
+        except Exception as error:
+            self.running = False
+            self._failed(error, callbacks)
+            self._begin_next()
+        else:
+            self._step(under_way, None, self._taken)
 
-    def _snapshot(self, changes: LedgerChanges) -> CheckpointScope:
-        """A snapshot of everything accepted so far. The groups that hold it are closed."""
+    def _take(self, last: PendingGroup | None, callbacks: list[Done]) -> _UnderWay:
+        """Take what the checkpoint is to cover: all of it or, with an error, nothing."""
+        full = self.entry_logs.full()
         scope = CheckpointScope(self.manifest, self.manifest.next_segment, self.entry_logs.next_log)
+        scope.collect, self._collect = self._collect, False
+        scope.emptied, self._emptied = self._emptied, set()
+        return _UnderWay(scope, self.ledgers.take_changes(), self.entry_logs.take_dirty(), full, last, callbacks)
+
+    def _taken(self, under_way: _UnderWay) -> None:
+        """Make the scope a snapshot of everything accepted so far, and wait for the groups that hold it: they are
+        closed."""
+        scope, changes = under_way.scope, under_way.changes
         scope.states = {key: ledger.encode() for key, ledger in changes.ledgers.items()}
         scope.tails = {key: ledger.index.freeze() for key, ledger in changes.ledgers.items() if ledger.index.tail}
         scope.newly_dropped = list(changes.dropped)
         scope.resident, scope.dropped = set(self.ledgers.ledgers.resident), self.ledgers.dropped.copy()
         scope.logs = self.entry_logs.entries()
-        scope.collect, self._collect = self._collect, False
-        scope.emptied, self._emptied = self._emptied & self.entry_logs.logs.keys(), set()
+        scope.emptied.intersection_update(self.entry_logs.logs)
         if scope.collect:
             scope.emptied.update(self.layout.doomed(scope.dropped.__contains__))
         scope.rebuild = self.unknowns.index_damaged or self.manifest.rebuild  # a start rebuilds it (K19)
         scope.limbo, scope.quarantined = self.unknowns.limbo, self.unknowns.quarantined
         scope.unreadable = set(self._unreadable)
         scope.clean = self._stopping
-        return scope
+        self.commit.when_logged(lambda error: self._step(under_way, error, self._logged))
 
-    def _logged(self, under_way: _UnderWay, error: BaseException | None) -> None:
+    def _step(self, under_way: _UnderWay, error: BaseException | None, step: Callable[[_UnderWay], None]) -> None:
+        """One step of a checkpoint; an error before it or in it ends the checkpoint, and goes no further."""
+        try:
+            if error is None:
+                step(under_way)
+            else:
+                self._done(under_way, None, error)
+        except Exception as raised:
+            if under_way.is_over:
+                raise
+            self._done(under_way, None, raised)
+
+    def _logged(self, under_way: _UnderWay) -> None:
         """Everything that the checkpoint covers is in the entry logs (K13): hand it to the worker."""
-        if error is not None:
-            return self._done(under_way, None, error)
         scope, last, groups = under_way.scope, under_way.last, self.commit.groups
         scope.file_id = last.file_id if last is not None else groups.file_id
         scope.sequence = last.sequence if last is not None else groups.durable
-        return self.layout.write_out(lambda error: self._written_out(under_way, error))
+        self.layout.write_out(lambda error: self._step(under_way, error, self._written_out))
 
-    def _written_out(self, under_way: _UnderWay, error: BaseException | None) -> None:
+    def _written_out(self, under_way: _UnderWay) -> None:
         """The files of the logs have all of it."""
-        if error is not None:
-            return self._done(under_way, None, error)
         scope, logs = under_way.scope, self.entry_logs.logs
         scope.next_file = self.commit.groups.file_id + 1
         scope.spares = max(self.config.journal_spares - len(self.commit.spares.names), 0)
@@ -190,24 +247,35 @@ class Checkpointer:
                 scope.finish[log_id] = (self.layout.writer_of(log_id), end, logs[log_id].usage)
                 if logs[log_id].remembered:
                     scope.remembered.add(log_id)
-        return self.workers.get("checkpoint").submit(
+        self.workers.get("checkpoint").submit(
             lambda: run_checkpoint(self.disk, self.config, scope),
             lambda covered, failed: self._done(under_way, covered, failed),
         )
 
     def _done(self, under_way: _UnderWay, covered: CheckpointResult | None, error: BaseException | None) -> None:
-        self.running = False
+        self.running, under_way.is_over = False, True
         if covered is None or error is not None:
             self._undo(under_way)
             if isinstance(error, OSError) and self.space.no_space(error):
                 self._waiting[:0] = under_way.callbacks  # the reserve is gone, so there may be space now
             else:
                 self._failed(error or BookieFailedError("the checkpoint ended without a result"), under_way.callbacks)
-        else:
-            self._adopt(under_way.scope, covered)
+        elif self._adopted(under_way, covered):
+            self.problem, self._failures = None, 0
             for callback in under_way.callbacks:
                 callback(None)
         self._begin_next()
+
+    def _adopted(self, under_way: _UnderWay, covered: CheckpointResult) -> bool:
+        """Use the files of a checkpoint. An error half-way leaves an index that nobody can trust: the disk has failed,
+        and a start reads what is in the files."""
+        try:
+            self._adopt(under_way.scope, covered)
+        except Exception as error:
+            self.commit.fail(error)
+            self._failed(error, under_way.callbacks)
+            return False
+        return True
 
     def _undo(self, under_way: _UnderWay) -> None:
         """Give everything back, so that the next checkpoint covers it."""
@@ -222,6 +290,7 @@ class Checkpointer:
     def _failed(self, error: BaseException, callbacks: list[Done]) -> None:
         """The checkpoint failed: mark and journal stay as they were. A failed sync is final."""
         told = error
+        self._note(error)
         transient = isinstance(error, OSError) and error.errno in TRANSIENT
         if transient and isinstance(error, OSError) and error.errno in NO_SPACE:
             self.set_state(EngineState.READ_ONLY, f"a checkpoint found no space: {in_words(error)}; free some space")
@@ -231,6 +300,29 @@ class Checkpointer:
             self.commit.fail(error)
         for callback in callbacks:
             callback(told)
+
+    def _note(self, error: BaseException) -> None:
+        """Remember why, for people; tell the first of several failures that have one reason."""
+        reason, self._failures = in_words(error), self._failures + 1
+        self._full = isinstance(error, OSError) and error.errno in NO_SPACE
+        if reason != self.problem:
+            foreseen = isinstance(error, (OSError, BookKeeperError)) and not isinstance(error, InvariantError)
+            self.report_problem(
+                f"a checkpoint of {self.config.ledger_dir} failed: {reason}; nothing is lost, the journal keeps "
+                "everything, and it is tried again",
+                None if foreseen else error,
+            )
+        self.problem = reason
+
+    def sentences(self) -> tuple[str, ...]:
+        """What keeps the journal from being covered, for people."""
+        if self.problem is None:
+            return ()
+        count = f"the last {self._failures} checkpoints" if self._failures > 1 else "the last checkpoint"
+        return (
+            f"{count} of {self.config.ledger_dir} failed: {self.problem}; nothing is lost, but the journal grows and "
+            "the next start takes longer, until one succeeds: it is tried again",
+        )
 
     def _adopt(self, scope: CheckpointScope, covered: CheckpointResult) -> None:
         """The checkpoint is complete: use its files instead of what was frozen."""

@@ -21,11 +21,11 @@ from bookkeeper.storage.durable_file import BLOCK
 from bookkeeper.storage.entry_log.entry_log_file import LogPiece, log_ids, log_name, scan_steps
 from bookkeeper.storage.index.index_segment import read_segment, segment_name
 from bookkeeper.storage.known_ledgers import KnownLedgers
-from bookkeeper.storage.ledger_descriptor import LedgerDescriptor, StateRecordKind
+from bookkeeper.storage.ledger_descriptor import LedgerDescriptor, StateRecordKind, explicit_lac_in
 from bookkeeper.storage.read_room import ReadRoom
 from bookkeeper.storage.start.replayed_groups import ReplayedGroups
 
-_LAC = Struct(">q")
+_LENGTH = Struct(">I")
 
 
 class ReplayFindings:
@@ -76,7 +76,8 @@ class ReplayFindings:
         if entry_id == StateRecordKind.FENCED:
             return state.fenced
         if entry_id == StateRecordKind.EXPLICIT_LAC:
-            return bool(state.explicit_lac >= _LAC.unpack_from(data, offset + RECORD_HEADER + 16)[0])
+            told = explicit_lac_in(_entry_at(data, offset))
+            return told is None or state.explicit_lac >= told[0]
         return True  # a key comes with what it is the key of; the others change nothing
 
     def is_behind(self, row: LedgerDescriptor) -> bool:
@@ -94,6 +95,12 @@ class ReplayFindings:
     def still_here(self, first: int, last: int) -> bool:
         """A row of deleted ledgers says more. Ids that were never here are in such rows, too, and in no journal."""
         return bool(self._states.within(first, last))
+
+
+def _entry_at(data: Buffer, offset: int) -> memoryview:
+    """What is in the record at ``offset``, which a scan has found whole."""
+    (size,) = _LENGTH.unpack_from(data, offset)
+    return memoryview(data)[offset + RECORD_HEADER : offset + RECORD_HEADER + size]
 
 
 def logged_only(

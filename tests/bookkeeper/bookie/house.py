@@ -42,6 +42,8 @@ class House:
         reserve: int = 16 << 20,
         connections_max: int = 100,
         slow_frame_s: float = 30.0,
+        idle_s: float = 3600.0,
+        connections_per_host_max: int | None = None,
         receive_bytes: int = 64 << 20,
         long_polls_max: int = 1000,
         storage: StorageConfig | None = None,
@@ -73,8 +75,9 @@ class House:
             self.metrics,
             frame_max=frame_max,
             connections_max=connections_max,
-            connections_per_host_max=connections_max,
+            connections_per_host_max=connections_per_host_max or connections_max,
             slow_frame_s=slow_frame_s,
+            idle_s=idle_s,
             receive_bytes=receive_bytes,
         )
 

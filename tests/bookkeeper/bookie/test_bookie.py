@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from struct import pack
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from bookkeeper import codec, wire
 from bookkeeper.errors import BookieError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.net.connection import AddRun, BookieConnection
+from bookkeeper.storage.engine import Engine
 from bookkeeper.testing import Fault
 from bookkeeper.wire import Dialect, Status
 from bookkeeper.wire.availability import GROUP, HEADER, encode_availability
@@ -404,6 +406,139 @@ def test_a_long_poll_ends_with_its_connection() -> None:
         assert house.admission.in_progress == 0, "each was answered for the books"
 
     run(main, long_polls_max=3)
+
+
+# -- what a wire allows and a disk does not ------------------------------------------------------------------
+
+
+async def done(act: Any) -> BaseException | None:
+    """``act(callback)``, and what the callback was told."""
+    told: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+    act(told.set_result)
+    return await told
+
+
+async def started_again(house: House) -> Engine:
+    """The disk after a checkpoint, a clean stop and a start."""
+    assert await done(house.engine.checkpoint) is None
+    assert await done(house.engine.close) is None
+    return Engine.open(storage_config(), house.node.disk, house.node.seams.workers, boot=2)
+
+
+@pytest.mark.rule("X21", "X40", "B4")
+@pytest.mark.parametrize("size", [0, 19, 21, 255, 256, 300, 4 << 20])
+def test_a_key_that_no_client_can_make_is_refused_and_leaves_nothing_behind(size: int) -> None:
+    """v3 has a key of any length, a row of the index one byte for it. An add with 300 bytes was answered OK; then no
+    checkpoint succeeded any more, nor any start. Of an explicit LAC the ledger stayed, though it was refused."""
+
+    async def main(house: House) -> None:
+        connection = await house.client()
+        key = b"k" * size
+        body = (7).to_bytes(8, "big") + (4).to_bytes(8, "big") + b"sum!"
+        requests: list[wire.Request] = [
+            add(0, key=key),
+            add(0, key=key, recovery=True),
+            add(0, key=key, deferred_sync=True),
+            read(-1, fence=True, master_key=key),
+            wire.WriteLac(L, 4, key, body),
+        ]
+        assert [await status(connection, request) for request in requests] == [Status.UNAUTHORIZED] * len(requests)
+        assert list(house.engine.ledgers()) == [] and house.engine.journal_bytes_in_flight == 0
+        assert await status(connection, add(0)) is Status.OK, "nobody has taken the ledger"
+        assert [await status(connection, request) for request in requests] == [Status.UNAUTHORIZED] * len(requests)
+        assert await status(connection, read(0, master_key=key)) is Status.OK, "a read without a fence needs no key"
+        again = await started_again(house)
+        assert list(again.ledgers()) == [L] and not again.is_fenced(L) and again.master_key(L) == KEY
+
+    run(main)
+
+
+@pytest.mark.rule("X21", "X40")
+@pytest.mark.parametrize("size", [0, 19, 21, 255, 256, 300, 4 << 20])
+def test_in_v2_a_key_of_another_length_is_no_request_or_another_key(size: int) -> None:
+    """Its place has twenty bytes: more of them are the beginning of the entry, or are not looked at."""
+
+    async def main(house: House) -> None:
+        word = (2).to_bytes(1, "big")
+        ids = (7).to_bytes(8, "big") + (0).to_bytes(8, "big")
+        add_frame = word + b"\x01\x00\x00" + b"k" * size + entry(0)
+        fence_frame = word + b"\x02\x00\x01" + ids + b"k" * size
+        for frame in (add_frame, fence_frame):
+            peer = await house.raw()
+            peer.send(len(frame).to_bytes(4, "big") + frame)
+            await asyncio.sleep(0.5)
+            assert peer.closed or len(peer.frames) == 1
+        again = await started_again(house)
+        assert all(again.master_key(ledger) is not None for ledger in again.ledgers())
+
+    run(main)
+
+
+@pytest.mark.rule("X32", "X36")
+def test_the_body_of_an_explicit_lac_is_not_longer_than_a_client_can_make_it() -> None:
+    """It stays in memory for each ledger, and counts nowhere: a thousand requests of five megabytes took 5 GB."""
+
+    async def main(house: House) -> None:
+        connection = await house.client()
+        ids = (7).to_bytes(8, "big") + (4).to_bytes(8, "big")
+        assert await status(connection, wire.WriteLac(L, 4, KEY, ids + bytes(21))) is Status.BAD_REQUEST
+        assert list(house.engine.ledgers()) == []
+        for digest in (0, 4, 8, 20):  # DUMMY, CRC32C, CRC32, HMAC
+            assert await status(connection, wire.WriteLac(L, 4, KEY, ids + bytes(digest))) is Status.OK
+            assert (await ask(connection, wire.ReadLac(L))).lac_body == ids + bytes(digest)
+
+    run(main)
+
+
+@pytest.mark.rule("X37", "X40")
+def test_the_greatest_numbers_that_fit_into_a_message_fit_into_the_disk() -> None:
+    """Whatever a client is told to be stored is in the next checkpoint, can be listed, and is there after a start."""
+    most = 2**63 - 1
+
+    async def main(house: House) -> None:
+        connection = await house.client()
+        ledgers = [LedgerId(number) for number in (0, 7, most - 1, most)]
+        ids = [0, 1, 511, 512, most - 513, most - 1, most]
+        lacs = [-(2**63), -1, most]
+        for ledger in ledgers:
+            for at, entry_id in enumerate(ids):
+                numbers = pack(">qqqq", ledger, entry_id, lacs[at % 3], lacs[(at + 1) % 3])
+                request = wire.AddEntry(ledger, EntryId(entry_id), KEY, numbers + b"p")
+                assert await status(connection, request) is Status.OK
+            blob = pack(">qq", ledger, most)
+            assert await status(connection, wire.WriteLac(ledger, most, KEY, blob)) is Status.OK
+            assert await status(connection, wire.ReadEntry(ledger, EntryId(-1), KEY, fence=True)) is Status.OK
+            assert await status(connection, wire.ListEntries(ledger)) is Status.OK
+        again = await started_again(house)
+        for ledger in ledgers:
+            runs = [(run.first, run.count) for run in again.entries(ledger)]
+            assert runs == [(0, 2), (511, 2), (most - 513, 1), (most - 1, 2)]
+            assert again.is_fenced(ledger) and again.lac(ledger) == most
+
+    run(main)
+
+
+@pytest.mark.rule("X38")
+def test_an_error_that_nobody_foresaw_is_one_line_a_second(caplog: pytest.LogCaptureFixture) -> None:
+    """Each request wrote a traceback: whoever found such a request filled the disk with them."""
+
+    async def main(house: House) -> None:
+        connection = await house.client()
+
+        def broken(*_: object) -> None:
+            raise RuntimeError("not foreseen")
+
+        house.engine.fence = broken  # type: ignore[method-assign,assignment]
+        fence = read(-1, fence=True, master_key=KEY)
+        for _ in range(50):
+            assert await status(connection, fence) is Status.IO_ERROR
+        await asyncio.sleep(1)
+        assert await status(connection, fence) is Status.IO_ERROR
+
+    run(main)
+    lines = [record for record in caplog.records if record.name == "bookkeeper.bookie.bookie"]
+    assert [line.exc_info is not None for line in lines] == [True, True]
+    assert lines[1].getMessage().endswith("(49 more of this kind)")
 
 
 # -- the last add confirmed, lists, information --------------------------------------------------------------

@@ -398,3 +398,26 @@ def test_the_first_reason_to_end_is_the_one_that_is_told() -> None:
         assert await server.run_until_failure() == "another process is this bookie"
 
     run(main)
+
+
+@pytest.mark.rule("K16")
+@pytest.mark.parametrize("directories", [(), ("/d1", "/d2")])
+def test_why_a_checkpoint_failed_is_on_the_status_page_until_one_succeeds(directories: tuple[str, ...]) -> None:
+    """Those that begin by themselves told nobody."""
+
+    async def main(cluster: Cluster) -> None:
+        await cluster.up()
+        server = cluster.server
+        assert server is not None
+        cluster.node.disk.faults.append(Fault(operation="rename", code=errno.EMFILE, path="manifest"))
+        await cluster.ask(wire.AddEntry(L, EntryId(0), KEY, entry(0, b"p")))
+        told: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+        server.engine.checkpoint(told.set_result)
+        assert isinstance(await told, OSError)
+        said = next(line for line in server.health()["sentences"] if "checkpoint" in line)
+        assert "failed" in said and "it is tried again" in said
+        cluster.node.disk.faults.clear()
+        await asyncio.sleep(server.config.space_check_s * 3)
+        assert not [line for line in server.health()["sentences"] if "checkpoint" in line]
+
+    run(main, ledger_dirs=directories)

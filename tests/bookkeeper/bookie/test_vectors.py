@@ -26,6 +26,7 @@ OK_WITH_EXPLICIT_LAC = "an explicit LAC without an entry is an answer, not an I/
 RECOVERY_ON_READ_ONLY = "a read-only bookie takes recovery adds, from its reserve (B10)"
 NO_MINUS_ONE = "a batch from -1 makes no sense; Apache answers the last entry and then 0, 1, 2"
 IDS_IN_BODY = "the ids of the message must be those of the entry"
+KEY_SIZE = "a master key has 20 bytes: every client makes it by SHA-1, also of an empty password"
 WHOLE_HEADER = "an entry is at least its 32-byte header"
 
 DIFFERENT: dict[tuple[str, str], tuple[str, str]] = {
@@ -40,6 +41,7 @@ DIFFERENT: dict[tuple[str, str], tuple[str, str]] = {
     ("wire_v3.json", "readonly/recovery-add"): ("OK", RECOVERY_ON_READ_ONLY),
     ("wire_v3.json", "readonly/high-priority-add-not-available"): ("OK", RECOVERY_ON_READ_ONLY),
     ("wire_v3.json", "raw/add-ids-differ-from-body"): ("BAD_REQUEST", IDS_IN_BODY),
+    ("wire_v3.json", "raw/add-short-master-key"): ("UNAUTHORIZED", KEY_SIZE),
     ("wire_v3.json", "db/list"): ("OK", "Apache's DbLedgerStorage never answers it; each request gets a reply (B13)"),
 }
 """(file, exchange) -> (the status ours answers, why). What is not here is equal."""

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from bookkeeper.client.bookies import bookie_pool
+from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.write.advanced_handle import AdvancedHandle
 from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.errors import (
@@ -225,3 +227,35 @@ def test_a_writer_with_deferred_sync_is_fenced_by_a_recovery_and_loses_nothing_t
         await cluster.check_acked()
 
     SimCluster(seed).run(story)
+
+
+@pytest.mark.rule("X34", "W10b")
+@pytest.mark.parametrize("protocol", ["v2", "v3"])
+def test_a_writer_and_a_reader_may_be_silent_for_long(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bookies close connections over which nothing comes. To a writer a lost connection is a bookie that may have
+    crashed: it replaced them, or found nobody to replace them with, so it shows a sign of life. A reader makes another
+    connection."""
+    monkeypatch.setattr(bookie_pool, "SIGN_OF_LIFE_S", 10.0)
+
+    def closed(cluster: SimCluster) -> int:
+        return sum(server.metrics.counter("idle_connections_total").value for server in cluster.servers.values())
+
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect(ClientConfig(protocol=protocol)) as bk:
+            writer = await bk.create_ledger()
+            ensemble = writer.metadata.last_fragment.ensemble
+            standing: list[Any] = []
+            for number in range(3):
+                assert await writer.append(b"%d" % number) == number
+                standing.append([bk.services.pool.ready(bookie) for bookie in ensemble])
+                await asyncio.sleep(100)
+            assert standing[0] == standing[1] == standing[2] and None not in standing[0]
+            assert len(writer.metadata.fragments) == 1, "no bookie was replaced"
+            await writer.close()
+            async with await bk.open_ledger(writer.id) as reader:
+                for _ in range(3):
+                    assert [entry.payload async for entry in reader.read(0, 2)] == [b"0", b"1", b"2"]
+                    await asyncio.sleep(100)
+            assert closed(cluster) >= 3, "what nobody needs is closed"
+
+    SimCluster(2, bookies=4, connection_idle_s=30.0).run(story, within_s=1e6)

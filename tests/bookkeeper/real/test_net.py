@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 
@@ -36,3 +39,38 @@ def test_tcp_on_the_loop_of_run() -> None:
             await net.connect(listener.address, Echo, timeout_s=5)
 
     real.run(main())
+
+
+@pytest.mark.rule("X34")
+@pytest.mark.parametrize("run", [real.run, asyncio.run], ids=["real.run", "asyncio"])
+def test_both_sides_notice_within_two_minutes_that_the_other_is_gone(
+    run: Callable[[Coroutine[Any, Any, None]], None],
+) -> None:
+    """A bookie never noticed it: keep-alive was on for connections that were made, and off for those that were
+    accepted. One whose client's machine had died stayed for ever, and counted."""
+
+    async def main() -> None:
+        net = real.system_seams().net
+        accepted: asyncio.Future[Echo] = asyncio.get_running_loop().create_future()
+
+        def made() -> Echo:
+            accepted.set_result(Echo())
+            return accepted.result()
+
+        listener = await net.listen(Address("127.0.0.1", 0), made)
+        caller = await net.connect(listener.address, Echo, timeout_s=5)
+        caller.transport.write(b"ping")  # type: ignore[attr-defined]
+        await caller.got
+        for end in (caller, await accepted):
+            sock = end.transport.get_extra_info("socket")
+            assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            idle, gap, count = (
+                sock.getsockopt(socket.IPPROTO_TCP, option)
+                for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+            )
+            assert idle + gap * count == 120
+            assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 120_000, "with bytes on their way"
+        caller.transport.close()
+        listener.close()
+
+    run(main())

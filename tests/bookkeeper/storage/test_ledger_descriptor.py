@@ -97,7 +97,7 @@ def test_the_last_add_confirmed_and_the_explicit_one_never_fall() -> None:
 STATES = st.builds(
     LedgerDescriptor,
     st.integers(0, 2**63 - 1).map(LedgerId),
-    key=st.none() | st.binary(max_size=20),
+    key=st.none() | st.binary(min_size=20, max_size=20),
     fenced=st.booleans(),
     limbo=st.booleans(),
     lac=st.integers(-1, 2**63 - 1),
@@ -110,7 +110,7 @@ STATES = st.builds(
 RANGES = st.lists(st.integers(0, 2**63 - 1), min_size=2, max_size=2).map(lambda ends: (min(ends), max(ends)))
 
 
-@given(st.lists(STATES | RANGES, max_size=5), st.none() | st.binary(max_size=40), st.data())
+@given(st.lists(STATES | RANGES, max_size=5), st.none() | st.binary(max_size=36), st.data())
 def test_rows_come_back_and_rows_that_are_cut_are_damage(
     rows: list[LedgerDescriptor | tuple[int, int]], blob: bytes | None, data: st.DataObject
 ) -> None:

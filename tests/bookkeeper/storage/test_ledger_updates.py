@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -15,9 +17,12 @@ from bookkeeper.errors import (
     UnauthorizedError,
 )
 from bookkeeper.ids import EntryId
+from bookkeeper.storage import ledger_descriptor, ledger_updates
 from bookkeeper.storage.compaction.chunk import MovedEntries
+from bookkeeper.storage.engine import Engine
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
 from tests.bookkeeper.storage.workload import (
+    CONFIG,
     KEY,
     add,
     lid,
@@ -101,6 +106,135 @@ def test_a_key_that_is_learnt_late_is_in_the_next_checkpoint(disk: RecordingDisk
     engine, _ = open_engine(disk)
     with pytest.raises(UnauthorizedError):
         engine.append_entry(lid(1), b"other" * 4, make_entry(1, 2))
+
+
+Act = Callable[[Engine, bytes], None]
+
+
+def fence(engine: Engine, key: bytes) -> None:
+    engine.fence(lid(1), key, lambda error: None)
+
+
+def write_lac(engine: Engine, key: bytes, body: bytes = b"opaque") -> None:
+    engine.set_explicit_lac(lid(1), key, 4, body, lambda error: None)
+
+
+def append(engine: Engine, key: bytes) -> None:
+    engine.append_entry(lid(1), key, make_entry(1, 0))
+
+
+def append_run(engine: Engine, key: bytes) -> None:
+    adds = make_adds(1, [0, 1])
+    engine.append(adds.runs[0]._replace(master_key=key), adds)
+
+
+ACTS = pytest.mark.parametrize("act", [append, append_run, fence, write_lac])
+SIZES = pytest.mark.parametrize("size", [0, 19, 21, 255, 256, 4 << 20])
+
+
+@pytest.mark.rule("X21", "B4")
+@ACTS
+@SIZES
+def test_a_key_of_another_length_changes_nothing(disk: RecordingDisk, act: Act, size: int) -> None:
+    """Whoever calls: the index has one byte for a key's length, and no client makes such a key."""
+    engine, workers = open_engine(disk)
+    with pytest.raises(UnauthorizedError, match="a master key has 20 bytes"):
+        act(engine, b"k" * size)
+    assert not engine.has(lid(1)) and engine.journal_bytes_in_flight == 0
+    answers: Answers = []
+    engine.close(answers.append)
+    workers.pump()
+    assert answers == [None]
+
+
+@pytest.mark.rule("B4", "B3", "K31")
+@ACTS
+@SIZES
+@pytest.mark.parametrize("covered", [False, True])
+def test_a_disk_that_has_such_a_key_starts_and_its_ledgers_have_none(
+    disk: RecordingDisk, monkeypatch: pytest.MonkeyPatch, act: Act, size: int, covered: bool
+) -> None:
+    """A former version took it: its journal has the record, and its index the row, if the key fits into one. Then
+    every start ended where it writes what it has replayed."""
+    with monkeypatch.context() as former:
+        former.setattr(ledger_updates, "_check_form", lambda ledger_id, key: None)
+        engine, workers = open_engine(disk)
+        if act is write_lac and size > 255:
+            return  # it was refused there, too
+        act(engine, b"k" * size)
+        add(engine, 2, 0)
+        engine.when_durable(lambda error: None)
+        workers.pump()
+        if covered and size <= 255:
+            engine.checkpoint(lambda error: None)
+            workers.pump()
+    for _ in range(2):
+        engine, workers = open_engine(disk)
+        assert engine.report.limbo_reason is None and sorted(engine.ledgers()) == [1, 2]
+        assert engine.is_fenced(lid(1)) is (act is fence)
+        if act in (append, append_run):
+            assert read(engine, workers, 1, 0) == make_entry(1, 0)
+        if act is write_lac:
+            assert engine.explicit_lac(lid(1)) == (4, b"opaque")
+    assert engine.master_key(lid(1)) is None
+    engine.append_entry(lid(1), KEY, make_entry(1, 1), recovery=True)
+    assert engine.master_key(lid(1)) == KEY, "the next request brings one"
+
+
+@pytest.mark.rule("X36", "K9")
+def test_a_disk_that_has_a_long_body_of_an_explicit_lac_starts_and_keeps_nothing_of_it(
+    disk: RecordingDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is neither kept in memory nor missed: that a record of it is in the entry log, and its LAC in no ledger, is
+    no sign that the journal has lost anything."""
+    config = replace(CONFIG, journal_file_bytes=1 << 20, entry_log_bytes=1 << 20)
+    with monkeypatch.context() as former:
+        former.setattr(ledger_updates, "LAC_BODY_MAX", 1 << 20)
+        engine, workers = open_engine(disk, config)
+        write_lac(engine, KEY, b"x" * 100_000)
+        workers.pump()
+        former.setattr(ledger_descriptor, "LAC_BODY_MAX", 1 << 20)
+        crashed = RecordingDisk(disk.files())
+        engine.checkpoint(lambda error: None)
+        workers.pump()
+    for found in (disk, crashed):
+        for _ in range(2):
+            engine, workers = open_engine(found, config)
+            assert engine.report.limbo_reason is None and engine.explicit_lac(lid(1)) is None
+        write_lac(engine, KEY)
+        assert engine.explicit_lac(lid(1)) == (4, b"opaque")
+
+
+@pytest.mark.rule("X36", "X21")
+def test_the_body_of_an_explicit_lac_is_judged_before_anything_is_made(disk: RecordingDisk) -> None:
+    engine, _ = open_engine(disk)
+    with pytest.raises(BadRequestError, match="has 37 bytes"):
+        write_lac(engine, KEY, bytes(37))
+    assert not engine.has(lid(1)) and engine.journal_bytes_in_flight == 0
+    write_lac(engine, KEY, bytes(36))
+
+
+@pytest.mark.rule("X21", "B4")
+def test_a_request_that_is_refused_brings_no_key(disk: RecordingDisk) -> None:
+    """The key was learnt before the request was judged: whoever was refused as fenced had the ledger all the same, and
+    its recovery was unauthorized."""
+    engine, workers = open_engine(disk)
+    add(engine, 1, 0)
+    add(engine, 2, 0)
+    fence(engine, KEY)
+    workers.pump()
+    for ledger_id in (1, 2):  # as after an index was rebuilt from logs that had lost the key's record
+        engine._ledgers.ledgers[lid(ledger_id)].key = None
+    other = b"other" * 4
+    with pytest.raises(LedgerFencedError):
+        engine.append_entry(lid(1), other, make_entry(1, 1))
+    with pytest.raises(DuplicateEntryError):
+        engine.append_entry(lid(2), other, make_entry(2, 0)[:-1] + b"!")
+    assert engine.master_key(lid(1)) is None and engine.master_key(lid(2)) is None
+    fence(engine, KEY)
+    workers.pump()
+    engine, _ = open_engine(disk)
+    assert engine.master_key(lid(1)) == KEY, "a fence that is known already brings the key, if none was known"
 
 
 @pytest.mark.rule("B6")

@@ -104,7 +104,7 @@ def batches(draw: st.DrawFn) -> BatchRead:
 def lac_writes(draw: st.DrawFn) -> WriteLac:
     ledger_id, lac = draw(ledgers), draw(lasts)
     body = ledger_id.to_bytes(8, "big") + lac.to_bytes(8, "big", signed=True) + draw(st.binary(max_size=20))
-    return WriteLac(ledger_id, lac, draw(blobs), body)
+    return WriteLac(ledger_id, lac, draw(keys), body)
 
 
 auths = st.builds(Auth, texts, blobs)

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import sys
+import tracemalloc
 from typing import Any
 
 import pytest
 
 from segments.entries import compression as module
 from segments.entries.compression import Compression, compress, decompress
+from segments.entries.layout import BODY_MAX
 from segments.errors import EntryCorruptError, MissingLibraryError, UnsupportedStreamFormatError
 
 BODY = b"some bytes that repeat, " * 40
@@ -24,6 +26,44 @@ def test_a_damaged_body_is_noticed(codec: Compression) -> None:
     for bad, size in ((packed[:-3], len(BODY)), (b"\xff" * 20, 10), (packed, len(BODY) + 1), (packed, len(BODY) - 1)):
         with pytest.raises(EntryCorruptError):
             decompress(codec, memoryview(bad), size)
+
+
+@pytest.mark.rule("X40", "P12")
+@pytest.mark.parametrize("codec", [Compression.LZ4, Compression.ZSTD])
+def test_nothing_is_unpacked_beyond_what_a_body_can_be(codec: Compression) -> None:
+    """The size was believed: a kilobyte of zstd became thirty megabytes (or any number) before it was compared with
+    the header, for the library goes by what the frame says; and a header of 4 GB was room for as much."""
+    bomb = compress(codec, bytes(30_000_000))
+    assert len(bomb) < 200_000
+    tracemalloc.start()
+    try:
+        for stored, size in (
+            (bomb, 10),
+            (bomb, BODY_MAX),
+            (bomb, 30_000_000),
+            (bomb, BODY_MAX + 1),
+            (bomb, (1 << 32) - 1),
+            (compress(codec, BODY), (1 << 31) - 1),
+            (compress(codec, BODY), -1),
+        ):
+            with pytest.raises(EntryCorruptError):
+                decompress(codec, memoryview(stored), size)
+        assert tracemalloc.get_traced_memory()[1] < 2 * BODY_MAX
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.rule("X40")
+def test_a_zstd_frame_tells_its_size_or_does_not() -> None:
+    """One that says 2**60 bytes made the library run out of memory, which is no error of ours."""
+    library = module._zstd()
+    untold = library.ZstdCompressor(write_content_size=False).compress(BODY)
+    assert bytes(decompress(Compression.ZSTD, memoryview(untold), len(BODY))) == BODY
+    with pytest.raises(EntryCorruptError):
+        decompress(Compression.ZSTD, memoryview(untold), len(BODY) - 1)
+    huge = b"\x28\xb5\x2f\xfd\xe0" + (1 << 60).to_bytes(8, "little") + b"\x01\x00\x00"
+    with pytest.raises(EntryCorruptError):
+        decompress(Compression.ZSTD, memoryview(huge), BODY_MAX)
 
 
 def test_an_unknown_codec_is_refused() -> None:

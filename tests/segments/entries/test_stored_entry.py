@@ -4,9 +4,18 @@ import random
 
 import pytest
 
-from segments.entries import Columns, EntryBatch, RecordColumns, decode_entry, encode_entry, encode_pieces
+from segments.entries import (
+    Columns,
+    EntryBatch,
+    EntryKind,
+    RecordColumns,
+    decode_entry,
+    encode_entry,
+    encode_payload,
+    encode_pieces,
+)
 from segments.entries.compression import Compression
-from segments.entries.layout import CRC, CRC_AT, HEADER_SIZE
+from segments.entries.layout import CRC, CRC_AT, HEADER_SIZE, PIECE
 from segments.entries.stored_entry import RUN
 from segments.errors import EntryCorruptError, StreamError, UnsupportedStreamFormatError
 from segments.position import Position
@@ -81,6 +90,19 @@ def test_pieces_that_do_not_belong_together_are_refused() -> None:
     for wrong in (entries[1:], [entries[0], *entries[2:], entries[1]], [entries[0], entries[0], entries[2]]):
         with pytest.raises(EntryCorruptError, match="belong together"):
             entries[-1].assembled(wrong)
+
+
+@pytest.mark.rule("X40")
+def test_a_piece_is_not_believed_how_many_pieces_there_are() -> None:
+    """For each that it announced something was made, and all entries before it were read."""
+    payload = PIECE.pack((1 << 32) - 2, (1 << 32) - 1, 1 << 60) + b"p"
+    entry = decode_entry(encode_payload(EntryKind.PIECE, payload, next_seq_no=0, append_ms=0), 1, 5)
+    assert entry.piece is not None and entry.piece.is_last
+    with pytest.raises(EntryCorruptError, match="belong together"):
+        entry.assembled([entry])
+    none = encode_payload(EntryKind.PIECE, PIECE.pack(3, 3, 1) + b"p", next_seq_no=0, append_ms=0)
+    with pytest.raises(EntryCorruptError, match="piece 3 of 3"):
+        _ = decode_entry(none, 1, 5).piece
 
 
 def test_a_view_of_a_larger_buffer_is_not_copied_and_is_read() -> None:

@@ -4,10 +4,31 @@ from __future__ import annotations
 
 import pytest
 
+from segments.entries import EntryKind, encode_payload
+from segments.entries.layout import PIECE
 from segments.errors import EntryCorruptError, PositionTruncatedError, StreamCorruptError
 from segments.position import Position
 from segments.read.segment_entries import SegmentEntries
 from tests.segments.read.built_stream import BuiltStream, simulated
+
+
+@pytest.mark.rule("X40")
+@pytest.mark.parametrize("number", [2, 1_000_000])
+def test_a_last_piece_is_not_believed_how_many_came_before(number: int) -> None:
+    """All entries of the segment were read for it, and entries before the first were asked for."""
+    lying = encode_payload(EntryKind.PIECE, PIECE.pack(number, number + 1, 99) + b"p", next_seq_no=2, append_ms=0)
+
+    async def story(stream: BuiltStream) -> None:
+        await stream.start()
+        await stream.add(2)
+        await stream.control()
+        await stream.raw(lying)
+        segment = (await stream.chain()).segments[0]
+        async with SegmentEntries(stream.source, segment) as entries:
+            with pytest.raises(EntryCorruptError, match="belong together"):
+                await entries.read(entries.last_entry)
+
+    simulated(story)
 
 
 def test_entries_pieces_and_the_last_record() -> None:

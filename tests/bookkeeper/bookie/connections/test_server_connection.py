@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -171,7 +172,9 @@ def test_requests_wait_for_replies_to_be_read_and_all_are_answered() -> None:
 
 
 @pytest.mark.rule("X32", "X33", "F11")
-def test_overload_is_refused_while_fences_forces_and_recovery_get_through() -> None:
+def test_overload_is_refused_while_fences_and_recovery_get_through_whatever_claims_priority() -> None:
+    """A priority of 1 opened the reserve to every request, so that a flood of those kept fences and recoveries out."""
+
     async def main(house: House) -> None:
         house.node.freeze()  # a disk that stands still
         flood = await house.client()
@@ -193,16 +196,24 @@ def test_overload_is_refused_while_fences_forces_and_recovery_get_through() -> N
         others[2].request_nowait(recovery, 1000, replies.append)
         rest = max(0, house.admission.limit - house.admission.in_progress)
         house.admission.in_progress += rest  # not a byte is left outside of the reserve
-        others[3].request_nowait(wire.ForceLedger(L), 1000, replies.append)
+        urgent: list[wire.Request] = [
+            replace(plain, priority=100),
+            wire.ReadEntry(L, EntryId(0), priority=1),
+            wire.ForceLedger(L),
+        ]
+        refused: list[wire.Reply | BookieError] = []
+        for request in urgent:
+            others[3].request_nowait(request, 1000, refused.append)
         await asyncio.sleep(1)
         house.admission.in_progress -= rest
+        assert [r.status for r in refused] == [Status.TOO_MANY_REQUESTS] * 3  # type: ignore[union-attr]
         assert house.engine.is_fenced(L)
         house.node.thaw()
         await asyncio.sleep(5)
-        assert [r.status for r in replies[1:]] == [Status.OK] * 3  # type: ignore[union-attr]
+        assert [r.status for r in replies[1:]] == [Status.OK] * 2  # type: ignore[union-attr]
         done = sum(n for _, n, status in got if status is Status.OK)
-        refused = sum(n for _, n, status in got if status is not Status.OK)
-        assert done + refused == 1000
+        turned_away = sum(n for _, n, status in got if status is not Status.OK)
+        assert done + turned_away == 1000
         assert done > 0
         assert house.admission.in_progress == 0
 

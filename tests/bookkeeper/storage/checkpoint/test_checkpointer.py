@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from bookkeeper.storage.checkpoint.manifest import Manifest, read_manifest
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.index.entry_index import PageCache
 from bookkeeper.storage.journal.journal_format import CLEAN_STOP, JournalGroup, read_groups
+from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
 from bookkeeper.storage.results import EngineState
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, KEY, add, everything, lid, make_entry, open_engine, read
@@ -124,6 +126,103 @@ def test_a_ledger_dropped_by_a_checkpoint_that_failed_stays_dropped(disk: Record
         engine, workers = open_engine(disk)
 
 
+@pytest.mark.rule("K16", "K13")
+@pytest.mark.parametrize("place", ["encode", "entries", "full", "write_out", "unsynced"])
+def test_a_checkpoint_that_meets_an_error_anywhere_gives_back_what_it_took(
+    disk: RecordingDisk, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """What it had taken was taken for good, and it counted as running: no checkpoint followed, ever. The journal grew
+    until the disk was full, and the clean stop failed. A ledger whose row could not be made did that."""
+    engine, workers = open_engine(disk, replace(CONFIG, entry_log_bytes=1 << 20))
+    fill(engine, workers, 0, 2)
+    add(engine, 3, 0)
+    engine.collect([lid(3)], nothing)
+    workers.pump()
+    fill(engine, workers, 2, 4)
+    engine.fence(lid(2), KEY, nothing)
+    owner: Any = {
+        "encode": LedgerDescriptor,
+        "entries": engine._entry_logs,
+        "full": engine._entry_logs,
+        "write_out": engine._layout,
+        "unsynced": engine._layout,
+    }[place]
+    answers: list[BaseException | None] = []
+
+    def broken(*_: object) -> None:
+        raise OverflowError("it does not fit")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner if isinstance(owner, type) else type(owner), place, broken)
+        for _ in range(2):
+            engine.checkpoint(answers.append)
+            workers.pump()
+    assert [type(error) for error in answers] == [OverflowError] * 2
+    (said,) = engine.sentences()
+    assert "the last 2 checkpoints of /ledgers failed" in said and "it does not fit" in said
+    wanted = everything(engine, workers)
+    for _ in range(2):
+        engine.check_space()
+        workers.pump()
+    assert engine.sentences() == () and engine.stats.checkpoints == 2, "it is tried again by itself"
+    engine.close(answers.append)
+    workers.pump()
+    assert answers[-1] is None
+    engine, workers = open_engine(disk)
+    assert engine.report.clean and engine.report.replayed_groups == 0
+    assert everything(engine, workers) == wanted and engine.is_fenced(lid(2)) and engine.is_fenced(lid(3))
+
+
+@pytest.mark.rule("K16")
+def test_a_checkpoint_that_fails_is_tried_again_by_itself_and_less_and_less_often(disk: RecordingDisk) -> None:
+    """Nobody knew of it: the callbacks of those that begin by themselves tell nobody, and the next one began only
+    when the journal had grown by as much again."""
+    engine, workers = open_engine(disk)
+    problems: list[str] = []
+    engine.scrubber.report_problem = lambda text, error: problems.append(text)
+    disk.faults["rename", "manifest"] = OSError(errno.EMFILE, "too many open files")
+    fill(engine, workers, 0, 2)
+    engine.checkpoint(nothing)
+    workers.pump()
+    tries = []
+    for turn in range(100):
+        before = engine.sentences()
+        engine.check_space()
+        workers.pump()
+        if engine.sentences() != before:
+            tries.append(turn)
+    assert tries == [0, 2, 6, 14, 30, 62, 94]
+    assert engine.sentences()[0].startswith("the last 8 checkpoints of /ledgers failed: too many open files")
+    assert len(problems) == 1 and "too many open files" in problems[0], "one line for one reason"
+    disk.faults.clear()
+    for _ in range(32):
+        engine.check_space()
+        workers.pump()
+    assert engine.sentences() == () and engine.stats.checkpoints == 1
+
+
+@pytest.mark.rule("K23")
+def test_an_index_that_could_not_take_a_checkpoint_in_is_not_used_any_more(
+    disk: RecordingDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files are complete, and what is in memory may be half of one and half of the other: a start tells."""
+    engine, workers = open_engine(disk)
+    fill(engine, workers, 0, 4)
+    wanted = everything(engine, workers)
+    answers: list[BaseException | None] = []
+
+    def broken(*_: object) -> None:
+        raise OverflowError("it does not fit")
+
+    monkeypatch.setattr(type(engine._entry_logs), "mark_finished", broken)
+    engine.checkpoint(answers.append)
+    workers.pump()
+    assert [type(error) for error in answers] == [OverflowError] and engine.state is EngineState.FAILED
+    monkeypatch.undo()
+    engine, workers = open_engine(disk)
+    assert everything(engine, workers) == wanted and engine.report.limbo_reason is None
+
+
 @pytest.mark.rule("V4")
 def test_dead_logs_that_a_failed_checkpoint_did_not_come_to_are_removed_by_the_next(disk: RecordingDisk) -> None:
     engine, workers = open_engine(disk)
@@ -148,9 +247,9 @@ def test_logs_that_a_failed_checkpoint_did_not_come_to_sync_are_synced_by_the_ne
     workers.pump()
     assert [type(error) for error in answers] == [DiskFullError]
     disk.faults.clear()
+    begin = len(disk.ops)
     engine.check_space()
     workers.pump()
-    begin = len(disk.ops)
     engine.checkpoint(answers.append)
     workers.pump()
     assert answers[1] is None

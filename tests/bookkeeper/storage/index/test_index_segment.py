@@ -44,7 +44,7 @@ def write_segment(disk: RecordingDisk, segment_id: int, tails: dict[int, IndexTa
 
 def test_a_segment_round_trips() -> None:
     disk = RecordingDisk()
-    state = LedgerDescriptor(LedgerId(7), b"key", fenced=True, lac=4, first_entry=1, last_entry=9, size=1000)
+    state = LedgerDescriptor(LedgerId(7), b"k" * 20, fenced=True, lac=4, first_entry=1, last_entry=9, size=1000)
     state.raise_explicit_lac(5, b"blob")
     write_segment(disk, 3, {7: tail_of(1, *range(100, 700))}, state)
     file = disk.open("/d/0000000000000003.index")

@@ -17,7 +17,7 @@ from bookkeeper.storage.ledger_descriptor import LedgerDescriptor, decode_row, d
 KEY = b"k" * 20
 
 
-def state(number: int, key: bytes = KEY, blob: bytes | None = None, lac: int = -1) -> LedgerDescriptor:
+def state(number: int, key: bytes | None = KEY, blob: bytes | None = None, lac: int = -1) -> LedgerDescriptor:
     made = LedgerDescriptor(LedgerId(number), key, lac=lac)
     if blob is not None:
         made.raise_explicit_lac(max(lac, 0), blob)
@@ -45,7 +45,7 @@ def test_extents_are_found_by_ledger_in_whatever_order_ledgers_were_written(
 
 
 def test_states_are_found_by_ledger_and_the_last_of_two_counts() -> None:
-    states = [state(7, lac=1), state(3, key=b""), state(7, blob=b"opaque", lac=2), state(5)]
+    states = [state(7, lac=1), state(3, key=None), state(7, blob=b"opaque", lac=2), state(5)]
     table = SegmentTable(1, b"", b"".join([*(each.encode() for each in states), dropped_row(4), dropped_row(8, 11)]))
     assert [table.state(number) for number in (3, 5, 7)] == [states[1], states[3], states[2]]
     assert table.state_row(7) == states[2].encode() and table.state(4) is None and table.state_row(11) is None
