@@ -17,7 +17,7 @@ from typing import Final
 from bookkeeper.launchers import machine_speed
 from tests.suite.events import Broken, Collected, Ended, Event
 from tests.suite.plan import Plan
-from tests.suite.shard import Shard, adopt_orphans, descendants, end
+from tests.suite.shard import Shard, adopt_orphans, descendants, end, reap
 
 POLL_S: Final = 0.2
 LOOK_S: Final = 2.0
@@ -111,7 +111,9 @@ class Run:
                 for shard in list(self._running):
                     if (rest := self._attend(shard, look=looks)) is not None:
                         waiting.appendleft(rest)
-                looked = now if looks else looked
+                if looks:
+                    looked = now
+                    reap([shard.pid for shard in self._running])
                 if now - told > TELL_S:
                     told = now
                     self._tell(self._progress())
@@ -189,6 +191,7 @@ class Run:
 
     def _end_what_is_left(self) -> None:
         """Processes that tests have left behind, which are this one's children by now."""
+        reap(())
         if left := descendants(os.getpid()):
             lines = "".join(f"\n  {pid} {words}" for pid, words in left.items())
             self._problem(f"tests have left {len(left)} processes behind, which are ended now:{lines}")

@@ -23,10 +23,10 @@ EXAMPLES: Final = "examples of "
 class Selection:
     """The lists of ``core.toml``. A pattern is a test's id, or its beginning and ``*``."""
 
-    outside: Mapping[str, str]
-    """Tests with processes of their own that belong to the core -> what they prove."""
-    drawn: Mapping[str, str]
-    """Tests within one process that do not belong to it -> what proves the same in the core."""
+    core: Mapping[str, str]
+    """What each run takes, though it has processes of its own or fits a pattern of ``drawn`` -> what it proves."""
+    drawn: Mapping[str, Sequence[str]]
+    """Module -> its tests within one process that do not belong to the core, because they take long."""
     divided: Mapping[str, Sequence[str]]
     """Module -> parts of ids by which its tests are divided into units."""
 
@@ -37,9 +37,10 @@ class Selection:
             test: its id, as pytest prints it.
             outside: whether it has processes of its own.
         """
-        if outside:
-            return matching(test, self.outside) is not None
-        return matching(test, self.drawn) is None
+        if matching(test, self.core) is not None:
+            return True
+        module, _, name = test.partition("::")
+        return not outside and name.partition("[")[0] not in self.drawn.get(module, ())
 
     def unit(self, test: str) -> str:
         """The unit of the draw that a test belongs to: its module, or a part of that."""
@@ -66,9 +67,9 @@ def selection(path: Path = TESTS / "suite" / "core.toml") -> Selection:
         ValueError: a list that is not known.
     """
     lists = tomllib.loads(path.read_text())
-    if unknown := set(lists) - {"outside", "drawn", "divided"}:
+    if unknown := set(lists) - {"core", "drawn", "divided"}:
         raise ValueError(f"{path}: no such list: {', '.join(sorted(unknown))}")
-    return Selection(lists.get("outside", {}), lists.get("drawn", {}), lists.get("divided", {}))
+    return Selection(lists.get("core", {}), lists.get("drawn", {}), lists.get("divided", {}))
 
 
 def module_of(unit: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -135,30 +136,47 @@ def _end_with_parent() -> None:
 
 
 def descendants(pid: int) -> dict[int, str]:
-    """The processes below one -> their command lines."""
+    """The processes below one that run -> their command lines."""
     found: dict[int, str] = {}
     left = [pid]
     while left:
-        try:
-            for task in Path(f"/proc/{left.pop()}/task").iterdir():
-                for child in map(int, (task / "children").read_text().split()):
-                    words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
-                    found[child] = b" ".join(words).decode(errors="replace")[:200].strip()
-                    left.append(child)
-        except OSError:
-            continue
+        for child in _children(left.pop()):
+            try:
+                words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if words != [b""]:  # else it has ended, and nobody has asked for its status
+                found[child] = b" ".join(words).decode(errors="replace")[:200].strip()
+            left.append(child)
+    return found
+
+
+def reap(kept: Collection[int]) -> None:
+    """Ask for the status of children of this process that have ended, orphans that it was given among them.
+
+    Args:
+        kept: children whose status others ask for.
+    """
+    for child in _children(os.getpid()):
+        if child not in kept:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(child, os.WNOHANG)
+
+
+def _children(pid: int) -> list[int]:
+    found = []
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                found += [int(child) for child in (task / "children").read_text().split()]
     return found
 
 
 def end(pids: Mapping[int, str]) -> None:
     """Kill processes that are below this one."""
     for pid in pids:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
     for pid in pids:
-        try:
+        with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, 0)
-        except ChildProcessError:
-            continue

@@ -7,7 +7,7 @@ import pytest
 from tests.suite.costs import CORE, CORE_OUTSIDE, DRAWN, DRAWN_OUTSIDE, Costs, merged, read, written
 from tests.suite.selection import EXAMPLES, Selection
 
-LISTS = Selection({"tests/test_a.py::test_real": "it"}, {"tests/test_a.py::test_long": "it"}, {})
+LISTS = Selection({"tests/test_a.py::test_real": "it"}, {"tests/test_a.py": ["test_long"]}, {})
 
 
 def counted() -> Costs:

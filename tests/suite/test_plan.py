@@ -7,8 +7,8 @@ from tests.suite.plan import Plan, Wanted, everything, plans
 from tests.suite.selection import EXAMPLES, Selection
 
 LISTS = Selection(
-    outside={"tests/test_mixed.py::test_real": "a process", "tests/test_cells.py::test_cell[1]": "one cell"},
-    drawn={"tests/test_worlds.py::test_many": "test_one"},
+    core={"tests/test_mixed.py::test_real": "a process", "tests/test_cells.py::test_cell[1]": "one cell"},
+    drawn={"tests/test_worlds.py": ["test_many"]},
     divided={"tests/test_cells.py": ["on-ours", "on-java"]},
 )
 MODULES = ["tests/test_a.py", "tests/test_b.py", "tests/test_mixed.py", "tests/test_cells.py", "tests/test_worlds.py"]
