@@ -25,7 +25,7 @@ from tests.suite.draw import BUCKETS, Bucket, buckets, drawn, number_of
 from tests.suite.imports import ARCHITECTURE, Imports, changed_files
 from tests.suite.plan import Plan, Wanted, everything, plans
 from tests.suite.run import Outcome, Run, spoken
-from tests.suite.selection import ROOT, TESTS, Selection, module_of, selection
+from tests.suite.selection import OUTSIDE, ROOT, TESTS, Selection, module_of, selection
 
 DRAW: Final = "DRAW"
 _PAGE: Final = "tests/README.md says what lies where"
@@ -37,6 +37,7 @@ class _Work:
     drawn: tuple[Bucket, ...] = ()
     every: tuple[Bucket, ...] = ()
     number: int = 0
+    is_all: bool = False
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,7 +81,7 @@ def _work(what: str, room: str | None, costs: table.Costs, lists: Selection, cou
     modules = sorted(path.relative_to(ROOT).as_posix() for path in TESTS.rglob("test_*.py"))
     match what:
         case "all":
-            return _Work(everything(modules, costs, count))
+            return _Work(everything(modules, costs, count), is_all=True)
         case "unit":
             return _Work(plans(Wanted(outside=False), modules, costs, lists, count))
         case "room":
@@ -145,7 +146,7 @@ def _record(outcome: Outcome, earlier: table.Costs) -> None:
                 selection(),
                 one.test,
                 one.cpu_s * speed,
-                outside=one.outside,
+                outside=bool(one.kind),
                 property_test=one.property_test,
                 examples=one.many_examples,
             )
@@ -164,7 +165,17 @@ def _tell_end(outcome: Outcome, work: _Work, seconds: float) -> None:
         _tell(f"failed: {one.test}")
     if work.every:
         _tell(_about_the_draw(work))
+    if work.is_all:
+        _tell_kinds(outcome)
     _tell(outcome.summary(seconds))
+
+
+def _tell_kinds(outcome: Outcome) -> None:
+    """Where the time goes."""
+    for kind in ("", *OUTSIDE):
+        some = [one for one in outcome.ended if one.kind == kind]
+        minutes = sum(one.cpu_s for one in some) / 60
+        _tell(f"{kind or 'within Python':14} {len(some):6} tests  {minutes:6.1f} minutes of processor time")
 
 
 def _about_the_draw(work: _Work) -> str:

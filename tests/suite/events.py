@@ -33,7 +33,8 @@ class Ended:
     """Why, unless it passed."""
     cpu_s: float
     """Processor time, with that of children that have ended."""
-    outside: bool
+    kind: str
+    """The mark of tests with processes of their own; empty: it has none."""
     property_test: bool
     many_examples: bool
 

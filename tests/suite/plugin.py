@@ -32,9 +32,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_Teller(plan, Path(os.environ[EVENTS])), "tests-teller")
 
 
-def is_outside(item: pytest.Item) -> bool:
-    """Whether a test has processes of its own."""
-    return any(item.get_closest_marker(name) for name in OUTSIDE)
+def kind_of(item: pytest.Item) -> str:
+    """The mark of a test with processes of its own; empty for others."""
+    return next((name for name in OUTSIDE if item.get_closest_marker(name)), "")
 
 
 def is_property_test(item: pytest.Item) -> bool:
@@ -59,7 +59,7 @@ class _Teller:
         taken = [
             item
             for item in items
-            if self._plan.takes(lists, item.nodeid, outside=is_outside(item), property_test=is_property_test(item))
+            if self._plan.takes(lists, item.nodeid, outside=bool(kind_of(item)), property_test=is_property_test(item))
         ]
         config.hook.pytest_deselected(items=[item for item in items if item not in set(taken)])
         items[:] = taken
@@ -84,7 +84,7 @@ class _Teller:
             text = "\n".join(self._texts)
             many = self._plan.many_examples
             used = round(_cpu_seconds() - before, 4)
-            self._tell(Ended(item.nodeid, self._outcome, text, used, is_outside(item), is_property_test(item), many))
+            self._tell(Ended(item.nodeid, self._outcome, text, used, kind_of(item), is_property_test(item), many))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if _WORST[report.outcome] > _WORST[self._outcome]:

@@ -13,8 +13,8 @@ TESTS: Final = Path(__file__).resolve().parents[1]
 ROOT: Final = TESTS.parent
 
 PACKAGES: Final = ("bookkeeper", "journal_manager", "segments", "spark_wal", "examples", "benchmarks", "tests")
-OUTSIDE: Final = ("integration", "spark", "zookeeper", "interop")
-"""Marks of tests with processes of their own."""
+OUTSIDE: Final = ("interop", "spark", "zookeeper", "integration")
+"""Marks of tests with processes of their own; what takes the most time comes first."""
 EXAMPLES: Final = "examples of "
 """Begins the name of a unit: a module's property tests once more, with five times as many examples as in the core."""
 
