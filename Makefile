@@ -12,9 +12,11 @@ SEEDS ?= 100
 N ?= 100
 LIVES ?= 1000
 BEGAN := $(shell date +%s.%N)
+# Where it is set, every process compiles all it imports anew, and a suite starts thousands of processes.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install lock check test demo demo-heal demo-namenode demo-stream bench bench-apache bench-streams interop clients kills sim model corruption fault-table crash-images power-cuts mutants rules proto clean
+.PHONY: help install lock check test unit room changed test-all demo demo-heal demo-namenode demo-stream bench bench-apache bench-streams interop clients kills sim model corruption fault-table crash-images power-cuts mutants rules proto clean
 help: ## list these commands
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
@@ -35,9 +37,22 @@ check: $(STAMP) ## format, lint, strict types, import contracts
 	$(BIN)/mypy bookkeeper journal_manager segments spark_wal examples benchmarks tests
 	$(BIN)/lint-imports
 
-test: $(STAMP) ## everything that CI runs: the checks, and all tests, three processes at a time
-	$(MAKE) check
-	$(BIN)/pytest -q -n 3 --dist loadgroup
+test: $(STAMP) ## what CI runs: the checks, the tests that prove each promise once, and some of the others, drawn by the commit [DRAW=7]
+	@$(MAKE) --no-print-directory check
+	@$(BIN)/python -m tests.suite test
+
+unit: $(STAMP) ## the tests within Python: a minute
+	@$(BIN)/python -m tests.suite unit
+
+room: $(STAMP) ## the tests of one directory or module, within seconds [R=bookkeeper/storage]
+	@$(BIN)/python -m tests.suite room $(R)
+
+changed: $(STAMP) ## the tests that what differs from the last commit can break
+	@$(BIN)/python -m tests.suite changed
+
+test-all: $(STAMP) ## every test, and what each kind takes (an hour of processor time) [ARGS=--record]
+	@$(MAKE) --no-print-directory check
+	@$(BIN)/python -m tests.suite all $(ARGS)
 
 demo: $(STAMP) ## a Spark stream survives a lost bookie and killed drivers [METADATA=zk|sqlite STATE_STORE=hdfs|rocksdb BOOKIES=ours|apache SABOTAGE=1]
 	@BK_DEMO_BEGAN=$(BEGAN) BK_DEMO_DOWNLOADED_MB=$$($(BIN)/python -m examples.flights.downloaded $(LOG)) \

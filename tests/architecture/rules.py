@@ -16,6 +16,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.architecture.source import nodes
+
 TESTS = Path(__file__).resolve().parents[1]
 ROOT = TESTS.parent
 SHIPPED = ROOT / "journal_manager" / "testing.py"
@@ -38,6 +40,7 @@ def kept() -> dict[str, str]:
     return dict(re.findall(r"^- \*\*([A-Z]\d+[a-z]?)\*\* (.*)$", RULES.read_text(), flags=re.MULTILINE))
 
 
+@functools.cache
 def guarded() -> dict[str, list[str]]:
     """Rule -> the tests that name it, as path::name."""
     found: dict[str, list[str]] = defaultdict(list)
@@ -47,6 +50,7 @@ def guarded() -> dict[str, list[str]]:
     return found
 
 
+@functools.cache
 def cited() -> dict[str, list[str]]:
     """Rule -> where comments, strings and pages name it, as path:line."""
     found: dict[str, list[str]] = defaultdict(list)
@@ -80,7 +84,7 @@ def texts_of(path: Path) -> Iterator[tuple[int, str]]:
 
 def is_pure(path: Path) -> bool:
     """A machine, a codec or data: waits for nothing, logs nothing, and touches neither the system nor a console."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.AsyncFunctionDef | ast.Await):
             return False
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -91,7 +95,14 @@ def is_pure(path: Path) -> bool:
 
 
 def _marks(path: Path) -> Iterator[tuple[str, str]]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    text = path.read_text()
+    if ".rule(" not in text:
+        return
+    module = ast.parse(text)
+    for node in [
+        *module.body,
+        *(inner for outer in module.body if isinstance(outer, ast.ClassDef) for inner in outer.body),
+    ]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             for decorator in node.decorator_list:
                 yield from ((rule, node.name) for rule in _rules_of(decorator))

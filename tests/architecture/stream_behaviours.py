@@ -10,6 +10,8 @@ import ast
 import re
 from pathlib import Path
 
+from tests.architecture.source import nodes
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "streams.md"
 COUNT = 122
@@ -35,7 +37,7 @@ def named() -> dict[str, list[str]]:
         text = path.read_text()
         if "SEG-" not in text:
             continue
-        for node in ast.walk(ast.parse(text)):
+        for node in nodes(path):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 place = path.relative_to(ROOT)
                 for name in set(NAMED.findall(ast.get_docstring(node) or "")):
@@ -50,11 +52,7 @@ def _rank(place: Path) -> int:
 
 def functions_of(path: Path) -> set[str]:
     """The functions of a module."""
-    return {
-        node.name
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
+    return {node.name for node in nodes(path) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 
 def missing_tests(cell: str) -> list[str]:

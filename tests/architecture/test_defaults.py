@@ -9,7 +9,10 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+
+from tests.architecture.source import parsed
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("bookkeeper", "journal_manager", "segments", "spark_wal")
@@ -27,7 +30,7 @@ def modules() -> Iterator[tuple[str, ast.Module]]:
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             if not path.stem.endswith("_pb2"):
-                yield str(path.relative_to(ROOT)), ast.parse(path.read_text())
+                yield str(path.relative_to(ROOT)), parsed(path)
 
 
 def is_number(node: ast.expr | None) -> bool:
@@ -77,6 +80,7 @@ def constants_of(tree: ast.Module) -> Iterator[tuple[str, ast.expr | None]]:
             yield node.targets[0].id.lower(), node.value
 
 
+@cache
 def homes() -> dict[str, list[tuple[str, ast.expr]]]:
     """Setting -> the ``config.py`` that has it, and its default there."""
     found: dict[str, list[tuple[str, ast.expr]]] = defaultdict(list)

@@ -6,6 +6,8 @@ import ast
 import re
 from pathlib import Path
 
+from tests.architecture.source import nodes
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "journals.md"
 FAMILIES = {
@@ -27,11 +29,7 @@ def rows() -> dict[str, str]:
 
 
 def functions_of(path: Path) -> set[str]:
-    return {
-        node.name
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
+    return {node.name for node in nodes(path) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 
 def test_every_behaviour_is_there() -> None:

@@ -6,6 +6,8 @@ import ast
 from collections import defaultdict
 from pathlib import Path
 
+from tests.architecture.source import parsed
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("bookkeeper", "journal_manager", "segments", "spark_wal", "benchmarks", "examples")
 BLOCKING_TWINS = ("bookkeeper/sync.py", "journal_manager/sync.py", "segments/sync.py")
@@ -20,7 +22,7 @@ def public_classes() -> dict[str, list[str]]:
             module = str(path.relative_to(ROOT))
             if module in BLOCKING_TWINS or path.stem.endswith("_pb2"):
                 continue
-            for node in ast.parse(path.read_text()).body:
+            for node in parsed(path).body:
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     found[node.name].append(module)
     return found

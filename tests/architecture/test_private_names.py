@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.architecture.source import parsed
+
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("bookkeeper", "journal_manager", "segments", "spark_wal")
 FILES = [
@@ -75,10 +77,7 @@ def read_in(tree: ast.AST, *, own: bool) -> dict[str, int]:
 @cache
 def trees() -> dict[str, ast.Module]:
     """Every module of ours."""
-    return {
-        ".".join(path.with_suffix("").parts).removesuffix(".__init__"): ast.parse((ROOT / path).read_text())
-        for path in FILES
-    }
+    return {".".join(path.with_suffix("").parts).removesuffix(".__init__"): parsed(ROOT / path) for path in FILES}
 
 
 @cache
@@ -96,7 +95,7 @@ def written(file: str) -> dict[str, ast.ClassDef]:
             else:
                 look(child, within)
 
-    look(ast.parse(Path(file).read_text()), "")
+    look(parsed(Path(file)), "")
     return found
 
 

@@ -5,7 +5,7 @@ Four, because a cell that kills a bookie needs another to take its place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, Literal
@@ -124,10 +124,45 @@ class Cluster:
             bookie.kill()
 
 
+class Clusters(Mapping[Bookies, Cluster]):
+    """The clusters of one ZooKeeper: each is started when it is first asked for, so that a few cells cost little."""
+
+    def __init__(self, directory: Path, zookeeper: str, certificate: Certificate) -> None:
+        self._directory = directory
+        self._zookeeper = zookeeper
+        self._certificate = certificate
+        self._started: dict[Bookies, Cluster] = {}
+
+    def start(self, wanted: Sequence[Bookies]) -> None:
+        """Start some at once; they serve when this returns."""
+        begun = [self._launch(bookies) for bookies in wanted if bookies not in self._started]
+        for cluster in begun:
+            cluster.await_serving()
+
+    def __getitem__(self, bookies: Bookies) -> Cluster:
+        self.start((bookies,))
+        return self._started[bookies]
+
+    def __iter__(self) -> Iterator[Bookies]:
+        return iter(self._started)
+
+    def __len__(self) -> int:
+        return len(self._started)
+
+    def stop(self) -> None:
+        for cluster in self._started.values():
+            cluster.stop()
+
+    def _launch(self, bookies: Bookies) -> Cluster:
+        uri = f"zk://{self._zookeeper}{ROOTS[bookies]}"
+        cluster = self._started[bookies] = Cluster(bookies, self._directory / bookies, uri, self._certificate)
+        return cluster
+
+
 class Site:
     """ZooKeeper, the clusters, a Java process for clients, and the clients that cells have asked for."""
 
-    def __init__(self, directory: Path, wanted: tuple[Bookies, ...] = ("ours", "java", "mixed")) -> None:
+    def __init__(self, directory: Path, wanted: Sequence[Bookies] = ()) -> None:
         self.directory = directory
         self._clients: dict[tuple[Kind, Bookies, str, bool], Client] = {}
         self._stack = ExitStack()
@@ -136,15 +171,11 @@ class Site:
             self.authority = Authority(directory / "certificates")
             self.strangers = Authority(directory / "strangers")
             certificate = self.authority.server()
-            self.clusters: dict[Bookies, Cluster] = {}
-            for bookies in wanted:
-                uri = f"zk://{self.zookeeper.address}{ROOTS[bookies]}"
-                self.clusters[bookies] = Cluster(bookies, directory / bookies, uri, certificate)
-                starting.callback(self.clusters[bookies].stop)
+            self.clusters = Clusters(directory, str(self.zookeeper.address), certificate)
+            starting.callback(self.clusters.stop)
+            self.clusters.start(wanted)
             self.java = Java(directory / "java-client")
             starting.callback(self.java.stop)
-            for cluster in self.clusters.values():
-                cluster.await_serving()
             self._stack = starting.pop_all()
 
     def client(self, kind: Kind, bookies: Bookies, protocol: str, *, tls: bool = False) -> Client:
@@ -210,8 +241,9 @@ class Site:
 
 
 @contextmanager
-def site(directory: Path, wanted: tuple[Bookies, ...] = ("ours", "java", "mixed")) -> Iterator[Site]:
-    """Everything that the matrix needs, gone at the end."""
+def site(directory: Path, wanted: Sequence[Bookies] = ()) -> Iterator[Site]:
+    """Everything that the matrix needs, gone at the end; the clusters that are wanted run at once, others when they
+    are first asked for."""
     running = Site(directory, wanted)
     try:
         yield running

@@ -10,6 +10,7 @@ from segments.entries import EntryBatch
 from segments.errors import EntryCorruptError, ProducerFencedError, UnsupportedStreamFormatError
 from segments.position import Position
 from segments.producers import EPOCHS_UNKNOWN, NO_SEQUENCE, ProducerTable, SequenceVerdict
+from tests.examples_of import examples
 
 
 def at(entry: int, slot: int = 0) -> Position:
@@ -327,4 +328,4 @@ class OneProducer(RuleBasedStateMachine):
 
 
 TestOneProducer = OneProducer.TestCase
-TestOneProducer.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestOneProducer.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)

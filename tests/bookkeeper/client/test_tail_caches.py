@@ -17,6 +17,7 @@ from bookkeeper.ids import EntryId
 from bookkeeper.ledger import Entry
 from bookkeeper.wire import ReadEntry
 from tests.bookkeeper.client.scripted import ScriptedCluster
+from tests.examples_of import examples
 
 
 def followed() -> tuple[TailCache, list[int]]:
@@ -129,7 +130,7 @@ class TailCacheMachine(RuleBasedStateMachine):
 
 
 TestTailCacheMachine = TailCacheMachine.TestCase
-TestTailCacheMachine.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestTailCacheMachine.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)
 
 
 def reads(cluster: ScriptedCluster) -> int:

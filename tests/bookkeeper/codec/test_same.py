@@ -31,9 +31,10 @@ from tests.bookkeeper.codec.codecs import (
     payloads,
     streams,
 )
+from tests.examples_of import examples
 
 pytestmark = needs_native
-often = settings(deadline=None, max_examples=200)
+often = settings(deadline=None, max_examples=examples(200))
 
 
 def same(name: str, *args: object) -> None:

@@ -29,6 +29,7 @@ from bookkeeper.ledger.write import (
 )
 from bookkeeper.ledger.write.force_rounds import ForceRounds
 from tests.bookkeeper.ledger.test_metadata import bookies
+from tests.examples_of import examples
 
 Message = tuple[str, int]
 """("add", entry) or ("force", number), and their answers; ("refused", entry)."""
@@ -162,7 +163,7 @@ def live(rng: Random, steps: int = 400) -> DeferredWorld:
 
 
 @pytest.mark.rule("W11", "W2", "W3")
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(st.integers(0, 1 << 32))
 def test_whatever_comes_when_what_is_confirmed_is_durable_on_all_who_hold_it(seed: int) -> None:
     world = live(Random(seed))

@@ -16,6 +16,7 @@ from bookkeeper.errors import AddTimeoutError
 from bookkeeper.ledger.recovery import RecoveryState
 from tests.bookkeeper.ledger.walks import SHAPES, spec_of, walk
 from tests.bookkeeper.ledger.world import NEVER_MS, World
+from tests.examples_of import examples
 
 ANY = st.integers(0, 50)
 
@@ -141,7 +142,7 @@ class TheWholeOfOneLedger(_Ledger):
 
 
 _SETTINGS = settings(
-    max_examples=40,
+    max_examples=examples(40),
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

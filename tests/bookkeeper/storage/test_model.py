@@ -42,6 +42,7 @@ from tests.bookkeeper.storage.workload import (
     open_engine,
     read_batch,
 )
+from tests.examples_of import examples
 
 SIZE = 400
 
@@ -324,7 +325,7 @@ def test_a_log_per_ledger_against_a_dict() -> None:
         live_with_a_log_per_ledger(seed)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 8)), min_size=1, max_size=12), st.data())
 def test_newer_places_win_through_freezing_and_merging(runs: list[tuple[int, int]], data: st.DataObject) -> None:
     from bookkeeper.storage.index.entry_index import LedgerIndex

@@ -47,6 +47,7 @@ from bookkeeper.wire import (
     status_of,
 )
 from bookkeeper.wire.status import ERRORS, FROM_V2, FROM_V3, TO_V2, TO_V3
+from tests.examples_of import examples
 
 V2, V3 = Dialect.V2, Dialect.V3
 
@@ -213,7 +214,7 @@ def damaged(draw: st.DrawFn) -> bytes:
     return bytes(body[: draw(st.integers(0, len(body)))] if draw(st.booleans()) else body)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.one_of(st.binary(max_size=80), damaged()), st.booleans())
 def test_any_bytes_give_a_request_a_refusal_or_one_error(body: bytes, v2_only: bool) -> None:
     detector = DialectDetector(v2_only)
@@ -234,7 +235,7 @@ def test_any_bytes_give_a_request_a_refusal_or_one_error(body: bytes, v2_only: b
         encode_reply(header, failed)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.one_of(st.binary(max_size=80), damaged()), st.sampled_from([V2, V3]))
 def test_any_bytes_give_a_reply_or_one_error(body: bytes, dialect: Dialect) -> None:
     try:

@@ -22,6 +22,7 @@ from examples.namenode_sim.image import listing, read_image, write_image
 from examples.namenode_sim.namespace import HdfsNamespace
 from journal_manager.hdfs import decode_hdfs_op, encode_hdfs_op
 from journal_manager.hdfs.hdfs_ops import AddOp, MkdirOp, RenameOp
+from tests.examples_of import examples
 
 ANN, BOB = b"a" * 16, b"b" * 16
 
@@ -232,4 +233,4 @@ class AnyRequests(RuleBasedStateMachine):
 
 
 TestAnyRequests = AnyRequests.TestCase
-TestAnyRequests.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestAnyRequests.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)

@@ -15,6 +15,7 @@ from bookkeeper.testing.world import SimDisk
 from journal_manager import EditLog, JournalConfigError, JournalFencedError, open_writer
 from tests.contracts.journal_backend import Journal, JournalBackendContract, closing
 from tests.contracts.journal_model import JournalMachine
+from tests.examples_of import examples
 
 
 class TestFileBackend(JournalBackendContract):
@@ -32,7 +33,7 @@ class FileMachine(JournalMachine):
 TestFileMachine = pytest.mark.rule("C4", "C5", "C6", "C7", "C8", "J1", "J2", "J3", "J4", "J6", "J7")(
     FileMachine.TestCase
 )
-FileMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+FileMachine.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)
 
 
 @pytest.mark.parametrize("uri", ["file:edits", "file://host/edits", "file:./edits"])

@@ -14,6 +14,7 @@ from journal_manager.backends.memory import MemoryHub
 from journal_manager.edits import encode_batch
 from tests.contracts.journal_backend import Journal, JournalBackendContract, closing
 from tests.contracts.journal_model import JournalMachine
+from tests.examples_of import examples
 
 
 class TestMemoryBackend(JournalBackendContract):
@@ -43,4 +44,4 @@ class MemoryMachine(JournalMachine):
 TestMemoryMachine = pytest.mark.rule("C4", "C5", "C6", "C7", "C8", "J1", "J2", "J3", "J4", "J6", "J7")(
     MemoryMachine.TestCase
 )
-MemoryMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+MemoryMachine.TestCase.settings = settings(max_examples=examples(150), stateful_step_count=30, deadline=None)

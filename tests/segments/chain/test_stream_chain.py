@@ -13,6 +13,7 @@ from segments.chain import stream_chain as module
 from segments.chain.chain_rules import checked
 from segments.errors import ChainStepError, StreamInvariantError, StreamSealedError
 from segments.position import EARLIEST, Position
+from tests.examples_of import examples
 from tests.segments.chain.pages import RECORDS, folded, long_chain, many
 
 
@@ -415,4 +416,4 @@ class Lives(RuleBasedStateMachine):
 
 
 TestLives = Lives.TestCase
-TestLives.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+TestLives.settings = settings(max_examples=examples(40), stateful_step_count=25, deadline=None)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from segments.cursors.acked_ranges import AckedRange, AckedRanges, FrozenRanges, Mark, nth_undone, undone
 from segments.position import Position
+from tests.examples_of import examples
 
 
 def place(seq_no: int) -> Position:
@@ -59,7 +60,7 @@ def test_n_records_further_counts_or_ignores_what_is_done(spans: list[tuple[int,
     assert len([n for n in range(start, to) if n not in done]) == count
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(SPANS)
 def test_a_range_beyond_the_bound_is_refused_and_none_is_dropped(spans: list[tuple[int, int]]) -> None:
     """SEG-97: the state is bounded; what does not fit is refused, and what was taken stays."""

@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from bookkeeper.errors import InvariantError
 from bookkeeper.ids import BookieId
 from bookkeeper.ledger.write.refused_adds import RefusedAdds
+from tests.examples_of import examples
 
 B1, B2 = BookieId("b1"), BookieId("b2")
 
@@ -134,4 +135,4 @@ class BusyBookies(RuleBasedStateMachine):
 
 
 TestBusyBookies = BusyBookies.TestCase
-TestBusyBookies.settings = settings(max_examples=60, deadline=None)
+TestBusyBookies.settings = settings(max_examples=examples(60), deadline=None)

@@ -39,6 +39,7 @@ from bookkeeper.replication.copying.fragment import (
     WriteRun,
     _Step,
 )
+from tests.examples_of import examples
 
 B = [BookieId(f"b{i}") for i in range(8)]
 TARGET = BookieId("new")
@@ -367,7 +368,7 @@ ERRORS = [
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @pytest.mark.rule("A1", "A2", "A3", "A4", "A5", "A6")
 def test_in_any_order_of_events_nothing_is_swapped_that_the_target_does_not_hold(data: st.DataObject) -> None:
     spec = data.draw(st.sampled_from([SPEC, STRIPED, QuorumSpec(ensemble_size=1, write_quorum=1, ack_quorum=1)]))

@@ -19,6 +19,7 @@ from bookkeeper.storage.journal.group_sequence import NOWHERE, UNLOGGED_MAX, Gro
 from bookkeeper.storage.journal.journal_format import padded
 from bookkeeper.storage.journal.pending_group import GroupBuffer, GroupState, PendingGroup
 from tests.bookkeeper.storage.workload import make_entry
+from tests.examples_of import examples
 
 FILE_BYTES, IN_FLIGHT = 8 * BLOCK, 4000
 RECORD = record(make_entry(1, 0))
@@ -296,4 +297,4 @@ class Groups(RuleBasedStateMachine):
 
 
 TestGroups = Groups.TestCase
-TestGroups.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestGroups.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)

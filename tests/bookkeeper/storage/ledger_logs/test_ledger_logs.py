@@ -14,6 +14,7 @@ from bookkeeper.errors import InvariantError
 from bookkeeper.storage.durable_file import BLOCK
 from bookkeeper.storage.index.entry_index import place
 from bookkeeper.storage.ledger_logs.ledger_logs import SHARED, GroupPart, LedgerLogs, LogWrite
+from tests.examples_of import examples
 
 RECORD = b"r" * 100
 HALF = 1000
@@ -431,4 +432,4 @@ class Logs(RuleBasedStateMachine):
 
 
 TestLogs = Logs.TestCase
-TestLogs.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestLogs.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)

@@ -12,6 +12,7 @@ from hypothesis import settings
 from journal_manager import JournalConfigError, format_journal, open_reader, open_writer
 from tests.contracts.journal_backend import Journal, JournalBackendContract, closing, txids, write_segment
 from tests.contracts.journal_model import JournalMachine
+from tests.examples_of import examples
 from tests.journal_manager.backends.bookkeeper.fake import Cluster, Died
 
 
@@ -59,7 +60,7 @@ class LedgerMachine(JournalMachine):
 TestLedgerMachine = pytest.mark.rule("C4", "C5", "C6", "C7", "C8", "J1", "J2", "J3", "J4", "J6", "J7")(
     LedgerMachine.TestCase
 )
-LedgerMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+LedgerMachine.TestCase.settings = settings(max_examples=examples(100), stateful_step_count=30, deadline=None)
 
 
 @pytest.mark.rule("F1")

@@ -35,6 +35,7 @@ from spark_wal.webhdfs.files.records import (
     encode_record,
 )
 from spark_wal.webhdfs.files.temp_files import temporary_files
+from tests.examples_of import examples
 
 TEMP = ".0.0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f.tmp"
 
@@ -447,4 +448,4 @@ class AgainstAModel(RuleBasedStateMachine):
 
 
 TestAgainstAModel = pytest.mark.rule("S1", "S2", "S4")(AgainstAModel.TestCase)
-TestAgainstAModel.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestAgainstAModel.settings = settings(max_examples=examples(60), stateful_step_count=25, deadline=None)

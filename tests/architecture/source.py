@@ -1,0 +1,37 @@
+"""The tree as Python reads it, each module once for all tests that look at it. Nobody changes what is returned."""
+
+from __future__ import annotations
+
+import ast
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    """A module's syntax."""
+    with _no_collection():
+        return ast.parse(path.read_text())
+
+
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """All nodes of a module's syntax, from the outside to the inside."""
+    with _no_collection():
+        return tuple(ast.walk(parsed(path)))
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Trees are all kept, and large: collections that look at them again and again take longer than making them."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was:
+            gc.enable()

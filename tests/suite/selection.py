@@ -1,0 +1,77 @@
+"""Data: which tests are the core, and into which units the others are divided (``core.toml``)."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+TESTS: Final = Path(__file__).resolve().parents[1]
+ROOT: Final = TESTS.parent
+
+PACKAGES: Final = ("bookkeeper", "journal_manager", "segments", "spark_wal", "examples", "benchmarks", "tests")
+OUTSIDE: Final = ("interop", "spark", "zookeeper", "integration")
+"""Marks of tests with processes of their own; what takes the most time comes first."""
+EXAMPLES: Final = "examples of "
+"""Begins the name of a unit: a module's property tests once more, with five times as many examples as in the core."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The lists of ``core.toml``. A pattern is a test's id, or its beginning and ``*``."""
+
+    core: Mapping[str, str]
+    """What each run takes, though it has processes of its own or fits a pattern of ``drawn`` -> what it proves."""
+    drawn: Mapping[str, Sequence[str]]
+    """Module -> its tests within one process that do not belong to the core, because they take long."""
+    divided: Mapping[str, Sequence[str]]
+    """Module -> parts of ids by which its tests are divided into units."""
+
+    def is_core(self, test: str, *, outside: bool) -> bool:
+        """Whether each run takes this test.
+
+        Args:
+            test: its id, as pytest prints it.
+            outside: whether it has processes of its own.
+        """
+        if matching(test, self.core) is not None:
+            return True
+        module, _, name = test.partition("::")
+        return not outside and name.partition("[")[0] not in self.drawn.get(module, ())
+
+    def unit(self, test: str) -> str:
+        """The unit of the draw that a test belongs to: its module, or a part of that."""
+        module = test.partition("::")[0]
+        part = next((part for part in self.divided.get(module, ()) if part in test), "")
+        return f"{module}::{part}" if part else module
+
+
+def matching(test: str, patterns: Mapping[str, str]) -> str | None:
+    """The first pattern that a test's id fits; a pattern for a test fits all of its parameters."""
+    for pattern in patterns:
+        if test == pattern or test.startswith((pattern + "[", pattern + "::")):
+            return pattern
+        if pattern.endswith("*") and test.startswith(pattern[:-1]):
+            return pattern
+    return None
+
+
+@functools.cache
+def selection(path: Path = TESTS / "suite" / "core.toml") -> Selection:
+    """Read the lists.
+
+    Raises:
+        ValueError: a list that is not known.
+    """
+    lists = tomllib.loads(path.read_text())
+    if unknown := set(lists) - {"core", "drawn", "divided"}:
+        raise ValueError(f"{path}: no such list: {', '.join(sorted(unknown))}")
+    return Selection(lists.get("core", {}), lists.get("drawn", {}), lists.get("divided", {}))
+
+
+def module_of(unit: str) -> str:
+    """The file of a unit."""
+    return unit.removeprefix(EXAMPLES).partition("::")[0]
