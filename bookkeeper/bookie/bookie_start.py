@@ -59,7 +59,7 @@ from bookkeeper.storage.durable_file import replace_file
 from bookkeeper.storage.engine import Engine, EngineState
 from bookkeeper.storage.results import PublishedProgress
 from bookkeeper.volumes import BookieStorage, Volume
-from bookkeeper.volumes.placement_log import NAME as PLACEMENTS
+from bookkeeper.volumes.placement_file import NAME as PLACEMENTS
 from bookkeeper.volumes.volume_list import NAME, VolumeEntry, VolumeList, VolumeState, share_of, write_volumes
 from bookkeeper.volumes.volume_start import (
     is_disk_failure,
@@ -414,9 +414,11 @@ class BookieStart:
             loop, workers = asyncio.get_running_loop(), self._seams.workers
             worker = workers.worker(f"{self.bookie_id} open")
             try:
-                directory, disk = self.config.directory, self._seams.disk
+                directory, disk, boot = self.config.directory, self._seams.disk, self.boot
+                ends = publisher.record.placements if publisher.record is not None else None
+                how = (workers.worker, loop.call_later)
                 door = await worker.call(
-                    lambda: open_door(disk, directory, listed, volumes, workers.worker, loop.call_later)
+                    lambda: open_door(disk, directory, listed, volumes, *how, boot=boot, published=ends)
                 )
             finally:
                 worker.close()
