@@ -430,9 +430,11 @@ class BookieStart:
             loop, workers = asyncio.get_running_loop(), self._seams.workers
             worker = workers.worker(f"{self.bookie_id} open")
             try:
-                directory, disk = self.config.directory, self._seams.disk
+                directory, disk, boot = self.config.directory, self._seams.disk, self.boot
+                ends = publisher.record.placements if publisher.record is not None else None
+                how = (workers.worker, loop.call_later)
                 door = await worker.call(
-                    lambda: open_door(disk, directory, listed, volumes, workers.worker, loop.call_later)
+                    lambda: open_door(disk, directory, listed, volumes, *how, boot=boot, published=ends)
                 )
             finally:
                 worker.close()

@@ -481,6 +481,8 @@ class BookieServer:
     async def _abandon(self) -> None:
         """Release everything but the disk."""
         await self._end_tasks()
+        if self._publisher is not None:
+            await self._publisher.close()
         if self._stale_adds is not None:
             self._stale_adds.close()
         if self._session_watch is not None:

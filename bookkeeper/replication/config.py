@@ -67,6 +67,8 @@ class DecommissionConfig:
     """How long it goes on while nothing changes: a ledger is stuck, or a bookie that holds nothing still runs."""
     poll_s: float = 5.0
     """Seconds between two looks at what holds it up."""
+    give_up_deleted: bool = False
+    """Forget them, too, if they have copies of deleted ledgers that can still be brought back: no drain moves these."""
 
     def __post_init__(self) -> None:
         require_range(self, "wait_s", "poll_s", least=0)

@@ -156,13 +156,17 @@ class Engine:
         """Fence a ledger for ever; a ledger never seen is created fenced, with its key.
 
         Visible at once; ``callback(None)`` when it and every add accepted before it are durable.
-        An already durable fence answers after the adds accepted before this call. A dropped ledger answers None.
+        An already durable fence answers after the adds accepted before this call. A dropped ledger answers None when
+        it is durable that it was dropped: else the next life would take adds to it.
 
         Raises:
             UnauthorizedError: another master key.
         """
         self._updates.fence(ledger_id, master_key)
-        self._commit.when_durable(callback)
+        if self._ledgers.is_drop_pending(ledger_id):
+            self._checkpointer.checkpoint(callback)
+        else:
+            self._commit.when_durable(callback)
 
     def set_explicit_lac(self, ledger_id: LedgerId, master_key: bytes, lac: int, blob: Buffer, callback: Done) -> None:
         """Journal an explicit LAC with its opaque body; only ever raises the ledger's LAC.

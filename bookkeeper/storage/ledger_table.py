@@ -22,6 +22,8 @@ class LedgerChanges:
     ledgers: dict[int, LedgerDescriptor] = field(default_factory=dict)
     dropped: list[tuple[int, int]] = field(default_factory=list)
     """First and last of each run of ids."""
+    unseen: list[tuple[int, int]] = field(default_factory=list)
+    """Those among them of which the journal has no record."""
 
 
 class LedgerTable:
@@ -66,6 +68,13 @@ class LedgerTable:
         for first, last in unseen:
             self.dropped.add(first, last)
             self._changes.dropped.append((first, last))
+            self._changes.unseen.append((first, last))
+
+    def is_drop_pending(self, ledger_id: int) -> bool:
+        """Whether a ledger counts as dropped, and only the checkpoint under way, or the next one, makes that durable.
+        The journal has a record of each other one."""
+        runs = (*self._changes.unseen, *self._taken.unseen)
+        return any(first <= ledger_id <= last for first, last in runs)
 
     def _not_here(self, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         """The parts of these ranges in which there is nothing of any ledger."""
@@ -95,6 +104,7 @@ class LedgerTable:
         are thawed."""
         self._taken = LedgerChanges()
         self._changes.dropped[:0] = taken.dropped
+        self._changes.unseen[:0] = taken.unseen
         resident = self.ledgers.resident
         for ledger_id, ledger in taken.ledgers.items():
             if resident.get(ledger_id) is ledger:

@@ -52,6 +52,7 @@ class LedgerPlaces:
 
     def write(self) -> None:
         """See to it that places which nobody waits for become durable soon."""
+        self.log.catch_up()
         if self._fresh or not self.log.is_durable:
             self.when_placed(_ignore)
 

@@ -210,7 +210,7 @@ class Members:
         def noted(_error: BaseException | None) -> None:
             join([engine.close for engine in self._serving.engines], closed)
 
-        return self._places.log.when_durable(noted)
+        return self._places.log.when_stored(noted)  # the bookie's last word publishes it
 
     # -- what volumes tell --------------------------------------------------------------------------------
 

@@ -74,7 +74,8 @@ class Routes:
         Raises:
             BookieFailedError: the ledger is lost, and this is no recovery; or the bookie has failed.
             LedgerFencedError: it was deleted, or is retired.
-            DiskFullError: where it is cannot be written down for now.
+            DiskFullError, TooManyRequestsError: where the ledger is cannot be written down, or published, for now. A
+                recovery is tried: there is room for it (K26).
         """
         if not recovery and (ledger_id in self._placements.lost or ledger_id in self._placements.retired):
             if ledger_id in self._placements.lost:
@@ -85,8 +86,7 @@ class Routes:
         self._state.refuse_if_stopped()
         if self._serving.has_dropped(ledger_id):
             raise LedgerFencedError(f"ledger {ledger_id} was deleted")
-        if self._places.log.full is not None:
-            raise self._places.log.full
+        self._places.log.refuse_if_behind(recovery)
         volume = self._chosen()
         self._places.place(ledger_id, volume.number)
         return volume

@@ -68,7 +68,7 @@ class VolumeList:
     replaced: tuple[int, ...] = ()
     """Lost volumes whose directories are used again, while any ledger is not whole."""
     mended: tuple[int, ...] = ()
-    """Those of which every ledger is whole, while any is retired."""
+    """Those of which every ledger is whole, while any is retired. 0: of ledgers whose place was in doubt, too."""
 
     # -- changes; each gives another list -----------------------------------------------------------------
 
@@ -94,6 +94,10 @@ class VolumeList:
     def with_whole(self, *, any_retired: bool) -> VolumeList:
         """No ledger is lost any more."""
         return replace(self, replaced=(), mended=(*self.mended, *self.replaced) if any_retired else ())
+
+    def with_doubt(self) -> VolumeList:
+        """Ledgers are lost because their places were in doubt: which are retired later only the placements say."""
+        return self if 0 in self.mended else replace(self, mended=(*self.mended, 0))
 
     # -- questions ----------------------------------------------------------------------------------------
 

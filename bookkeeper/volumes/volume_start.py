@@ -9,26 +9,20 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from bookkeeper.errors import CookieError, CorruptionError, StorageError, in_words
 from bookkeeper.ids import LedgerId
+from bookkeeper.meta.records.disks import PlacementsEnd
 from bookkeeper.seams import Disk, Worker
 from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.directory_id import is_unused
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.start.start import LOCK
 from bookkeeper.volumes.placement import PlacementKind, PlacementRecord, Placements
-from bookkeeper.volumes.placement_log import (
-    NAME,
-    PlacementLog,
-    ReadPlacements,
-    decode_placements,
-    encode_head,
-    write_again,
-    write_placements,
-)
+from bookkeeper.volumes.placement_file import NAME, ReadPlacements, decode_placements, judged
+from bookkeeper.volumes.placement_log import PlacementLog, write_again, write_placements
 from bookkeeper.volumes.volume import Volume
 from bookkeeper.volumes.volume_list import (
     VolumeEntry,
@@ -206,52 +200,78 @@ def lose_offline(disk: Disk, directory: str, ledger_dir: str) -> VolumeEntry:
 # -- what is on each --------------------------------------------------------------------------------------
 
 
-def recall_placements(
-    disk: Disk, directory: str, listed: VolumeList, engines: Mapping[int, Engine]
-) -> tuple[Placements, int]:
-    """Which volume has which ledger, and how many records the file has. Blocks; part of the start.
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What a start knows of where ledgers are."""
 
-    The volumes themselves say what is on them; the file says what was on one that is lost.
+    placements: Placements
+    end: PlacementsEnd
+    """Where the file ends that says so, durably."""
+    doubted: bool
+    """Whether the file had lost records."""
+
+
+def recall_placements(
+    disk: Disk,
+    directory: str,
+    listed: VolumeList,
+    engines: Mapping[int, Engine],
+    *,
+    boot: int,
+    published: PlacementsEnd | None,
+) -> Recalled:
+    """Which volume has which ledger. Blocks; part of the start.
+
+    The volumes themselves say what is on them; the file says what was on one that is lost, and which of two copies
+    counts. A file that ends before what was published of it has lost records, however good it looks.
+
+    Args:
+        boot: the number of this start; a file that is written anew gets it.
+        published: where the file ended when that was last published; None: nothing was.
 
     Raises:
-        CorruptionError: the file is damaged or missing, and a volume is lost: which ledgers were on it cannot be told.
+        CorruptionError: the file is damaged, cut or missing, and a volume is lost: which ledgers were on it cannot be
+            told.
     """
     path = f"{directory}/{NAME}"
     data = disk.read_file(path) if disk.exists(path) else None
-    read = _read(data, listed.file_id, path)
+    read = _read(data, listed.file_id, published, path)
     gone = [f"{each.ledger_dir} is lost" for each in listed if each.state is VolumeState.LOST]
     gone += [f"ledger directory number {number} was lost" for number in listed.replaced]
-    damage = f"{path} is missing" if data is None else read.damage
-    if damage is not None and gone:
+    if read.damage is not None and gone:
         raise CorruptionError(
-            f"{damage}, and {gone[0]}: which ledgers were on it cannot be told. Put {path} "
-            "back from a copy; or give the bookie up, and join with empty directories under another --bookie-id"
+            f"{read.damage}, and {gone[0]}: which ledgers were on it cannot be told. Put {path} back as it was when "
+            "the bookie stopped last, if you have that (older copies are refused); or give the bookie up, and join "
+            "with empty directories under another --bookie-id"
         )
+    if data is not None and read.damage is not None:
+        log.error("%s: every ledger directory says itself which ledgers it has", read.damage)
     placements = Placements(read.records)
     for number in sorted(placements.volumes - engines.keys()):
-        placements.take(PlacementRecord(PlacementKind.VOLUME_LOST, volume=number))
-    _reconcile(placements, engines, damaged=damage is not None)
-    if damage is not None and listed.mended:
-        _doubt_all(placements, damage)
+        if read.damage is None:
+            placements.take(PlacementRecord(PlacementKind.VOLUME_LOST, volume=number))
+        else:  # nothing was on it when it was let go of: what the file says is older than that
+            for ledger in placements.ledgers_on(number):
+                placements.take(PlacementRecord(PlacementKind.GONE, ledger))
+    _reconcile(placements, engines, damaged=read.damage is not None)
+    if read.damage is not None and listed.mended:
+        _doubt_all(placements, read.damage)
     needless = len(read.records) > 2 * len(placements) + _SPARE_RECORDS
-    current = len(read.records)
-    if data is None or read.damage is not None or read.size < len(data) or needless or not _says(read, placements):
-        current = write_placements(disk, directory, listed.file_id, placements.records())
+    if data is None or not read.tidy or read.damage is not None or needless or not _says(read, placements):
+        end = write_placements(disk, directory, listed.file_id, boot, placements.records())
     else:
         write_again(disk, directory, data)
-    return placements, current
+        end = read.end
+    return Recalled(placements, end, read.damage is not None)
 
 
-def _read(data: bytes | None, file_id: int, path: str) -> ReadPlacements:
+def _read(data: bytes | None, file_id: int, published: PlacementsEnd | None, path: str) -> ReadPlacements:
     if data is None:
-        return ReadPlacements([], len(encode_head(file_id)), None)
+        return ReadPlacements([], PlacementsEnd(0, 0), f"{path} is missing")
     try:
-        found = decode_placements(data, file_id, path)
+        return judged(decode_placements(data, file_id, path), published, path)
     except CorruptionError as error:
-        return ReadPlacements([], 0, str(error))
-    if found.damage is not None:
-        log.error("%s: every ledger directory says itself which ledgers it has", found.damage)
-    return found
+        return ReadPlacements([], PlacementsEnd(0, 0), str(error))
 
 
 def _says(read: ReadPlacements, placements: Placements) -> bool:
@@ -295,8 +315,14 @@ def open_door(
     volumes: Sequence[Volume],
     worker: Callable[[str], Worker],
     call_later: Callable[[float, Callable[[], None]], object],
+    *,
+    boot: int,
+    published: PlacementsEnd | None,
 ) -> Volumes:
     """Write down which volumes are in use, recall what is on them, and put the door before them. Blocks.
+
+    Args:
+        boot, published: as for :func:`recall_placements`.
 
     Raises:
         CorruptionError: as :func:`recall_placements`.
@@ -305,11 +331,15 @@ def open_door(
     for each in volumes:
         if any(entry.number == each.number and entry.state is VolumeState.NEW for entry in listed):
             listed = listed.with_state(each.number, VolumeState.USED)
-    placements, count = recall_placements(disk, directory, listed, {each.number: each.engine for each in volumes})
+    engines = {each.number: each.engine for each in volumes}
+    recalled = recall_placements(disk, directory, listed, engines, boot=boot, published=published)
+    placements = recalled.placements
     if not placements.lost:
         listed = listed.with_whole(any_retired=bool(placements.retired))
+    elif recalled.doubted:
+        listed = listed.with_doubt()
     write_volumes(disk, directory, listed)  # after the placements: a loss that it notes is in them
-    placement_log = PlacementLog(disk, directory, listed.file_id, count, worker("placements"), _nobody)
+    placement_log = PlacementLog(disk, directory, listed.file_id, recalled.end, worker("placements"), _nobody)
     return Volumes(directory, disk, volumes, listed, placements, placement_log, worker("volumes"), call_later)
 
 

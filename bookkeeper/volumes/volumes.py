@@ -63,6 +63,8 @@ class Volumes:
         self.report: OpenReport = merged_report([each.engine.report for each in volumes])
         self.placements: Placements = placements
         """Which volume has which ledger. Not to be changed."""
+        self.placement_log: PlacementLog = placement_log
+        """The file that says so; for whoever publishes where it ends."""
         self._list = KeptList(disk, directory, listed, list_worker)
         self._serving = serving = ServingVolumes()
         self._state, self._doubts = DiskState(), Doubts(placements)

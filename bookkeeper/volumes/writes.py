@@ -89,8 +89,8 @@ class VolumeWrites:
 
     def fence(self, ledger_id: LedgerId, master_key: bytes, callback: Done) -> None:
         """See :meth:`Engine.fence`."""
-        if self._serving.has_dropped(ledger_id):
-            return callback(None)
+        if dropped := [engine for engine in self._serving.engines if ledger_id in engine.dropped]:
+            return join([lambda done, at=at: at.fence(ledger_id, master_key, done) for at in dropped], callback)  # type: ignore[misc]
         return self._change(ledger_id, callback, True, lambda engine, done: engine.fence(ledger_id, master_key, done))
 
     def set_explicit_lac(self, ledger_id: LedgerId, master_key: bytes, lac: int, blob: Buffer, callback: Done) -> None:

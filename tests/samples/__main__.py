@@ -13,7 +13,7 @@ from bookkeeper import BookKeeper
 from bookkeeper.real import run
 from tests.samples.growing_story import write_growing
 from tests.samples.journal_story import JOURNALS, TAKEN_BACK, write_journal, write_taken_back
-from tests.samples.story import HOME, gateway, small_disks, write_files, write_ledgers
+from tests.samples.story import HOME, gateway, several_directories, small_disks, write_files, write_ledgers
 from tests.samples.stream_story import small_pages, write_long_stream, write_stream
 
 HERE = Path(__file__).parent
@@ -30,6 +30,15 @@ async def _embedded(version: Path) -> None:
             _pack(version, "embedded-killed", HOME / "embedded")
         await left_open.abandon()
     _pack(version, "embedded-stopped", HOME / "embedded")
+
+
+async def _directories(version: Path) -> None:
+    """A cluster whose bookies have three ledger directories each, as a kill leaves it."""
+    with several_directories():
+        async with BookKeeper.connect(f"embedded://{HOME}/directories") as bk:
+            left_open = await write_ledgers(bk)
+            _pack(version, "directories-killed", HOME / "directories")
+            await left_open.abandon()
 
 
 async def _directory(version: Path) -> None:
@@ -97,6 +106,8 @@ def main(name: str) -> None:
         with small_disks():
             if _lacks(version, "embedded-killed", "embedded-stopped"):
                 run(_embedded(version))
+            if _lacks(version, "directories-killed"):
+                run(_directories(version))
             if _lacks(version, "gateway-directory"):
                 run(_directory(version))
             if _lacks(version, "streams-killed", "streams-stopped"):

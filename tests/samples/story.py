@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import requests
 
 from bookkeeper import BookKeeper, embedded
+from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.ids import Address, LedgerId
 from bookkeeper.real import system_seams
 from spark_wal.webhdfs.config import GatewayConfig, OwnerConfig
@@ -24,12 +25,16 @@ are unpacked."""
 SAMPLES: Final = (
     "embedded-stopped",
     "embedded-killed",
+    "directories-killed",
     "gateway-directory",
     "streams-killed",
     "streams-stopped",
     "pages-killed",
     "growing-killed",
 )
+
+EARLIER: Final = {"0.1.0": ("directories-placements-1",)}
+"""Written in the course of a version, by a form that it had before its release."""
 
 PASSWORD: Final = b"secret"
 DIGESTS: Final = ("crc32c", "crc32", "hmac", "dummy")
@@ -39,6 +44,22 @@ DEFERRED: Final = LedgerId(6)
 CHOSEN_ID: Final = LedgerId(70_000)
 LARGE: Final = bytes(range(256)) * 640
 """Above what a gateway keeps in its journal: a ledger of its own."""
+
+
+@contextmanager
+def several_directories() -> Iterator[None]:
+    """Each embedded bookie has three ledger directories."""
+    config_of = embedded._config
+
+    def with_three(directory: str, name: str, index: int) -> BookieConfig:
+        made = config_of(directory, name, index)
+        return replace(made, ledger_dirs=tuple(f"{directory}/{name}-disk{number}" for number in (1, 2, 3)))
+
+    embedded._config = with_three
+    try:
+        yield
+    finally:
+        embedded._config = config_of
 
 
 def payload(ledger: int, entry: int) -> bytes:

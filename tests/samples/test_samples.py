@@ -16,12 +16,12 @@ from bookkeeper import BookKeeper, embedded
 from bookkeeper.real import run
 from tests.samples.growing_story import read_growing
 from tests.samples.journal_story import JOURNALS, TAKEN_BACK, read_journal, read_taken_back
-from tests.samples.story import HOME, SAMPLES, gateway, read_files, read_ledgers
+from tests.samples.story import EARLIER, HOME, SAMPLES, gateway, read_files, read_ledgers, several_directories
 from tests.samples.stream_story import read_long_stream, read_stream
 
 HERE = Path(__file__).parent
 VERSIONS = sorted(path.name for path in HERE.iterdir() if path.is_dir() and not path.name.startswith("_"))
-ALL = [(version, sample) for version in VERSIONS for sample in SAMPLES]
+ALL = [(version, sample) for version in VERSIONS for sample in (*SAMPLES, *EARLIER.get(version, ()))]
 
 
 @pytest.fixture
@@ -55,6 +55,11 @@ def test_what_an_earlier_version_wrote_is_read_and_written_on(
             async with gateway(uri) as address:
                 await asyncio.to_thread(read_files, address)
 
+    async def directories() -> None:
+        with several_directories():
+            async with BookKeeper.connect(f"embedded://{home}/directories") as bk:
+                await read_ledgers(bk)
+
     async def directory() -> None:
         async with gateway(f"file://{home}/gateway") as address:
             await asyncio.to_thread(read_files, address)
@@ -71,8 +76,9 @@ def test_what_an_earlier_version_wrote_is_read_and_written_on(
         async with gateway(f"file://{home}/growing") as address:
             await asyncio.to_thread(read_growing, address)
 
-    stories = {"gateway": directory, "embedded": cluster, "streams": streams, "pages": pages, "growing": growing}
-    work = stories[sample.partition("-")[0]]
+    kinds = {"gateway": directory, "embedded": cluster, "directories": directories, "streams": streams, "pages": pages}
+    kinds |= {"growing": growing}
+    work = kinds[sample.partition("-")[0]]
     for _ in range(2):
         run(work())
     monkeypatch.setitem(embedded.STORAGE, "entry_log_per_ledger", True)
@@ -106,4 +112,4 @@ def test_each_version_has_all_samples() -> None:
     found = {
         version: {path.name.removesuffix(".tar.gz") for path in (HERE / version).iterdir()} for version in VERSIONS
     }
-    assert found == {version: {*SAMPLES, *JOURNALS, *TAKEN_BACK} for version in VERSIONS}
+    assert found == {version: {*SAMPLES, *JOURNALS, *TAKEN_BACK, *EARLIER.get(version, ())} for version in VERSIONS}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from bookkeeper.admin.bookies.operations import drain_config, drain_options
+from bookkeeper.admin.bookies.operations import drain_config, drain_options, give_up_option
 from bookkeeper.admin.shared import (
     connected,
     counted,
@@ -44,7 +44,10 @@ _SHOWN: Final = 20
     show_default=True,
     help="How long it goes on while nothing changes: a ledger is stuck, a bookie still runs.",
 )
-def decommission(metadata: str, as_json: bool, names: tuple[str, ...], wait: float, **drained: Any) -> None:
+@give_up_option
+def decommission(
+    metadata: str, as_json: bool, names: tuple[str, ...], wait: float, give_up_deleted: bool, **drained: Any
+) -> None:
     """Take bookies, alive or dead, out of the cluster for good.
 
     It moves every ledger off them, waits until all copies of these ledgers were seen, and forgets the bookies. A living
@@ -56,7 +59,8 @@ def decommission(metadata: str, as_json: bool, names: tuple[str, ...], wait: flo
       bk bookies read-only b3
       bk bookies decommission b3     (stop b3 when it says so)
     """
-    config = DecommissionConfig(drain=drain_config("bk bookies decommission", **drained), wait_s=wait)
+    settings = drain_config("bk bookies decommission", **drained)
+    config = DecommissionConfig(drain=settings, wait_s=wait, give_up_deleted=give_up_deleted)
 
     async def work() -> DecommissionReport:
         from bookkeeper.replication.decommissioning import decommission as take_out
@@ -86,6 +90,7 @@ def _document(report: DecommissionReport) -> dict[str, Any]:
         "stuck": [{"ledger": stuck.ledger_id, "reason": str(stuck)} for stuck in report.stuck],
         "running": report.running,
         "forgotten": report.forgotten,
+        "given_up": report.given_up,
     }
 
 
@@ -99,6 +104,10 @@ def _tell(report: DecommissionReport) -> None:
         click.echo(f"recovered and closed: {', '.join(map(str, report.recovered))}")
     if report.is_complete:
         click.echo(f"{counted(report.held, 'ledger')} found whole; forgotten: {', '.join(report.forgotten)}")
+        if report.given_up:
+            given_up = ", ".join(map(str, report.given_up[:_SHOWN]))
+            more = f" and {len(report.given_up) - _SHOWN} more" if len(report.given_up) > _SHOWN else ""
+            click.echo(f"copies of deleted ledgers that were given up: {given_up}{more}")
         return
     if report.stuck:
         rows = [

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -264,6 +264,7 @@ def _document(report: DrainReport) -> dict[str, Any]:
         ],
         "recovered": report.recovered,
         "stuck": [{"ledger": stuck.ledger_id, "reason": str(stuck)} for stuck in report.stuck],
+        "deleted": [{"ledger": each.ledger_id, "until_ms": each.until_ms} for each in report.deleted],
         "marks": [{"ledger": mark.ledger_id, "removed": mark.removed, "reason": mark.reason} for mark in report.marks],
     }
 
@@ -281,6 +282,10 @@ def _tell(report: DrainReport) -> None:
         click.echo(f"recovered and closed: {_list(report.recovered)}")
     for mark in report.marks:
         click.echo(f"mark of ledger {mark.ledger_id} {'removed' if mark.removed else 'kept'}: {mark.reason}")
+    if report.deleted:
+        from bookkeeper.replication.decommissioning import in_words
+
+        click.echo(f"not moved: {in_words(report.deleted)}")
     if report.stuck:
         rows = [{"ledger": s.ledger_id, "what": str(s.copy or ""), "why": s.reason} for s in report.stuck]
         print_table(f"stuck: {len(rows)}", ["ledger", "what", "why"], rows)
@@ -288,15 +293,24 @@ def _tell(report: DrainReport) -> None:
         click.echo("no ledger names " + ("it" if len(report.bookies) == 1 else "them") + " any more")
 
 
+give_up_option: Final = click.option(
+    "--give-up-deleted",
+    is_flag=True,
+    help="Go on although they have copies of deleted ledgers that `bk ledger undelete` can still bring back.",
+)
+
+
 @click.command()
 @metadata_option
 @json_option
 @click.argument("names", nargs=-1, required=True, metavar="ID...")
-def forget(metadata: str, as_json: bool, names: tuple[str, ...]) -> None:
+@give_up_option
+def forget(metadata: str, as_json: bool, names: tuple[str, ...], give_up_deleted: bool) -> None:
     """Forget bookies that were drained and stopped, so that the cluster no longer lists them.
 
-    The command removes their cookies. It refuses all of them if one is registered, if a ledger's metadata name one, or
-    if a ledger's metadata cannot be read. Files on their disks stay, but a bookie on these files refuses to start.
+    The command removes their cookies. It refuses all of them if one is registered, if a ledger's metadata name one
+    (also those of a deleted ledger that can still be brought back), or if a ledger's metadata cannot be read. Files on
+    their disks stay, but a bookie on these files refuses to start.
 
     \b
     Example, two bookies taken out of service:
@@ -310,16 +324,18 @@ def forget(metadata: str, as_json: bool, names: tuple[str, ...]) -> None:
 
         async with connected(metadata) as bk:
             with counting(", ".join(names)) as show:
-                return await forget_them(bk, names, show)
+                return await forget_them(bk, names, show, give_up_deleted=give_up_deleted)
 
     done = finish(work(), changes=True)
     if as_json:
-        print_json({"forgotten": done.removed, "ledgers": done.ledgers})
+        print_json({"forgotten": done.removed, "ledgers": done.ledgers, "given_up": done.given_up})
     else:
         click.echo(
             f"forgotten: {', '.join(done.removed)}; checked {counted(done.ledgers, 'ledger')}, and none of "
             "them names these bookies"
         )
+        if done.given_up:
+            click.echo(f"copies of deleted ledgers that were given up: {_list(done.given_up)}")
 
 
 @contextmanager

@@ -6,6 +6,8 @@
               trace: the next one does not take the directory for an old copy
     run       publish after each new journal file, and a few seconds after anything became durable. No add waits for
               it. While the store is away nothing is published
+    places    with several ledger directories: publish where the file of placements ends, at once. The first add to a
+              ledger waits for it, and no other add
     stopped   publish where the journal ended
 
 Data that became durable after the last publication are not covered: at most 10 seconds while the store answers.
@@ -24,6 +26,7 @@ from bookkeeper.errors import (
     KeyExistsError,
     MetadataConflictError,
     MetadataError,
+    MetadataUnavailableError,
     NoSuchKeyError,
     in_words,
 )
@@ -43,6 +46,10 @@ PUBLISH_S: Final = 5.0
 
 GAP_S: Final = 1.0
 """Seconds between two writes at least, however fast journal files fill up."""
+
+PLACES_S: Final = 2.0
+"""Seconds that the first add to a ledger waits for the store at most, with several ledger directories. Then it is to be
+sent again: what waits here takes room from others."""
 
 LAST_WORD_S: Final = 2.0
 """Seconds that a stop waits for the store at most."""
@@ -64,6 +71,9 @@ class ProgressPublisher:
         self._boot = self._directory_id = 0
         self._volume_ids: dict[int, int] = {}
         """With several ledger directories: each volume's number and its directory's id."""
+        self._telling = asyncio.Lock()
+        self._places_wanted = False
+        self._places: asyncio.Task[None] | None = None
         self._silent = False
         """The last publication failed, and the log says so already."""
 
@@ -179,6 +189,8 @@ class ProgressPublisher:
             MetadataError: the store does not answer.
         """
         await self._tell(engine, highest)
+        if isinstance(engine, Volumes):
+            engine.placement_log.publish_with(lambda: self._publish_places(engine))
 
     # -- running ------------------------------------------------------------------------------------------
 
@@ -201,6 +213,34 @@ class ProgressPublisher:
                 return
             except Exception as error:  # level-triggered: the next look tells what this one could not
                 self._complain(error)
+
+    def _publish_places(self, volumes: Volumes) -> None:
+        """Publish soon where the file of placements ends. One write for all that are asked for meanwhile."""
+        self._places_wanted = True
+        if self._places is None or self._places.done():
+            self._places = asyncio.get_running_loop().create_task(self._tell_places(volumes))
+
+    async def _tell_places(self, volumes: Volumes) -> None:
+        while self._places_wanted:
+            self._places_wanted = False
+            try:
+                async with asyncio.timeout(PLACES_S):
+                    await self._tell(volumes, -1)
+            except TimeoutError:
+                volumes.placement_log.not_published(MetadataUnavailableError("the metadata store does not answer"))
+            except SupersededError as error:
+                volumes.placement_log.not_published(error, final=True)
+            except MetadataError as error:
+                volumes.placement_log.not_published(error)
+            except Exception as error:
+                log.error("bookie %s: an unexpected error; it cannot go on", self._bookie, exc_info=error)
+                volumes.placement_log.not_published(error, final=True)
+
+    async def close(self) -> None:
+        """End what is being published for those who wait. Idempotent."""
+        if self._places is not None:
+            self._places.cancel()
+            await asyncio.gather(self._places, return_exceptions=True)
 
     async def stopped(self, engine: BookieStorage, highest: int) -> None:
         """Publish for the last time. Gives up after ``LAST_WORD_S``."""
@@ -227,31 +267,38 @@ class ProgressPublisher:
 
     async def _tell(self, engine: BookieStorage, highest: int) -> bool:
         """Publish the progress if it has changed. Returns whether it had."""
-        while True:
-            before = self.record
-            assert before is not None, "it was claimed"
-            volumes = self._volumes_of(engine) if isinstance(engine, Volumes) else ()
-            file_id, sequence = (0, 0) if isinstance(engine, Volumes) else engine.durable_position
-            wanted = DiskRecord(
-                directory_id=self._directory_id,
-                starting=self._boot,
-                boot=self._boot,
-                sequence=sequence,
-                file_id=file_id,
-                highest=max(highest, before.highest),
-                volumes=volumes,
-            )
-            if wanted == before:
-                return False
-            try:
-                self._found = await self._disks.write(self._bookie, wanted, self._found)
-            except (MetadataConflictError, NoSuchKeyError):
-                await self._settle()
-                continue
-            if self._silent:
-                log.info("bookie %s publishes again how far its disk is", self._bookie)
-            self._silent = False
-            return True
+        async with self._telling:
+            while True:
+                before = self.record
+                assert before is not None, "it was claimed"
+                wanted = self._wanted(engine, max(highest, before.highest))
+                changed = wanted != before
+                if changed:
+                    try:
+                        self._found = await self._disks.write(self._bookie, wanted, self._found)
+                    except (MetadataConflictError, NoSuchKeyError):
+                        await self._settle()
+                        continue
+                    if self._silent:
+                        log.info("bookie %s publishes again how far its disk is", self._bookie)
+                    self._silent = False
+                if isinstance(engine, Volumes) and wanted.placements is not None:
+                    engine.placement_log.published(wanted.placements)
+                return changed
+
+    def _wanted(self, engine: BookieStorage, highest: int) -> DiskRecord:
+        """What is to be published now."""
+        file_id, sequence = (0, 0) if isinstance(engine, Volumes) else engine.durable_position
+        return DiskRecord(
+            directory_id=self._directory_id,
+            starting=self._boot,
+            boot=self._boot,
+            sequence=sequence,
+            file_id=file_id,
+            highest=highest,
+            volumes=self._volumes_of(engine) if isinstance(engine, Volumes) else (),
+            placements=engine.placement_log.end if isinstance(engine, Volumes) else None,
+        )
 
     def _volumes_of(self, volumes: Volumes) -> tuple[VolumeProgress, ...]:
         """The progress of each volume that serves, or is about to."""

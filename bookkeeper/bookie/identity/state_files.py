@@ -20,8 +20,8 @@ from bookkeeper.seams import Disk
 from bookkeeper.storage.durable_file import TRANSIENT
 from bookkeeper.storage.scrub.damage import DamagedPlace, FileKind
 from bookkeeper.storage.scrub.file_checks import let_go
-from bookkeeper.volumes.placement_log import NAME as PLACEMENTS
-from bookkeeper.volumes.placement_log import refuse_damage
+from bookkeeper.volumes.placement_file import NAME as PLACEMENTS
+from bookkeeper.volumes.placement_file import refuse_damage
 from bookkeeper.volumes.volume_list import NAME as VOLUMES
 from bookkeeper.volumes.volume_list import VolumeList
 

@@ -30,6 +30,16 @@ class VolumeProgress:
     file_id: int = 0
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class PlacementsEnd:
+    """Where the file ends that says which of several ledger directories has which ledger. The greater is the later."""
+
+    generation: int
+    """The start that wrote the file anew last; 0: a version that did not note it."""
+    count: int
+    """How many records the file has."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskRecord:
     """The record of one bookie's disk."""
@@ -48,6 +58,8 @@ class DiskRecord:
     """The greatest ledger id that may be older than the disk, or than a loss on it."""
     volumes: tuple[VolumeProgress, ...] = ()
     """With several ledger directories: each one's. Then ``sequence`` and ``file_id`` say nothing."""
+    placements: PlacementsEnd | None = None
+    """With several ledger directories: the file of placements has at least this much. None: nothing was published."""
 
     @property
     def directory_ids(self) -> set[int]:
@@ -58,8 +70,9 @@ class DiskRecord:
         """The bytes of a record. Directory ids become text, because they have 64 bits."""
         found: dict[str, Any] = {**asdict(self), "directory_id": f"{self.directory_id:016x}"}
         found["volumes"] = [{**each, "directory_id": f"{each['directory_id']:016x}"} for each in found["volumes"]]
-        if not self.volumes:
-            del found["volumes"]
+        for name in ("volumes", "placements"):
+            if not found[name]:
+                del found[name]
         return json.dumps(found).encode()
 
     @classmethod
@@ -73,7 +86,10 @@ class DiskRecord:
                 VolumeProgress(directory_id=int(each["directory_id"], 16), **{name: int(each[name]) for name in names})
                 for each in found.get("volumes", ())
             )
-            return cls(directory_id=int(found["directory_id"], 16), volumes=volumes, **numbers)
+            ends = found.get("placements")
+            placements = PlacementsEnd(int(ends["generation"]), int(ends["count"])) if ends is not None else None
+            directory_id = int(found["directory_id"], 16)
+            return cls(directory_id=directory_id, volumes=volumes, placements=placements, **numbers)
         except (ValueError, TypeError, KeyError) as error:
             raise MetadataFormatError(f"{what} cannot be read: {in_words(error)}") from error
 

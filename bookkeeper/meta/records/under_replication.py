@@ -8,7 +8,10 @@ A ledger in this list has a *mark*: it names the bookies that lack entries, and 
 repair removes them. A mark is a hint: repair looks for itself which entries are missing where.
 
     * A mark goes only after the ledger was verified as it is stored now, and only in the version that was seen
-      before that: what is marked meanwhile stays marked.
+      before that: what is marked meanwhile stays marked. So whoever marks a ledger writes, also if the mark names the
+      same bookies already. Apache's writers and auditors do not: a mark of theirs for the same bookies, while somebody
+      repairs, changes nothing, and goes with the repair; their next check of all ledgers finds what is missing.
+    * A mark that was removed and made anew begins with the same version again; it is told by the write that made it.
 """
 
 from __future__ import annotations
@@ -50,6 +53,8 @@ class UnderReplicationMark:
     version: Version
     since_ms: int | None = None
     """When it was marked last, in milliseconds since 1970; None: whoever marked it did not say."""
+    created_txn: int = 0
+    """The write that made the mark."""
 
 
 class UnderReplication:
@@ -60,7 +65,8 @@ class UnderReplication:
         self._root = paths.root
 
     async def mark(self, ledger_id: LedgerId, bookies: Sequence[BookieId], now_ms: int) -> None:
-        """Enter the ledger into the list, or add these bookies to its mark."""
+        """Enter the ledger into the list, or add these bookies to its mark. A mark that names them already is written
+        again: a repair that is under way may have looked before they lacked what they lack now."""
         path = mark_path(self._root, ledger_id)
         while True:
             try:
@@ -72,9 +78,8 @@ class UnderReplication:
             try:
                 found = await self._store.get(path)
                 marked = decode_mark(path, found.value).replica
-                added = [bookie for bookie in bookies if bookie not in marked]
-                if added:
-                    await self._store.set(path, encode_mark([*marked, *added], now_ms), found.version)
+                named = list(dict.fromkeys([*marked, *bookies]))
+                await self._store.set(path, encode_mark(named, now_ms), found.version)
             except (NoSuchKeyError, MetadataConflictError):
                 continue
             return
@@ -89,12 +94,19 @@ class UnderReplication:
             return None
         mark = decode_mark(path, found.value)
         since_ms = mark.ctime if mark.HasField("ctime") else None
-        return UnderReplicationMark(ledger_id, tuple(map(BookieId, mark.replica)), found.version, since_ms)
+        bookies = tuple(map(BookieId, mark.replica))
+        return UnderReplicationMark(ledger_id, bookies, found.version, since_ms, found.created_txn)
 
     async def remove(self, mark: UnderReplicationMark) -> bool:
-        """Remove a mark, unless it was written again since it was read. Returns whether it is removed."""
+        """Remove a mark, unless it was written again, or made anew, since it was read. Returns whether it is removed.
+
+        No store compares in a deletion which write made a value: that is read right before it.
+        """
         path = mark_path(self._root, mark.ledger_id)
         try:
+            await self._store.sync(path)
+            if (await self._store.get(path)).created_txn != mark.created_txn:
+                return False
             await settled_delete(self._store, path, mark.version)
         except MetadataConflictError:
             return False

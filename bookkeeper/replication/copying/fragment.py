@@ -12,18 +12,20 @@ they are durable: another repairer may have sent them, and they may still be on 
 
 Rules
     A1  The swap comes when every entry was digest-checked on reading, acknowledged by the target (which means durable),
-        and read back from it.
+        and read back from it. A copy is complete in its place when every entry was acknowledged or is durable there by
+        the word of the bookie, and was read back.
     A2  The swap is a compare-and-set. One that lost is decided again from what is stored: someone else may have
         repaired the same, changed something else, or deleted the ledger. Locks guard nothing here.
     A2b The swap holds only in the incarnation of the target in which all of this was done. A target that was started
-        meanwhile may have lost entries, and would deny them. Then everything is copied once more.
+        meanwhile may have lost entries, and would deny them. Then everything is copied once more. A copy in place is
+        complete only in that incarnation, too: a mark that says what the bookie lacks goes because of it.
     A3  The last fragment of a ledger that is not closed is refused: its writer, or a recovery, may still add to it.
     A4  Silence is unknown. A read or write without an answer is tried again; it never counts as missing, nor as done.
     A5  The old bookie leaves metadata in the very write that brings the target in, never before.
     A6  Nothing past the fragment's end is read or written.
 
 If ``target`` is the bookie in place, its copy is completed and nothing is swapped. Only then the bookie is first asked
-which entries it has (survey), and those are only read back.
+which entries it has on its disk (survey), and those are only read back; and at the end, whether it runs as it did then.
 """
 
 from __future__ import annotations
@@ -53,6 +55,7 @@ from bookkeeper.replication.copying.copies import Copy, copy_at
 from bookkeeper.replication.copying.throttle import Throttle
 
 __all__ = [
+    "ConfirmTarget",
     "CopyConfig",
     "CopyFinished",
     "CopyOutcome",
@@ -69,7 +72,8 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class SurveyTarget:
-    """Ask ``target`` which entries of the ledger it holds. Report ``on_surveyed``, with None if it does not say."""
+    """Ask ``target`` which entries of the ledger it holds, durably: what it lists may still be on its way to the disk.
+    Report ``on_surveyed``, with None if it does not say both."""
 
     target: BookieId
 
@@ -113,6 +117,14 @@ class SwapBookie:
     new: BookieId
 
 
+@dataclass(frozen=True, slots=True)
+class ConfirmTarget:
+    """Find out whether ``target`` is in the incarnation in which the copy began. Report ``on_confirmed`` if it is,
+    ``on_target_reborn`` if it was started since, ``on_store_failed`` if the store does not answer."""
+
+    target: BookieId
+
+
 class CopyOutcome(Enum):
     """How a copy ended."""
 
@@ -137,7 +149,7 @@ class CopyFinished:
     """The target is the reason; another target may succeed."""
 
 
-Effect = SurveyTarget | ReadRun | WriteRun | VerifyRun | SwapBookie | WakeAt | CopyFinished
+Effect = SurveyTarget | ReadRun | WriteRun | VerifyRun | SwapBookie | ConfirmTarget | WakeAt | CopyFinished
 
 
 class _Step(Enum):
@@ -205,6 +217,11 @@ class FragmentCopy:
     def __repr__(self) -> str:
         return f"<{self.copy} to {self.target}: {self.verified_entries} verified, {len(self._runs)} runs under way>"
 
+    @property
+    def _in_place(self) -> bool:
+        """Whether the bookie's own copy is completed."""
+        return self.target == self.copy.bookie
+
     # -- beginning ----------------------------------------------------------------------------------------
 
     def start(self, now: float) -> list[Effect]:
@@ -212,7 +229,7 @@ class FragmentCopy:
         problem = self._refusal(self._metadata)
         if problem is not None:
             return [problem]
-        if self.target == self.copy.bookie:
+        if self._in_place:
             return [SurveyTarget(self.target)]
         return self.on_surveyed(None, now)
 
@@ -347,8 +364,8 @@ class FragmentCopy:
         """Every entry of the run was read back from the target, and its digest checked."""
         if (run := self._run(first, _Step.VERIFYING)) is None:
             return []
-        in_place = self.target == self.copy.bookie
-        check(run.acknowledged or in_place, "A1", f"entries from {first} on were not acknowledged by {self.target}")
+        held = self._in_place and all(entry in self._held for entry in run.entries)
+        check(run.acknowledged or held, "A1", f"entries from {first} on were not acknowledged by {self.target}")
         self.verified_entries += len(run.entries)
         del self._runs[first]
         return self._go_on(now)
@@ -377,7 +394,7 @@ class FragmentCopy:
         run = self._run(first, _Step.VERIFYING)
         if run is None:
             return []
-        rot = isinstance(error, BookieFailedError) and self.target == self.copy.bookie
+        rot = isinstance(error, BookieFailedError) and self._in_place
         anew = rot or classify(error) is Answer.NEGATIVE or isinstance(error, CorruptionError)
         step = _Step.READING if anew else _Step.VERIFYING
         return self._try_again(run, step, error, now, hopeless=False, target_at_fault=True)
@@ -411,23 +428,29 @@ class FragmentCopy:
         check(self.verified_entries == wanted, "A1", f"{self.verified_entries} of {wanted} entries are verified")
         if self._swapping:
             return []
-        if self.target == self.copy.bookie:
-            return [self._finish(CopyFinished(CopyOutcome.COMPLETED))]
         self._swapping = True
+        if self._in_place:
+            return [ConfirmTarget(self.target)]
         return [SwapBookie(self._metadata, self.copy.first_entry, self.copy.bookie, self.target)]
 
     def on_stored(self, metadata: LedgerMetadata, now: float) -> list[Effect]:
         """These metadata are stored after a swap was tried, whether it was done, lost, or not answered (A2, M8)."""
-        if self.finished or not self._swapping:
+        if self.finished or not self._swapping or self._in_place:
             return []
         if (end := self._refusal(metadata)) is not None:
             return [end]
         self._metadata, self._swapping = metadata, False
         return self._swap()
 
+    def on_confirmed(self) -> list[Effect]:
+        """The bookie in place runs as it did when the copy was begun."""
+        if self.finished or not self._swapping or not self._in_place:
+            return []
+        return [self._finish(CopyFinished(CopyOutcome.COMPLETED))]
+
     def on_target_reborn(self, now: float) -> list[Effect]:
-        """The target was started since the copy was begun (A2b). What it acknowledged before proves nothing about what
-        it has now, so everything is copied once more, in its present incarnation."""
+        """The target was started since the copy was begun (A2b). What it acknowledged or said before proves nothing
+        about what it has now, so everything is copied once more, in its present incarnation."""
         if self.finished or not self._swapping:
             return []
         self._lives += 1
@@ -437,6 +460,9 @@ class FragmentCopy:
         self._swapping = self._brought = False
         self._rest = None
         self.verified_entries = 0
+        if self._in_place:
+            self._surveyed = False
+            return [SurveyTarget(self.target)]
         return self._go_on(now)
 
     def on_gone(self, now: float) -> list[Effect]:

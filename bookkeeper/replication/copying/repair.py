@@ -43,7 +43,7 @@ from bookkeeper.replication.copying.copies import Copy
 from bookkeeper.replication.copying.fragment import CopyFinished, CopyOutcome, FragmentCopy
 from bookkeeper.replication.copying.repair_lock import holds_lock
 from bookkeeper.replication.copying.throttle import Throttle
-from bookkeeper.wire import BatchRead, BatchReply, ListEntries, ListReply, ReadEntry
+from bookkeeper.wire import BatchRead, BatchReply, ForceLedger, ListEntries, ListReply, ReadEntry
 from bookkeeper.wire.availability import HeldEntries, decode_availability
 
 _log = logging.getLogger(__name__)
@@ -211,6 +211,8 @@ class _RepairShell:
                     self._step(partial(self._verify, target, entries), entries, self._machine.on_verify_failed)
                 case fragment_machine.SwapBookie():
                     self._tasks.start(self._swap(effect), "swap")
+                case fragment_machine.ConfirmTarget(target):
+                    self._tasks.start(self._confirm(target), "confirming")
                 case fragment_machine.WakeAt():
                     if self._timer is not None:
                         self._timer.cancel()
@@ -248,16 +250,26 @@ class _RepairShell:
         held: HeldEntries | None = None
         if target not in self._context.tells_nothing:
             try:
-                held = await held_by(self._services, self._tasks, target, self._record)
+                listed = await held_by(self._services, self._tasks, target, self._record)
+                await self._force(target)
+                held = listed
             except BookKeeperError as error:
                 _log.info(
-                    "%s does not say which entries of ledger %d it holds (%s): all of them are sent",
+                    "%s does not say which entries of ledger %d it holds durably (%s): all of them are sent",
                     target,
                     self._record.ledger_id,
                     in_words(error),
                 )
                 self._context.tells_nothing.add(target)
         self._perform(self._machine.on_surveyed(held, self._loop.time()))
+
+    async def _force(self, target: BookieId) -> None:
+        """What the target has listed is durable when this returns. A bookie of ours promises that with the list; one of
+        Apache's lists what is still on its way to the disk. Raises: BookKeeperError: it does not say so."""
+        ledger_id = self._record.ledger_id
+        reply = await asked(self._services, self._tasks, target, ForceLedger(ledger_id), use=Use.LAC)
+        if (error := failure_of(reply, f"forcing ledger {ledger_id} on {target}")) is not None:
+            raise error
 
     # -- one run ------------------------------------------------------------------------------------------
 
@@ -352,6 +364,17 @@ class _RepairShell:
         else:
             self._planned = self._record.versioned
             effects = self._machine.on_stored(self._planned.value, self._loop.time())
+        self._perform(effects)
+
+    async def _confirm(self, target: BookieId) -> None:
+        """Find out whether the bookie in place was started since the copy began."""
+        try:
+            incarnation = await self._services.metadata.bookies.incarnation(target)
+        except BookKeeperError as error:
+            effects = self._machine.on_store_failed(error, self._loop.time())
+        else:
+            reborn, self._incarnation = incarnation != self._incarnation, incarnation
+            effects = self._machine.on_target_reborn(self._loop.time()) if reborn else self._machine.on_confirmed()
         self._perform(effects)
 
     async def _reread(self) -> None:

@@ -8,6 +8,7 @@ decommission   drains, waits until everything is whole, forgets
 from __future__ import annotations
 
 from bookkeeper.replication.decommissioning.decommission import DecommissionProgress, DecommissionReport, decommission
+from bookkeeper.replication.decommissioning.deleted_copies import DeletedCopies, deleted_copies, in_words
 from bookkeeper.replication.decommissioning.drain import (
     DrainProgress,
     DrainReport,
@@ -23,6 +24,7 @@ from bookkeeper.replication.decommissioning.forget import ForgottenBookies, forg
 __all__ = [
     "DecommissionProgress",
     "DecommissionReport",
+    "DeletedCopies",
     "DrainProgress",
     "DrainReport",
     "ForgottenBookies",
@@ -31,7 +33,9 @@ __all__ = [
     "StuckLedger",
     "cannot_move",
     "decommission",
+    "deleted_copies",
     "drain",
     "forget",
+    "in_words",
     "shares_of",
 ]

@@ -4,7 +4,8 @@
     1. Every ledger is drained off the bookies, which must take no new entries.
     2. Every ledger that they held is looked at until all of its copies were seen and no mark is left.
     3. A bookie that still runs is waited for: it has to be stopped now.
-    4. The bookies are forgotten.
+    4. The bookies are forgotten, unless they have copies of deleted ledgers that can still be brought back: these are
+       given up by order only.
 
 All progress is in the metadata: a decommission that was cut short is simply begun again. Ledgers that were moved before
 are then no longer known as held, but each of their moved copies was verified when it was made.
@@ -26,6 +27,7 @@ from bookkeeper.replication.config import DecommissionConfig
 from bookkeeper.replication.copying.repair import RepairContext
 from bookkeeper.replication.copying.repair_lock import repair_lock
 from bookkeeper.replication.copying.throttle import Throttle
+from bookkeeper.replication.decommissioning.deleted_copies import deleted_copies
 from bookkeeper.replication.decommissioning.drain import DrainProgress, MovedCopy, StuckLedger, drain, shares_of
 from bookkeeper.replication.decommissioning.forget import forget
 from bookkeeper.replication.inspection.check import incomplete_copies
@@ -68,6 +70,8 @@ class DecommissionReport:
     running: list[BookieId] = field(default_factory=list)
     """Bookies that hold nothing any more, and still run: they have to be stopped."""
     forgotten: list[BookieId] = field(default_factory=list)
+    given_up: list[LedgerId] = field(default_factory=list)
+    """Deleted ledgers that can still be brought back, and whose copies on the bookies were given up."""
 
     @property
     def is_complete(self) -> bool:
@@ -137,7 +141,12 @@ class _Decommission:
             if not await self._until(self._is_stopped, DecommissionStep.AWAITS_STOP):
                 return report
         self._enter(DecommissionStep.FORGETS)
-        report.forgotten = (await forget(self._client, self._names)).removed
+        give_up = self._config.give_up_deleted
+        if not give_up and (deleted := await deleted_copies(self._client, self._names)):
+            self._stick([StuckLedger(each.ledger_id, each.reason) for each in deleted])
+            return report
+        done = await forget(self._client, self._names, give_up_deleted=give_up)
+        report.forgotten, report.given_up = done.removed, done.given_up
         return report
 
     async def _until(self, done: Callable[[], Coroutine[Any, Any, bool]], step: DecommissionStep) -> bool:

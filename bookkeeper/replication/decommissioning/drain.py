@@ -10,6 +10,7 @@ bookie, a few at a time. Passes go on until one finds nothing, or makes no progr
     * All progress is in the metadata: a drain that was cut short is simply begun again. No ledger holds up another.
       What cannot be moved is reported with its reason.
     * Every pass looks at everything anew.
+    * Deleted ledgers that can still be brought back are not moved: the report names them.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from bookkeeper.replication.copying.repair import RepairContext, digest_of
 from bookkeeper.replication.copying.repair_lock import repair_lock
 from bookkeeper.replication.copying.replace import replace_copy
 from bookkeeper.replication.copying.throttle import Throttle
+from bookkeeper.replication.decommissioning.deleted_copies import DeletedCopies, deleted_copies
 from bookkeeper.replication.repairs.tidy import TidiedMark, tidy_marks
 
 _log = logging.getLogger(__name__)
@@ -82,6 +84,8 @@ class DrainReport:
     marks: list[TidiedMark] = field(default_factory=list)
     """What became of the marks of under-replicated ledgers that name the bookies or ledgers that were moved."""
     passes: int = 0
+    deleted: list[DeletedCopies] = field(default_factory=list)
+    """Deleted ledgers that can still be brought back, and that name the bookies. Nothing of them is moved."""
 
     @property
     def is_complete(self) -> bool:
@@ -257,6 +261,7 @@ class _Drain:
                 break
         touched = {moved.ledger_id for moved in report.moved}
         report.marks = await tidy_marks(self._context, self._names, touched, self._config.owner)
+        report.deleted = await deleted_copies(self._client, self._names)
         return report
 
     async def _pass(self) -> bool:

@@ -6,6 +6,10 @@
       new ledger has named since although it was absent (``when_short``): the transaction that names it counts this,
       and fails once the cookie is gone.
 
+    * A ledger that is deleted and can still be brought back counts as one that names its bookies, unless its copies are
+      given up by order. Such ledgers are looked at before the living ones and after them: one that is brought back
+      meanwhile is among the former.
+
 A writer with an old list of bookies may still choose the bookie in the moment between. Such a ledger lacks one copy, as
 with any dead bookie. The directory keeps its cookie: a bookie that is started on it again refuses to start, because the
 cluster does not know it any more.
@@ -29,6 +33,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta import Version
+from bookkeeper.replication.decommissioning.deleted_copies import deleted_copies, in_words
 
 SHOWN: Final = 10
 """Ledgers that an error message names at most."""
@@ -42,20 +47,27 @@ class ForgottenBookies:
     ledgers: int = 0
     """How many ledgers were read; none of them names one of the bookies."""
     removed: list[BookieId] = field(default_factory=list)
+    given_up: list[LedgerId] = field(default_factory=list)
+    """Deleted ledgers that can still be brought back, and that had copies on the bookies."""
 
 
 async def forget(
-    client: BookKeeper, bookies: Sequence[str], on_progress: Callable[[int], None] = lambda ledgers: None
+    client: BookKeeper,
+    bookies: Sequence[str],
+    on_progress: Callable[[int], None] = lambda ledgers: None,
+    *,
+    give_up_deleted: bool = False,
 ) -> ForgottenBookies:
     """Remove the cookies of drained bookies. If one of them may not be forgotten, none is.
 
     Args:
         on_progress: called with the number of ledgers that were read.
+        give_up_deleted: forget them, too, if they have copies of deleted ledgers that can still be brought back.
 
     Raises:
         IllegalOperationError: a bookie is not known; it is registered, before or after all ledgers were read; a ledger
-            names it; or the metadata of a ledger cannot be read. The message says which bookies were forgotten before:
-            none, unless one of them was just started.
+            names it, or a deleted one that can still be brought back; or the metadata of a ledger cannot be read. The
+            message says which bookies were forgotten before: none, unless one of them was just started.
         MetadataError: the ledgers cannot be listed, or (MetadataUnavailableError) the store does not answer.
     """
     done = ForgottenBookies(tuple(dict.fromkeys(BookieId(bookie) for bookie in bookies)))
@@ -66,7 +78,9 @@ async def forget(
     named = {bookie: await client.services.metadata.bookies.times_named(bookie) for bookie in done.bookies}
     disks = {bookie: await client.services.metadata.disks.version(bookie) for bookie in done.bookies}
     await _refuse_registered(client, done.bookies)
+    await _refuse_deleted(client, done, give_up_deleted)
     await _refuse_named(client, done, on_progress)
+    await _refuse_deleted(client, done, give_up_deleted)
     for bookie, version in versions.items():
         try:
             if await _starts_of(client, bookie) != starts[bookie]:
@@ -144,6 +158,14 @@ async def _refuse_named(client: BookKeeper, done: ForgottenBookies, on_progress:
     if naming:
         holders = "; ".join(f"{bookie} still has {_some(ledgers)}" for bookie, ledgers in naming.items())
         raise IllegalOperationError(f"{holders}: `bk bookies drain {' '.join(naming)}` moves them elsewhere")
+
+
+async def _refuse_deleted(client: BookKeeper, done: ForgottenBookies, give_up: bool) -> None:
+    """Raises IllegalOperationError if a deleted ledger that can be brought back names a bookie, and is not given up."""
+    found = await deleted_copies(client, done.bookies)
+    if found and not give_up:
+        raise IllegalOperationError(in_words(found))
+    done.given_up = sorted({*done.given_up, *(each.ledger_id for each in found)})
 
 
 def _some(ledgers: Sequence[LedgerId]) -> str:

@@ -26,10 +26,14 @@ BOOKIE = BookieId("b:3181")
 class Cluster:
     """A metadata store, a bookie ``b``, and whoever asks it."""
 
-    def __init__(self, world: World, **options: Any) -> None:
+    def __init__(self, world: World, *, mounts: Sequence[str] = (), **options: Any) -> None:
+        """
+        Args:
+            mounts: directories of the bookie that are disks of their own.
+        """
         self.world = world
         self.metadata = MemoryCluster()
-        self.node = world.node("b")
+        self.node = world.node("b", mounts)
         self.options = {
             "metadata_uri": "memory://test",
             "directory": "/data",

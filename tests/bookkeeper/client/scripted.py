@@ -24,6 +24,7 @@ from bookkeeper.net.frame_protocol import FrameProtocol
 from bookkeeper.seams import Seams
 from bookkeeper.testing import World
 from bookkeeper.wire import Status
+from bookkeeper.wire.availability import encode_availability
 
 T = TypeVar("T")
 
@@ -117,6 +118,7 @@ class ScriptedBookie:
         """Read everything, answer nothing."""
         self.refuse_adds: Status | None = None
         self.refuse_reads: Status | None = None
+        self.lists = False
         self.refuse_forces: Status | None = None
         self.silent_on_force = False
         self.polls_wait = True
@@ -172,6 +174,10 @@ class ScriptedBookie:
             case wire.ForceLedger():
                 if not self.silent_on_force:
                     reply(wire.ForceReply(self.refuse_forces or Status.OK, request.ledger_id))
+            case wire.ListEntries() if self.lists:
+                held = sorted(self.entries.get(request.ledger_id, {}))
+                body = encode_availability((entry, entry) for entry in held)
+                reply(wire.ListReply(Status.OK, request.ledger_id, body))
             case wire.ReadEntry():
                 self.read(request, reply)
             case wire.BatchRead():

@@ -57,3 +57,18 @@ def test_what_a_failed_checkpoint_had_taken_is_written_by_the_next_one() -> None
     again = ledgers.take_changes()
     assert list(again.ledgers) == [1] and again.dropped == [(3, 3), (2, 2)], "older before newer"
     assert list(one.index.tail.places) == [4096, 5000] and one.index.frozen is None
+
+
+def test_an_id_that_was_never_here_waits_for_a_checkpoint_to_be_dropped_durably() -> None:
+    ledgers = table(1, 2)
+    ledgers.drop(LedgerId(1))
+    assert not ledgers.is_drop_pending(1), "the journal has it"
+    ledgers.drop_unseen([(3, 9)])
+    assert [each for each in range(12) if ledgers.is_drop_pending(each)] == [*range(3, 10)]
+    taken = ledgers.take_changes()
+    assert ledgers.is_drop_pending(5)
+    ledgers.give_back(taken)
+    assert ledgers.is_drop_pending(5)
+    ledgers.take_changes()
+    ledgers.covered()
+    assert not ledgers.is_drop_pending(5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -20,7 +21,7 @@ from bookkeeper.ids import EntryId
 from bookkeeper.storage import ledger_descriptor, ledger_updates
 from bookkeeper.storage.compaction.chunk import MovedEntries
 from bookkeeper.storage.engine import Engine
-from tests.bookkeeper.storage.recording_disk import RecordingDisk
+from tests.bookkeeper.storage.recording_disk import RecordingDisk, crash_images
 from tests.bookkeeper.storage.workload import (
     CONFIG,
     KEY,
@@ -369,3 +370,27 @@ def test_a_place_is_moved_only_if_it_is_still_the_one_that_was_copied(disk: Reco
     assert read(engine, workers, 1, 2) == again
     assert engine._updates.move(MovedEntries(9, moved.entry_ids, moved.old, moved.new), {}) == 0
     assert 9 not in engine._ledgers.ledgers, "a ledger that was deleted does not come back"
+
+
+@pytest.mark.rule("B2", "B3", "M6")
+@pytest.mark.parametrize("was_here", [True, False])
+def test_a_fence_of_a_dropped_ledger_is_answered_when_the_drop_is_durable(was_here: bool) -> None:
+    """Cause: that an id is never given out again is in memory until a checkpoint ends, and the journal has no record of
+    it; the fence was answered at once, and the next life took regular adds to the ledger."""
+    disk = RecordingDisk()
+    engine, workers = open_engine(disk)
+    add(engine, 3, 0)
+    workers.pump()
+    ledger, begun = (3 if was_here else 7), len(disk.ops)
+    answers: list[int] = []
+    engine.collect([lid(3)], lambda error: None, never_again=[(0, 9)])
+    engine.fence(lid(ledger), KEY, lambda error: answers.append(len(disk.ops) + 1))
+    assert answers == [], "nothing is durable yet"
+    workers.pump()
+    assert len(answers) == 1
+    for done, name, files in crash_images({}, disk.ops, Random(4), 6):
+        if done < begun:
+            continue
+        life, jobs = open_engine(RecordingDisk(files))
+        assert life.is_fenced(lid(ledger)) or done < answers[0], (done, name)
+        jobs.pump()

@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 from bookkeeper.ids import EntryId, LedgerId
+from bookkeeper.meta.records.disks import PlacementsEnd
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.results import PackedEntries
 from bookkeeper.volumes import Volume, Volumes
@@ -17,6 +18,8 @@ from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk,
 from tests.bookkeeper.storage.workload import CONFIG, KEY, make_entry
 
 HOME = "/home"
+NOTHING_YET = PlacementsEnd(0, 0)
+"""Nothing of this file is published."""
 Answers = list[BaseException | None]
 
 
@@ -24,7 +27,15 @@ class Door:
     """One life of the volumes in ``/d1``, ``/d2``, ...; those in ``without`` do not work any more."""
 
     def __init__(
-        self, count: int = 2, files: dict[str, bytes] | None = None, *, without: Sequence[int] = (), **settings: Any
+        self,
+        count: int = 2,
+        files: dict[str, bytes] | None = None,
+        *,
+        without: Sequence[int] = (),
+        published: PlacementsEnd | None = NOTHING_YET,
+        boot: int = 1,
+        publishes: bool = True,
+        **settings: Any,
     ) -> None:
         self.before = dict(files or {})
         """The files before this life."""
@@ -41,10 +52,22 @@ class Door:
             Volume(each.number, share_of(CONFIG, each, 1), self.engine_at(each.ledger_dir, **settings))
             for each in listed.serving
         ]
-        self.volumes: Volumes = open_door(self.disk, HOME, listed, found, self.workers.worker, self._call_later)
+        how = (self.workers.worker, self._call_later)
+        self.volumes: Volumes = open_door(self.disk, HOME, listed, found, *how, boot=boot, published=published)
+        self.published: list[tuple[int, PlacementsEnd]] = []
+        """Where the placements ended when that was published, and after how many operations of the disk."""
+        if publishes:
+            self.publish()
+            self.volumes.placement_log.publish_with(self.publish)
         self.pump()
         self.begun = len(self.disk.ops)
         """Operations of the start."""
+
+    def publish(self) -> None:
+        """Publish at once."""
+        log = self.volumes.placement_log
+        self.published.append((len(self.disk.ops) + 1, log.end))
+        log.published(log.end)
 
     def crash_images(self, rng: Random, per_point: int) -> Iterator[tuple[int, str, dict[str, bytes]]]:
         """What crashes after the start may leave."""

@@ -92,8 +92,8 @@ def directories_of(server: BookieServer) -> dict[str, str]:
     return {row["ledger_dir"]: row["state"] for row in server.ledger_directories.rows()}
 
 
-def run_bookie(main: Callable[[Cluster], Any]) -> None:
-    run_one(main, ledger_dirs=["/d1", "/d2"])
+def run_bookie(main: Callable[[Cluster], Any], **options: Any) -> None:
+    run_one(main, ledger_dirs=["/d1", "/d2"], **options)
 
 
 def volumes_of(cluster: Cluster) -> Volumes:

@@ -18,22 +18,27 @@ from bookkeeper.volumes.ledger_places import LedgerPlaces
 from bookkeeper.volumes.placement_log import PlacementLog
 from tests.bookkeeper.storage.recording_disk import RecordingDisk, crash_images
 from tests.bookkeeper.storage.workload import everything, violations
-from tests.bookkeeper.volumes.workload import denials, lose_one, open_volumes, volumes_life
+from tests.bookkeeper.volumes.workload import Published, denials, lose_one, open_volumes, volumes_life
 
 
 def enumerate_crashes(seed: int, per_point: int, direct: bool) -> Iterator[tuple[str, list[str]]]:
     """Every image, and what was wrong with it; of each once more with a volume lost."""
     rng = random.Random(seed)
     disk = RecordingDisk(direct=direct)
-    truth = volumes_life(disk, random.Random(seed))
+    ends: Published = []
+    truth = volumes_life(disk, random.Random(seed), ends)
     for at, kept, files in crash_images({}, disk.ops, rng, per_point):
         where = f"after {at} operations ({disk.ops[at - 1].kind} {disk.ops[at - 1].path}), kept {kept}"
         booted = RecordingDisk(files)
+        published = max((end for when, end in ends if when <= at), default=None)
+        bad: list[str] = []
         try:
-            volumes, workers = open_volumes(booted)
-            bad = violations(truth, at, volumes, workers)
+            volumes, workers = open_volumes(booted, published)
+            if volumes.suspects:
+                bad.append(f"falsely in doubt: {sorted(volumes.suspects)}")
+            bad += violations(truth, at, volumes, workers)
             first = everything(volumes, workers)
-            again, workers = open_volumes(RecordingDisk(booted.files()))
+            again, workers = open_volumes(RecordingDisk(booted.files()), volumes.placement_log.end)
             if everything(again, workers) != first:
                 bad.append("the second start gives another state")
         except (BookKeeperError, OSError, AssertionError) as error:
@@ -42,7 +47,10 @@ def enumerate_crashes(seed: int, per_point: int, direct: bool) -> Iterator[tuple
         number = rng.choice([1, 2, 3])
         if (left := lose_one(files, number)) is not None:
             try:
-                yield f"{where}, volume {number} lost", denials(truth, at, *open_volumes(RecordingDisk(left)))
+                yield (
+                    f"{where}, volume {number} lost",
+                    denials(truth, at, *open_volumes(RecordingDisk(left), published)),
+                )
             except (BookKeeperError, OSError, AssertionError) as error:
                 yield f"{where}, volume {number} lost", [f"{type(error).__name__}: {error}"]
 

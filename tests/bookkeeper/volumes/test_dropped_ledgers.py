@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from bookkeeper.errors import (
@@ -10,6 +12,7 @@ from bookkeeper.errors import (
 from bookkeeper.ids import LedgerId
 from bookkeeper.volumes.joined import until_done
 from bookkeeper.volumes.volume_list import VolumeState
+from tests.bookkeeper.storage.workload import KEY
 from tests.bookkeeper.volumes.doors import Door
 from tests.bookkeeper.volumes.stories import DirectoriesCluster, until
 
@@ -57,3 +60,21 @@ def test_a_directory_that_a_start_adds_learns_which_ledgers_were_deleted() -> No
 
     cluster = DirectoriesCluster(seed=13, bookies=1, ledger_dirs=())
     cluster.run(lambda _: story(cluster))
+
+
+@pytest.mark.rule("B2", "B3")
+@pytest.mark.parametrize("was_here", [True, False])
+def test_a_fence_of_a_dropped_ledger_is_answered_when_the_drop_is_durable(was_here: bool) -> None:
+    """Cause: it was answered as soon as any volume had it among the dropped ones in memory."""
+    door = Door()
+    door.acked(1, 0)
+    ledger = LedgerId(1 if was_here else 7)
+    door.begun = len(door.disk.ops)
+    answers: list[int] = []
+    door.volumes.collect([LedgerId(1)], lambda error: None, never_again=[(0, 9)])
+    door.volumes.fence(ledger, KEY, lambda error: answers.append(len(door.disk.ops) + 1))
+    assert answers == [], "nothing is durable yet"
+    door.pump()
+    assert len(answers) == 1
+    for done, name, files in door.crash_images(Random(4), 4):
+        assert Door(files=files).volumes.is_fenced(ledger) or done < answers[0], (done, name)

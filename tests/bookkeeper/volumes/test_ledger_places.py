@@ -5,14 +5,16 @@ from __future__ import annotations
 from bookkeeper.ids import LedgerId
 from bookkeeper.volumes.ledger_places import LedgerPlaces
 from bookkeeper.volumes.placement import PlacementKind, Placements
-from bookkeeper.volumes.placement_log import NAME, PlacementLog, decode_placements, write_placements
+from bookkeeper.volumes.placement_file import NAME, decode_placements
+from bookkeeper.volumes.placement_log import PlacementLog, write_placements
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 
 
 def _places() -> tuple[LedgerPlaces, RecordingDisk, QueueWorkers]:
     disk, workers = RecordingDisk(), QueueWorkers()
-    write_placements(disk, "/home", 7, ())
-    log = PlacementLog(disk, "/home", 7, 0, workers.worker("placements"), lambda error: None)
+    end = write_placements(disk, "/home", 7, 1, ())
+    log = PlacementLog(disk, "/home", 7, end, workers.worker("placements"), lambda error: None)
+    log.publish_with(lambda: log.published(log.end))
     return LedgerPlaces(Placements(), log), disk, workers
 
 

@@ -1,131 +1,22 @@
-"""The file ``placements``: its bytes, what a crash or damage leaves of it, and when a record is durable."""
+"""The file ``placements`` as it is written, and when a record is durable."""
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
 from random import Random
 
 import pytest
 
-from bookkeeper.errors import BookieFailedError, CorruptionError, DiskFullError, UnsupportedFormatError
-from bookkeeper.storage.durable_file import STAMP_SIZE, stamp
+from bookkeeper.errors import BookieFailedError, DiskFullError, MetadataUnavailableError, TooManyRequestsError
+from bookkeeper.meta.records.disks import PlacementsEnd
 from bookkeeper.testing.world import SimDisk
-from bookkeeper.volumes.placement import PlacementKind, PlacementRecord
-from bookkeeper.volumes.placement_log import (
-    PlacementLog,
-    decode_placements,
-    encode_head,
-    encode_record,
-    refuse_damage,
-    write_placements,
-)
+from bookkeeper.volumes.placement import PlacementRecord
+from bookkeeper.volumes.placement_file import ROOM, decode_placements, encode_group, encode_record, offset_of
+from bookkeeper.volumes.placement_log import PlacementLog, write_placements
 from tests.bookkeeper.storage.recording_disk import QueueWorker, QueueWorkers, RecordingDisk, crash_images
-
-ID = 0x0123456789ABCDEF
-RECORD = 24
-HEAD = STAMP_SIZE + 8
-PLACED, LOST, WHOLE, GONE, VOLUME_LOST = PlacementKind
+from tests.bookkeeper.volumes.test_placement_file import ID, RECORD, RECORDS, placed
 
 Answers = list[BaseException | None]
-
-
-def placed(ledger: int, volume: int = 1) -> PlacementRecord:
-    return PlacementRecord(PLACED, ledger, volume)
-
-
-RECORDS = [placed(5, 2), placed(2**63 - 1, 2**32 - 1), PlacementRecord(LOST, 5), PlacementRecord(VOLUME_LOST, volume=2)]
-
-
-def content(records: list[PlacementRecord]) -> bytes:
-    return encode_head(ID) + b"".join(encode_record(each, number, ID) for number, each in enumerate(records))
-
-
-# -- bytes ------------------------------------------------------------------------------------------------
-
-
-def test_the_bytes_of_the_head() -> None:
-    assert encode_head(ID).hex() == "424b504c0001000000000008" + "8447f2ed" + "0123456789abcdef"
-    assert len(encode_head(ID)) == HEAD
-
-
-@pytest.mark.parametrize(
-    ("record", "number", "expected"),
-    [
-        (placed(7, 3), 0, "67a43443" + "01000000" + "00000003" + "00000000" + "0000000000000007"),
-        (
-            PlacementRecord(VOLUME_LOST, volume=2),
-            258,
-            "bc3beeb0" + "05000000" + "0000000200000102" + "f" * 16,
-        ),
-        (PlacementRecord(WHOLE, 2**63 - 1), 1, "88ef4e1c" + "03000000" + "00000000" + "00000001" + "7fffffffffffffff"),
-    ],
-)
-def test_the_bytes_of_a_record(record: PlacementRecord, number: int, expected: str) -> None:
-    assert encode_record(record, number, ID).hex() == expected
-    assert len(encode_record(record, number, ID)) == RECORD
-
-
-def test_what_was_written_is_read() -> None:
-    found = decode_placements(content(RECORDS), ID, "x")
-    assert (found.records, found.size, found.damage) == (RECORDS, HEAD + RECORD * len(RECORDS), None)
-    empty = decode_placements(encode_head(ID), ID, "x")
-    assert (empty.records, empty.size, empty.damage) == ([], HEAD, None)
-
-
-def test_a_tail_cut_anywhere_leaves_the_records_before_it() -> None:
-    data = content(RECORDS)
-    for size in range(HEAD, len(data)):
-        found = decode_placements(data[:size], ID, "x")
-        whole = (size - HEAD) // RECORD
-        assert (found.records, found.size, found.damage) == (RECORDS[:whole], HEAD + RECORD * whole, None)
-    for size in range(HEAD):
-        with pytest.raises(CorruptionError, match="/d/placements is damaged"):
-            decode_placements(data[:size], ID, "/d/placements")
-
-
-def test_a_flipped_bit_in_the_middle_is_damage_and_what_is_behind_it_is_read() -> None:
-    data = content(RECORDS)
-    for at in range(HEAD, len(data)):
-        hurt = bytearray(data)
-        hurt[at] ^= 1 << at % 8
-        found = decode_placements(bytes(hurt), ID, "/d/placements")
-        number = (at - HEAD) // RECORD
-        assert found.records == RECORDS[:number] + RECORDS[number + 1 :]
-        if number == len(RECORDS) - 1:  # as if a crash had left it
-            assert found.damage is None and found.size == len(data) - RECORD
-        else:
-            assert found.damage == f"/d/placements is damaged at offset {HEAD + number * RECORD}"
-            assert found.size == len(data)
-            with pytest.raises(CorruptionError, match=f"is damaged at offset {HEAD + number * RECORD}"):
-                refuse_damage(bytes(hurt), "/d/placements")
-    refuse_damage(data, "x")
-
-
-def test_a_record_counts_at_its_own_place_in_its_own_file_alone() -> None:
-    data = content(RECORDS)
-    moved = data[:HEAD] + data[HEAD + RECORD :]
-    assert decode_placements(moved, ID, "x").records == []
-    other = content(RECORDS[:1]) + encode_record(RECORDS[1], 1, ID + 1)
-    assert decode_placements(other, ID, "x").records == RECORDS[:1]
-    kind = bytearray(encode_record(RECORDS[0], 0, ID))
-    kind[4] = 6
-    assert decode_placements(encode_head(ID) + bytes(kind), ID, "x").records == []
-
-
-def test_another_bookies_file_is_damage() -> None:
-    found = decode_placements(content(RECORDS), ID + 1, "/d/placements")
-    assert found.records == [] and found.damage == "/d/placements does not belong to the file volumes beside it"
-
-
-@pytest.mark.parametrize("check", [lambda data, path: decode_placements(data, ID, path), refuse_damage])
-def test_a_head_that_cannot_be_read_is_said(check: Callable[[bytes, str], object]) -> None:
-    hurt = bytearray(content(RECORDS))
-    hurt[20] ^= 1
-    with pytest.raises(CorruptionError, match="/d/p is damaged"):
-        check(bytes(hurt), "/d/p")
-    with pytest.raises(UnsupportedFormatError, match="/d/p is of version 2"):
-        check(stamp(b"BKPL", 2, bytes(8)), "/d/p")
 
 
 class Finishing(QueueWorker):
@@ -145,14 +36,27 @@ class Finishing(QueueWorker):
 class Written:
     """A log on a disk that remembers everything; its worker works when told."""
 
-    def __init__(self, records: list[PlacementRecord] | None = None) -> None:
+    def __init__(self, records: list[PlacementRecord] | None = None, *, publishes: bool = True) -> None:
         self.disk, self.workers = RecordingDisk(), QueueWorkers()
-        count = write_placements(self.disk, "/d", ID, records or [])
+        end = write_placements(self.disk, "/d", ID, 3, records or [])
         self.failures: list[BaseException] = []
         self.before = self.disk.files()
         self.disk.ops.clear()
-        self.log = PlacementLog(self.disk, "/d", ID, count, self.workers.worker("p"), self.failures.append)
+        self.log = PlacementLog(self.disk, "/d", ID, end, self.workers.worker("p"), self.failures.append)
         self.answers: Answers = []
+        self.asked = 0
+        """How often it was asked to publish."""
+        if publishes:
+            self.log.published(end)
+        self.log.publish_with(self.publish if publishes else self.ask)
+
+    def ask(self) -> None:
+        self.asked += 1
+
+    def publish(self) -> None:
+        """At once."""
+        self.ask()
+        self.log.published(self.log.end)
 
     def wait(self) -> None:
         self.log.when_durable(self.answers.append)
@@ -171,7 +75,7 @@ class Written:
 def test_a_new_file_has_the_records_and_is_durable() -> None:
     disk = SimDisk(Random(3))
     disk.make_directories("/d")
-    assert write_placements(disk, "/d", ID, iter(RECORDS)) == len(RECORDS)
+    assert write_placements(disk, "/d", ID, 3, iter(RECORDS)) == PlacementsEnd(3, len(RECORDS))
     disk.crash(keep=0.0)
     assert decode_placements(disk.read_file("/d/placements"), ID, "x").records == RECORDS
 
@@ -192,7 +96,7 @@ def test_a_record_is_answered_after_the_sync() -> None:
     assert it.answers == []
     it.workers.step()
     assert it.answers == [None] and it.log.is_durable
-    assert it.writes == [("write", RECORD), ("sync", 0)]
+    assert it.writes == [("write", 2 * RECORD), ("sync", 0)], "the record and the end"
     assert it.stored == [placed(1), placed(2)]
 
 
@@ -209,7 +113,7 @@ def test_records_that_come_during_a_write_are_one_write() -> None:
     assert it.answers == [None] and not durable
     it.workers.step()
     assert it.answers == [None] * 20 and it.log.is_durable
-    assert it.writes == [("write", RECORD), ("sync", 0), ("write", 19 * RECORD), ("sync", 0)]
+    assert it.writes == [("write", 2 * RECORD), ("sync", 0), ("write", 20 * RECORD), ("sync", 0)]
     assert it.stored == [placed(ledger) for ledger in range(20)]
 
 
@@ -217,6 +121,7 @@ def test_who_waits_during_a_write_waits_for_what_is_collected_too() -> None:
     it = Written()
     it.log.append(placed(0))
     it.wait()
+    it.log.append(placed(1))
     it.wait()
     it.workers.step()
     assert it.answers == [None]
@@ -259,7 +164,7 @@ def test_without_space_the_records_are_written_later_at_the_same_place() -> None
     assert it.answers[1:] == [None] and it.log.is_durable and it.log.full is None
     assert it.stored == [placed(ledger) for ledger in (1, 2, 3, 4)]
     data = bytearray(it.disk.files()["/d/placements"])
-    data[-3 * 24 + 20] ^= 1  # a power cut tore that write: its records are one group, whenever they came
+    data[offset_of(1) + 20] ^= 1  # a power cut tore that write: its records are one group, whenever they came
     assert decode_placements(bytes(data), it.log.file_id, "placements").damage is None
 
 
@@ -337,21 +242,6 @@ def test_a_log_that_is_closed_during_a_write_lets_its_file_go() -> None:
     assert it.stored[:1] == [placed(2)]
 
 
-def test_of_the_last_group_any_part_may_be_missing_and_of_earlier_ones_none() -> None:
-    groups = [RECORDS[:2], RECORDS]
-    pieces = [encode_record(RECORDS[0], 0, ID, 0), encode_record(RECORDS[1], 1, ID, 1)]
-    pieces += [encode_record(each, 2 + at, ID, at) for at, each in enumerate(RECORDS)]
-    everything = [*groups[0], *groups[1]]
-    for gone in range(len(pieces)):
-        data = encode_head(ID) + b"".join(bytes(RECORD) if at == gone else each for at, each in enumerate(pieces))
-        found = decode_placements(data, ID, "/d/p")
-        assert found.records == everything[:gone] + everything[gone + 1 :]
-        if gone < 2:
-            assert found.damage == f"/d/p is damaged at offset {HEAD + gone * RECORD}"
-        else:
-            assert found.damage is None and found.size == HEAD + gone * RECORD, "the next start writes it anew"
-
-
 def test_records_of_one_write_say_so() -> None:
     it = Written([placed(1)])
     for ledger in (2, 3, 4):
@@ -359,5 +249,183 @@ def test_records_of_one_write_say_so() -> None:
     it.wait()
     it.workers.pump()
     data = it.disk.files()["/d/placements"]
-    expected = [encode_record(placed(ledger), ledger - 1, ID, ledger - 2) for ledger in (2, 3, 4)]
-    assert data[HEAD + RECORD :] == b"".join(expected)
+    group = encode_group([placed(ledger) for ledger in (2, 3, 4)], 1, ID)
+    assert data[offset_of(1) : offset_of(5)] == group
+    assert group[:RECORD] == encode_record(placed(2), 1, ID, 0)
+    assert not any(data[offset_of(5) :]) and len(data) == offset_of(2) + ROOM
+
+
+# -- publication ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("K35", "K32")
+def test_a_record_is_answered_after_the_publication_of_its_end() -> None:
+    """Cause: the file alone said where it ends, and a file that is cut at a record's border is a good file, too."""
+    it = Written(publishes=False)
+    it.log.published(it.log.end)
+    it.log.append(placed(1))
+    it.wait()
+    assert it.asked == 0, "nothing is stored yet"
+    it.workers.step()
+    assert it.answers == [] and it.asked == 1 and it.log.end == PlacementsEnd(3, 1)
+    it.log.published(PlacementsEnd(3, 0))
+    assert it.answers == [] and it.asked == 2, "that was older"
+    it.log.published(PlacementsEnd(3, 1))
+    assert it.answers == [None] and it.log.is_durable
+
+
+@pytest.mark.rule("K35")
+def test_one_publication_serves_all_that_were_stored_before_it() -> None:
+    it = Written(publishes=False)
+    for ledger in range(60):
+        it.log.append(placed(ledger))
+        it.wait()
+        if ledger % 20 == 0:
+            it.workers.step()
+    it.workers.pump()
+    assert it.answers == [] and it.log.end.count == 60
+    it.log.published(PlacementsEnd(3, 41))
+    assert it.answers == [None] * 41
+    it.log.published(it.log.end)
+    assert it.answers == [None] * 60
+
+
+def test_before_anybody_publishes_it_is_waited_for() -> None:
+    it = Written([placed(1)], publishes=False)
+    log = PlacementLog(it.disk, "/d", ID, it.log.end, it.workers.worker("q"), it.failures.append)
+    log.when_durable(it.answers.append)
+    assert it.answers == [] and not log.is_durable, "what a start finds is published by that start"
+    log.publish_with(lambda: log.published(log.end))
+    assert it.answers == [None] and log.is_durable
+
+
+def test_what_is_stored_can_be_waited_for_by_itself() -> None:
+    it = Written(publishes=False)
+    it.log.append(placed(1))
+    stored: Answers = []
+    it.log.when_stored(stored.append)
+    it.workers.pump()
+    assert stored == [None] and it.answers == [] and it.asked == 0
+    it.log.when_stored(stored.append)
+    assert stored == [None, None]
+
+
+def test_while_it_cannot_be_published_new_places_are_refused_and_those_who_wait_are_told() -> None:
+    it = Written(publishes=False)
+    it.log.published(it.log.end)
+    it.log.refuse_if_behind(recovery=False)
+    it.log.append(placed(1))
+    it.wait()
+    it.workers.step()
+    it.log.append(placed(2))
+    it.wait()
+    it.log.not_published(MetadataUnavailableError("the store is away"))
+    (error,) = it.answers
+    assert isinstance(error, TooManyRequestsError) and error.retryable
+    assert str(error) == (
+        "on which ledger directory new ledgers are cannot be published for now: the store is away; send it again later"
+    )
+    it.log.refuse_if_behind(recovery=True)
+    asked = it.asked
+    with pytest.raises(TooManyRequestsError):
+        it.log.refuse_if_behind(recovery=False)
+    assert it.asked == asked + 1, "it is tried again"
+    it.workers.step()
+    it.log.published(it.log.end)
+    assert it.answers[1:] == [None] and it.log.is_durable and it.failures == []
+    it.log.refuse_if_behind(recovery=False)
+
+
+def test_a_process_that_was_superseded_fails() -> None:
+    it = Written(publishes=False)
+    it.log.append(placed(1))
+    it.wait()
+    it.workers.step()
+    it.log.not_published(MetadataUnavailableError("another process"), final=True)
+    assert it.answers == it.failures and isinstance(it.failures[0], BookieFailedError)
+    assert "cannot be published: another process" in str(it.failures[0])
+
+
+# -- the room behind the end ------------------------------------------------------------------------------
+
+
+def filled_up(capacity: int) -> tuple[SimDisk, QueueWorkers, PlacementLog]:
+    """A log on a disk that has so many bytes left."""
+    disk, workers = SimDisk(Random(3)), QueueWorkers()
+    disk.make_directories("/d")
+    end = write_placements(disk, "/d", ID, 3, ())
+    disk.capacity = disk.used() + capacity
+    log = PlacementLog(disk, "/d", ID, end, workers.worker("p"), lambda error: None)
+    log.publish_with(lambda: log.published(log.end))
+    return disk, workers, log
+
+
+def acked(log: PlacementLog, workers: QueueWorkers, ledger: int) -> BaseException | None:
+    answers: Answers = []
+    log.append(placed(ledger))
+    log.when_durable(answers.append)
+    workers.pump()
+    assert len(answers) == 1
+    return answers[0]
+
+
+@pytest.mark.rule("K26")
+def test_without_space_what_a_recovery_needs_goes_into_the_room_that_was_kept() -> None:
+    """Cause: the file grew with each record, and nothing of it was kept for fences and recovery adds."""
+    disk, workers, log = filled_up(0)
+    ledger = 0
+    while log.full is None:
+        log.refuse_if_behind(recovery=False)
+        assert acked(log, workers, ledger) is None
+        ledger += 1
+    with pytest.raises(DiskFullError, match="placements cannot be written for now"):
+        log.refuse_if_behind(recovery=False)
+    for _ in range(1000):
+        log.refuse_if_behind(recovery=True)
+        assert acked(log, workers, ledger) is None
+        ledger += 1
+    taken = ledger
+    while (error := acked(log, workers, ledger)) is None:
+        ledger += 1
+    assert isinstance(error, DiskFullError) and ledger > taken
+    found = decode_placements(disk.read_file("/d/placements"), ID, "x")
+    assert found.end.count == log.end.count == ledger and found.ended
+    with pytest.raises(DiskFullError):
+        for more in range(10_000):  # what waits in memory is bounded
+            log.refuse_if_behind(recovery=True)
+            log.append(placed(ledger + 1 + more))
+    disk.capacity += 10 * ROOM
+    log.catch_up()
+    workers.pump()
+    log.refuse_if_behind(recovery=False)
+    assert acked(log, workers, 10**9) is None and log.is_durable
+
+
+@pytest.mark.rule("K26")
+def test_a_large_group_leaves_what_fits() -> None:
+    disk, workers, log = filled_up(0)
+    answers: Answers = []
+    for ledger in range(4000):  # more than the room
+        log.append(placed(ledger))
+        log.when_durable(answers.append)
+    workers.pump()
+    assert len(answers) == 4000
+    told = [error for error in answers if error is not None]
+    assert told and all(isinstance(error, DiskFullError) for error in told)
+    log.when_durable(answers.append)
+    workers.pump()
+    assert isinstance(answers[-1], DiskFullError)
+    assert 2000 < log.end.count < 4000, "one more look has stored what fits"
+    disk.capacity += 10 * ROOM
+    log.when_durable(answers.append)
+    workers.pump()
+    assert answers[-1:] == [None] and log.end == PlacementsEnd(3, 4000)
+    stored = decode_placements(disk.read_file("/d/placements"), ID, "x").records
+    assert stored == [placed(ledger) for ledger in range(4000)]
+
+
+def test_the_room_is_made_again_before_it_is_used_up() -> None:
+    disk, workers, log = filled_up(1 << 30)
+    for ledger in range(3000):
+        assert acked(log, workers, ledger) is None
+        assert len(disk.read_file("/d/placements")) - offset_of(log.end.count + 1) >= ROOM // 2 or ledger == 0

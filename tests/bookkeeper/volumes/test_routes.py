@@ -7,6 +7,7 @@ import errno
 
 import pytest
 
+from bookkeeper import wire
 from bookkeeper.errors import (
     BookieFailedError,
     DataUnknownError,
@@ -14,15 +15,21 @@ from bookkeeper.errors import (
     LedgerFencedError,
     NoSuchLedgerError,
 )
-from bookkeeper.ids import LedgerId
+from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.storage.engine import Engine, EngineState
+from bookkeeper.testing.world.disks import SimDisks
 from bookkeeper.volumes.joined import PartlyFailedError
+from bookkeeper.wire import Status
+from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster
+from tests.bookkeeper.bookie.identity.test_suspect_ledgers import add, named, status
 from tests.bookkeeper.storage.workload import KEY
 from tests.bookkeeper.volumes.doors import Door
 from tests.bookkeeper.volumes.stories import (
     DirectoriesCluster,
     Writers,
+    run_bookie,
     until,
+    volumes_of,
 )
 
 
@@ -184,12 +191,43 @@ def test_while_places_cannot_be_written_nothing_more_is_placed() -> None:
     assert isinstance(error, PartlyFailedError) and error.ledgers == {2}
     with pytest.raises(DiskFullError, match=r"placements cannot be written for now: .*; free some space there"):
         door.add(3, 0)
-    with pytest.raises(DiskFullError):
-        door.volumes.fence(LedgerId(4), KEY, lambda error: None)
-    assert [door.volumes.placements.volume_of(ledger) for ledger in (3, 4)] == [None, None]
+    assert isinstance(door.fenced(4), DiskFullError), "not even the room that was kept can be written"
+    assert [door.volumes.placements.volume_of(ledger) for ledger in (3, 4)] == [None, 1]
     door.acked(1, 1)
     door.disk.faults.clear()
     door.volumes.check_space()
     door.pump()
     door.acked(3, 0)
     door.acked(2, 1)
+
+
+@pytest.mark.rule("K26", "B2")
+def test_when_only_the_bookies_own_directory_is_full_fences_and_recovery_adds_go_on() -> None:
+    """Cause: where a ledger lies is written there, and nothing was kept for those that a recovery needs."""
+
+    async def main(cluster: Cluster) -> None:
+        disk = cluster.node.disk
+        assert isinstance(disk, SimDisks)
+        metadata = await cluster.up()
+        old, *ledgers = [(await metadata.ledgers.create(named(BOOKIE)))[0] for _ in range(2000)]
+        assert await status(cluster, add(old, 0)) is Status.OK
+        disk.limit("", 0)
+        taken = 0
+        while (answer := await status(cluster, add(ledgers[taken], 0))) is Status.OK:
+            taken += 1
+        assert answer is Status.READ_ONLY and taken < 1400
+        for at, ledger in enumerate(ledgers[taken : taken + 600]):
+            fence = wire.ReadEntry(ledger, EntryId(0), KEY, fence=True)
+            request, expected = (add(ledger, 0, recovery=True), Status.OK) if at % 2 else (fence, Status.NO_ENTRY)
+            assert await status(cluster, request) is expected
+        assert await status(cluster, add(old, 1)) is Status.OK
+        assert await status(cluster, add(ledgers[-1], 0)) is Status.READ_ONLY
+        cluster.node.crash()
+        disk.limit("", None)
+        await cluster.again()
+        volumes = volumes_of(cluster)
+        assert all(volumes.is_fenced(ledger) for ledger in ledgers[taken : taken + 600 : 2])
+        assert all(volumes.has(ledger) for ledger in ledgers[taken + 1 : taken + 600 : 2])
+        assert await status(cluster, add(ledgers[-1], 0)) is Status.OK
+
+    run_bookie(main, mounts=["/d1", "/d2"])

@@ -8,6 +8,7 @@ from dataclasses import replace
 from random import Random
 
 from bookkeeper.errors import DataUnknownError
+from bookkeeper.meta.records.disks import PlacementsEnd
 from bookkeeper.storage.engine import Engine
 from bookkeeper.volumes import Volume, Volumes
 from bookkeeper.volumes.volume_drain import VolumeDrain
@@ -21,8 +22,19 @@ PLACES = ("/disk1", "/disk2", "/disk3")
 SMALL = replace(CONFIG, inflight_bytes=3 * 65536, page_cache_pages=30)
 
 
-def open_volumes(disk: RecordingDisk) -> tuple[Volumes, QueueWorkers]:
-    """A start after a crash or a clean stop."""
+Published = list[tuple[int, PlacementsEnd]]
+"""Where the placements ended when that was published, and after how many operations of the disk."""
+
+
+def open_volumes(
+    disk: RecordingDisk, published: PlacementsEnd | None = None, ends: Published | None = None
+) -> tuple[Volumes, QueueWorkers]:
+    """A start after a crash or a clean stop.
+
+    Args:
+        published: where the placements ended, as the metadata have it.
+        ends: gets what this life publishes.
+    """
     disk.locks.clear()
     workers = QueueWorkers()
     listed = read_volumes(disk, DIRECTORY)
@@ -34,20 +46,31 @@ def open_volumes(disk: RecordingDisk) -> tuple[Volumes, QueueWorkers]:
     for entry in listed.serving:
         config = share_of(SMALL, entry, len(PLACES))
         volumes.append(Volume(entry.number, config, Engine.open(config, disk, workers)))
-    return open_door(disk, DIRECTORY, listed, volumes, workers.worker, _now), workers
+    boot = 1 if published is None else published.generation + 1
+    door = open_door(disk, DIRECTORY, listed, volumes, workers.worker, _now, boot=boot, published=published)
+    log = door.placement_log
+
+    def publish() -> None:
+        if ends is not None:
+            ends.append((len(disk.ops) + 1, log.end))
+        log.published(log.end)
+
+    publish()
+    log.publish_with(publish)
+    return door, workers
 
 
 def _now(_seconds: float, call: Callable[[], None]) -> None:
     call()
 
 
-def volumes_life(disk: RecordingDisk, rng: Random) -> Truth:
+def volumes_life(disk: RecordingDisk, rng: Random, ends: Published) -> Truth:
     """Adds, fences and explicit LACs on ledgers that are spread; then a directory is emptied while they go on."""
-    return asyncio.run(_life(disk, rng))
+    return asyncio.run(_life(disk, rng, ends))
 
 
-async def _life(disk: RecordingDisk, rng: Random) -> Truth:
-    volumes, workers = open_volumes(disk)
+async def _life(disk: RecordingDisk, rng: Random, ends: Published) -> Truth:
+    volumes, workers = open_volumes(disk, ends=ends)
     life = Life(disk, opened=(volumes, workers))
     following = dict.fromkeys(range(1, 7), 0)
 

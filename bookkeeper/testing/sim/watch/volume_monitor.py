@@ -25,7 +25,7 @@ from bookkeeper.testing.world import SimDisk
 from bookkeeper.volumes import BookieStorage, Volume, Volumes
 from bookkeeper.volumes.joined import concerns
 from bookkeeper.volumes.placement import PlacementKind, PlacementRecord, Placements
-from bookkeeper.volumes.placement_log import NAME, decode_placements
+from bookkeeper.volumes.placement_file import NAME, decode_placements
 
 if TYPE_CHECKING:
     from bookkeeper.testing.sim.watch.monitor import Monitor

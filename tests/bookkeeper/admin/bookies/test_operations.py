@@ -69,17 +69,20 @@ def _drained(four: Bookies) -> None:
 
 def test_a_bookie_is_forgotten_when_nothing_needs_it(tmp_path: Path) -> None:
     with bookies(tmp_path, ("b1", "b2", "b3", "b4")) as four:
-        ledger = append(four, 5, "--ensemble", 3)
+        ledger, deleted = append(four, 5, "--ensemble", 3), append(four, 5, "--ensemble", 4)
         member = str(bk("ledger", "entries", ledger, "-m", four.uri, "--json").document[0]["bookie"])
         bk("bookies", "forget", member, "-m", four.uri).refused(f"{member} is registered (writable)", "drain it")
         four[member].kill()
         until(lambda: four.states()[member] == "absent", 60, four.states)
         bk("bookies", "forget", member, "-m", four.uri).refused(
-            f"{member} still has ledger {ledger}", f"bk bookies drain {member}"
+            f"{member} still has ledgers {ledger}, {deleted}", f"bk bookies drain {member}"
         )
+        assert bk("ledger", "delete", deleted, "-m", four.uri, "--yes").status == 0
         assert bk("bookies", "drain", member, "-m", four.uri).status == 0
-        done = bk("bookies", "forget", member, "-m", four.uri, "--json").document
-        assert done == {"forgotten": [member], "ledgers": 1}
+        assert "can still be brought back" in bk("bookies", "drain", member, "-m", four.uri).out
+        bk("bookies", "forget", member, "-m", four.uri).refused("can still be brought back", "--give-up-deleted")
+        done = bk("bookies", "forget", member, "-m", four.uri, "--give-up-deleted", "--json").document
+        assert done == {"forgotten": [member], "ledgers": 1, "given_up": [deleted]}
         assert member not in four.states()
         bk("bookies", "forget", member, "-m", four.uri).refused(f"there is no bookie {member}; known are")
         bk("bookies", "forget", "-m", four.uri).refused("ID...", status=2)

@@ -26,6 +26,7 @@ from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.engine import Engine
 from bookkeeper.testing.world import Fault, SimDisk
 from bookkeeper.volumes import Volumes
+from bookkeeper.volumes.volume_drain import VolumeDrain
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
 from tests.bookkeeper.bookie.identity.test_suspect_ledgers import KEY, add, named, status
@@ -479,3 +480,172 @@ def test_a_bookie_that_grows_keeps_the_progress_of_its_directory() -> None:
         assert (after.starting, after.boot, after.highest) == (2, before.boot, before.highest)
 
     run(main)
+
+
+# -- where the file of placements ends ----------------------------------------------------------------------
+
+
+def several(main: Any, **options: Any) -> None:
+    run(main, ledger_dirs=["/d1", "/d2", "/d3"], **options)
+
+
+def door_of(cluster: Cluster) -> Volumes:
+    assert cluster.server is not None and isinstance(cluster.server.engine, Volumes)
+    return cluster.server.engine
+
+
+async def some(cluster: Cluster, metadata: Metadata, count: int) -> list[LedgerId]:
+    return [(await metadata.ledgers.create(named(BOOKIE)))[0] for _ in range(count)]
+
+
+async def writes_of(metadata: Metadata) -> int:
+    version = await metadata.disks.version(BOOKIE)
+    assert version is not None
+    return version
+
+
+@pytest.mark.rule("K35", "K32")
+def test_where_the_placements_end_is_published_before_the_first_answer_about_a_ledger() -> None:
+    """Cause: the file alone said where it ends. The write that publishes it costs one for each ledger that comes alone,
+    one or two for a thousand that come together, and none for a ledger that has its place."""
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        assert (await known(cluster)).placements == door_of(cluster).placement_log.end
+        ledgers = await some(cluster, metadata, 10)
+        for count, ledger in enumerate(ledgers, 1):
+            await asyncio.sleep(10)  # what else is to be published has been
+            before = await writes_of(metadata)
+            assert await status(cluster, add(ledger, 0)) is Status.OK
+            published = (await known(cluster)).placements
+            assert published is not None and published.count == count
+            new_file = count <= 3  # the first one of each directory: that is published, too
+            assert await writes_of(metadata) == before + (2 if new_file else 1)
+        await asyncio.sleep(10)
+        before = await writes_of(metadata)
+        for ledger in ledgers:
+            assert await status(cluster, add(ledger, 1)) is Status.OK
+        assert await writes_of(metadata) == before
+        many = await some(cluster, metadata, 1000)
+        before = await writes_of(metadata)
+        replies = await cluster.ask_all([add(ledger, 0) for ledger in many])
+        assert {reply.status for reply in replies} == {Status.OK}
+        assert await writes_of(metadata) <= before + 3
+        published = (await known(cluster)).placements
+        assert published is not None and published.count == 1010
+
+    several(main)
+
+
+@pytest.mark.rule("K35", "Z12")
+def test_while_the_store_is_away_new_ledgers_are_to_be_sent_again_and_others_go_on() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        old, new, newer = await some(cluster, metadata, 3)
+        assert await status(cluster, add(old, 0)) is Status.OK
+        cluster.metadata.begin_outage()
+        assert await status(cluster, add(new, 0)) is Status.IO_ERROR, "it waits for a while, and no longer"
+        assert await status(cluster, add(newer, 0)) is Status.TOO_MANY_REQUESTS
+        fence = wire.ReadEntry(newer, EntryId(0), KEY, fence=True)
+        assert await status(cluster, fence) is Status.IO_ERROR, "nobody would miss the fence"
+        for entry_id in range(1, 4):
+            assert await status(cluster, add(old, entry_id)) is Status.OK
+        cluster.metadata.end_outage()
+        await asyncio.sleep(progress_publisher.PUBLISH_S + progress_publisher.GAP_S)
+        for ledger in (new, old):
+            assert await status(cluster, add(ledger, 4)) is Status.OK
+        assert await status(cluster, fence) is Status.NO_ENTRY
+
+    several(main)
+
+
+def test_what_comes_while_the_bookie_stops_is_published_and_answered() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        server, (ledger,) = cluster.server, await some(cluster, metadata, 1)
+        assert server is not None
+        answers: list[BaseException | None] = []
+
+        async def stop() -> None:
+            server.engine.append_entry(ledger, KEY, add(ledger, 0).entry)
+            server.engine.when_durable(answers.append)
+            await server.stop()
+
+        await cluster.node.run(stop())
+        assert answers == [None]
+        published = (await known(cluster)).placements
+        assert published == door_of(cluster).placement_log.end and published is not None and published.count == 1
+        cluster.node.crash()
+        await cluster.again()
+        assert not door_of(cluster).suspects and door_of(cluster).has(ledger)
+
+    several(main)
+
+
+@pytest.mark.rule("K35", "K32", "B5")
+def test_placements_put_back_from_an_older_copy_are_refused_where_a_disk_is_dead() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        first, *ledgers = await some(cluster, metadata, 7)
+        assert await status(cluster, add(first, 0)) is Status.OK
+        older = cluster.node.disk.read_file("/data/placements")
+        for ledger in ledgers:
+            assert await status(cluster, add(ledger, 0)) is Status.OK
+        cluster.node.crash()
+        put(cluster, "/data/placements", older)
+        cluster.node.disk.faults.append(Fault(operation="*", code=errno.EIO, path="/d2"))
+        with pytest.raises(BookKeeperError, match=r"placements was cut, or put back from an older copy: .*/d2 is lost"):
+            await cluster.again()
+
+    several(main)
+
+
+@pytest.mark.rule("K35", "K32", "B3", "B5")
+def test_a_ledger_that_was_drained_away_is_in_doubt_with_older_placements() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        (ledger,) = await some(cluster, metadata, 1)
+        assert await status(cluster, add(ledger, 0)) is Status.OK
+        older = cluster.node.disk.read_file("/data/placements")
+        door = door_of(cluster)
+        source = door.placements.volume_of(ledger)
+        assert source is not None
+        await cluster.node.run(VolumeDrain(door, source, 0).one_pass())
+        assert door.placements.volume_of(ledger) not in (None, source)
+        published = (await known(cluster)).placements
+        assert published == door.placement_log.end, "the move is published before the ledger is served there"
+        assert await status(cluster, add(ledger, 1)) is Status.OK
+        assert await status(cluster, wire.ReadEntry(ledger, EntryId(1), KEY, fence=True)) is Status.OK
+        cluster.node.crash()
+        put(cluster, "/data/placements", older)
+        await cluster.again()
+        assert await status(cluster, wire.ReadEntry(ledger, EntryId(1))) in (Status.OK, Status.UNKNOWN_STATE)
+        assert await status(cluster, add(ledger, 2)) is not Status.OK
+        assert door_of(cluster).is_fenced(ledger)
+
+    several(main)
+
+
+def put(cluster: Cluster, path: str, data: bytes) -> None:
+    """What an operator does: another content for a file of a bookie that does not run."""
+    disk = cluster.node.disk
+    disk.unlink(path)
+    file = disk.open(path, create=True)
+    file.pwrite(data, 0)
+    file.sync()
+    file.close()
+    disk.sync_directory("/data")
+
+
+def test_a_bookie_whose_record_another_start_has_taken_fails_when_it_is_to_place_a_ledger() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        (ledger,) = await some(cluster, metadata, 1)
+        found = await metadata.disks.read(BOOKIE)
+        assert found is not None
+        await metadata.disks.write(BOOKIE, replace(found.value, starting=found.value.starting + 1), found)
+        assert await status(cluster, add(ledger, 0)) is not Status.OK
+        assert cluster.server is not None
+        assert "another process has started" in await cluster.server.run_until_failure()
+
+    several(main)

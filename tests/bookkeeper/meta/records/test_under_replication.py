@@ -43,15 +43,16 @@ def test_the_text_of_a_mark() -> None:
 
 
 @pytest.mark.rule("W14")
-async def test_a_second_mark_adds_to_the_first_and_a_repeated_one_writes_nothing() -> None:
+async def test_a_second_mark_adds_to_the_first_and_a_repeated_one_is_written() -> None:
     store = MemoryCluster().connect()
     marks, path = UnderReplication(store, Paths("/ledgers")), mark_path("/ledgers", FIVE)
     await marks.mark(FIVE, [B1], 1)
     await marks.mark(FIVE, [B1], 2)
-    assert (await store.get(path)).version == 0
+    found = await store.get(path)
+    assert found.value == b'replica: "b1"\nctime: 2\n' and found.version == 1
     await marks.mark(FIVE, [B2, B1], 3)
     found = await store.get(path)
-    assert found.value == b'replica: "b1"\nreplica: "b2"\nctime: 3\n' and found.version == 1
+    assert found.value == b'replica: "b1"\nreplica: "b2"\nctime: 3\n' and found.version == 2
 
 
 async def test_marks_are_listed_read_and_removed_with_the_parents_left_empty() -> None:
@@ -79,6 +80,33 @@ async def test_a_mark_that_was_written_again_since_it_was_read_stays() -> None:
     assert not await metadata.under_replication.remove(seen)
     left = await metadata.under_replication.read(FIVE)
     assert left is not None and left.bookies == ("b1", "b2")
+
+
+@pytest.mark.rule("A7")
+async def test_a_mark_for_the_same_bookie_that_was_renewed_since_it_was_read_stays() -> None:
+    """Cause: a mark that named the bookie already was not written, so the repair that had looked before removed it."""
+    metadata, other = await two_sessions()
+    await metadata.under_replication.mark(FIVE, [B1], 1)
+    seen = await metadata.under_replication.read(FIVE)
+    assert seen is not None
+    await other.under_replication.mark(FIVE, [B1], 2)
+    assert not await metadata.under_replication.remove(seen)
+    left = await metadata.under_replication.read(FIVE)
+    assert left is not None and left.bookies == ("b1",) and left.since_ms == 2
+    assert await metadata.under_replication.remove(left)
+
+
+@pytest.mark.rule("A7")
+async def test_a_mark_that_was_removed_and_made_anew_since_it_was_read_stays() -> None:
+    """Cause: the versions of a value that is made anew begin again."""
+    metadata, other = await two_sessions()
+    await metadata.under_replication.mark(FIVE, [B1], 1)
+    seen = await metadata.under_replication.read(FIVE)
+    assert seen is not None
+    assert await other.under_replication.remove(seen)
+    await other.under_replication.mark(FIVE, [B1], 2)
+    assert not await metadata.under_replication.remove(seen)
+    assert await metadata.under_replication.read(FIVE) is not None
 
 
 @pytest.mark.rule("W14")

@@ -27,6 +27,7 @@ from bookkeeper.ledger import LedgerMetadata, QuorumSpec
 from bookkeeper.replication.config import CopyConfig
 from bookkeeper.replication.copying import Throttle, copies_of
 from bookkeeper.replication.copying.fragment import (
+    ConfirmTarget,
     CopyFinished,
     CopyOutcome,
     Effect,
@@ -112,6 +113,8 @@ class World:
             case SwapBookie():
                 self.swap(effect)
                 return self.copying.on_stored(self.stored, self.now)
+            case ConfirmTarget():
+                return self.copying.on_confirmed()
             case _:
                 raise AssertionError(effect)
 
@@ -324,6 +327,54 @@ def test_a_copy_is_completed_in_its_place_without_a_swap() -> None:
     world.held = {0, 1, 2, 3, 9}
     assert world.run() == CopyFinished(CopyOutcome.COMPLETED)
     assert world.held == set(range(12)) and world.stored == closed(11)
+
+
+@pytest.mark.rule("A1", "A2b")
+def test_a_copy_in_place_is_complete_only_in_the_life_in_which_it_was_read_back() -> None:
+    """Cause: a copy in place asked for no incarnation. What the bookie said it holds, and what was read back from it,
+    was of a life before, and the mark went."""
+    world = begun(closed(11), target=B[1], config=replace(SMALL, target_lives_max=3))
+    world.held = set(range(8))
+    while not isinstance(world.pending[0], ConfirmTarget):
+        world.take(world.done(world.pending.pop(0)))
+    world.pending.clear()
+    world.held = set(range(4))
+    world.take(world.copying.on_target_reborn(world.now))
+    assert [type(effect) for effect in world.pending] == [SurveyTarget], "it is asked anew"
+    assert world.run() == CopyFinished(CopyOutcome.COMPLETED)
+    assert world.held == set(range(12)) and world.read == [8, 9, 10, 11, *range(4, 12)]
+
+
+@pytest.mark.rule("A2b")
+def test_a_bookie_that_starts_again_and_again_is_not_completed_in_place() -> None:
+    world = begun(closed(3), target=B[1], config=CopyConfig(target_lives_max=2))
+    for _ in range(2):
+        while not isinstance(world.pending[0], ConfirmTarget):
+            world.take(world.done(world.pending.pop(0)))
+        world.pending.clear()
+        world.take(world.copying.on_target_reborn(world.now))
+    assert world.finished is not None and world.finished.outcome is CopyOutcome.FAILED
+    assert "was started again and again" in str(world.finished.error)
+
+
+def test_a_store_that_does_not_say_in_which_life_a_bookie_is_leaves_the_copy_undone() -> None:
+    world = begun(closed(3), target=B[1])
+    while not isinstance(world.pending[0], ConfirmTarget):
+        world.take(world.done(world.pending.pop(0)))
+    assert world.copying.on_stored(closed(3), 0.0) == [], "nothing was swapped"
+    error = MetadataUnavailableError("away")
+    world.take(world.copying.on_store_failed(error, 0.0))
+    assert world.finished == CopyFinished(CopyOutcome.FAILED, error)
+    assert world.copying.on_confirmed() == []
+
+
+@pytest.mark.rule("A1")
+def test_what_was_neither_acknowledged_nor_said_to_be_durable_stops_the_machine() -> None:
+    world = begun(closed(3), target=B[1])
+    world.take(world.copying.on_surveyed(range(2), 0.0))
+    world.copying._runs[0].step = _Step.VERIFYING
+    with pytest.raises(InvariantError, match="A1"):
+        world.copying.on_verified(0, 0.0)
 
 
 def test_an_empty_fragment_is_swapped_at_once() -> None:

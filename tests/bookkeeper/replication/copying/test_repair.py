@@ -345,3 +345,52 @@ def test_a_run_of_entries_that_are_larger_than_was_thought_is_brought_in_parts(b
             assert max(size for _, size in told) < 2 * config.run_bytes + one_reply
 
     ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("A1")
+@pytest.mark.parametrize("forces", [True, False])
+def test_what_a_bookie_in_place_lists_counts_when_it_is_forced(forces: bool) -> None:
+    """Cause: that entries are listed and can be read back was taken for "durable". A bookie of Apache's lists and reads
+    what is still on its way to the disk; a power cut took it, and the mark was gone."""
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger_id = await written(bk, 40)
+            bookie = cluster["b2"]
+            del bookie.entries[ledger_id][7]
+            bookie.lists = True
+            bookie.requests.clear()
+            bookie.refuse_forces = None if forces else Status.IO_ERROR
+            record = await record_of(bk, ledger_id)
+            done = await copy_fragment(context_of(bk), record, copy_on(record.metadata, "b2"), bookie.id)
+            assert (done.outcome, done.entries) == (CopyOutcome.COMPLETED, 10 if forces else 40)
+            asked = [type(r) for r in bookie.requests if isinstance(r, wire.ListEntries | wire.ForceLedger)]
+            assert asked == [wire.ListEntries, wire.ForceLedger], "what is listed before is forced"
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("A1", "A2b")
+def test_a_bookie_in_place_that_was_started_meanwhile_is_asked_anew() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger_id = await written(bk, 40)
+            bookie, metadata = cluster["b2"], bk.services.metadata
+            handle, read_back, bookie.lists = bookie.handle, False, True
+
+            def starts_again(request: wire.Request, reply: Callable[[wire.Reply], None]) -> None:
+                nonlocal read_back
+                handle(request, reply)
+                if isinstance(request, wire.BatchRead) and not read_back:
+                    read_back = True  # and then it starts, and has lost what was on its way to its disk
+                    del bookie.entries[ledger_id][33]
+                    counted = metadata.own("boot", bookie.id)
+                    asyncio.get_running_loop().create_task(metadata.store.create(counted, b"2", parents=True))
+
+            bookie.handle = starts_again  # type: ignore[method-assign]
+            record = await record_of(bk, ledger_id)
+            done = await copy_fragment(context_of(bk), record, copy_on(record.metadata, "b2"), bookie.id)
+            assert done.outcome is CopyOutcome.COMPLETED and 33 in bookie.entries[ledger_id]
+            assert len([r for r in bookie.requests if isinstance(r, wire.ListEntries)]) == 2
+
+    ScriptedCluster().run(story)

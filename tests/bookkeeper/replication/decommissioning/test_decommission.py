@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -140,5 +141,26 @@ def test_it_is_not_forgotten_while_a_ledger_that_it_held_is_not_whole() -> None:
             await cluster.until_up(other)
             bk.services.pool.forgive(BookieId(other))
             assert (await decommission(bk, [victim], QUICK)).is_complete
+
+    run(story)
+
+
+@pytest.mark.rule("A11", "G8")
+def test_copies_of_deleted_ledgers_hold_it_up_until_they_are_given_up() -> None:
+    """Cause: nothing looked at ledgers that are deleted and can still be brought back."""
+
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await written(cluster, bk, 10)
+            (bookie, *_) = sorted((await bk.metadata(ledger)).bookies)
+            await bk.delete_ledger(ledger, grace_s=86_400)
+            await stop(cluster, bk, bookie)
+            said: list[str] = []
+            held_up = await decommission(bk, [bookie], QUICK, on_reason=said.append)
+            assert not held_up.is_complete and bookie in await known(bk)
+            assert [each.ledger_id for each in held_up.stuck] == [ledger]
+            assert len(said) == 1 and "it is deleted, can be brought back until" in said[0]
+            done = await decommission(bk, [bookie], replace(QUICK, give_up_deleted=True))
+            assert done.is_complete and done.given_up == [ledger] and not done.stuck
 
     run(story)

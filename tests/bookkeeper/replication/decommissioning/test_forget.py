@@ -9,8 +9,9 @@ import pytest
 
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.operators import Operator
-from bookkeeper.errors import IllegalOperationError, NotEnoughBookiesError
-from bookkeeper.ids import BookieId
+from bookkeeper.errors import BookKeeperError, IllegalOperationError, NotEnoughBookiesError
+from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.meta import Version
 from bookkeeper.meta.stores.memory import Fate
 from bookkeeper.replication import drain, forget
@@ -269,3 +270,91 @@ class LosesOne:
     def fate(self, session: int, kind: str, path: str) -> Fate:
         self.kinds.append(kind)
         return Fate(reply_lost=kind == "multi" and self.kinds.count("multi") == 2)
+
+
+@pytest.mark.rule("A11", "G8")
+def test_one_with_copies_of_deleted_ledgers_that_can_be_brought_back_is_forgotten_by_order_only() -> None:
+    """Cause: the survey read the metadata of living ledgers alone, and the copies went without a word."""
+
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger, gone = [await written(cluster, bk, 10) for _ in range(2)]
+            (bookie, *_) = sorted((await bk.metadata(ledger)).bookies & (await bk.metadata(gone)).bookies)
+            await bk.delete_ledger(ledger, grace_s=86_400)
+            await bk.delete_ledger(gone, grace_s=0)
+            await stop(cluster, bk, bookie)
+            drained = await drain(bk, [bookie])
+            assert drained.is_complete and [each.ledger_id for each in drained.deleted] == [ledger]
+            with pytest.raises(IllegalOperationError) as refused:
+                await forget(bk, [bookie])
+            text = str(refused.value)
+            assert text.startswith(f"{bookie} has copies of ledgers that are deleted and can still be brought back: ")
+            assert f": {ledger}. wait until " in text and "bk ledger undelete" in text and "--give-up-deleted" in text
+            assert bookie in await known(bk)
+            await Operator(bk).undelete_ledger(ledger)
+            with pytest.raises(IllegalOperationError, match=f"{bookie} still has ledger {ledger}"):
+                await forget(bk, [bookie], give_up_deleted=True)
+            assert (await drain(bk, [bookie])).moved
+            assert (await forget(bk, [bookie])).given_up == []
+
+    run(story)
+
+
+@pytest.mark.rule("A11", "G8")
+def test_copies_of_deleted_ledgers_are_given_up_by_order_and_named() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await written(cluster, bk, 10)
+            (bookie, *_) = sorted((await bk.metadata(ledger)).bookies)
+            await bk.delete_ledger(ledger, grace_s=86_400)
+            await stop(cluster, bk, bookie)
+            done = await forget(bk, [bookie], give_up_deleted=True)
+            assert done.removed == [bookie] and done.given_up == [ledger]
+
+    run(story)
+
+
+@pytest.mark.rule("A11", "G8")
+@pytest.mark.parametrize("what", ["deleted", "brought back"])
+def test_a_ledger_that_is_deleted_or_brought_back_while_the_ledgers_are_looked_at_is_seen(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await written(cluster, bk, 10)
+            (bookie, *_) = sorted((await bk.metadata(ledger)).bookies)
+            if what == "brought back":
+                await bk.delete_ledger(ledger, grace_s=86_400)
+            await stop(cluster, bk, bookie)
+            surveyed = Operator.all_metadata
+
+            async def meanwhile(self: Operator) -> AsyncIterator[tuple[LedgerId, LedgerMetadata | BookKeeperError]]:
+                if what == "deleted":
+                    await bk.delete_ledger(ledger, grace_s=86_400)
+                async for each in surveyed(self):
+                    yield each
+                if what == "brought back":
+                    await Operator(bk).undelete_ledger(ledger)
+
+            monkeypatch.setattr(Operator, "all_metadata", meanwhile)
+            with pytest.raises(IllegalOperationError, match="can still be brought back"):
+                await forget(bk, [bookie])
+            assert bookie in await known(bk)
+
+    run(story)
+
+
+@pytest.mark.rule("A11", "G8")
+def test_the_record_of_a_deleted_ledger_that_is_damaged_may_be_anybodys() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await written(cluster, bk, 10)
+            (bookie, *_) = sorted({"b1", "b2", "b3", "b4"} - (await bk.metadata(ledger)).bookies)
+            await bk.delete_ledger(ledger, grace_s=86_400)
+            store = bk.metadata_store.store
+            await store.set(bk.metadata_store.ledgers.restorable.path(ledger), b"?", None)
+            await stop(cluster, bk, bookie)
+            with pytest.raises(IllegalOperationError, match=f"can still be brought back: {ledger}. bring them back"):
+                await forget(bk, [bookie])
+
+    run(story)

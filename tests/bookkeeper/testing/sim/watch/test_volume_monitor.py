@@ -26,7 +26,7 @@ class Watched(Door):
 
     def noted(self) -> None:
         """The notes are durable as the bookie has them now."""
-        write_placements(self.notes, "/data", 77, self.volumes.placements.records())
+        write_placements(self.notes, "/data", 77, 1, self.volumes.placements.records())
 
 
 def test_what_is_right_is_no_problem() -> None:
