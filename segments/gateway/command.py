@@ -40,6 +40,9 @@ from segments.gateway.service import GrpcGatewayService, GrpcServingConfig
 @limit("--connections-max", GrpcLimits, "connections_max", "Connections at a time; one more waits.")
 @limit("--calls-per-connection-max", GrpcLimits, "calls_per_connection_max", "Calls at a time on one connection.")
 @limit("--message-bytes-max", GrpcLimits, "message_bytes_max", "The size of the largest message, in bytes.")
+@limit("--call-bytes-max", GrpcLimits, "call_bytes_max", "Bytes of requests in progress, of all clients.")
+@limit("--address-bytes-max", GrpcLimits, "address_bytes_max", "Bytes of requests in progress, of one address.")
+@limit("--address-calls-max", GrpcLimits, "address_calls_max", "Calls at a time of one address; one more is refused.")
 @limit("--window-bytes", GrpcLimits, "window_bytes", "Bytes of one streaming append that may be unanswered.")
 @limit("--lease-s", GrpcGatewayConfig, "lease_s", "Seconds for which an owner may answer after its last renewal.")
 @limit("--idle-s", GrpcGatewayConfig, "idle_s", "Seconds without an append after which a stream is given up.")
@@ -73,6 +76,9 @@ def _serving_config(
     connections_max: int,
     calls_per_connection_max: int,
     message_bytes_max: int,
+    call_bytes_max: int,
+    address_bytes_max: int,
+    address_calls_max: int,
     window_bytes: int,
     lease_s: float,
     idle_s: float,
@@ -90,6 +96,9 @@ def _serving_config(
             connections_max=connections_max,
             calls_per_connection_max=calls_per_connection_max,
             message_bytes_max=message_bytes_max,
+            call_bytes_max=call_bytes_max,
+            address_bytes_max=address_bytes_max,
+            address_calls_max=address_calls_max,
             window_bytes=window_bytes,
         ),
         gateway=GrpcGatewayConfig(lease_s=lease_s, idle_s=idle_s, drain_s=drain_s),

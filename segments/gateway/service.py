@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -107,7 +106,8 @@ class GrpcGatewayService:
                 namespace, self._lease_maker(namespace, advertised), advertised, clock, config.gateway, self.metrics
             )
             caller = CallerCheck(access, clock.wall_ms)
-            guard = CallGuard(caller, access.failures, self.metrics, clock)
+            guard = CallGuard(caller, access.failures, self.metrics, clock, config.limits)
+            self.metrics.budget = guard.budget
             behaviours = {
                 **StreamCalls(table, advertised).behaviours,
                 **AppendCalls(table, config.limits, self.metrics, clock).behaviours,
@@ -116,7 +116,7 @@ class GrpcGatewayService:
                 **CursorCalls(table).behaviours,
                 **TransferCalls(table, self.metrics, self._draining).behaviours,
             }
-            await server.start(guard.handlers(behaviours))
+            await server.start(guard.handlers(behaviours), guard)
             self._watch = watch = self._metadata_watch(namespace)
             self._start(watch.run(), "look at the metadata store")
             self._start(access.watch(), "look for changed files")
@@ -153,7 +153,7 @@ class GrpcGatewayService:
                 logger.info("the metadata store answers: this gateway serves")
             else:
                 logger.warning("the metadata store does not answer: this gateway is not healthy")
-            await server.tell_health(serving=reachable)
+            server.tell_health(serving=reachable)
 
         path = names_path(metadata)
         return MetadataWatch(lambda: metadata.store.exists(path), tell, self._seams.clock, self._config.gateway)
@@ -176,6 +176,7 @@ class GrpcGatewayService:
         def refresh() -> None:
             if self._table is not None:
                 self.metrics.owned.value = self._table.owned
+            self.metrics.tell_budget()
             if self.access is not None:
                 self.access.tell(self.metrics.metrics)
 
@@ -198,8 +199,7 @@ class GrpcGatewayService:
         await self._tasks.close()
         self.metrics.serving.value = 0
         if server is not None:
-            with contextlib.suppress(Exception):  # it was not started
-                await server.drain()
+            server.drain()
         if self._table is not None:
             await self._table.close()
         if server is not None:
