@@ -45,6 +45,16 @@ class Address(NamedTuple):
         return cls(host.removeprefix("[").removesuffix("]"), int(port))
 
 
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach ``host``; of names that is known of ``localhost`` alone."""
+    import ipaddress  # most starts need none of it
+
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def bookie_id(text: str) -> BookieId:
     """``text`` as a bookie id, by the rules of Apache BookKeeper's BookieId.
 

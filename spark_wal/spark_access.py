@@ -237,7 +237,7 @@ def _xml(settings: Mapping[str, str]) -> bytes:
 
 def _require_protected(token: Secret | None, address: Address, tls: bool) -> None:
     """Refuse to send a token across a network without TLS, where anybody could read it."""
-    from bookkeeper.gateways.access_control import is_loopback
+    from bookkeeper.ids import is_loopback
 
     if token is not None and not tls and not is_loopback(address.host):
         raise ConfigError(f"a token is not sent to another host without TLS: give the address as https://{address}")

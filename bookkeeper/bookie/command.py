@@ -74,6 +74,12 @@ from bookkeeper.real.unix_socket import listen_unix
     help="Port of /healthz, /livez, /readyz and /metrics.  [default: 127.0.0.1:0]",
 )
 @click.option(
+    "--http-insecure",
+    is_flag=True,
+    default=None,
+    help="Allow --http beyond loopback: these pages only tell. The port of the data stays as it is.",
+)
+@click.option(
     "--metadata-session",
     "metadata_session_s",
     type=Number(),

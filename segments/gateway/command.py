@@ -36,6 +36,7 @@ from segments.gateway.service import GrpcGatewayService, GrpcServingConfig
 @click.option(
     "--http", type=AddressType(), help="Where /healthz, /livez, /readyz and /metrics are shown.  [default: nowhere]"
 )
+@click.option("--http-insecure", is_flag=True, help="Allow --http beyond loopback: these pages only tell.")
 @access_options
 @limit("--connections-max", GrpcLimits, "connections_max", "Connections at a time; one more waits.")
 @limit("--calls-per-connection-max", GrpcLimits, "calls_per_connection_max", "Calls at a time on one connection.")
@@ -73,6 +74,7 @@ def _serving_config(
     listen: Address,
     advertise: str | None,
     http: Address | None,
+    http_insecure: bool,
     connections_max: int,
     calls_per_connection_max: int,
     message_bytes_max: int,
@@ -91,6 +93,7 @@ def _serving_config(
         listen=listen,
         advertise=advertise,
         http=http,
+        http_insecure=http_insecure,
         access=access_config(**access),
         limits=GrpcLimits(
             connections_max=connections_max,

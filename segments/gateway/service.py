@@ -10,12 +10,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from bookkeeper.bookie.health.health_server import HealthServer
+from bookkeeper.bookie.health.page_address import require_page_address
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import in_words
-from bookkeeper.gateways.access_control import AccessConfig, AccessControl, is_loopback
+from bookkeeper.gateways.access_control import AccessConfig, AccessControl
 from bookkeeper.gateways.lease import Lease, StoreLease
 from bookkeeper.gateways.process_location import this_place
-from bookkeeper.ids import Address
+from bookkeeper.ids import Address, is_loopback
 from bookkeeper.seams import Seams
 from segments.gateway.append_calls import AppendCalls
 from segments.gateway.call_guard import CallGuard
@@ -49,13 +50,19 @@ class GrpcServingConfig:
     advertise: str | None = None
     """HOST:PORT at which clients reach this gateway. Default: the address at which it listens."""
     http: Address | None = None
-    """Where /healthz, /livez, /readyz and /metrics are shown; None: nowhere."""
+    """Where /healthz, /livez, /readyz and /metrics are shown; None: nowhere. A loopback address unless
+    ``http_insecure``, or ``insecure`` in ``access``."""
+    http_insecure: bool = False
+    """Show these pages beyond loopback, unencrypted, to everyone who reaches them: they only tell."""
     access: AccessConfig = field(default_factory=AccessConfig)
     limits: GrpcLimits = field(default_factory=GrpcLimits)
     gateway: GrpcGatewayConfig = field(default_factory=GrpcGatewayConfig)
 
     def __post_init__(self) -> None:
         self.access.require_safe(self.listen)
+        if self.http is not None:
+            allowed = self.access.insecure or self.http_insecure
+            require_page_address("--http", self.http, allowed=allowed, option="--http-insecure")
         check_files(self.access.tls)
 
 

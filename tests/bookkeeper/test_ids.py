@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookkeeper.ids import Address, IdRanges, bookie_id
+from bookkeeper.ids import Address, IdRanges, bookie_id, is_loopback
 
 
 @pytest.mark.parametrize(
@@ -68,3 +68,10 @@ def test_ids_are_taken_out_of_ranges(ids: set[int], gone: list[int]) -> None:
 def test_a_range_that_ends_before_it_begins_is_none() -> None:
     with pytest.raises(ValueError, match="from 5 to 4"):
         IdRanges().add(5, 4)
+
+
+def test_loopback_is_what_only_this_machine_reaches() -> None:
+    for host in ("127.0.0.1", "127.9.9.9", "::1", "localhost"):
+        assert is_loopback(host)
+    for host in ("0.0.0.0", "::", "10.0.0.1", "localhost.example.org", "example.org", ""):
+        assert not is_loopback(host)

@@ -23,7 +23,6 @@ The settings come from a file that ``BK_ZOOKEEPER`` names, user and password als
 from __future__ import annotations
 
 import importlib.util
-import ipaddress
 import os
 import stat
 from collections.abc import Mapping
@@ -31,6 +30,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, Literal
 
 from bookkeeper.errors import ConfigError, in_words
+from bookkeeper.ids import is_loopback
 from bookkeeper.secret import Secret
 
 FILE: Final = "BK_ZOOKEEPER"
@@ -79,7 +79,7 @@ class Credentials:
             return
         for host in hosts.split(","):
             name = host.rpartition(":")[0].strip("[]") or host
-            if not _is_here(name):
+            if not is_loopback(name):
                 raise ConfigError(
                     f"digest credentials for ZooKeeper would go to {name} in clear text: set [tls], use "
                     'scheme = "sasl", or set send_in_clear = true'
@@ -180,12 +180,3 @@ def _read_password(path: str) -> str:
 def _check_private(path: str, mode: int) -> None:
     if mode & (stat.S_IROTH | stat.S_IWOTH):
         raise ConfigError(f"{path} holds a password and everybody may read it: `chmod o-rwx {path}`")
-
-
-def _is_here(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
