@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import sys
 from collections.abc import Mapping
 
@@ -138,7 +139,7 @@ def bookie(
         config = load_config(path, **given) if path else config_from(given)
         real.keep_freed_memory()
         real.allow_descriptors()
-        if config.tls.mode != "off" or config.auth_provider != NONE:
+        if config.tls.mode != "off" or config.auth_provider != NONE or real.names_secrets(os.environ):
             real.no_core_dumps()
         code = real.run(serve(config, real.system_seams(), real.give_back_freed_memory, listen_unix))
     except (ConfigError, CookieError, DirectoryLockedError) as error:

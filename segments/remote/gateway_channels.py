@@ -250,6 +250,7 @@ class GatewayChannels:
             raise StreamClosedError("the connection to the gateways is closed")
         channel = self._channels.get(address)
         if channel is None:
+            self._access.require_protected(address)  # also where a gateway sends us
             options = (
                 ("grpc.max_receive_message_length", -1),
                 ("grpc.max_send_message_length", -1),

@@ -98,6 +98,7 @@ def run(
     """
     from bookkeeper.autorecovery import AutorecoveryConfig
     from bookkeeper.autorecovery.process import serve
+    from bookkeeper.real import names_secrets, no_core_dumps
 
     given: dict[str, Any] = {
         "lost_bookie_delay_s": lost_bookie_delay,
@@ -108,6 +109,8 @@ def run(
         "sample_percent": sample,
     }
     pages = _pages(http, allowed=http_insecure) if http is not None else None
+    if names_secrets(os.environ):
+        no_core_dumps()
     config = AutorecoveryConfig(**{option: value for option, value in given.items() if value is not None})
 
     async def work() -> None:

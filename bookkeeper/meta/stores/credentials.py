@@ -24,13 +24,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal
 
 from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.ids import is_loopback
+from bookkeeper.real.private import read_private
 from bookkeeper.secret import Secret
 
 FILE: Final = "BK_ZOOKEEPER"
@@ -90,7 +90,7 @@ def from_environment(environment: Mapping[str, str] | None = None) -> Credential
     """Read the settings from the environment. Without any, there is no identity and no TLS.
 
     Raises:
-        ConfigError: a setting is unknown or missing, or everybody may read a file with a password.
+        ConfigError: a setting is unknown or missing, or others may read a file with a password.
     """
     environment = os.environ if environment is None else environment
     path = environment.get(FILE)
@@ -108,14 +108,13 @@ def _read(path: str) -> dict[str, Any]:
 
     try:
         with open(path, "rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
             settings = tomllib.load(file)
+        if "password" in settings:
+            settings = tomllib.loads(read_private(path).decode())
     except OSError as error:
         raise ConfigError(f"{FILE}: {in_words(error)}") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{FILE}: {path}: {error}") from error
-    if "password" in settings:
-        _check_private(path, mode)
     return settings
 
 
@@ -170,13 +169,6 @@ def _reader(text: str, where: str) -> tuple[str, str]:
 
 def _read_password(path: str) -> str:
     try:
-        with open(path, encoding="utf-8") as file:
-            _check_private(path, os.fstat(file.fileno()).st_mode)
-            return file.read().rstrip("\n")
-    except OSError as error:
+        return read_private(path).decode("utf-8").rstrip("\n")
+    except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"password_file: {in_words(error)}") from error
-
-
-def _check_private(path: str, mode: int) -> None:
-    if mode & (stat.S_IROTH | stat.S_IWOTH):
-        raise ConfigError(f"{path} holds a password and everybody may read it: `chmod o-rwx {path}`")

@@ -10,10 +10,12 @@ import grpc.aio
 import pytest
 
 from bookkeeper.real import SystemClock
+from bookkeeper.secret import Secret
 from segments.errors import (
     Applied,
     GatewayRedirectError,
     GatewayTooOldError,
+    StreamConfigError,
     StreamError,
     StreamInvariantError,
     StreamNotReadyError,
@@ -164,3 +166,19 @@ async def test_calls_that_fail_together_go_on_to_the_same_gateway() -> None:
     assert channels.note_failure("s", "a:1", StreamUnavailableError("dead"))
     assert channels.address_for("s") == "c:1", "what another call has learned since stays"
     await channels.close()
+
+
+@pytest.mark.rule("X2")
+async def test_a_token_is_not_sent_in_clear_to_where_a_gateway_redirects() -> None:
+    """Cause: a token went with every call over ``grpc://``, to whatever host, also to one that a gateway named."""
+
+    async def elsewhere(request: pb.AppendRequest, call: GrpcCall) -> pb.AppendReply:
+        raise GatewayRedirectError("another gateway owns it", stream="s", owner="gateway.example.org:9872")
+
+    guard = CallGuard(None, None, GatewayMetrics(), SystemClock())
+    async with channels_to(guard.handlers({"Append.Append": elsewhere})) as (_, address):
+        channels = GatewayChannels([address], GatewayCredentials(token=Secret("t")))
+        for _ in range(2):
+            with pytest.raises(StreamConfigError, match=r"not sent to another host \(gateway.example.org:9872\)"):
+                await channels.call("Append.Append", pb.AppendRequest(stream="s", values=[b"v"]), stream="s")
+        await channels.close()
