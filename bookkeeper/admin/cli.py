@@ -187,7 +187,7 @@ def explain(error: BaseException) -> str:
     text = in_words(error)
     notes = list(getattr(error, "__notes__", ()))
     if isinstance(error, UnauthorizedError):
-        notes.append("give the ledger's password with --password or BK_PASSWORD")
+        notes.append("give the ledger's password with --password-file or BK_PASSWORD")
     if isinstance(error, BookKeeperError) and error.retryable:
         notes.append("trying again may help")
     return f"{text} ({'; '.join(notes)})" if notes else text

@@ -24,6 +24,7 @@ from bookkeeper.meta.records.paths import DEFAULT_ROOT
 from bookkeeper.meta.store import MetadataStore, check_path
 from bookkeeper.meta.stores import credentials
 from bookkeeper.seams import Seams
+from bookkeeper.secret import without_secrets
 
 if TYPE_CHECKING:
     from bookkeeper.meta.stores.memory import MemoryCluster
@@ -110,9 +111,9 @@ def _port(server: str) -> int | None:
 
 def _shown(uri: str) -> str:
     """An invalid address for messages, without what stands before an ``@``: that may be a password."""
-    before, at, after = uri.rpartition("@")
+    before, at, after = without_secrets(uri).rpartition("@")
     if not at:
-        return repr(uri)
+        return repr(after)
     scheme, slashes, _ = before.partition("://")
     return repr(f"{scheme if slashes else ''}{slashes}***@{after}")
 

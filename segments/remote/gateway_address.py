@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bookkeeper.ids import Address, is_loopback
-from bookkeeper.secret import Secret
+from bookkeeper.secret import Secret, without_secrets
 from segments.errors import StreamConfigError
 
 SCHEMES: Final = ("grpc://", "grpcs://")
@@ -101,7 +101,8 @@ class GatewayAddresses:
             addresses = tuple(str(Address.parse(each)) for each in text.split(","))
         except ValueError as error:
             raise StreamConfigError(
-                f"{uri!r} is no address of gateways: give grpc://HOST:PORT, or several with commas between them"
+                f"{without_secrets(uri)!r} is no address of gateways: give grpc://HOST:PORT, or several with commas "
+                "between them"
             ) from error
         return cls(addresses, scheme == "grpcs://")
 

@@ -256,7 +256,7 @@ def test_after_a_verb_was_loaded_garbage_is_collected_as_before(
         (NoSuchLedgerError("there is no ledger 7"), "there is no ledger 7"),
         (BookKeeperError(), "BookKeeperError"),
         (MetadataUnavailableError("gone"), "gone (trying again may help)"),
-        (UnauthorizedError("no"), "no (give the ledger's password with --password or BK_PASSWORD)"),
+        (UnauthorizedError("no"), "no (give the ledger's password with --password-file or BK_PASSWORD)"),
         (OSError(2, "No such file", "x"), "x: No such file"),
         (OSError(28, "No space left on device"), "No space left on device"),
         (BookKeeperError("a: [Errno 28] No space left: '/x/y'; b"), "a: /x/y: No space left; b"),
