@@ -139,7 +139,7 @@ class StreamConfig:
     roll: RollPolicy = field(default_factory=RollPolicy)
     flush: FlushPolicy = field(default_factory=FlushPolicy)
     compression: str = "none"
-    """``"none"``, ``"lz4"`` or ``"zstd"``; the latter two need ``bookkeeper-py[streams]``."""
+    """``"none"``, ``"lz4"`` or ``"zstd"``; the latter two need the extra ``[streams]``."""
     retention: StreamRetention = field(default_factory=StreamRetention)
     producers: ProducerPolicy = field(default_factory=ProducerPolicy)
     limits: StreamLimits = field(default_factory=StreamLimits)

@@ -22,6 +22,7 @@ from xml.sax.saxutils import escape
 
 from bookkeeper.errors import ConfigError, in_words, require
 from bookkeeper.ids import Address
+from bookkeeper.install import how_to_install
 from bookkeeper.real import read_private
 from bookkeeper.secret import Secret
 from spark_wal.hadoop_tokens import KIND_PLAIN, KIND_TLS, HadoopToken, token_file
@@ -99,7 +100,7 @@ def write_settings(
         ConfigError: a file cannot be used, or this Spark does not support it. OSError: a file cannot be written.
     """
     if (access.ca or access.certificate) and importlib.util.find_spec("cryptography") is None:
-        raise ConfigError("Java's key stores need the package cryptography: pip install 'bookkeeper-py[spark]'")
+        raise ConfigError(f"Java's key stores need the package cryptography: {how_to_install('spark')}")
     _require_protected(access.token, address, tls)
     if not _PLAIN_PATH.fullmatch(str(directory)):
         raise ConfigError(

@@ -6,6 +6,7 @@ from enum import IntEnum
 from functools import cache
 from typing import Any
 
+from bookkeeper.install import how_to_install
 from segments.errors import EntryCorruptError, MissingLibraryError, UnsupportedStreamFormatError
 
 
@@ -78,7 +79,7 @@ def _lz4() -> Any:
     try:
         import lz4.block
     except ImportError as error:
-        raise MissingLibraryError("lz4 is not installed: pip install 'bookkeeper-py[streams]'") from error
+        raise MissingLibraryError(f"lz4 is not installed: {how_to_install('streams')}") from error
     return lz4.block
 
 
@@ -87,5 +88,5 @@ def _zstd() -> Any:
     try:
         import zstandard
     except ImportError as error:
-        raise MissingLibraryError("zstandard is not installed: pip install 'bookkeeper-py[streams]'") from error
+        raise MissingLibraryError(f"zstandard is not installed: {how_to_install('streams')}") from error
     return zstandard

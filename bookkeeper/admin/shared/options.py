@@ -123,7 +123,9 @@ def password_option(function: F) -> F:
     ``--password TEXT`` is understood, too, and warns: what stands on a command line can be read by others.
     """
 
-    @click.option("--password", default="", envvar="BK_PASSWORD", hidden=True)
+    @click.option(
+        "--password", default="", envvar="BK_PASSWORD", hidden=True, help="The password itself, for all to see."
+    )
     @click.option(
         "--password-file",
         metavar="FILE",

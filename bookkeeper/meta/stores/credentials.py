@@ -30,6 +30,7 @@ from typing import Any, Final, Literal
 
 from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.ids import is_loopback
+from bookkeeper.install import how_to_install
 from bookkeeper.real.private import read_private
 from bookkeeper.secret import Secret
 
@@ -137,8 +138,8 @@ def _credentials(settings: dict[str, Any], where: str) -> Credentials:
         raise ConfigError(f"{where}: scheme must be digest or sasl, not {scheme}")
     if scheme == "sasl" and importlib.util.find_spec("puresasl") is None:
         raise ConfigError(
-            f'{where}: scheme = "sasl" needs the Python package pure-sasl, which is not '
-            "installed: pip install 'bookkeeper-py[zookeeper-sasl]'"
+            f'{where}: scheme = "sasl" needs the Python package pure-sasl, which is not installed: '
+            f"{how_to_install('zookeeper-sasl')}"
         )
     return Credentials(
         user=settings.get("user"),

@@ -21,6 +21,7 @@ from bookkeeper.admin import cli
 from bookkeeper.admin.cli import explain
 from bookkeeper.admin.extras import EXTRAS
 from bookkeeper.errors import BookKeeperError, MetadataUnavailableError, NoSuchLedgerError, UnauthorizedError
+from bookkeeper.install import how_to_install
 from tests.bookkeeper.admin.commands import bk
 
 ROOT = Path(__file__).parents[3]
@@ -97,7 +98,7 @@ def test_a_package_that_an_extra_brings_is_named_with_the_extra(monkeypatch: pyt
 
     verb = click.Command("lacks", callback=lacks)
     monkeypatch.setattr(cli, "_verbs", lambda: {"lacks": mock.Mock(load=lambda: verb)})
-    bk("lacks").refused("needs the Python package aiohttp", "pip install 'bookkeeper-py[spark]'")
+    bk("lacks").refused("needs the Python package aiohttp", "pip install '.[spark]' in a checkout")
 
 
 BLOCKED = """
@@ -137,7 +138,7 @@ def test_without_the_extras_every_verb_works_or_names_the_one_it_needs(words: li
     else:
         assert done.returncode == 1
         (line,) = done.stderr.splitlines()
-        assert line.startswith("bk: ") and line.endswith(f"pip install 'bookkeeper-py[{extra}]'")
+        assert line.startswith("bk: ") and line.endswith(how_to_install(extra))
 
 
 def test_the_wheel_brings_our_packages_and_no_other() -> None:
