@@ -11,6 +11,7 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
+from typing import Final
 
 import click
 
@@ -28,7 +29,7 @@ from bookkeeper.errors import (
     in_words,
 )
 from bookkeeper.net.tls import MODES
-from bookkeeper.option_types import Number, WholeNumber
+from bookkeeper.option_types import AnyNumber, WholeNumber
 from bookkeeper.real.unix_socket import listen_unix
 
 
@@ -83,7 +84,7 @@ from bookkeeper.real.unix_socket import listen_unix
 @click.option(
     "--metadata-session",
     "metadata_session_s",
-    type=Number(),
+    type=AnyNumber(),
     metavar="SECONDS",
     help="After so long without contact it is no longer listed; ZooKeeper's servers have limits of their own.  "
     "[default: 10]",
@@ -150,8 +151,12 @@ def bookie(
         code = EXIT_METADATA
     except (MetadataError, StorageError, OSError) as error:
         click.echo(f"bk: {in_words(error)}{_remedy(error)}", err=True)
-        code = EXIT_DISK if isinstance(error, StorageError) else 1
+        code = EXIT_DISK if isinstance(error, StorageError) else EXIT_CONFIG if isinstance(error, _NO_PLACE) else 1
     sys.exit(code)
+
+
+_NO_PLACE: Final = (NotADirectoryError, FileExistsError, FileNotFoundError, PermissionError)
+"""Errors of a directory that a bookie cannot have: to start it again does not help."""
 
 
 def _require_least(path: str | None, given: Mapping[str, object]) -> None:

@@ -76,8 +76,11 @@ def parse(uri: str) -> ServiceUri:
         if not rest.startswith("///") or len(rest) == 3:
             raise ConfigError(f"expected {scheme}:///PATH, got {_shown(uri)}")
         return ServiceUri(scheme, rest[2:])
-    known = ", ".join(sorted({"memory", "zk", *_OPENERS}))
-    raise ConfigError(f"{_shown(uri)} names no kind of metadata store that this program knows; it knows {known}")
+    known = ", ".join(sorted({"embedded", *_OPENERS}))
+    raise ConfigError(
+        f"{_shown(uri)} names no kind of metadata store that this program knows; it knows {known}, and for "
+        "streams grpc and grpcs, the addresses of gateways"
+    )
 
 
 def _parse_zookeeper(uri: str, layout: str | None, rest: str) -> ServiceUri:

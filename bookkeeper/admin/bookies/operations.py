@@ -292,7 +292,9 @@ def _tell(report: DrainReport) -> None:
 @metadata_option
 @json_option
 @click.argument("names", nargs=-1, required=True, metavar="ID...")
-def forget(metadata: str, as_json: bool, names: tuple[str, ...]) -> None:
+@click.option("--dry-run", is_flag=True, help="Only look whether they may be forgotten.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def forget(metadata: str, as_json: bool, names: tuple[str, ...], dry_run: bool, yes: bool) -> None:
     """Forget bookies that were drained and stopped, so that the cluster no longer lists them.
 
     The command removes their cookies. It refuses all of them if one is registered, if a ledger's metadata name one, or
@@ -305,16 +307,25 @@ def forget(metadata: str, as_json: bool, names: tuple[str, ...]) -> None:
       bk bookies forget b1 b2
     """
 
-    async def work() -> ForgottenBookies:
+    async def work(*, dry_run: bool) -> ForgottenBookies:
         from bookkeeper.replication import forget as forget_them
 
         async with connected(metadata) as bk:
             with counting(", ".join(names)) as show:
-                return await forget_them(bk, names, show)
+                return await forget_them(bk, names, show, dry_run=dry_run)
 
-    done = finish(work(), changes=True)
+    asks = not (dry_run or yes)
+    if asks or dry_run:  # what cannot be done is refused before the question
+        done = finish(work(dry_run=True))
+    if asks:
+        listed = ", ".join(done.bookies)
+        click.confirm(f"Forget {listed}? A bookie on their files will refuse to start.", abort=True, err=True)
+    if not dry_run:
+        done = finish(work(dry_run=False), changes=True)
     if as_json:
-        print_json({"forgotten": done.removed, "ledgers": done.ledgers})
+        print_json({"forgotten": done.removed, "ledgers": done.ledgers, "dry_run": dry_run})
+    elif dry_run:
+        click.echo(f"may be forgotten: {', '.join(done.bookies)}; checked {counted(done.ledgers, 'ledger')}")
     else:
         click.echo(
             f"forgotten: {', '.join(done.removed)}; checked {counted(done.ledgers, 'ledger')}, and none of "

@@ -24,7 +24,7 @@ from bookkeeper.admin.shared import (
 )
 from bookkeeper.errors import ConfigError, NoClusterError
 from bookkeeper.ids import Address
-from bookkeeper.option_types import Number, WholeNumber
+from bookkeeper.option_types import AnyNumber, Number, WholeNumber
 
 if TYPE_CHECKING:
     from bookkeeper.autorecovery.status import AutorecoveryStatus
@@ -63,7 +63,7 @@ def autorecovery() -> None:
 )
 @click.option(
     "--check-every",
-    type=Number(),
+    type=AnyNumber(),
     metavar="HOURS",
     help="How often all copies of all ledgers are checked; 0: never.  [default: 168]",
 )

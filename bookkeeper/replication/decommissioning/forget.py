@@ -45,12 +45,17 @@ class ForgottenBookies:
 
 
 async def forget(
-    client: BookKeeper, bookies: Sequence[str], on_progress: Callable[[int], None] = lambda ledgers: None
+    client: BookKeeper,
+    bookies: Sequence[str],
+    on_progress: Callable[[int], None] = lambda ledgers: None,
+    *,
+    dry_run: bool = False,
 ) -> ForgottenBookies:
     """Remove the cookies of drained bookies. If one of them may not be forgotten, none is.
 
     Args:
         on_progress: called with the number of ledgers that were read.
+        dry_run: only look whether they may be forgotten; nothing is changed.
 
     Raises:
         IllegalOperationError: a bookie is not known; it is registered, before or after all ledgers were read; a ledger
@@ -67,6 +72,8 @@ async def forget(
     disks = {bookie: await client.services.metadata.disks.version(bookie) for bookie in done.bookies}
     await _refuse_registered(client, done.bookies)
     await _refuse_named(client, done, on_progress)
+    if dry_run:
+        return done
     for bookie, version in versions.items():
         try:
             if await _starts_of(client, bookie) != starts[bookie]:

@@ -334,3 +334,9 @@ def test_only_the_verb_that_was_asked_for_is_imported() -> None:
     assert not version & {"asyncio", "rich", "sqlite3", "google.protobuf", "bookkeeper.client", "bookkeeper.storage"}
     ledger = loaded("ledger", "read", "--help")
     assert not ledger & {"rich", "kazoo", "aiohttp", "bookkeeper.storage", "bookkeeper.bookie", "prometheus_client"}
+
+
+def test_a_number_below_zero_is_no_option() -> None:
+    """Cause: click takes it for an option, and said that there is no such one."""
+    bk("ledger", "read", "-1", "-m", "memory:x").refused("-1 is below 0, and there is no such number here", status=2)
+    bk("ledger", "read", "-x", "-m", "memory:x").refused("No such option", "-x", status=2)

@@ -24,6 +24,7 @@ from segments.errors import (
 )
 from segments.gateway.call_guard import CallGuard, GrpcCall
 from segments.gateway.gateway_metrics import GatewayMetrics
+from segments.remote import gateway_channels
 from segments.remote.gateway_address import GatewayCredentials
 from segments.remote.gateway_channels import GatewayCall, GatewayChannels
 from segments.rpc import segments_pb2 as pb
@@ -166,6 +167,21 @@ async def test_calls_that_fail_together_go_on_to_the_same_gateway() -> None:
     assert channels.note_failure("s", "a:1", StreamUnavailableError("dead"))
     assert channels.address_for("s") == "c:1", "what another call has learned since stays"
     await channels.close()
+
+
+async def test_who_waits_for_gateways_that_do_not_answer_is_told(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cause: calls were repeated for half a minute without a word, and so was the command that made them."""
+    monkeypatch.setattr(gateway_channels, "PATIENCE_S", 0.3)
+    channels = GatewayChannels(["127.0.0.1:1"], GatewayCredentials())
+    with pytest.raises(StreamUnavailableError):
+        await channels.call("Streams.Get", pb.GetStreamRequest(stream="s"), patience_s=0.3)
+    with pytest.raises(StreamUnavailableError):
+        await anext(channels.stream("Streams.List", pb.ListStreamsRequest()))
+    await channels.close()
+    (said,) = [record.getMessage() for record in caplog.records if "trying again" in record.getMessage()]
+    assert said.startswith("the gateway at 127.0.0.1:1 did not answer: ")
 
 
 @pytest.mark.rule("X2")

@@ -71,15 +71,23 @@ def test_a_bookie_is_forgotten_when_nothing_needs_it(tmp_path: Path) -> None:
     with bookies(tmp_path, ("b1", "b2", "b3", "b4")) as four:
         ledger = append(four, 5, "--ensemble", 3)
         member = str(bk("ledger", "entries", ledger, "-m", four.uri, "--json").document[0]["bookie"])
-        bk("bookies", "forget", member, "-m", four.uri).refused(f"{member} is registered (writable)", "drain it")
+        bk("bookies", "forget", member, "--yes", "-m", four.uri).refused(
+            f"{member} is registered (writable)", "drain it"
+        )
         four[member].kill()
         until(lambda: four.states()[member] == "absent", 60, four.states)
         bk("bookies", "forget", member, "-m", four.uri).refused(
             f"{member} still has ledger {ledger}", f"bk bookies drain {member}"
         )
+        bk("bookies", "forget", member, "--dry-run", "-m", four.uri).refused(f"{member} still has ledger {ledger}")
         assert bk("bookies", "drain", member, "-m", four.uri).status == 0
-        done = bk("bookies", "forget", member, "-m", four.uri, "--json").document
-        assert done == {"forgotten": [member], "ledgers": 1}
+        plan = bk("bookies", "forget", member, "--dry-run", "-m", four.uri)
+        assert (plan.status, plan.out) == (0, f"may be forgotten: {member}; checked 1 ledger\n")
+        asked = bk("bookies", "forget", member, "-m", four.uri, stdin=b"n\n")
+        assert (asked.status, f"Forget {member}?" in asked.err) == (130, True)
+        assert member in four.states(), "neither a dry run nor a no has done anything"
+        done = bk("bookies", "forget", member, "--yes", "-m", four.uri, "--json").document
+        assert done == {"forgotten": [member], "ledgers": 1, "dry_run": False}
         assert member not in four.states()
         bk("bookies", "forget", member, "-m", four.uri).refused(f"there is no bookie {member}; known are")
         bk("bookies", "forget", "-m", four.uri).refused("ID...", status=2)
