@@ -131,8 +131,8 @@ def _unavailable(name: str, cause: ModuleNotFoundError) -> click.Command:
 @click.group(
     cls=Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Where a command takes --metadata, it also reads the environment variable BK_METADATA. Commands and options are "
-    'completed after: eval "$(_BK_COMPLETE=bash_source bk)" (or zsh_source).',
+    epilog="Where a command takes --metadata, it also reads the environment variable BK_METADATA. Commands and options "
+    'are completed after: eval "$(_BK_COMPLETE=bash_source bk)" (or zsh_source).',
 )
 @click.version_option(package_name="bookkeeper-py", prog_name="bk", message="%(prog)s %(version)s")
 def bk() -> None:
