@@ -29,6 +29,7 @@ from bookkeeper.meta import Metadata, init_cluster
 from bookkeeper.meta.service_uri import sqlite_uri
 from bookkeeper.net.in_process import InProcessNet
 from bookkeeper.seams import Lock, Net, Seams
+from bookkeeper.secret import without_secrets
 from bookkeeper.storage.config import StorageConfig
 
 _log = logging.getLogger(__name__)
@@ -67,14 +68,15 @@ class EmbeddedUri:
         parts = urlsplit(uri)
         if parts.scheme != "embedded" or parts.netloc or not parts.path.startswith("/") or parts.fragment:
             raise ConfigError(
-                f"an embedded cluster has an address like embedded:///DIRECTORY?bookies=N (three slashes), not {uri}"
+                "an embedded cluster has an address like embedded:///DIRECTORY?bookies=N (three slashes), not "
+                f"{without_secrets(uri)}"
             )
         bookies = BOOKIES
         for name, value in parse_qsl(parts.query, keep_blank_values=True):
             if name != "bookies" or not value.isdecimal() or not 1 <= int(value) <= BOOKIES_MAX:
                 raise ConfigError(
-                    f"the address {uri} cannot be used: the only option is bookies=1 to bookies={BOOKIES_MAX}, not "
-                    f"{name}={value}"
+                    f"the address {without_secrets(uri)} cannot be used: the only option is bookies=1 to "
+                    f"bookies={BOOKIES_MAX}, not {without_secrets(f'?{name}={value}')[1:]}"
                 )
             bookies = int(value)
         return cls(os.path.realpath(unquote(parts.path)), bookies)

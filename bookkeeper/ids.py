@@ -65,6 +65,16 @@ def counted_address(host: str) -> str:
     return f"{IPv6Address(int(address) >> _INTERFACE_BITS << _INTERFACE_BITS)}/{128 - _INTERFACE_BITS}"
 
 
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach ``host``; of names that is known of ``localhost`` alone."""
+    import ipaddress  # most starts need none of it
+
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def bookie_id(text: str) -> BookieId:
     """``text`` as a bookie id, by the rules of Apache BookKeeper's BookieId.
 

@@ -40,6 +40,24 @@ class Number(click.FloatRange):
         return number
 
 
+class AnyWholeNumber(click.ParamType):  # type: ignore[type-arg]  # older versions of the library have no arguments
+    """A whole number without bounds. As a range the help would show the bounds that it does not have."""
+
+    name = "whole number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        return WholeNumber().convert(value, param, ctx)
+
+
+class AnyNumber(click.ParamType):  # type: ignore[type-arg]  # older versions of the library have no arguments
+    """A number without bounds; neither infinite nor "not a number"."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        return Number().convert(value, param, ctx)
+
+
 def _allowed(kind: WholeNumber | Number, number: float) -> str | None:
     """What may be given; None if ``number`` may."""
     fits, said = True, []

@@ -31,11 +31,11 @@ class RateLimit:
 class RateLimitedLogger:
     """Writes warnings as :class:`RateLimit` decides."""
 
-    def __init__(self, logger: logging.Logger, now: Callable[[], float]) -> None:
+    def __init__(self, logger: logging.Logger, now: Callable[[], float], gap_s: float = GAP_S) -> None:
         """``now``: seconds, of a clock that never goes back."""
         self._logger = logger
         self._now = now
-        self._limit = RateLimit()
+        self._limit = RateLimit(gap_s)
 
     def warning(self, text: str, *details: object, kind: Hashable = None) -> None:
         """A line, unless there was one of its kind a moment ago. What comes from outside is among ``details``, each

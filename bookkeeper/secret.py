@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hmac
-from typing import NoReturn
+import re
+from typing import Final, NoReturn
 
 
 class Secret:
@@ -31,3 +32,12 @@ class Secret:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a secret is not pickled")
+
+
+_IN_A_QUERY: Final = re.compile(r"(?i)([?&;][^=&?;/]*(?:passw|secret|token|credential)[^=&?;/]*=)[^&;\s'\"]*")
+_BEFORE_A_HOST: Final = re.compile(r"(://)[^/?#\s@]*@")
+
+
+def without_secrets(text: str) -> str:
+    """An address, or a text with addresses in it, as it may be shown: passwords and tokens are ``***``."""
+    return _BEFORE_A_HOST.sub(r"\1***@", _IN_A_QUERY.sub(r"\1***", text))

@@ -139,7 +139,7 @@ class StreamConfig:
     roll: RollPolicy = field(default_factory=RollPolicy)
     flush: FlushPolicy = field(default_factory=FlushPolicy)
     compression: str = "none"
-    """``"none"``, ``"lz4"`` or ``"zstd"``; the latter two need ``bookkeeper-py[streams]``."""
+    """``"none"``, ``"lz4"`` or ``"zstd"``; the latter two need the extra ``[streams]``."""
     retention: StreamRetention = field(default_factory=StreamRetention)
     producers: ProducerPolicy = field(default_factory=ProducerPolicy)
     limits: StreamLimits = field(default_factory=StreamLimits)
@@ -175,6 +175,19 @@ class StreamConfig:
         """How the ledgers of new segments are spread."""
         return QuorumSpec(ensemble_size=self.ensemble, write_quorum=self.write_quorum, ack_quorum=self.ack_quorum)
 
+    @property
+    def ledger_digest(self) -> str:
+        """The digest of the ledgers of new segments. Ledgers of streams have no password, so ``hmac`` would prove
+        nothing that ``crc32c`` does not; a stream that asks for it from an earlier version goes on with that."""
+        return "crc32c" if _has_key(self.digest) else self.digest
+
+    def require_digest(self) -> None:
+        """Check that a new stream asks for nothing that it cannot have. Raises: StreamConfigError."""
+        if _has_key(self.digest):
+            raise StreamConfigError(
+                "digest cannot be hmac: it needs a password, and the ledgers of streams have none; take crc32c"
+            )
+
     def patched(self, patch: Mapping[str, Any]) -> StreamConfig:
         """The same settings with some changed: ``{"roll": {"max_age_s": 60}, "compression": "lz4"}``, or with dotted
         names, ``{"roll.max_age_s": 60}``.
@@ -188,7 +201,10 @@ class StreamConfig:
                 tables[name] |= value
             else:
                 tables[name] = value
-        return from_table(tables)
+        changed = from_table(tables)
+        if "digest" in patch:
+            changed.require_digest()
+        return changed
 
     def encode(self) -> bytes:
         """JSON, for people and other versions."""
@@ -202,6 +218,10 @@ class StreamConfig:
             UnsupportedStreamFormatError: a newer format. StreamCorruptError: no settings.
         """
         return _decoded(data)
+
+
+def _has_key(digest: str) -> bool:
+    return digest.lower() in ("hmac", "mac")
 
 
 @lru_cache(maxsize=64)

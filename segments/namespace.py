@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from bookkeeper import BookKeeper
 from bookkeeper.errors import NoSuchKeyError
+from bookkeeper.secret import without_secrets
 from segments.config import DEFAULTS, StreamConfig
 from segments.error_translation import worded
 from segments.errors import StreamClosedError, StreamExistsError, StreamNotFoundError
@@ -49,7 +50,7 @@ def connect(
 async def _connect(uri: str, config: ClientConfig | None, client: BookKeeper | None) -> StreamNamespace:
     if client is not None:
         return StreamNamespace(client, owns_client=False)
-    with worded(f"connecting to {uri}"):
+    with worded(f"connecting to {without_secrets(uri)}"):
         return StreamNamespace(await BookKeeper.connect(uri, config=config), owns_client=True)
 
 

@@ -20,8 +20,10 @@ async def make_stream(metadata: Metadata, name: str, stream_id: str, config: Str
     """Create the stream: its name, settings and record appear together.
 
     Raises:
-        StreamExistsError: the name is taken. StreamMetadataError: it is not known whether the stream was made.
+        StreamConfigError: the settings ask for what streams cannot have. StreamExistsError: the name is taken.
+        StreamMetadataError: it is not known whether the stream was made.
     """
+    config.require_digest()
     store = metadata.store
     with worded(f"making stream {name}", name):
         for parent in (names_path(metadata), streams_path(metadata)):

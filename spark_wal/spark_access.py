@@ -21,6 +21,7 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from bookkeeper.errors import ConfigError, in_words, require
+from bookkeeper.install import how_to_install
 from bookkeeper.real import read_private
 from bookkeeper.secret import Secret
 from spark_wal.gateway_place import GatewayPlace
@@ -99,7 +100,7 @@ def write_settings(
         ConfigError: a file cannot be used, or this Spark does not support it. OSError: a file cannot be written.
     """
     if (access.ca or access.certificate) and importlib.util.find_spec("cryptography") is None:
-        raise ConfigError("Java's key stores need the package cryptography: pip install 'bookkeeper-py[spark]'")
+        raise ConfigError(f"Java's key stores need the package cryptography: {how_to_install('spark')}")
     _require_protected(access.token, place)
     if not _PLAIN_PATH.fullmatch(str(directory)):
         raise ConfigError(
@@ -246,7 +247,7 @@ def _xml(settings: Mapping[str, str]) -> bytes:
 
 def _require_protected(token: Secret | None, place: GatewayPlace) -> None:
     """Refuse to send a token across a network without TLS, where anybody could read it."""
-    from bookkeeper.gateways.access_control import is_loopback
+    from bookkeeper.ids import is_loopback
 
     for address in place.addresses:
         if token is not None and not place.tls and not is_loopback(address.host):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -157,7 +158,8 @@ def _unavailable(name: str, cause: ModuleNotFoundError) -> click.Command:
 @click.group(
     cls=Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Where a command takes --metadata, it also reads the environment variable BK_METADATA.",
+    epilog="Where a command takes --metadata, it also reads the environment variable BK_METADATA. Commands and options "
+    'are completed after: eval "$(_BK_COMPLETE=bash_source bk)" (or zsh_source).',
 )
 @click.version_option(package_name="bookkeeper-py", prog_name="bk", message="%(prog)s %(version)s")
 def bk() -> None:
@@ -186,9 +188,12 @@ def main() -> None:
         click.echo(error.format_message(), err=True)  # the help alone, not below the words of a mistake
         sys.exit(error.exit_code)
     except click.UsageError as error:
+        said = error.format_message()
+        if isinstance(error, click.NoSuchOption) and (word := _below_zero(error.option_name)):
+            said = f"{word} is below 0, and there is no such number here"
         if error.ctx is not None:
             click.echo(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help' for help.\n", err=True)
-        click.echo(f"bk: {error.format_message()}", err=True)
+        click.echo(f"bk: {said}", err=True)
         sys.exit(error.exit_code)
     except click.ClickException as error:
         click.echo(f"bk: {error.format_message()}", err=True)
@@ -209,12 +214,18 @@ def main() -> None:
         sys.exit(1)
 
 
+def _below_zero(option: str) -> str | None:
+    """The number on the command line that was taken for an option."""
+    words = (word for word in sys.argv[1:] if word.startswith(option) and re.fullmatch(r"-\d+(\.\d+)?", word))
+    return next(words, None)
+
+
 def explain(error: BaseException) -> str:
     """One sentence for people: what happened, what the verb has noted about it, and whether trying again may help."""
     text = in_words(error)
     notes = list(getattr(error, "__notes__", ()))
     if isinstance(error, UnauthorizedError):
-        notes.append("give the ledger's password with --password or BK_PASSWORD")
+        notes.append("give the ledger's password with --password-file or BK_PASSWORD")
     if isinstance(error, BookKeeperError) and error.retryable:
         notes.append("trying again may help")
     return f"{text} ({'; '.join(notes)})" if notes else text

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from bookkeeper.install import how_to_install
+
 EXTRAS: Final[Mapping[str, str]] = {
     "aiohttp": "spark",
     "cryptography": "spark",
@@ -23,4 +25,4 @@ def missing(error: ModuleNotFoundError) -> str:
     package = (error.name or str(error)).partition(".")[0]
     needs = f"needs the Python package {package}, which is not installed"
     extra = EXTRAS.get(package)
-    return needs if extra is None else f"{needs}: pip install 'bookkeeper-py[{extra}]'"
+    return needs if extra is None else f"{needs}: {how_to_install(extra)}"

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import sys
 from collections.abc import Mapping
+from typing import Final
 
 import click
 
@@ -27,7 +29,7 @@ from bookkeeper.errors import (
     in_words,
 )
 from bookkeeper.net.tls import MODES
-from bookkeeper.option_types import Number, WholeNumber
+from bookkeeper.option_types import AnyNumber, WholeNumber
 from bookkeeper.real.unix_socket import listen_unix
 
 
@@ -74,9 +76,15 @@ from bookkeeper.real.unix_socket import listen_unix
     help="Port of /healthz, /livez, /readyz and /metrics.  [default: 127.0.0.1:0]",
 )
 @click.option(
+    "--http-insecure",
+    is_flag=True,
+    default=None,
+    help="Allow --http beyond loopback: these pages only tell. The port of the data stays as it is.",
+)
+@click.option(
     "--metadata-session",
     "metadata_session_s",
-    type=Number(),
+    type=AnyNumber(),
     envvar="BK_METADATA_SESSION",
     metavar="SECONDS",
     help="After so long without contact it is no longer listed; ZooKeeper's servers have limits of their own.  "
@@ -133,7 +141,7 @@ def bookie(
         config = load_config(path, **given) if path else config_from(given)
         real.keep_freed_memory()
         real.allow_descriptors()
-        if config.tls.mode != "off" or config.auth_provider != NONE:
+        if config.tls.mode != "off" or config.auth_provider != NONE or real.names_secrets(os.environ):
             real.no_core_dumps()
         code = real.run(serve(config, real.system_seams(), real.give_back_freed_memory, listen_unix))
     except (ConfigError, CookieError, DirectoryLockedError) as error:
@@ -144,8 +152,12 @@ def bookie(
         code = EXIT_METADATA
     except (MetadataError, StorageError, OSError) as error:
         click.echo(f"bk: {in_words(error)}{_remedy(error)}", err=True)
-        code = EXIT_DISK if isinstance(error, StorageError) else 1
+        code = EXIT_DISK if isinstance(error, StorageError) else EXIT_CONFIG if isinstance(error, _NO_PLACE) else 1
     sys.exit(code)
+
+
+_NO_PLACE: Final = (NotADirectoryError, FileExistsError, FileNotFoundError, PermissionError)
+"""Errors of a directory that a bookie cannot have: to start it again does not help."""
 
 
 def _require_least(path: str | None, given: Mapping[str, object]) -> None:

@@ -19,16 +19,16 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bookkeeper.auth.config import NONE, TLS, AuthConfig
+from bookkeeper.bookie.health.page_address import require_page_address
 from bookkeeper.codec import FRAME_MAX, RECORD_MAX
 from bookkeeper.errors import ConfigError, in_words, require, require_below, require_range
-from bookkeeper.ids import Address, bookie_id
+from bookkeeper.ids import Address, bookie_id, is_loopback
 from bookkeeper.meta import service_uri
 from bookkeeper.meta.stores import credentials
 from bookkeeper.net.tls import ServerTls
@@ -125,7 +125,11 @@ class BookieConfig:
 
     http_listen: str | None = "127.0.0.1:0"
     """HOST:PORT of /healthz, /livez, /readyz and /metrics. An empty string switches them off. A loopback address
-    unless ``insecure``."""
+    unless ``http_insecure`` or ``insecure``."""
+
+    http_insecure: bool = False
+    """Show these pages beyond loopback, unencrypted, to everyone who reaches them: they only tell, and hold no secret.
+    The port of the data stays as it is."""
 
     space_check_s: float = 5.0
     """Seconds between two checks of the free disk space."""
@@ -166,8 +170,11 @@ class BookieConfig:
                     address = Address.parse(value)
                 except ValueError as error:
                     raise ConfigError(f"{name} must be HOST:PORT with a port up to 65535, not {value!r}") from error
-                if name != "advertise" and not self.insecure and not is_loopback(address.host):
-                    self._require_secure(name, value)
+                if name == "http_listen":
+                    allowed = self.insecure or self.http_insecure
+                    require_page_address("http_listen", address, allowed=allowed, option="http_insecure = true")
+                elif name == "listen" and not self.insecure and not is_loopback(address.host):
+                    self._require_secure(value)
         if self.bookie_id is not None:
             try:
                 bookie_id(self.bookie_id)
@@ -229,13 +236,9 @@ class BookieConfig:
             other = next((each for each in self.ledger_dirs if each.startswith(f"{place}/")), None)
             require(other is None, f"ledger_dirs has {other}, which lies in {place}; take another directory")
 
-    def _require_secure(self, name: str, value: str) -> None:
+    def _require_secure(self, value: str) -> None:
         """Refuse to serve beyond loopback without encryption and authentication, or with metadata open to everyone."""
         open_to_all = f"{value} would be open to everyone who reaches it, without authentication and encryption"
-        require(
-            name == "listen",
-            f"{open_to_all}; give {name} a loopback address (127.0.0.1, ::1, localhost), or set insecure = true",
-        )
         require(
             self.tls.mode == "required" and self.auth_provider != NONE,
             f"{open_to_all}; encrypt connections and authenticate clients ([tls] cert, key, client_ca and mode = "
@@ -264,14 +267,6 @@ class BookieConfig:
                 not (self.tls.allow or self.tls.roles),
                 f'tls.allow and tls.roles need auth.provider "tls", not "{self.auth_provider}"',
             )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach ``host``."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 _PLACES: Final = ("journal_dir", "ledger_dir")

@@ -10,6 +10,7 @@ Rooms and modules, each above those that it imports
                         metadata as one handle last saw them; one request to one bookie
     services            what all handles of one client share
     bookies             which bookies are there, connections, adds that are sent again
+    arguments           what callers may have mistaken
     config, entry, loop_affinity, tasks
                         what an application may set; an entry that was read; the loop and its tasks
 

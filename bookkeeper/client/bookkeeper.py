@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Literal, Unpack, overload
 
 from bookkeeper.client import openers
+from bookkeeper.client.arguments import ledger_number, require_bytes
 from bookkeeper.client.bookies.bookie_pool import BookiePool
 from bookkeeper.client.bookies.bookie_watcher import BookieWatcher
 from bookkeeper.client.config import ClientConfig
@@ -211,16 +212,19 @@ class BookKeeper:
         Raises:
             NoSuchLedgerError: the ledger does not exist, or was deleted.
             UnauthorizedError: the password is not the ledger's.
+            ConfigError: an argument is of another type.
             RecoveryInconclusiveError: too few of its bookies answer. The ledger stays in recovery: try again later.
             BookieError: without recovery: too few bookies said how far the ledger may be read.
             RequestTimedOutError: the ledger was not open within ``open_timeout_ms``. A recovery may have begun; the
                 next one continues it.
         """
         self._require_open()
+        number = ledger_number(ledger_id)
+        require_bytes("password", password)
         limit = asyncio.timeout(self._config.open_timeout_ms / 1000)
         try:
             async with limit:
-                return await self._open_ledger(ledger_id, password, recovery=recovery)
+                return await self._open_ledger(number, password, recovery=recovery)
         except TimeoutError as error:
             if not limit.expired():
                 raise
@@ -229,9 +233,9 @@ class BookKeeper:
                 + ("; its writer may be fenced, and another open_ledger goes on with the recovery" if recovery else "")
             ) from error
 
-    async def _open_ledger(self, ledger_id: int, password: bytes, *, recovery: bool) -> ReadHandle:
+    async def _open_ledger(self, ledger_id: LedgerId, password: bytes, *, recovery: bool) -> ReadHandle:
         ledgers = self._services.metadata.ledgers
-        record = LedgerRecord(ledgers, LedgerId(ledger_id), await ledgers.read(LedgerId(ledger_id), fresh=True))
+        record = LedgerRecord(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
         digest = _digest_of(record, password)
         if recovery and not record.metadata.is_closed:
             await recover(self._services, record, digest)
@@ -260,7 +264,7 @@ class BookKeeper:
             MetadataUnavailableError: it is not known whether the ledger was deleted; call again.
         """
         self._require_open()
-        await delete(self._services, LedgerId(ledger_id), force=force, grace_s=grace_s)
+        await delete(self._services, ledger_number(ledger_id), force=force, grace_s=grace_s)
 
     async def list_ledgers(self) -> AsyncIterator[LedgerId]:
         """Ids of all ledgers, ascending."""
@@ -271,7 +275,7 @@ class BookKeeper:
     async def metadata(self, ledger_id: int) -> LedgerMetadata:
         """Read a ledger's metadata from the store. Raises: NoSuchLedgerError."""
         self._require_open()
-        return (await self._services.metadata.ledgers.read(LedgerId(ledger_id), fresh=True)).value
+        return (await self._services.metadata.ledgers.read(ledger_number(ledger_id), fresh=True)).value
 
     async def exists(self, ledger_id: int) -> bool:
         """Read from the store whether the ledger exists."""

@@ -21,6 +21,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from bookkeeper.client.arguments import ledger_number
 from bookkeeper.client.bookie_request import ask, asked, entry_of, failure_of
 from bookkeeper.client.bookies.bookie_pool import Use
 from bookkeeper.client.bookkeeper import BookKeeper
@@ -102,7 +103,7 @@ class Operator:
                 RequestTimedOutError.
         """
         what = f"list of entries of ledger {ledger_id} on {bookie}"
-        reply = await self._reply_of(bookie, ListEntries(LedgerId(ledger_id)), what)
+        reply = await self._reply_of(bookie, ListEntries(ledger_number(ledger_id)), what)
         if not isinstance(reply, ListReply) or reply.availability is None:
             raise MalformedFrameError(f"{what}: the bookie answered OK, but sent no list")
         return decode_availability(reply.availability)
@@ -121,7 +122,7 @@ class Operator:
         found = await self.metadata(ledger_id)
         if found.digest_type is None:
             raise MetadataFormatError(f"the metadata of ledger {ledger_id} do not say which digest its entries have")
-        number, what = LedgerId(ledger_id), f"entry {entry_id} of ledger {ledger_id} on {bookie}"
+        number, what = ledger_number(ledger_id), f"entry {entry_id} of ledger {ledger_id} on {bookie}"
         tasks = Tasks(what)
         try:
             request = ReadEntry(number, EntryId(entry_id))
@@ -204,7 +205,7 @@ class Operator:
             RecoveryInconclusiveError: it is back, and could not be closed now.
         """
         ledgers = self._services.metadata.ledgers
-        await ledgers.restore(LedgerId(ledger_id))
+        await ledgers.restore(ledger_number(ledger_id))
         found = await self.metadata(ledger_id)
         return found if found.is_closed else await self.recover_ledger(ledger_id)
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import ipaddress
 import logging
 import math
 import os
@@ -17,7 +15,7 @@ from bookkeeper.errors import ConfigError, in_words, require
 from bookkeeper.gateways.authentication import AuthenticationFailures, Authenticator, RefusalTexts
 from bookkeeper.gateways.server_tls import ServerCertificates, ServerTlsFiles
 from bookkeeper.gateways.tokens import TokenBook
-from bookkeeper.ids import Address
+from bookkeeper.ids import Address, is_loopback
 from bookkeeper.metrics import Metrics
 from bookkeeper.net.tls import RELOAD_S
 from bookkeeper.real import read_private
@@ -196,12 +194,3 @@ class AccessControl:
                     "%s holds no token, so every request is refused: make a token with bk gateway token", path
                 )
             self._book, self._book_stamp = book, stamp
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
-    if host == "localhost":
-        return True
-    with contextlib.suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bookkeeper.gateways.tokens import Principal, TokenBook
@@ -41,7 +41,7 @@ class RequestCredentials:
 
     certificate: Mapping[str, Any] | None = None
     """The client's verified certificate, as the ssl module shows it."""
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
     """A token, or an access token made from one."""
 
 

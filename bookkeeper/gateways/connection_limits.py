@@ -172,6 +172,16 @@ class ConnectionWatch:
         if self._is_complete():
             self._head_begun = True
 
+    @property
+    def is_in_body(self) -> bool:
+        """Whether received bytes belong to the body of the latest request."""
+        return not self._is_complete()
+
+    @property
+    def is_handled(self) -> bool:
+        """Whether a request is being handled."""
+        return self._handled
+
     def taken_up(self, is_complete: Callable[[], bool]) -> None:
         """Note that a request's handler starts. ``is_complete`` returns whether its body has arrived completely."""
         self.requests += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import resource
+import os
 import signal
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -16,7 +16,7 @@ import click
 from bookkeeper.bookie.health.own_lag import OwnLag, watch_own_lag
 from bookkeeper.errors import BookKeeperError, ConfigError, in_words
 from bookkeeper.gateways.command_options import raise_descriptors
-from bookkeeper.real import SystemClock, run
+from bookkeeper.real import SystemClock, names_secrets, no_core_dumps, run
 
 if TYPE_CHECKING:
     from bookkeeper.gateways.access_control import AccessConfig, AccessControl
@@ -72,8 +72,8 @@ def run_gateway(
         config = configure()
     except ConfigError as error:
         raise click.ClickException(in_words(error)) from error
-    if config.access.tls is not None or config.access.token_file is not None:
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # keys and tokens stay out of core files
+    if config.access.tls is not None or config.access.token_file is not None or names_secrets(os.environ):
+        no_core_dumps()
     raise_descriptors(config.limits.connections_max)
 
     async def serve() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bookkeeper import seams
 from bookkeeper.auth.certificate import not_after
@@ -52,7 +52,7 @@ class PemFiles:
     """What the files hold, for libraries that take no context of ssl."""
 
     certificate: bytes
-    key: bytes
+    key: bytes = field(repr=False)
     client_ca: bytes | None
 
 
@@ -77,7 +77,7 @@ class ServerCertificates:
                 anonymous=files.client_certificates == "optional",
             )
         )
-        self.revocations = self._read_revocations()
+        self.revocations = self._read_revocations(None)
 
     @property
     def context(self) -> ssl.SSLContext:
@@ -119,13 +119,14 @@ class ServerCertificates:
         if changed:
             logger.info("the TLS files have changed: new connections use them")
             try:
-                self.revocations = self._read_revocations()
+                self.revocations = self._read_revocations(self.revocations)
             except ModuleNotFoundError as error:
                 self._cannot_read(error)
         return changed
 
-    def _read_revocations(self) -> Revocations:
-        """Read the lists for open connections. OpenSSL has read them for new ones."""
+    def _read_revocations(self, before: Revocations | None) -> Revocations:
+        """Read the lists for open connections. OpenSSL has read them for new ones. What was revoked stays so if they
+        cannot be read."""
         text = ""
         try:
             for path in self._trusted:
@@ -134,7 +135,7 @@ class ServerCertificates:
             return Revocations.parse(text)
         except (OSError, ValueError) as error:
             self._cannot_read(error)
-            return Revocations()
+            return Revocations(unreadable=True) if before is None else before
 
     def _cannot_read(self, error: Exception) -> None:
         names = ", ".join(self._trusted)

@@ -21,6 +21,7 @@ from typing import Final
 
 from bookkeeper.errors import ConfigError, MetadataUnavailableError
 from bookkeeper.ids import Address
+from bookkeeper.install import how_to_install
 from bookkeeper.launchers.java import find_java
 from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.waiting import StalledError, Watched, until
@@ -202,7 +203,7 @@ def class_path() -> str:
     """
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise ConfigError("ZooKeeper comes with PySpark, which is not installed: pip install 'bookkeeper-py[spark]'")
+        raise ConfigError(f"ZooKeeper comes with PySpark, which is not installed: {how_to_install('spark')}")
     jars = Path(spec.origin).parent / "jars"
     found = [str(jar) for pattern in _JARS for jar in sorted(jars.glob(f"{pattern}.jar"))]
     if not any(Path(jar).name.startswith("zookeeper-") for jar in found):

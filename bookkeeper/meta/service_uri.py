@@ -28,6 +28,7 @@ from bookkeeper.meta.records.paths import DEFAULT_ROOT
 from bookkeeper.meta.store import MetadataStore, check_path
 from bookkeeper.meta.stores import credentials
 from bookkeeper.seams import Seams
+from bookkeeper.secret import without_secrets
 
 if TYPE_CHECKING:
     from bookkeeper.meta.stores.memory import MemoryCluster
@@ -81,8 +82,11 @@ def parse(uri: str) -> ServiceUri:
         if not rest.startswith("///") or len(rest) == 3:
             raise ConfigError(f"expected {scheme}:///PATH, got {_shown(uri)}")
         return _parse_sqlite(uri, rest[2:]) if scheme == "sqlite" else ServiceUri(scheme, rest[2:])
-    known = ", ".join(sorted({"memory", "zk", *_OPENERS}))
-    raise ConfigError(f"{_shown(uri)} names no kind of metadata store that this program knows; it knows {known}")
+    known = ", ".join(sorted({"embedded", "memory", "zk", *_OPENERS}))
+    raise ConfigError(
+        f"{_shown(uri)} names no kind of metadata store that this program knows; it knows {known}, and for "
+        "streams grpc and grpcs, the addresses of gateways"
+    )
 
 
 def _parse_sqlite(uri: str, path: str) -> ServiceUri:
@@ -132,9 +136,9 @@ def _port(server: str) -> int | None:
 
 def _shown(uri: str) -> str:
     """An invalid address for messages, without what stands before an ``@``: that may be a password."""
-    before, at, after = uri.rpartition("@")
+    before, at, after = without_secrets(uri).rpartition("@")
     if not at:
-        return repr(uri)
+        return repr(after)
     scheme, slashes, _ = before.partition("://")
     return repr(f"{scheme if slashes else ''}{slashes}***@{after}")
 

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from bookkeeper.real.clock import SystemClock, SystemRng
 from bookkeeper.real.descriptors import allow_descriptors
 from bookkeeper.real.disk import PosixDisk
-from bookkeeper.real.memory import give_back_freed_memory, keep_freed_memory, no_core_dumps
+from bookkeeper.real.memory import give_back_freed_memory, keep_freed_memory, names_secrets, no_core_dumps
 from bookkeeper.real.net import AsyncioNet
 from bookkeeper.real.private import append_private, make_private, make_private_file, read_private, read_secret
 from bookkeeper.real.tls import FileTls
@@ -33,6 +33,7 @@ __all__ = [
     "keep_freed_memory",
     "make_private",
     "make_private_file",
+    "names_secrets",
     "no_core_dumps",
     "read_private",
     "read_secret",

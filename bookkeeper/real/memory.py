@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import resource
 import sys
+from collections.abc import Mapping
 from typing import Final
 
 _M_TRIM_THRESHOLD: Final = -1
@@ -41,6 +42,17 @@ def give_back_freed_memory() -> bool:
     except (OSError, AttributeError):
         return False
     return bool(trim(0))
+
+
+SECRETS: Final = frozenset(
+    {"BK_TLS_KEY", "BK_TLS_CERT", "BK_GATEWAY_TOKEN_FILE", "BK_PASSWORD", "BK_ZOOKEEPER", "BK_ZOOKEEPER_PASSWORD"}
+)
+"""Variables of the environment that hold a secret, or name a file with one."""
+
+
+def names_secrets(environment: Mapping[str, str]) -> bool:
+    """Whether a process with this environment will have keys, tokens or passwords in its memory."""
+    return any(environment.get(name) for name in SECRETS)
 
 
 def no_core_dumps() -> None:

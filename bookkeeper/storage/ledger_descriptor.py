@@ -64,7 +64,7 @@ class LedgerDescriptor:
     """One ledger on this bookie. Owned by the loop's thread."""
 
     ledger_id: LedgerId
-    key: bytes | None = None
+    key: bytes | None = field(default=None, repr=False)
     fenced: bool = False
     limbo: bool = False
     """Reserved: its data may be incomplete, negatives are unknown."""

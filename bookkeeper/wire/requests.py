@@ -7,7 +7,7 @@ goes on. It raises :exc:`~bookkeeper.errors.MalformedFrameError` where the conne
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
@@ -71,7 +71,7 @@ class AddEntry:
 
     ledger_id: LedgerId
     entry_id: EntryId
-    master_key: bytes
+    master_key: bytes = field(repr=False)
     entry: bytes
     """The whole stored entry: 32-byte header, digest, payload."""
     recovery: bool = False
@@ -91,7 +91,7 @@ class ReadEntry:
 
     ledger_id: LedgerId
     entry_id: EntryId
-    master_key: bytes | None = None
+    master_key: bytes | None = field(default=None, repr=False)
     fence: bool = False
     priority: int = 0
     previous_lac: int | None = None
@@ -112,7 +112,7 @@ class BatchRead:
     request_id: int
     count_max: int
     size_max: int
-    master_key: bytes | None = None
+    master_key: bytes | None = field(default=None, repr=False)
     fence: bool = False
     priority: int = 0
 
@@ -130,7 +130,7 @@ class WriteLac:
 
     ledger_id: LedgerId
     lac: int
-    master_key: bytes
+    master_key: bytes = field(repr=False)
     body: bytes
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from bookkeeper.admin.shared import counted, json_option, print_json
-from bookkeeper.option_types import Number, WholeNumber
+from bookkeeper.option_types import AnyWholeNumber, Number, WholeNumber
 from journal_manager.commands.shared import (
     OWNER,
     Txid,
@@ -43,7 +43,7 @@ USUAL: Final = RetentionPolicy()
 
 
 @click.command("format")
-@click.option("--namespace-id", type=WholeNumber(), metavar="N", default=0, help="The namespace's number.")
+@click.option("--namespace-id", type=AnyWholeNumber(), metavar="N", default=0, help="The namespace's number.")
 @click.option("--cluster-id", default="", metavar="TEXT", help="The namespace's cluster.")
 @click.option("--pool-id", default="", metavar="TEXT", help="The namespace's block pool.")
 @click.option("--force", is_flag=True, help="Remove the edits that are there, without asking.")

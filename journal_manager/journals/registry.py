@@ -10,7 +10,7 @@ import dataclasses
 import re
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -33,7 +33,8 @@ class JournalURI:
     scheme: str
     authority: str
     path: str
-    query: Mapping[str, str]
+    query: Mapping[str, str] = field(repr=False)
+    """The options; a password may be among them."""
 
     @property
     def name(self) -> str:
@@ -51,16 +52,23 @@ def parse_uri(text: str) -> JournalURI:
     Raises:
         JournalConfigError: no scheme, a fragment, or a key given twice.
     """
-    parts = urlsplit(text)
+    parts, told = urlsplit(text), _shown(text)
     if not parts.scheme or not re.match(r"[a-z][a-z0-9+.-]*:", text) or parts.fragment:
-        raise JournalConfigError(f"expected SCHEME:PATH[?KEY=VALUE&…], got {text!r}")
+        raise JournalConfigError(f"expected SCHEME:PATH[?KEY=VALUE&…], got {told}")
     try:
         query = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
     except ValueError as error:
-        raise JournalConfigError(f"{text!r} is no journal's address: {error}") from error
+        raise JournalConfigError(
+            f"{told} is no journal's address: an option is KEY=VALUE, and options are joined by &"
+        ) from error
     if len(dict(query)) != len(query):
-        raise JournalConfigError(f"{text!r} gives a key twice")
+        raise JournalConfigError(f"{told} gives a key twice")
     return JournalURI(parts.scheme, unquote(parts.netloc), unquote(parts.path), dict(query))
+
+
+def _shown(text: str) -> str:
+    """An address for messages: without its options' values, of which one may be a password."""
+    return repr(re.sub(r"(?<=[?&])([^=&]*)=[^&]*", r"\1=...", text))
 
 
 def installed_backends() -> Mapping[str, EntryPoint]:

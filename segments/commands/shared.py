@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from bookkeeper.admin.shared import connected, finish
+from bookkeeper.install import how_to_install
 from segments.chain import StreamSegment
 from segments.errors import Applied, GatewayTooOldError, SeekFormatError, StreamError
 from segments.life.holds import Hold
@@ -125,7 +126,7 @@ async def streams_at(metadata: str, *, makes: bool = False) -> AsyncIterator[Str
     try:
         opening = connect(metadata)
     except ImportError as error:
-        raise click.ClickException(f"{metadata} needs the library grpcio: install bookkeeper-py[grpc]") from error
+        raise click.ClickException(f"{metadata} needs the library grpcio: {how_to_install('grpc')}") from error
     async with opening as namespace:
         yield namespace
 

@@ -6,6 +6,7 @@ from array import array
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from bookkeeper.install import how_to_install
 from segments.errors import MissingLibraryError
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def _arrow() -> Any:
     try:
         import pyarrow
     except ImportError as error:
-        raise MissingLibraryError("pyarrow is not installed: pip install 'bookkeeper-py[copy]'") from error
+        raise MissingLibraryError(f"pyarrow is not installed: {how_to_install('copy')}") from error
     return pyarrow
 
 

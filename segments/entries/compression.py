@@ -6,6 +6,7 @@ from enum import IntEnum
 from functools import cache
 from typing import Any, Final
 
+from bookkeeper.install import how_to_install
 from segments.entries.layout import BODY_MAX
 from segments.errors import EntryCorruptError, MissingLibraryError, UnsupportedStreamFormatError
 
@@ -90,7 +91,7 @@ def _lz4() -> Any:
     try:
         import lz4.block
     except ImportError as error:
-        raise MissingLibraryError("lz4 is not installed: pip install 'bookkeeper-py[streams]'") from error
+        raise MissingLibraryError(f"lz4 is not installed: {how_to_install('streams')}") from error
     return lz4.block
 
 
@@ -99,5 +100,5 @@ def _zstd() -> Any:
     try:
         import zstandard
     except ImportError as error:
-        raise MissingLibraryError("zstandard is not installed: pip install 'bookkeeper-py[streams]'") from error
+        raise MissingLibraryError(f"zstandard is not installed: {how_to_install('streams')}") from error
     return zstandard

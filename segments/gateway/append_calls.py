@@ -230,6 +230,8 @@ class _AppendSession:
         self._reading: asyncio.Task[None] | None = None
         self._submitting = False
         self._stopped = False
+        self._unread: StreamError | None = None
+        """Why a request was not parsed."""
         self._queue: asyncio.Queue[tuple[_Batch | None, asyncio.Future[AppendResult] | StreamError, float] | None] = (
             asyncio.Queue()
         )
@@ -254,6 +256,8 @@ class _AppendSession:
                 if not await self._take(request):
                     break
                 self._submitting = False
+        except StreamError as error:  # a request that was not even parsed; nothing after it is read
+            self._unread = error
         finally:
             self._queue.put_nowait(None)
 
@@ -313,12 +317,14 @@ class _AppendSession:
         while (item := await self._queue.get()) is not None:
             batch, answer, began = item
             reply, refusal = await self._reply(batch, answer, began)
+            self._call.let_go()
             self._window.answered(*((1, 0) if batch is None else (len(batch.records), batch.size)))
             self._room.set()
             if end is None and isinstance(refusal, _ENDS):
                 end = refusal
                 self._stop()
             yield reply
+        end = end or self._unread
         if end is not None:
             raise for_the_rest(end)
 

@@ -1,4 +1,9 @@
-"""What every call has: who asks, which streams it may name, errors as statuses, and metrics. It knows gRPC.
+"""What every call has: who asks, which streams it may name, its bytes, errors as statuses, and metrics. It knows gRPC.
+
+All that a call needs is asked before anything of its messages is received: who sends it, by its metadata and its
+connection's certificate, and whether there is room. gRPC receives a message only when it is asked for one, so every
+call, also one with a single request, is served as a stream of requests, as bytes; they are counted before they are
+parsed.
 
 A service is a table of plain functions: ``async (request, call) -> reply``, or an async generator of replies; a call
 that streams requests gets an iterator of them.
@@ -10,18 +15,30 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import unquote
+from typing import Any, Final
 
 import grpc
+import grpc.aio
 
 from bookkeeper.gateways.authentication import AuthenticationFailures, UnauthenticatedError
 from bookkeeper.gateways.tokens import Principal
 from bookkeeper.rate_limited_log import RateLimitedLogger
 from bookkeeper.seams import Clock
-from segments.errors import StreamAccessError, StreamError, StreamInvariantError
+from segments.errors import (
+    StreamAccessError,
+    StreamConfigError,
+    StreamError,
+    StreamInvariantError,
+    StreamNotReadyError,
+    StreamOverloadedError,
+)
+from segments.gateway.call_budget import CallBudget
+from segments.gateway.call_bytes import CallBytes
+from segments.gateway.caller_address import network_of
+from segments.gateway.config import GrpcLimits
 from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.gateway.port_security import CallerCheck
+from segments.gateway.request_parser import RequestParser
 from segments.rpc import segments_pb2 as pb
 from segments.rpc.methods import METHODS, SERVICES, Method
 from segments.rpc.refusals import TRAILER, as_stream_error, code_of, put_error, status_of
@@ -32,6 +49,10 @@ Behaviour = Callable[[Any, "GrpcCall"], Any]
 """A coroutine function, or a function that returns an async iterator, by the call's shape."""
 
 
+DELAYED_MAX: Final = 500
+"""Refused calls that wait for their answer; one more is answered at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class GrpcCall:
     """One call."""
@@ -40,6 +61,13 @@ class GrpcCall:
     """Who sent it; None if nobody is asked."""
     is_still_good: Callable[[], bool]
     """Whether the credentials of a long call are still valid."""
+    bytes: CallBytes | None = None
+    """What it holds of the gateway's budget; None if nobody counts."""
+
+    def let_go(self) -> None:
+        """Give back the bytes of the oldest request that is not answered."""
+        if self.bytes is not None:
+            self.bytes.let_go()
 
     def may_use(self, stream: str) -> bool:
         """Whether the caller may do anything with this stream."""
@@ -76,14 +104,30 @@ class CallGuard:
     """Turns behaviours into gRPC's handlers."""
 
     def __init__(
-        self, caller: CallerCheck | None, failures: AuthenticationFailures | None, metrics: GatewayMetrics, clock: Clock
+        self,
+        caller: CallerCheck | None,
+        failures: AuthenticationFailures | None,
+        metrics: GatewayMetrics,
+        clock: Clock,
+        limits: GrpcLimits | None = None,
     ) -> None:
         """``caller`` is None for a port that asks nobody."""
         self._caller = caller
         self._failures = failures
         self._metrics = metrics
         self._clock = clock
+        self._limits = limits = limits or GrpcLimits()
+        self._delayed = 0
+        self.budget = CallBudget(
+            bytes_max=limits.call_bytes_max,
+            address_bytes_max=limits.address_bytes_max,
+            address_calls_max=limits.address_calls_max,
+        )
         self._log = RateLimitedLogger(logger, clock.monotonic)
+
+    def for_anybody(self, limits: GrpcLimits) -> CallGuard:
+        """Another one that asks nobody, with a budget of its own."""
+        return CallGuard(None, None, self._metrics, self._clock, limits)
 
     def handlers(self, behaviours: Mapping[str, Behaviour]) -> list[Any]:
         """One handler of gRPC for each service. ``behaviours``: by service and name, ``Streams.Create``.
@@ -93,29 +137,28 @@ class CallGuard:
         found = []
         for service in SERVICES:
             calls = {
-                method.name: self._handler(method, behaviours[key])
+                method.name: self.handler(method, behaviours[key])
                 for key, method in METHODS.items()
                 if method.service == service and key in behaviours
             }
             found.append(grpc.method_handlers_generic_handler(service, calls))
         return found
 
-    def _handler(self, method: Method, behaviour: Behaviour) -> Any:
+    def handler(self, method: Method, behaviour: Behaviour) -> Any:
+        """gRPC's handler of one call. Whatever its shape, gRPC hands over its requests as a stream of bytes."""
+        parser = RequestParser(method, self._limits.request_elements_max)
         serialize = method.reply.SerializeToString
         if method.streams_replies:
-            make = (
-                grpc.stream_stream_rpc_method_handler
-                if method.streams_requests
-                else grpc.unary_stream_rpc_method_handler
-            )
-            return make(self._streaming(method, behaviour), method.parse_request, serialize)
-        return grpc.unary_unary_rpc_method_handler(self._single(method, behaviour), method.parse_request, serialize)
+            return grpc.stream_stream_rpc_method_handler(self._streaming(method, parser, behaviour), None, serialize)
+        return grpc.stream_unary_rpc_method_handler(self._single(method, parser, behaviour), None, serialize)
 
-    def _single(self, method: Method, behaviour: Behaviour) -> Callable[[Any, Any], Any]:
-        async def answer(request: Any, context: Any) -> Any:
-            began, status = self._clock.monotonic(), "OK"
+    def _single(self, method: Method, parser: RequestParser, behaviour: Behaviour) -> Callable[[Any, Any], Any]:
+        async def answer(_: Any, context: Any) -> Any:
+            began, status, network = self._clock.monotonic(), "OK", network_of(context.peer())
+            call: GrpcCall | None = None
             try:
-                return await behaviour(request, await self._call(context))
+                call = await self._begin(context, network)
+                return await behaviour(await self._request(parser, context, call), call)
             except Exception as error:  # whatever it is, the client gets a status and a reason
                 status = self._refuse(context, method, error)
                 return method.reply()
@@ -123,15 +166,24 @@ class CallGuard:
                 status = "CANCELLED"
                 raise
             finally:
+                self._end(call, network)
                 self._metrics.answered(method.path, self._clock.monotonic() - began, status)
 
         return answer
 
-    def _streaming(self, method: Method, behaviour: Behaviour) -> Callable[[Any, Any], AsyncIterator[Any]]:
-        async def answer(request: Any, context: Any) -> AsyncIterator[Any]:
-            began, status = self._clock.monotonic(), "OK"
+    def _streaming(
+        self, method: Method, parser: RequestParser, behaviour: Behaviour
+    ) -> Callable[[Any, Any], AsyncIterator[Any]]:
+        async def answer(_: Any, context: Any) -> AsyncIterator[Any]:
+            began, status, network = self._clock.monotonic(), "OK", network_of(context.peer())
+            call: GrpcCall | None = None
             try:
-                async for reply in behaviour(request, await self._call(context)):
+                call = await self._begin(context, network)
+                if method.streams_requests:
+                    request: Any = _requests(parser, context, call)
+                else:
+                    request = await self._request(parser, context, call)
+                async for reply in behaviour(request, call):
                     yield reply
             except Exception as error:  # as above
                 status = self._refuse(context, method, error)
@@ -139,19 +191,38 @@ class CallGuard:
                 status = "CANCELLED"
                 raise
             finally:
+                self._end(call, network)
                 self._metrics.answered(method.path, self._clock.monotonic() - began, status)
 
         return answer
 
-    async def _call(self, context: Any) -> GrpcCall:
+    async def _begin(self, context: Any, network: str) -> GrpcCall:
+        """Let a call in, by what came before its first message.
+
+        Raises:
+            UnauthenticatedError: nobody knows who sends it. StreamOverloadedError: its address has too many calls.
+        """
+        principal, is_still_good = await self._who(context)
+        if not self.budget.enter(network):
+            raise StreamOverloadedError(
+                f"{self._limits.address_calls_max} calls of this address are in progress, which is the limit: nothing "
+                "of this one was looked at; try again when others have ended"
+            )
+        return GrpcCall(principal, is_still_good, CallBytes(self.budget, network))
+
+    def _end(self, call: GrpcCall | None, network: str) -> None:
+        if call is not None and call.bytes is not None:
+            call.bytes.close()
+            self.budget.leave(network)
+
+    async def _who(self, context: Any) -> tuple[Principal | None, Callable[[], bool]]:
         caller = self._caller
         if caller is None:
-            return GrpcCall(None, _always)
+            return None, _always
         try:
             principal = caller.principal(context)
         except UnauthenticatedError:
-            if self._failures is not None:
-                await asyncio.sleep(self._failures.delay_s(_host_of(context.peer())))
+            await self._delay(context)
             raise
 
         def is_still_good() -> bool:
@@ -160,7 +231,33 @@ class CallGuard:
             except UnauthenticatedError:
                 return False
 
-        return GrpcCall(principal, is_still_good)
+        return principal, is_still_good
+
+    async def _delay(self, context: Any) -> None:
+        """Let a refused caller wait. Nothing of its messages is received meanwhile; the few bytes that gRPC takes
+        unasked are bounded by how many wait."""
+        if self._failures is None:
+            return
+        delay_s = self._failures.delay_s(network_of(context.peer()))
+        if self._delayed < DELAYED_MAX:
+            self._delayed += 1
+            try:
+                await asyncio.sleep(delay_s)
+            finally:
+                self._delayed -= 1
+
+    async def _request(self, parser: RequestParser, context: Any, call: GrpcCall) -> Any:
+        """The message of a call with one request. Raises: StreamConfigError, StreamNotReadyError."""
+        try:
+            async with asyncio.timeout(self._limits.message_s):
+                request = await _next(parser, context, call, reserve=self._limits.message_bytes_max)
+        except TimeoutError as error:
+            raise StreamNotReadyError(
+                f"the request was not there after {self._limits.message_s:g} s, and nothing of it was done: try again"
+            ) from error
+        if request is None:
+            raise StreamConfigError("the call ended before its request came")
+        return request
 
     def _refuse(self, context: Any, method: Method, error: Exception) -> str:
         """Give the call a status instead of a reply. Returns the status code's name."""
@@ -180,10 +277,24 @@ class CallGuard:
         return status
 
 
+async def _requests(parser: RequestParser, context: Any, call: GrpcCall) -> AsyncIterator[Any]:
+    """The messages of a call, as they come and as there is room. Raises: StreamConfigError."""
+    while (request := await _next(parser, context, call)) is not None:
+        yield request
+        if not parser.answers_each:
+            call.let_go()
+
+
+async def _next(parser: RequestParser, context: Any, call: GrpcCall, *, reserve: int = 0) -> Any:
+    """The next message; None if none comes. Raises: StreamConfigError."""
+    assert call.bytes is not None
+    await call.bytes.room(reserve)
+    raw = await context.read()
+    if raw is grpc.aio.EOF:
+        return None
+    call.bytes.received(len(raw), parser.elements(raw))
+    return parser.parse(raw)
+
+
 def _always() -> bool:
     return True
-
-
-def _host_of(peer: str) -> str:
-    """The address in gRPC's words: ipv4:127.0.0.1:40000, or ipv6:%5B::1%5D:40000."""
-    return unquote(peer.partition(":")[2].rpartition(":")[0]).strip("[]") or peer

@@ -36,10 +36,14 @@ from segments.gateway.service import GrpcGatewayService, GrpcServingConfig
 @click.option(
     "--http", type=AddressType(), help="Where /healthz, /livez, /readyz and /metrics are shown.  [default: nowhere]"
 )
+@click.option("--http-insecure", is_flag=True, help="Allow --http beyond loopback: these pages only tell.")
 @access_options
 @limit("--connections-max", GrpcLimits, "connections_max", "Connections at a time; one more waits.")
 @limit("--calls-per-connection-max", GrpcLimits, "calls_per_connection_max", "Calls at a time on one connection.")
 @limit("--message-bytes-max", GrpcLimits, "message_bytes_max", "The size of the largest message, in bytes.")
+@limit("--call-bytes-max", GrpcLimits, "call_bytes_max", "Bytes of requests in progress, of all clients.")
+@limit("--address-bytes-max", GrpcLimits, "address_bytes_max", "Bytes of requests in progress, of one address.")
+@limit("--address-calls-max", GrpcLimits, "address_calls_max", "Calls at a time of one address; one more is refused.")
 @limit("--window-bytes", GrpcLimits, "window_bytes", "Bytes of one streaming append that may be unanswered.")
 @metadata_session
 @limit("--lease-s", GrpcGatewayConfig, "lease_s", "Seconds for which an owner may answer after its last renewal.")
@@ -71,9 +75,13 @@ def _serving_config(
     listen: Address,
     advertise: str | None,
     http: Address | None,
+    http_insecure: bool,
     connections_max: int,
     calls_per_connection_max: int,
     message_bytes_max: int,
+    call_bytes_max: int,
+    address_bytes_max: int,
+    address_calls_max: int,
     window_bytes: int,
     lease_s: float,
     metadata_session_s: float,
@@ -87,11 +95,15 @@ def _serving_config(
         listen=listen,
         advertise=advertise,
         http=http,
+        http_insecure=http_insecure,
         access=access_config(**access),
         limits=GrpcLimits(
             connections_max=connections_max,
             calls_per_connection_max=calls_per_connection_max,
             message_bytes_max=message_bytes_max,
+            call_bytes_max=call_bytes_max,
+            address_bytes_max=address_bytes_max,
+            address_calls_max=address_calls_max,
             window_bytes=window_bytes,
         ),
         gateway=GrpcGatewayConfig(

@@ -29,6 +29,16 @@ class GrpcLimits:
     """Seconds that a new connection may take until it is ready."""
     message_bytes_max: int = 20 * MIB
     """The largest message: a batch of an append, with some bytes for each record."""
+    request_elements_max: int = 131_072
+    """Records, headers and other repeated values of one message; they are counted before it is parsed."""
+    call_bytes_max: int = 512 * MIB
+    """Bytes of requests that are being received, or are not answered; at the limit nothing more is received."""
+    address_bytes_max: int = 256 * MIB
+    """The same for the calls of one address."""
+    address_calls_max: int = 4_000
+    """Calls at a time of one address; one more is refused."""
+    message_s: float = 30.0
+    """Seconds that the message of a call with a single request may take to arrive."""
     window_records: int = 16_384
     """Records of one AppendStream that may be unanswered."""
     window_bytes: int = 8 * MIB
@@ -36,7 +46,10 @@ class GrpcLimits:
 
     def __post_init__(self) -> None:
         require_range(self, "connections_max", "calls_per_connection_max", "handshake_s", above=0)
-        require_range(self, "message_bytes_max", "window_records", "window_bytes", above=0)
+        require_range(self, "message_bytes_max", "window_records", "window_bytes", "message_s", above=0)
+        require_range(self, "request_elements_max", "address_calls_max", above=0)
+        require_below(self, "message_bytes_max", "address_bytes_max", or_equal=True)
+        require_below(self, "address_bytes_max", "call_bytes_max", or_equal=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bookkeeper.metrics import Counter, Histogram, Metrics
+from segments.gateway.call_budget import CallBudget
 from segments.gateway.stream_ownership import OwnershipCounts
 
 
@@ -32,11 +33,24 @@ class GatewayMetrics:
         self.owned = metrics.gauge("owned_streams", "Streams that this gateway owns.")
         self.pending = metrics.gauge("pending_batches", "Batches that wait to become durable.")
         self.serving = metrics.gauge("serving", "1 while the metadata store answers and the gateway is not stopped.")
+        self.budget: CallBudget | None = None
+        self._request_bytes = metrics.gauge(
+            "request_bytes", "Bytes of requests that are being received, or are not answered."
+        )
+        self._calls_in_progress = metrics.gauge("calls_in_progress", "Calls that have begun and have not ended.")
+        self._calls_waiting = metrics.gauge("calls_waiting_for_room", "Calls whose request waits for room.")
         self.ownership = OwnershipCounts(
             taken=metrics.counter("streams_taken_total", "How often this gateway took a stream."),
             lost=metrics.counter("streams_lost_total", "How often another owner took a stream from this gateway."),
             redirected=metrics.counter("redirects_total", "Calls that were sent to the gateway that owns the stream."),
         )
+
+    def tell_budget(self) -> None:
+        """Update the numbers of what is in progress."""
+        if self.budget is not None:
+            self._request_bytes.value = self.budget.bytes
+            self._calls_in_progress.value = self.budget.calls
+            self._calls_waiting.value = self.budget.waiting
 
     def answered(self, method: str, seconds: float, status: str) -> None:
         """Count a call that has ended. ``status`` is its code's name."""

@@ -1,7 +1,7 @@
 """Certificates for gRPC's port, and what gRPC knows of a client. One of the files that know gRPC.
 
 gRPC makes its own TLS. Before each handshake it asks for the newest files, which the shared room has checked. It knows
-no revocation lists, so a client's certificate is looked up in them with each call.
+no revocation lists, so a client's certificate is looked up in them with each call, by the rules of OpenSSL.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bookkeeper.gateways.server_tls import PemFiles, ServerCertificates, ServerT
 logger = logging.getLogger(__name__)
 
 _KINDS: Final = (("x509_uri", "URI"), ("x509_email", "email"), ("x509_dns", "DNS"), ("x509_ip", "IP Address"))
-REVOKED: Final = "The client certificate was revoked"
+REVOKED: Final = "The client certificate is not accepted: it was revoked, or the list of revoked ones has ended"
 
 
 def check_files(files: ServerTlsFiles | None) -> None:
@@ -110,9 +110,10 @@ class CallerCheck:
 
     def _is_revoked(self, known: Mapping[str, Sequence[bytes]]) -> bool:
         certificates = self._access.certificates
-        if certificates is None or not certificates.revocations.revoked:
+        if certificates is None:
             return False
+        now_s = self._now_ms() / 1000
         return any(
-            certificates.revocations.name(ssl.PEM_cert_to_DER_cert(pem.decode("ascii", "replace")))
+            certificates.revocations.refuses(ssl.PEM_cert_to_DER_cert(pem.decode("ascii", "replace")), now_s)
             for pem in known.get("x509_pem_cert", ())
         )

@@ -1,25 +1,36 @@
-"""The port: gRPC's server with our services, its limits, health and reflection. One of the files that know gRPC."""
+"""The port: gRPC's server with our services, its limits, health and reflection. One of the files that know gRPC.
+
+A call of which no message is received yet may send what fits into its window, 64 KiB. gRPC would widen that to some MiB
+for a fast sender, whoever it is, so that is off; a message that is being received is not held up by it.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import grpc
 import grpc.aio
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from bookkeeper.gateways.listener import CannotListenError
 from bookkeeper.ids import Address
+from segments.gateway.call_guard import CallGuard, GrpcCall
 from segments.gateway.config import GrpcLimits
-from segments.rpc.methods import SERVICES
+from segments.gateway.health_calls import HEALTH, HealthCalls
+from segments.rpc.methods import SERVICES, Method
 
 _REFLECTIONS: Final = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection")
 """The same messages under two names: the older one is what most clients know."""
 
-_HEALTH: Final = "grpc.health.v1.Health"
+HEALTH_CALLS_MAX: Final = 100
+"""Questions for the state of health, of one address, at a time."""
+
+HEALTH_MESSAGES_MAX: Final = 4
+"""Requests for it that may be received at a time, of all addresses; of each one."""
+
 _METADATA_BYTES_MAX: Final = 16 * 1024
 _KEEPALIVE_MS: Final = 20_000
 _PING_MS: Final = 5_000
@@ -29,6 +40,7 @@ class GrpcServer:
     """gRPC's server. The port is bound before calls are accepted."""
 
     def __init__(self, limits: GrpcLimits) -> None:
+        self._limits = limits
         self._server = grpc.aio.server(
             options=(
                 ("grpc.so_reuseport", 0),  # a port that is taken is an error
@@ -37,6 +49,7 @@ class GrpcServer:
                 ("grpc.server_handshake_timeout_ms", round(limits.handshake_s * 1000)),
                 ("grpc.max_receive_message_length", limits.message_bytes_max),
                 ("grpc.max_send_message_length", -1),
+                ("grpc.http2.bdp_probe", 0),
                 ("grpc.max_metadata_size", _METADATA_BYTES_MAX),
                 ("grpc.keepalive_time_ms", _KEEPALIVE_MS),  # a client that has vanished frees what it holds
                 ("grpc.keepalive_timeout_ms", _KEEPALIVE_MS // 2),
@@ -44,7 +57,7 @@ class GrpcServer:
                 ("grpc.http2.min_ping_interval_without_data_ms", _PING_MS),
             )
         )
-        self._health = health.aio.HealthServicer()
+        self._health = HealthCalls()
 
     def bind(self, listen: Address, credentials: Any | None = None) -> Address:
         """Take the port; return the address (port 0 resolved). ``credentials``: with TLS.
@@ -65,25 +78,42 @@ class GrpcServer:
             ) from error
         return Address(listen.host, port)
 
-    async def start(self, handlers: Sequence[Any]) -> None:
-        """Accept calls. The state of health is NOT_SERVING until :meth:`tell_health`."""
+    async def start(self, handlers: Sequence[Any], guard: CallGuard) -> None:
+        """Accept calls. The state of health is NOT_SERVING until :meth:`tell_health`.
+
+        ``guard``: also for reflection. Whoever asks for the state of health is not asked who they are, and has a small
+        budget beside that of the others.
+        """
+        limits = self._limits
+        unasked = guard.for_anybody(
+            replace(
+                limits,
+                address_bytes_max=limits.message_bytes_max,
+                call_bytes_max=HEALTH_MESSAGES_MAX * limits.message_bytes_max,
+                address_calls_max=HEALTH_CALLS_MAX,
+                message_s=min(limits.message_s, limits.handshake_s),
+            )
+        )
+        answers = reflection.aio.ReflectionServicer((*SERVICES, HEALTH, *_REFLECTIONS))
+
+        def reflect(requests: AsyncIterator[Any], call: GrpcCall) -> Any:
+            return answers.ServerReflectionInfo(requests, None)
+
         self._server.add_generic_rpc_handlers(tuple(handlers))
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        answers = reflection.aio.ReflectionServicer((*SERVICES, _HEALTH, *_REFLECTIONS))
-        for name in _REFLECTIONS:
-            self._server.add_generic_rpc_handlers((_reflection_handler(name, answers.ServerReflectionInfo),))
-        await self.tell_health(serving=False)
+        beside = [(unasked, method, behaviour) for method, behaviour in self._health.behaviours]
+        beside += [(guard, _reflection(name), reflect) for name in _REFLECTIONS]
+        for each, method, behaviour in beside:
+            found = grpc.method_handlers_generic_handler(method.service, {method.name: each.handler(method, behaviour)})
+            self._server.add_generic_rpc_handlers((found,))
         await self._server.start()
 
-    async def tell_health(self, *, serving: bool) -> None:
+    def tell_health(self, *, serving: bool) -> None:
         """Set the state of health of every service, and of the server as a whole."""
-        response = health_pb2.HealthCheckResponse
-        for name in ("", *SERVICES):
-            await self._health.set(name, response.SERVING if serving else response.NOT_SERVING)
+        self._health.tell(serving=serving)
 
-    async def drain(self) -> None:
+    def drain(self) -> None:
         """Say for good that this server does not serve."""
-        await self._health.enter_graceful_shutdown()
+        self._health.end()
 
     async def stop(self, grace_s: float) -> None:
         """Accept nothing more, give calls so long to end, and cut off those that have not ended. Idempotent."""
@@ -91,10 +121,12 @@ class GrpcServer:
         await asyncio.sleep(0)  # callbacks of calls that were cut off
 
 
-def _reflection_handler(name: str, answer: Callable[[Any, Any], Any]) -> Any:
-    method = grpc.stream_stream_rpc_method_handler(
-        answer,
-        reflection_pb2.ServerReflectionRequest.FromString,
-        reflection_pb2.ServerReflectionResponse.SerializeToString,
+def _reflection(service: str) -> Method:
+    return Method(
+        service,
+        "ServerReflectionInfo",
+        reflection_pb2.ServerReflectionRequest,
+        reflection_pb2.ServerReflectionResponse,
+        streams_requests=True,
+        streams_replies=True,
     )
-    return grpc.method_handlers_generic_handler(name, {"ServerReflectionInfo": method})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -11,13 +10,14 @@ from types import TracebackType
 from typing import Any, Self
 
 from bookkeeper.bookie.health.health_server import HealthServer
+from bookkeeper.bookie.health.page_address import require_page_address
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import in_words
-from bookkeeper.gateways.access_control import AccessConfig, AccessControl, is_loopback
+from bookkeeper.gateways.access_control import AccessConfig, AccessControl
 from bookkeeper.gateways.lease import Lease, StoreLease
 from bookkeeper.gateways.process_location import this_place
-from bookkeeper.ids import Address
+from bookkeeper.ids import Address, is_loopback
 from bookkeeper.seams import Seams
 from segments.gateway.append_calls import AppendCalls
 from segments.gateway.call_guard import CallGuard
@@ -51,13 +51,19 @@ class GrpcServingConfig:
     advertise: str | None = None
     """HOST:PORT at which clients reach this gateway. Default: the address at which it listens."""
     http: Address | None = None
-    """Where /healthz, /livez, /readyz and /metrics are shown; None: nowhere."""
+    """Where /healthz, /livez, /readyz and /metrics are shown; None: nowhere. A loopback address unless
+    ``http_insecure``, or ``insecure`` in ``access``."""
+    http_insecure: bool = False
+    """Show these pages beyond loopback, unencrypted, to everyone who reaches them: they only tell."""
     access: AccessConfig = field(default_factory=AccessConfig)
     limits: GrpcLimits = field(default_factory=GrpcLimits)
     gateway: GrpcGatewayConfig = field(default_factory=GrpcGatewayConfig)
 
     def __post_init__(self) -> None:
         self.access.require_safe(self.listen)
+        if self.http is not None:
+            allowed = self.access.insecure or self.http_insecure
+            require_page_address("--http", self.http, allowed=allowed, option="--http-insecure")
         check_files(self.access.tls)
 
 
@@ -109,7 +115,8 @@ class GrpcGatewayService:
                 namespace, self._lease_maker(namespace, advertised), advertised, clock, config.gateway, self.metrics
             )
             caller = CallerCheck(access, clock.wall_ms)
-            guard = CallGuard(caller, access.failures, self.metrics, clock)
+            guard = CallGuard(caller, access.failures, self.metrics, clock, config.limits)
+            self.metrics.budget = guard.budget
             behaviours = {
                 **StreamCalls(table, advertised).behaviours,
                 **AppendCalls(table, config.limits, self.metrics, clock).behaviours,
@@ -118,7 +125,7 @@ class GrpcGatewayService:
                 **CursorCalls(table).behaviours,
                 **TransferCalls(table, self.metrics, self._draining).behaviours,
             }
-            await server.start(guard.handlers(behaviours))
+            await server.start(guard.handlers(behaviours), guard)
             self._watch = watch = self._metadata_watch(namespace)
             self._start(watch.run(), "look at the metadata store")
             self._start(access.watch(), "look for changed files")
@@ -155,7 +162,7 @@ class GrpcGatewayService:
                 logger.info("the metadata store answers: this gateway serves")
             else:
                 logger.warning("the metadata store does not answer: this gateway is not healthy")
-            await server.tell_health(serving=reachable)
+            server.tell_health(serving=reachable)
 
         path = names_path(metadata)
         return MetadataWatch(lambda: metadata.store.exists(path), tell, self._seams.clock, self._config.gateway)
@@ -178,6 +185,7 @@ class GrpcGatewayService:
         def refresh() -> None:
             if self._table is not None:
                 self.metrics.owned.value = self._table.owned
+            self.metrics.tell_budget()
             if self.access is not None:
                 self.access.tell(self.metrics.metrics)
 
@@ -200,8 +208,7 @@ class GrpcGatewayService:
         await self._tasks.close()
         self.metrics.serving.value = 0
         if server is not None:
-            with contextlib.suppress(Exception):  # it was not started
-                await server.drain()
+            server.drain()
         if self._table is not None:
             await self._table.close()
         if server is not None:

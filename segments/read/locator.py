@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import NamedTuple
 
+from segments.arguments import checked_seek
 from segments.chain import StreamChain, StreamSegment
 from segments.entries import StoredEntry
 from segments.entries.footer import SegmentFooter
@@ -57,6 +58,7 @@ class Locator:
         Raises:
             PositionTruncatedError: the position was truncated. CursorNotFoundError. StreamUnavailableError.
         """
+        seek = checked_seek(seek)
         chain = await self._source.chain.current(fresh=True)
         match seek:
             case Position():

@@ -9,6 +9,7 @@ from math import inf
 from types import TracebackType
 from typing import Any, NoReturn
 
+from segments.arguments import check_timeout
 from segments.errors import PositionTruncatedError, StreamGapError
 from segments.position import Position
 from segments.read.fetcher import StreamFetcher
@@ -211,6 +212,7 @@ class Reader:
 
     async def _fill(self, timeout: float | None) -> bool:
         """Fetch something to hand out. False: nothing within ``timeout``, or nothing follows."""
+        check_timeout(timeout)
         if self._busy:
             raise RuntimeError(f"two tasks read from one reader of stream {self._source.name} at the same time")
         self._busy = True

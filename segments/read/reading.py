@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Unpack
 
+from segments.arguments import checked_seek
 from segments.errors import StreamMetadataError, StreamUnavailableError
 from segments.position import EARLIEST, LATEST, Position
 from segments.read.locator import FindCursor, Locator
@@ -34,8 +35,8 @@ class StreamReading:
     def read(
         self, start: Seek = EARLIEST, *, parts: Callable[[], Parts] | None = None, **options: Unpack[ReaderOptions]
     ) -> Reader:
-        """A reader. It opens nothing before its first read. Raises: StreamConfigError."""
-        return Reader(self.source, self.locator, start, ReadOptions(**options), parts=parts)
+        """A reader. It opens nothing before its first read. Raises: StreamConfigError, SeekFormatError."""
+        return Reader(self.source, self.locator, checked_seek(start), ReadOptions(**options), parts=parts)
 
     async def count(self, start: Seek = EARLIEST, stop: Seek = LATEST) -> int:
         """How many records there are from ``start`` up to, and not including, ``stop``. Raises: as find."""

@@ -6,6 +6,7 @@ A call that waits for a message is never cancelled for the sake of a timeout: gR
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -13,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import grpc
 import grpc.aio
 
+from bookkeeper.rate_limited_log import RateLimitedLogger
 from segments.errors import (
     Applied,
     GatewayRedirectError,
@@ -25,11 +27,16 @@ from segments.remote.gateway_address import GatewayCredentials
 from segments.rpc.methods import METHODS
 from segments.rpc.refusals import TRAILER, get_status
 
+logger = logging.getLogger(__name__)
+
 PAUSE_S: Final = 0.1
 """The pause before a call is repeated, unless it was sent to another gateway."""
 
 PATIENCE_S: Final = 30.0
 """How long calls are repeated while gateways do not answer, or are not ready."""
+
+TELL_S: Final = 10.0
+"""Least seconds between two lines about calls that are repeated."""
 
 ANSWER_S: Final = 20.0
 """How long one call may take; a gateway that is paused answers nothing."""
@@ -139,6 +146,7 @@ class GatewayChannels:
         self._access = access
         self._channels: dict[str, grpc.aio.Channel] = {}
         self._closed = False
+        self._log = RateLimitedLogger(logger, lambda: asyncio.get_running_loop().time(), TELL_S)
         self._owners: dict[str, str] = {}
         """The gateway that owns a stream, as far as is known."""
         token = access.token
@@ -197,8 +205,14 @@ class GatewayChannels:
                 may = error.retryable and (repeat or error.outcome is Applied.NO)
                 if not may or loop.time() >= until:
                     raise
+                self._tell(error, until - loop.time())
                 if self.note_failure(stream, address, error):
                     await asyncio.sleep(PAUSE_S)
+
+    def _tell(self, error: StreamError, left_s: float) -> None:
+        """Say that calls are repeated, and why: otherwise a program, or a command, is silent for all this time."""
+        if isinstance(error, StreamUnavailableError):
+            self._log.warning("%s; trying again for up to %.0f s", error, max(left_s, 0.0))
 
     async def _once(self, key: str, request: Any, address: str) -> Any:
         method = METHODS[key]
@@ -233,6 +247,7 @@ class GatewayChannels:
                 may = error.retryable and (repeat or error.outcome is Applied.NO)
                 if came or not may or loop.time() >= until:
                     raise
+                self._tell(error, until - loop.time())
                 self.note_failure("", call.address, error)
                 await asyncio.sleep(PAUSE_S)
             finally:
@@ -250,6 +265,7 @@ class GatewayChannels:
             raise StreamClosedError("the connection to the gateways is closed")
         channel = self._channels.get(address)
         if channel is None:
+            self._access.require_protected(address)  # also where a gateway sends us
             options = (
                 ("grpc.max_receive_message_length", -1),
                 ("grpc.max_send_message_length", -1),

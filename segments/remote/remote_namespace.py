@@ -34,7 +34,8 @@ def connect(uri: str, *, access: GatewayCredentials | None = None) -> Opening[Re
     BK_GATEWAY_TOKEN_FILE) if the address begins with ``grpcs://``, and the token alone otherwise.
 
     Raises (when awaited or entered):
-        StreamConfigError: the address is none of gateways. OSError: a file of the environment cannot be read.
+        StreamConfigError: the address is none of gateways, or a token would be sent to another host in clear.
+        OSError: a file of the environment cannot be read. ConfigError: others may read one that holds a secret.
     """
     return Opening(partial(_connect, uri, access))
 
@@ -46,17 +47,12 @@ async def _connect(uri: str, access: GatewayCredentials | None) -> RemoteNamespa
         if addresses.tls:
             names += ["BK_TLS_CA", "BK_TLS_CERT", "BK_TLS_KEY"]
         environment = {name: os.environ[name] for name in names if name in os.environ}
-        access = GatewayCredentials.from_environment(environment, _read)
+        access = GatewayCredentials.from_environment(environment, lambda path: Path(path).read_bytes(), read_private)
     if addresses.tls and not access.is_encrypted:
         access = GatewayCredentials(tls=True, token=access.token)
+    for address in addresses.addresses:
+        access.require_protected(address)
     return RemoteNamespace(GatewayChannels(addresses.addresses, access))
-
-
-def _read(path: str) -> bytes:
-    """Read a file; one that is called a key or a token must be private."""
-    if "key" in path or "token" in path:
-        return read_private(path)
-    return Path(path).read_bytes()
 
 
 class RemoteNamespace:

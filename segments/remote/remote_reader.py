@@ -8,6 +8,7 @@ from math import inf
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeAlias
 
+from segments.arguments import check_timeout
 from segments.entries import StoredEntry
 from segments.errors import (
     PositionTruncatedError,
@@ -257,6 +258,7 @@ class RemoteReader:
 
     async def _fill(self, timeout: float | None) -> bool:
         """Wait until there is something to hand out. False: nothing within ``timeout``, or nothing follows."""
+        check_timeout(timeout)
         if self._last_news is None:
             self._last_news = asyncio.get_running_loop().time()
         if self._running is None and not self._ended and not self._closed:

@@ -7,6 +7,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Literal, Self, Unpack
 
+from segments.arguments import checked_seek
 from segments.chain import StreamSegment
 from segments.config import StreamConfig
 from segments.cursors import CursorOptions, CursorState
@@ -84,7 +85,7 @@ class RemoteStream:
         self, start: Seek = EARLIEST, *, stop: Seek | None = None, follow: bool = False, on_gap: OnGap = "raise"
     ) -> RemoteReader:
         """A reader; it makes its call with its first read. ``stop`` is exclusive; with ``follow`` there is none."""
-        return RemoteReader(self._channels, self.name, start, stop=stop, follow=follow, on_gap=on_gap)
+        return RemoteReader(self._channels, self.name, checked_seek(start), stop=stop, follow=follow, on_gap=on_gap)
 
     async def first(self) -> StoredRecord | None:
         """The first record; None if there is none. Raises: StreamUnavailableError, StreamGapError."""

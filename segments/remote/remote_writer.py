@@ -12,6 +12,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
+from segments.arguments import check_timeout
 from segments.chain import StreamSegment
 from segments.config import StreamLimits
 from segments.errors import (
@@ -30,6 +31,7 @@ from segments.remote.gateway_channels import GatewayChannels
 from segments.rpc import segments_pb2 as pb
 from segments.rpc.messages import get_position, get_result, put_position, put_record
 from segments.rpc.segment_messages import get_segment
+from segments.write.record_checks import checked
 
 PENDING_BYTES: Final = StreamLimits().pending_bytes
 """Bytes that are appended and not answered; then ``append`` waits, and ``append_nowait`` refuses."""
@@ -184,9 +186,10 @@ class RemoteWriter:
             raise ValueError("a batch needs at least one record")
         if all(type(record) is bytes for record in records):
             return pb.AppendRequest(stream=self.name, values=records)  # type: ignore[arg-type]
+        kept = [checked(each, None) for each in records]
         return pb.AppendRequest(
             stream=self.name,
-            records=[put_record(each if isinstance(each, Record) else Record(each)) for each in records],
+            records=[put_record(each if isinstance(each, Record) else Record(each)) for each in kept],
         )
 
     def _submit(self, records: list[Record | bytes]) -> asyncio.Future[AppendResult]:
@@ -218,6 +221,7 @@ class RemoteWriter:
         return result
 
     async def _within(self, timeout: float | None, records: list[Record | bytes], **options: Any) -> AppendResult:
+        check_timeout(timeout)
         while not self.has_room and not self.closed:
             await self.room()
         future = self._submit(records, **options)

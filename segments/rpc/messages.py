@@ -8,6 +8,7 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Any, Final
 
+from segments.arguments import checked_seek
 from segments.config import StreamConfig, from_table
 from segments.errors import SeekFormatError, StreamConfigError
 from segments.position import EARLIEST, LATEST, Position
@@ -62,7 +63,8 @@ def get_position(message: pb.Position) -> Position:
 
 
 def put_seek(seek: Seek) -> pb.Seek:
-    """The message of a place."""
+    """The message of a place. Raises: SeekFormatError: it is none."""
+    seek = checked_seek(seek)
     match seek:
         case Position():
             if seek == EARLIEST:

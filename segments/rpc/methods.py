@@ -33,6 +33,11 @@ class Method:
     streams_replies: bool
 
     @property
+    def answers_each(self) -> bool:
+        """Whether each of its requests has one reply, in their order."""
+        return self.name == "AppendStream"
+
+    @property
     def path(self) -> str:
         """Its name on the wire."""
         return f"/{self.service}/{self.name}"

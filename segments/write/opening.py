@@ -127,7 +127,7 @@ class _Current:
                 ensemble=config.ensemble,
                 write_quorum=config.write_quorum,
                 ack_quorum=config.ack_quorum,
-                digest=config.digest,
+                digest=config.ledger_digest,
                 custom_metadata=ledger_tags(stream_id, epoch),
                 when_short="name_absent" if config.ack_quorum > 1 else "fail",
             )

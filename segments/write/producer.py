@@ -12,6 +12,7 @@ from functools import partial
 from types import TracebackType
 from typing import Final, Literal, Self
 
+from segments.arguments import check_timeout
 from segments.errors import (
     AppendOutcomeUnknownError,
     Applied,
@@ -131,6 +132,7 @@ class Producer:
             tells which. StreamConfigError: ``seq`` is negative, or above
             SEQUENCE_MAX. And as ``Writer.append``.
         """
+        check_timeout(timeout)
         future = await self.writer.in_turn(partial(self.append_nowait, record, seq=seq, txid=txid))
         if timeout is None:
             return await future

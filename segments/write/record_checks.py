@@ -6,7 +6,9 @@ from typing import Final
 
 from segments.record import Record, to_ms
 
-INT64_MAX: Final = 2**63 - 1
+INT64_MIN: Final = -(2**63)
+TXID_MAX: Final = 2**63 - 2
+"""One less than a number of 64 bits may be: readers look for the next greater one."""
 HEADERS_MAX: Final = 0xFFFF
 """Headers of a record, and bytes of a header's name."""
 
@@ -54,8 +56,8 @@ def _check(record: Record) -> None:
 def _check_number(txid: int) -> None:
     if not isinstance(txid, int):
         raise TypeError(f"a transaction id must be a whole number, not {type(txid).__name__}")
-    if txid > INT64_MAX - 1:
-        raise OverflowError(f"transaction id {txid} does not fit into 64 bits")
+    if not INT64_MIN <= txid <= TXID_MAX:
+        raise OverflowError(f"a transaction id goes from -2**63 to 2**63 - 2, and {txid} does not")
 
 
 def record_size(record: Record | bytes) -> int:

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from bookkeeper.client.tasks import Tasks
+from segments.arguments import check_timeout
 from segments.chain import StreamSegment
 from segments.config import StreamConfig
 from segments.entries import RecordColumns
@@ -120,6 +121,7 @@ class Writer(AppendQueue):
             AppendOutcomeUnknownError: it was not durable within ``timeout``, and may be later.
         """
         if timeout is not None:
+            check_timeout(timeout)
             return await self._within(timeout, record, txid)
         if self._easy < 0:
             return await (await self.in_turn(partial(self.submit_one, record, txid)))

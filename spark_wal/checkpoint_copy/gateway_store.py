@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from bookkeeper.errors import ConfigError
 from bookkeeper.real import FileTls
 from bookkeeper.seams import TlsFiles
+from bookkeeper.secret import without_secrets
 from spark_wal.checkpoint_copy.contents import FileStamp
 from spark_wal.checkpoint_copy.stores import PIECE, CheckpointStoreError, Parts
 from spark_wal.spark_access import GatewayAccess
@@ -38,7 +39,7 @@ class GatewayStore:
         if "@" in parts.netloc:
             raise ConfigError("the address must not hold credentials: give the token in a file (--token-file)")
         if not parts.hostname or parts.query or parts.fragment or not parts.path.strip("/"):
-            raise ConfigError(f"expected {parts.scheme}://HOST:PORT/PATH, got {uri!r}")
+            raise ConfigError(f"expected {parts.scheme}://HOST:PORT/PATH, got {without_secrets(uri)!r}")
         self._tls = _context(access) if parts.scheme == "swebhdfs" else None
         if self._tls is None and access.token is not None:
             raise ConfigError(f"a token is not sent without TLS: the address must begin with swebhdfs://; got {uri!r}")

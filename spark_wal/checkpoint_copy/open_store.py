@@ -12,6 +12,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from bookkeeper.errors import ConfigError
+from bookkeeper.install import how_to_install
 from spark_wal.checkpoint_copy.stores import CheckpointStore
 from spark_wal.spark_access import GatewayAccess
 
@@ -36,6 +37,6 @@ def open_store(uri: str, access: GatewayAccess) -> CheckpointStore:
     except ModuleNotFoundError as missing:
         raise ConfigError(
             f"{parts.scheme}:// needs the Python package {missing.name}, which is not installed: "
-            "pip install 'bookkeeper-py[copy]'"
+            f"{how_to_install('copy')}"
         ) from None
     return ArrowStore(uri)

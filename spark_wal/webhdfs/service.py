@@ -6,11 +6,11 @@ import asyncio
 from dataclasses import dataclass, field
 from types import TracebackType
 
-from bookkeeper.gateways.access_control import AccessConfig, AccessControl, is_loopback
+from bookkeeper.gateways.access_control import AccessConfig, AccessControl
 from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.listener import BoundSockets, bind
 from bookkeeper.gateways.process_location import this_place
-from bookkeeper.ids import Address
+from bookkeeper.ids import Address, is_loopback
 from bookkeeper.seams import Seams
 from spark_wal.webhdfs.access.authentication import TEXTS
 from spark_wal.webhdfs.config import DEFAULT_LISTEN, GatewayConfig

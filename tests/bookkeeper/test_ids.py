@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookkeeper.ids import Address, IdRanges, bookie_id, counted_address
+from bookkeeper.ids import Address, IdRanges, bookie_id, counted_address, is_loopback
 
 
 @pytest.mark.parametrize(
@@ -87,3 +87,10 @@ def test_a_range_that_ends_before_it_begins_is_none() -> None:
 )
 def test_a_peer_counts_as_its_address_or_its_network(host: str, counts: str) -> None:
     assert counted_address(host) == counts
+
+
+def test_loopback_is_what_only_this_machine_reaches() -> None:
+    for host in ("127.0.0.1", "127.9.9.9", "::1", "localhost"):
+        assert is_loopback(host)
+    for host in ("0.0.0.0", "::", "10.0.0.1", "localhost.example.org", "example.org", ""):
+        assert not is_loopback(host)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 import pytest
+from click.testing import CliRunner
 
-from bookkeeper.option_types import Number, WholeNumber
+from bookkeeper.option_types import AnyNumber, AnyWholeNumber, Number, WholeNumber
 
 
 def refusal(kind: click.ParamType[object], text: str) -> str:
@@ -36,3 +37,19 @@ def test_what_can_be_is_taken() -> None:
     assert WholeNumber(1, 3).convert("3", None, None) == 3
     assert Number(0).convert("0.5", None, None) == 0.5
     assert Number().convert(-1, None, None) == -1
+
+
+def test_a_number_without_bounds_shows_none_in_the_help() -> None:
+    """Cause: the newest click shows a range without bounds as ``[x<=None]``."""
+
+    @click.command()
+    @click.option("--whole", type=AnyWholeNumber(), help="W.")
+    @click.option("--any", "any_", type=AnyNumber(), help="A.")
+    def verb(whole: int, any_: float) -> None:
+        click.echo(f"{whole} {any_}")
+
+    runner = CliRunner()
+    assert "None" not in runner.invoke(verb, ["--help"]).output
+    assert runner.invoke(verb, ["--whole", "-7", "--any", "1.5"]).output == "-7 1.5\n"
+    assert "is not a whole number" in runner.invoke(verb, ["--whole", "x"]).output
+    assert "is not a number" in runner.invoke(verb, ["--any", "nan"]).output

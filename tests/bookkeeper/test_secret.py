@@ -6,7 +6,7 @@ import traceback
 
 import pytest
 
-from bookkeeper.secret import Secret
+from bookkeeper.secret import Secret, without_secrets
 
 
 @pytest.mark.rule("X59")
@@ -30,3 +30,18 @@ def test_secrets_compare_by_what_they_hold() -> None:
     assert Secret("a") == Secret("a")
     assert Secret("a") != Secret("b")
     assert Secret("a") != "a"
+
+
+@pytest.mark.rule("X59")
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("bk+zk://h/l?name=a&password=planted&digest=hmac", "bk+zk://h/l?name=a&password=***&digest=hmac"),
+        ("cannot reach 'x:///d?Password=planted' now", "cannot reach 'x:///d?Password=***' now"),
+        ("zk://user:planted@h:1/l and zk://g/l", "zk://***@h:1/l and zk://g/l"),
+        ("x:y?token=planted", "x:y?token=***"),
+        ("sqlite:///a/b?c=d", "sqlite:///a/b?c=d"),
+    ],
+)
+def test_an_address_is_shown_without_its_secrets(text: str, shown: str) -> None:
+    assert without_secrets(text) == shown

@@ -90,3 +90,15 @@ def test_a_table_of_options_is_a_config() -> None:
 def test_a_setting_that_does_not_exist_is_named_with_those_that_do(patch: dict[str, object], said: str) -> None:
     with pytest.raises(StreamConfigError, match=said):
         StreamConfig().patched(patch)
+
+
+@pytest.mark.rule("X19")
+def test_a_digest_with_a_key_is_refused_for_new_streams_and_an_old_one_goes_on_without() -> None:
+    """Cause: ledgers of streams have no password, so that the key of their digest was known to everybody."""
+    assert StreamConfig(digest="crc32").ledger_digest == "crc32"
+    old = StreamConfig.decode(StreamConfig(digest="hmac").encode())
+    assert (old.digest, old.ledger_digest) == ("hmac", "crc32c")
+    assert old.patched({"txid": "none"}).digest == "hmac"
+    for refused in (old.require_digest, lambda: StreamConfig().patched({"digest": "MAC"})):
+        with pytest.raises(StreamConfigError, match="digest cannot be hmac"):
+            refused()

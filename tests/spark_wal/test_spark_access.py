@@ -72,7 +72,7 @@ def test_only_who_needs_stores_needs_the_library(
 ) -> None:
     monkeypatch.setitem(sys.modules, "cryptography", None)
     write(GatewayAccess(token=TOKEN), tmp_path / "s")
-    with pytest.raises(ConfigError, match=r"pip install 'bookkeeper-py\[spark\]'"):
+    with pytest.raises(ConfigError, match=r"pip install '\.\[spark\]' in a checkout"):
         write(GatewayAccess(ca=authority.ca), tmp_path / "t")
 
 

@@ -305,7 +305,11 @@ give_up_option: Final = click.option(
 @json_option
 @click.argument("names", nargs=-1, required=True, metavar="ID...")
 @give_up_option
-def forget(metadata: str, as_json: bool, names: tuple[str, ...], give_up_deleted: bool) -> None:
+@click.option("--dry-run", is_flag=True, help="Only look whether they may be forgotten.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def forget(
+    metadata: str, as_json: bool, names: tuple[str, ...], give_up_deleted: bool, dry_run: bool, yes: bool
+) -> None:
     """Forget bookies that were drained and stopped, so that the cluster no longer lists them.
 
     The command removes their cookies. It refuses all of them if one is registered, if a ledger's metadata name one
@@ -319,16 +323,25 @@ def forget(metadata: str, as_json: bool, names: tuple[str, ...], give_up_deleted
       bk bookies forget b1 b2
     """
 
-    async def work() -> ForgottenBookies:
+    async def work(*, dry_run: bool) -> ForgottenBookies:
         from bookkeeper.replication import forget as forget_them
 
         async with connected(metadata) as bk:
             with counting(", ".join(names)) as show:
-                return await forget_them(bk, names, show, give_up_deleted=give_up_deleted)
+                return await forget_them(bk, names, show, give_up_deleted=give_up_deleted, dry_run=dry_run)
 
-    done = finish(work(), changes=True)
+    asks = not (dry_run or yes)
+    if asks or dry_run:  # what cannot be done is refused before the question
+        done = finish(work(dry_run=True))
+    if asks:
+        listed = ", ".join(done.bookies)
+        click.confirm(f"Forget {listed}? A bookie on their files will refuse to start.", abort=True, err=True)
+    if not dry_run:
+        done = finish(work(dry_run=False), changes=True)
     if as_json:
-        print_json({"forgotten": done.removed, "ledgers": done.ledgers, "given_up": done.given_up})
+        print_json({"forgotten": done.removed, "ledgers": done.ledgers, "given_up": done.given_up, "dry_run": dry_run})
+    elif dry_run:
+        click.echo(f"may be forgotten: {', '.join(done.bookies)}; checked {counted(done.ledgers, 'ledger')}")
     else:
         click.echo(
             f"forgotten: {', '.join(done.removed)}; checked {counted(done.ledgers, 'ledger')}, and none of "

@@ -24,7 +24,7 @@ from bookkeeper.admin.shared import (
 )
 from bookkeeper.errors import ConfigError, NoClusterError
 from bookkeeper.ids import Address
-from bookkeeper.option_types import Number, WholeNumber
+from bookkeeper.option_types import AnyNumber, Number, WholeNumber
 
 if TYPE_CHECKING:
     from bookkeeper.autorecovery.status import AutorecoveryStatus
@@ -63,7 +63,7 @@ def autorecovery() -> None:
 )
 @click.option(
     "--check-every",
-    type=Number(),
+    type=AnyNumber(),
     metavar="HOURS",
     help="How often all copies of all ledgers are checked; 0: never.  [default: 168]",
 )
@@ -76,8 +76,9 @@ def autorecovery() -> None:
 @click.option(
     "--http",
     metavar="HOST:PORT",
-    help="Show /healthz, /livez, /readyz and /metrics at this address of loopback.  [default: nowhere]",
+    help="Show /healthz, /livez, /readyz and /metrics at this address.  [default: nowhere]",
 )
+@click.option("--http-insecure", is_flag=True, help="Allow --http beyond loopback: these pages only tell.")
 def run(
     metadata: str,
     name: str | None,
@@ -88,6 +89,7 @@ def run(
     check_every: float | None,
     sample: float | None,
     http: str | None,
+    http_insecure: bool,
 ) -> None:
     """Run autorecovery in the foreground, until Ctrl-C or SIGTERM.
 
@@ -96,6 +98,7 @@ def run(
     """
     from bookkeeper.autorecovery import AutorecoveryConfig
     from bookkeeper.autorecovery.process import serve
+    from bookkeeper.real import names_secrets, no_core_dumps
 
     given: dict[str, Any] = {
         "lost_bookie_delay_s": lost_bookie_delay,
@@ -105,7 +108,9 @@ def run(
         "ledgers_interval_s": check_every * 3600 if check_every is not None else None,
         "sample_percent": sample,
     }
-    pages = _pages(http) if http is not None else None
+    pages = _pages(http, allowed=http_insecure) if http is not None else None
+    if names_secrets(os.environ):
+        no_core_dumps()
     config = AutorecoveryConfig(**{option: value for option, value in given.items() if value is not None})
 
     async def work() -> None:
@@ -115,15 +120,14 @@ def run(
     finish(work())
 
 
-def _pages(http: str) -> Address:
-    from bookkeeper.bookie.config import is_loopback
+def _pages(http: str, *, allowed: bool) -> Address:
+    from bookkeeper.bookie.health.page_address import require_page_address
 
     try:
         address = Address.parse(http)
     except ValueError as error:
         raise ConfigError(f"--http: {error}") from error
-    if not is_loopback(address.host):
-        raise ConfigError(f"--http {http}: everyone who reaches it could read it; give an address of loopback")
+    require_page_address("--http", address, allowed=allowed, option="--http-insecure")
     return address
 
 

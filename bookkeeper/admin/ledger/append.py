@@ -10,7 +10,7 @@ import asyncio
 import re
 import sys
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
@@ -59,7 +59,7 @@ class _Job:
     count: int
     with_ids: bool
     deferred: bool
-    password: bytes
+    password: bytes = field(repr=False)
     digest: str
     ensemble: int
     write_quorum: int

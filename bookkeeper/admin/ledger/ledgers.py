@@ -260,7 +260,7 @@ def _is_wanted(found: LedgerMetadata, bookie: str | None, state: str | None) -> 
 @password_option
 @json_option
 @ledger_argument
-@click.option("--as-operator", is_flag=True, help="Use the password that the metadata hold, instead of --password.")
+@click.option("--as-operator", is_flag=True, help="Use the password that the metadata hold.")
 @click.option(
     "--accept-loss",
     is_flag=True,

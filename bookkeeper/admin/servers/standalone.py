@@ -233,6 +233,8 @@ class Standalone:
         if self._plan.tls:
             options["tls"] = self._plan.bookies_tls
         config = config_from({**options, "bookie_id": name, "storage": STORAGE})
+        if self._plan.tls:
+            real.no_core_dumps()
         return real.run(serve(config, real.system_seams(), listen_control=listen_unix))
 
     def _heal(self) -> int:

@@ -8,13 +8,15 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
 from bookkeeper.errors import BookKeeperError, ConfigError, MetadataUnavailableError, NoClusterError, Outcome
 from bookkeeper.option_types import WholeNumber
-from bookkeeper.real import run, system_seams
+from bookkeeper.real import read_private, run, system_seams
+from bookkeeper.secret import without_secrets
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -119,10 +121,39 @@ def json_option(function: F) -> F:
 
 
 def password_option(function: F) -> F:
-    """``--password``: the ledger's, as text."""
-    return click.option(
-        "--password", default="", envvar="BK_PASSWORD", metavar="TEXT", help="The ledger's password. [env: BK_PASSWORD]"
-    )(function)
+    """``--password-file``: the verb gets ``password``, the ledger's, as text.
+
+    ``--password TEXT`` is understood, too, and warns: what stands on a command line can be read by others.
+    """
+
+    @click.option(
+        "--password", default="", envvar="BK_PASSWORD", hidden=True, help="The password itself, for all to see."
+    )
+    @click.option(
+        "--password-file",
+        metavar="FILE",
+        help="A file with the ledger's password, which only its owner may read. The environment may hold the password "
+        "itself. [env: BK_PASSWORD]",
+    )
+    @wraps(function)
+    def with_password(*words: Any, password: str, password_file: str | None, **options: Any) -> Any:
+        return function(*words, password=_chosen_password(password, password_file), **options)
+
+    return cast("F", with_password)
+
+
+def _chosen_password(password: str, path: str | None) -> str:
+    source = click.get_current_context().get_parameter_source("password")
+    if source is click.core.ParameterSource.COMMANDLINE:
+        if path is not None:
+            raise click.UsageError("give the password in one way: --password-file FILE, or BK_PASSWORD")
+        click.echo("bk: others on this machine can read --password: use --password-file or BK_PASSWORD", err=True)
+    if path is None:
+        return password
+    try:
+        return read_private(path).decode().removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} holds no text, and so no password") from error
 
 
 class LedgerNumber(WholeNumber):
@@ -187,7 +218,7 @@ async def connected(uri: str, config: ClientConfig | None = None, *, makes: bool
     except NoClusterError as error:
         raise click.ClickException(str(error)) from error
     except MetadataUnavailableError as error:
-        raise click.ClickException(f"cannot reach {uri}: {error}") from error
+        raise click.ClickException(f"cannot reach {without_secrets(uri)}: {error}") from error
     async with client:
         yield client
 

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-from bookkeeper.bookie.config import is_loopback
 from bookkeeper.exposition import wsgi_page
-from bookkeeper.ids import Address
+from bookkeeper.ids import Address, is_loopback
 from bookkeeper.metrics import Metrics
 
 Health = Callable[[], dict[str, Any]]

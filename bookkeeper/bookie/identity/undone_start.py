@@ -31,7 +31,7 @@ from bookkeeper.bookie.identity.state_files import OPENED
 from bookkeeper.errors import NoSuchKeyError
 from bookkeeper.meta.records.cookies import Cookie, Cookies
 from bookkeeper.seams import Disk
-from bookkeeper.volumes.placement_log import NAME as PLACEMENTS
+from bookkeeper.volumes.placement_file import NAME as PLACEMENTS
 from bookkeeper.volumes.volume_list import NAME as VOLUMES
 
 log = logging.getLogger(__name__)

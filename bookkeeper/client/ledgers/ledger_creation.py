@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from inspect import Parameter, signature
 from typing import Any, Final, Literal, TypedDict, TypeVar
 
+from bookkeeper.client.arguments import ledger_number, require_bytes, require_whole
 from bookkeeper.client.config import ACK_QUORUM, ENSEMBLE, WRITE_QUORUM, ClientConfig
 from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.services import ClientServices
@@ -32,8 +33,6 @@ DIGESTS: Final = {
     "dummy": DigestType.DUMMY,
 }
 """The digest types by name."""
-
-LEDGER_ID_MAX: Final = (1 << 63) - 1
 
 METADATA_MAX: Final = 768 * 1024
 """Bytes of custom metadata and password at most: ZooKeeper takes values of up to 1 MiB, and a ledger's metadata grow
@@ -79,10 +78,15 @@ class LedgerSpec:
     deferred_sync: bool = False
 
     def __post_init__(self) -> None:
+        require_bytes("password", self.password)
         self.spec()
         self.digest_type()
         self.policy()
-        require(isinstance(self.password, bytes), f"password must be bytes, not {type(self.password).__name__}")
+        require(
+            self.password != b"" or DIGESTS[self.digest.lower()] is not DigestType.HMAC,
+            'digest="hmac" needs a password: without one its key is known to everybody, and it proves nothing; give '
+            "password=..., or leave the digest at crc32c",
+        )
         for key, value in (self.custom_metadata or {}).items():
             fits = isinstance(key, str) and isinstance(value, bytes)
             require(fits, f"custom_metadata must map str to bytes, not {type(key).__name__} to {type(value).__name__}")
@@ -91,11 +95,12 @@ class LedgerSpec:
             size <= METADATA_MAX, f"custom_metadata and password may have {METADATA_MAX} bytes together, not {size}"
         )
         if self.ledger_id is not None:
-            fits = isinstance(self.ledger_id, int) and 0 <= self.ledger_id <= LEDGER_ID_MAX
-            require(fits, f"ledger_id must be a whole number from 0 to 2**63 - 1, not {self.ledger_id!r}")
+            ledger_number(self.ledger_id)
 
     def spec(self) -> QuorumSpec:
         """The ensemble size and quorums, checked."""
+        for name in ("ensemble", "write_quorum", "ack_quorum"):
+            require_whole(name, getattr(self, name))
         try:
             return QuorumSpec(ensemble_size=self.ensemble, write_quorum=self.write_quorum, ack_quorum=self.ack_quorum)
         except ValueError as error:
@@ -105,7 +110,7 @@ class LedgerSpec:
     def digest_type(self) -> DigestType:
         try:
             return DIGESTS[self.digest.lower()]
-        except KeyError:
+        except (KeyError, AttributeError):
             raise ConfigError(f"digest must be one of {', '.join(sorted(DIGESTS))}, not {self.digest}") from None
 
     def policy(self) -> WhenShort:

@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from types import TracebackType
 
+from bookkeeper.client.arguments import require_whole
 from bookkeeper.client.entry import LedgerEntry
 from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.loop_affinity import require_loop
@@ -193,6 +194,8 @@ class ReadHandle:
 
     def _require_confirmed(self, first: int, last: int) -> None:
         self._require_held()
+        require_whole("the first entry", first)
+        require_whole("the last entry", last)
         if first > last + 1:
             raise IllegalOperationError(
                 f"entries {first}..{last} of ledger {self.id} cannot be read: the range ends before it begins"

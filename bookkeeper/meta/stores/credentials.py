@@ -23,14 +23,15 @@ The settings come from a file that ``BK_ZOOKEEPER`` names, user and password als
 from __future__ import annotations
 
 import importlib.util
-import ipaddress
 import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal
 
 from bookkeeper.errors import ConfigError, in_words
+from bookkeeper.ids import is_loopback
+from bookkeeper.install import how_to_install
+from bookkeeper.real.private import read_private
 from bookkeeper.secret import Secret
 
 FILE: Final = "BK_ZOOKEEPER"
@@ -79,7 +80,7 @@ class Credentials:
             return
         for host in hosts.split(","):
             name = host.rpartition(":")[0].strip("[]") or host
-            if not _is_here(name):
+            if not is_loopback(name):
                 raise ConfigError(
                     f"digest credentials for ZooKeeper would go to {name} in clear text: set [tls], use "
                     'scheme = "sasl", or set send_in_clear = true'
@@ -90,7 +91,7 @@ def from_environment(environment: Mapping[str, str] | None = None) -> Credential
     """Read the settings from the environment. Without any, there is no identity and no TLS.
 
     Raises:
-        ConfigError: a setting is unknown or missing, or everybody may read a file with a password.
+        ConfigError: a setting is unknown or missing, or others may read a file with a password.
     """
     environment = os.environ if environment is None else environment
     path = environment.get(FILE)
@@ -108,14 +109,13 @@ def _read(path: str) -> dict[str, Any]:
 
     try:
         with open(path, "rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
             settings = tomllib.load(file)
+        if "password" in settings:
+            settings = tomllib.loads(read_private(path).decode())
     except OSError as error:
         raise ConfigError(f"{FILE}: {in_words(error)}") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{FILE}: {path}: {error}") from error
-    if "password" in settings:
-        _check_private(path, mode)
     return settings
 
 
@@ -138,8 +138,8 @@ def _credentials(settings: dict[str, Any], where: str) -> Credentials:
         raise ConfigError(f"{where}: scheme must be digest or sasl, not {scheme}")
     if scheme == "sasl" and importlib.util.find_spec("puresasl") is None:
         raise ConfigError(
-            f'{where}: scheme = "sasl" needs the Python package pure-sasl, which is not '
-            "installed: pip install 'bookkeeper-py[zookeeper-sasl]'"
+            f'{where}: scheme = "sasl" needs the Python package pure-sasl, which is not installed: '
+            f"{how_to_install('zookeeper-sasl')}"
         )
     return Credentials(
         user=settings.get("user"),
@@ -170,22 +170,6 @@ def _reader(text: str, where: str) -> tuple[str, str]:
 
 def _read_password(path: str) -> str:
     try:
-        with open(path, encoding="utf-8") as file:
-            _check_private(path, os.fstat(file.fileno()).st_mode)
-            return file.read().rstrip("\n")
-    except OSError as error:
+        return read_private(path).decode("utf-8").rstrip("\n")
+    except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"password_file: {in_words(error)}") from error
-
-
-def _check_private(path: str, mode: int) -> None:
-    if mode & (stat.S_IROTH | stat.S_IWOTH):
-        raise ConfigError(f"{path} holds a password and everybody may read it: `chmod o-rwx {path}`")
-
-
-def _is_here(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

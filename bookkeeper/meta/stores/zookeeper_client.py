@@ -29,6 +29,7 @@ from bookkeeper.errors import (
     SessionExpiredError,
 )
 from bookkeeper.meta.stores.credentials import Credentials
+from bookkeeper.meta.stores.zookeeper_tls import TlsHandler
 from bookkeeper.rate_limited_log import RateLimit, counted
 
 REPEAT_S: Final = 30.0
@@ -133,14 +134,7 @@ def new_client(hosts: str, credentials: Credentials, session_timeout_s: float, l
                 "password": password,
             }
     if (tls := credentials.tls) is not None:
-        options |= {
-            "use_ssl": True,
-            "ca": tls.ca,
-            "certfile": tls.certificate,
-            "keyfile": tls.key,
-            "verify_certs": True,
-            "check_hostname": tls.check_host,
-        }
+        options["handler"] = TlsHandler(tls)
     return KazooClient(
         hosts=hosts,
         timeout=session_timeout_s,

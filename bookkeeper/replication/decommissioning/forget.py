@@ -57,12 +57,14 @@ async def forget(
     on_progress: Callable[[int], None] = lambda ledgers: None,
     *,
     give_up_deleted: bool = False,
+    dry_run: bool = False,
 ) -> ForgottenBookies:
     """Remove the cookies of drained bookies. If one of them may not be forgotten, none is.
 
     Args:
         on_progress: called with the number of ledgers that were read.
         give_up_deleted: forget them, too, if they have copies of deleted ledgers that can still be brought back.
+        dry_run: only look whether they may be forgotten; nothing is changed.
 
     Raises:
         IllegalOperationError: a bookie is not known; it is registered, before or after all ledgers were read; a ledger
@@ -81,6 +83,8 @@ async def forget(
     await _refuse_deleted(client, done, give_up_deleted)
     await _refuse_named(client, done, on_progress)
     await _refuse_deleted(client, done, give_up_deleted)
+    if dry_run:
+        return done
     for bookie, version in versions.items():
         try:
             if await _starts_of(client, bookie) != starts[bookie]:

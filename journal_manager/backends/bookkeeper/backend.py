@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import logging
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote
 
 from bookkeeper import BookKeeper
 from bookkeeper.client.config import ACK_QUORUM, ENSEMBLE, WRITE_QUORUM
+from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.gateways.lease import StoreLease
 from bookkeeper.gateways.process_location import OwnLocation, this_place
-from bookkeeper.real import SystemClock
+from bookkeeper.real import SystemClock, read_private
 from bookkeeper.seams import Clock
 from journal_manager.backends.bookkeeper.address import PREFIX, plain
 from journal_manager.backends.bookkeeper.election import LeaseElection
@@ -44,6 +46,8 @@ from journal_manager.snapshots import SnapshotStore
 if TYPE_CHECKING:
     from bookkeeper import WriteHandle
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class BookKeeperOptions:
@@ -56,7 +60,10 @@ class BookKeeperOptions:
     ensemble: int = ENSEMBLE
     write_quorum: int = WRITE_QUORUM
     ack_quorum: int = ACK_QUORUM
-    password: bytes = b""
+    password: bytes = field(default=b"", repr=False)
+    """Better not in an address, which others on the machine can read: give ``password_file`` there."""
+    password_file: str | None = None
+    """A file that holds the password, readable by its owner only."""
     digest: str = "crc32c"
     when_short: Literal["fail", "name_absent"] = "name_absent"
     """A new segment may name an absent bookie as long as an ack quorum is up: rolling must not stop because one of
@@ -209,8 +216,19 @@ async def _format(
 
 def _parsed(uri: JournalURI, options: Options) -> tuple[JournalURI, BookKeeperOptions]:
     also = ("name",) if uri.scheme.startswith(PREFIX) else ()
+    if "password" in uri.query:
+        _log.warning("the password in the address of %s can be read by others on this machine: use password_file", uri)
     uri = plain(uri)
-    return uri, parse_options(BookKeeperOptions, uri, options, also=also)
+    parsed = parse_options(BookKeeperOptions, uri, options, also=also)
+    if parsed.password_file is None:
+        return uri, parsed
+    if parsed.password:
+        raise JournalConfigError(f"{uri}: give password or password_file, not both")
+    try:
+        text = read_private(parsed.password_file)
+    except (ConfigError, OSError) as error:
+        raise JournalConfigError(f"{uri}: password_file: {in_words(error)}") from error
+    return uri, replace(parsed, password=text.removesuffix(b"\n"), password_file=None)
 
 
 def _record(uri: JournalURI, connection: SharedClient) -> JournalRecord:

@@ -21,6 +21,7 @@ from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.connection_limits import ConnectionWatch, Observation, ObservedTime, OverdueClock
 from bookkeeper.rate_limited_log import RateLimitedLogger, one_line
 from bookkeeper.seams import Clock
+from spark_wal.webhdfs.http.head_size import HeadSize
 
 logger = logging.getLogger(__name__)
 
@@ -31,8 +32,10 @@ FIELD_MAX: Final = 16 * 1024
 """The longest header, in bytes."""
 
 HEADERS_MAX: Final = 48
-"""Headers of a request. With the two limits above it bounds what a client without authentication can make us keep.
-Hadoop's client sends eight headers, a browser behind two proxies some thirty."""
+"""Headers of a request. Hadoop's client sends eight, a browser behind two proxies some thirty. All lines together have
+a limit, too: :data:`~spark_wal.webhdfs.http.head_size.HEAD_MAX`."""
+
+_TOO_LARGE: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 SWEEP_S: Final = 5.0
 """Seconds between two checks."""
@@ -43,6 +46,10 @@ BROKEN_OFF: Final = (HttpProcessingError, ClientError, ConnectionError, web.Requ
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
+class HeadTooLargeError(Exception):
+    """The head of a request is too large, or a client sends too much before it was answered."""
+
+
 class HttpConnection(web.RequestHandler):
     """One watched connection."""
 
@@ -51,6 +58,7 @@ class HttpConnection(web.RequestHandler):
         self.connections = server
         self.number = number
         self.watch = ConnectionWatch()
+        self.head = HeadSize()
         self.pace: OverdueClock | None = None
         self.wire: asyncio.BaseTransport | None = None
         """The transport, also while aiohttp has closed it and the other side has not."""
@@ -68,8 +76,22 @@ class HttpConnection(web.RequestHandler):
 
     def data_received(self, data: bytes) -> None:
         if data:  # aiohttp calls this without data when it resumes reading
+            in_body, is_handled = self.watch.is_in_body, self.watch.is_handled
             self.watch.came(len(data))
+            if self.head.came(data, in_body=in_body, is_handled=is_handled):
+                self._refuse_head(is_handled)
+                return
         super().data_received(data)
+
+    def _refuse_head(self, is_handled: bool) -> None:
+        """Answer, and close; if an answer is due already, only close."""
+        wire = self.wire
+        if wire is None or wire.is_closing():
+            return
+        self.connections.malformed(_host_of(wire), HeadTooLargeError())
+        if not is_handled:
+            wire.write(_TOO_LARGE)  # type: ignore[attr-defined]
+        wire.close()
 
     def pause_writing(self) -> None:
         self.watch.stalls += 1
@@ -194,6 +216,7 @@ def _taken_up(message: Any, payload: Any, protocol: Any, writer: AbstractStreamW
     """Handle a request without aiohttp's applications: their router and signals took a sixth of the CPU."""
     loop = asyncio.get_running_loop()
     protocol.watch.taken_up(payload.is_eof)
+    protocol.head.taken_up()
     if message.headers.get("User-Agent", "").startswith("Java/"):
         writer = _JavaWriter(protocol, loop)
     return web.BaseRequest(message, payload, protocol, writer, task, loop)
@@ -221,6 +244,11 @@ def hang_up(request: web.BaseRequest) -> web.Response:
     if request.transport is not None:
         request.transport.abort()
     return web.Response(status=503)
+
+
+def _host_of(wire: asyncio.BaseTransport) -> str:
+    name = wire.get_extra_info("peername")
+    return name[0] if name else "?"
 
 
 def _connection(request: web.BaseRequest) -> HttpConnection:

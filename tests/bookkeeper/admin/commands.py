@@ -32,7 +32,8 @@ class Said:
         """It ended with one sentence that has all of ``words``: no traceback, nothing on standard output."""
         assert self.status == status, (self.status, self.out, self.err)
         assert "Traceback" not in self.err
-        said = [line for line in self.err.splitlines() if line and not line.startswith("writing to ledger ")]
+        beside = ("writing to ledger ", "bk: others on this machine can read --password")
+        said = [line for line in self.err.splitlines() if line and not line.startswith(beside)]
         assert len(said) == (1 if status == 1 else 3), self.err
         assert said[-1].startswith("bk: "), self.err
         for word in words:

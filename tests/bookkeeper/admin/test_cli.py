@@ -21,6 +21,7 @@ from bookkeeper.admin import cli
 from bookkeeper.admin.cli import explain
 from bookkeeper.admin.extras import EXTRAS
 from bookkeeper.errors import BookKeeperError, MetadataUnavailableError, NoSuchLedgerError, UnauthorizedError
+from bookkeeper.install import how_to_install
 from spark_wal.commands import GatewayVerbs
 from tests.bookkeeper.admin.commands import bk
 
@@ -98,7 +99,7 @@ def test_a_package_that_an_extra_brings_is_named_with_the_extra(monkeypatch: pyt
 
     verb = click.Command("lacks", callback=lacks)
     monkeypatch.setattr(cli, "_verbs", lambda: {"lacks": mock.Mock(load=lambda: verb)})
-    bk("lacks").refused("needs the Python package aiohttp", "pip install 'bookkeeper-py[spark]'")
+    bk("lacks").refused("needs the Python package aiohttp", "pip install '.[spark]' in a checkout")
 
 
 BLOCKED = """
@@ -138,7 +139,7 @@ def test_without_the_extras_every_verb_works_or_names_the_one_it_needs(words: li
     else:
         assert done.returncode == 1
         (line,) = done.stderr.splitlines()
-        assert line.startswith("bk: ") and line.endswith(f"pip install 'bookkeeper-py[{extra}]'")
+        assert line.startswith("bk: ") and line.endswith(how_to_install(extra))
 
 
 def test_the_wheel_brings_our_packages_and_no_other() -> None:
@@ -257,7 +258,7 @@ def test_after_a_verb_was_loaded_garbage_is_collected_as_before(
         (NoSuchLedgerError("there is no ledger 7"), "there is no ledger 7"),
         (BookKeeperError(), "BookKeeperError"),
         (MetadataUnavailableError("gone"), "gone (trying again may help)"),
-        (UnauthorizedError("no"), "no (give the ledger's password with --password or BK_PASSWORD)"),
+        (UnauthorizedError("no"), "no (give the ledger's password with --password-file or BK_PASSWORD)"),
         (OSError(2, "No such file", "x"), "x: No such file"),
         (OSError(28, "No space left on device"), "No space left on device"),
         (BookKeeperError("a: [Errno 28] No space left: '/x/y'; b"), "a: /x/y: No space left; b"),
@@ -371,3 +372,9 @@ def test_what_the_list_of_verbs_says_of_each_is_what_its_own_help_says() -> None
     assert isinstance(gateway, GatewayVerbs)
     grpc = gateway.get_command(context, "grpc")
     assert grpc is not None and gateway.sentence("grpc") == grpc.get_short_help_str(sys.maxsize)
+
+
+def test_a_number_below_zero_is_no_option() -> None:
+    """Cause: click takes it for an option, and said that there is no such one."""
+    bk("ledger", "read", "-1", "-m", "memory:x").refused("-1 is below 0, and there is no such number here", status=2)
+    bk("ledger", "read", "-x", "-m", "memory:x").refused("No such option", "-x", status=2)

@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 from bookkeeper.admin.extras import EXTRAS, missing
+from bookkeeper.install import how_to_install
 
 ROOT = Path(__file__).parents[3]
 OTHER_NAMES = {
@@ -29,4 +30,4 @@ def test_a_package_of_nobody_s_is_named_alone() -> None:
     assert missing(ModuleNotFoundError(name="nobody.part")) == (
         "needs the Python package nobody, which is not installed"
     )
-    assert missing(ModuleNotFoundError(name="pyarrow.fs")).endswith(": pip install 'bookkeeper-py[copy]'")
+    assert missing(ModuleNotFoundError(name="pyarrow.fs")).endswith(": " + how_to_install("copy"))

@@ -31,9 +31,7 @@ def get(url: str) -> str:
         return str(reply.read().decode())
 
 
-@pytest.mark.parametrize(
-    ("http", "why"), [("0.0.0.0:0", "everyone who reaches it could read it"), ("here", "expected HOST:PORT")]
-)
+@pytest.mark.parametrize(("http", "why"), [("0.0.0.0:0", "--http-insecure"), ("here", "expected HOST:PORT")])
 def test_where_its_page_may_not_be(tmp_path: Path, http: str, why: str) -> None:
     done = bk("autorecovery", "run", "-m", f"sqlite://{tmp_path}/metadata.db", "--http", http)
     assert done.status == 1 and why in done.err

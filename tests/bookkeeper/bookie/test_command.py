@@ -131,6 +131,16 @@ def test_directories_of_the_command_line_are_options(
     assert _places(ledger_dirs, journal_dirs) == options
 
 
+@pytest.mark.parametrize("place", ["/etc/passwd", "/etc/passwd/b", "/proc/no/such"])
+def test_a_directory_that_cannot_be_one_is_the_configurations_fault(tmp_path: Path, place: str) -> None:
+    """Cause: it ended with 1, after which a supervisor starts it again for ever; the runbook says 78."""
+    uri = f"sqlite:///{tmp_path}/metadata.db"
+    assert bk("init", "--metadata", uri).status == 0
+    said = bk("bookie", "--metadata", uri, "--dir", place)
+    assert (said.status, said.err.count("\n"), "Errno" in said.err) == (78, 1, False), said.err
+    assert place.partition("/no")[0] in said.err
+
+
 def test_journals_without_ledger_directories_are_refused(tmp_path: Path) -> None:
     good = ("bookie", "--metadata", f"sqlite:///{tmp_path}/meta.db", "--dir", tmp_path / "b")
     said = bk(*good, "--journal-dir", tmp_path / "j", "--journal-dir", tmp_path / "k")

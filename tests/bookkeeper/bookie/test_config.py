@@ -56,6 +56,17 @@ def test_an_address_beyond_loopback_needs_the_word_insecure(option: str, host: s
     assert isinstance(config_from({**LEAST, option: f"{host}:3181", "insecure": True}), BookieConfig)
 
 
+@pytest.mark.rule("X1", "X47")
+def test_health_and_metrics_beyond_loopback_do_not_open_the_port_of_the_data() -> None:
+    """Cause: only ``insecure`` allowed pages for a scraper on another host, and it opened the data to everyone, too."""
+    shown = {**LEAST, "http_listen": "0.0.0.0:8080"}
+    with pytest.raises(ConfigError, match="http_insecure = true, which opens these pages and nothing else"):
+        config_from(shown)
+    assert config_from({**shown, "http_insecure": True}).http_listen == "0.0.0.0:8080"
+    with pytest.raises(ConfigError, match="without authentication and encryption"):
+        config_from({**shown, "http_insecure": True, "listen": "0.0.0.0:3181"})
+
+
 CERTIFICATE = {"cert": "/c", "client_ca": "/a"}
 
 
@@ -76,7 +87,6 @@ def test_beyond_loopback_encryption_and_authentication_will_do_as_well() -> None
         {"tls": {**CERTIFICATE, "mode": "offered"}, "auth": {"provider": "my.auth:provider"}},
         {"tls": CERTIFICATE, "auth": {"provider": "none"}},
         {"auth": {"provider": "my.auth:provider"}},
-        {"tls": CERTIFICATE, "http_listen": "0.0.0.0:0"},
     ],
 )
 def test_beyond_loopback_one_of_the_two_is_not_enough(options: dict[str, object]) -> None:

@@ -18,6 +18,8 @@ from tests.bookkeeper.client.scripted import ScriptedCluster, written
         ({"ensemble": 2}, "ensemble >= write_quorum >= ack_quorum >= 1"),
         ({"ack_quorum": 0}, "ensemble >= write_quorum >= ack_quorum >= 1"),
         ({"digest": "md5"}, "digest must be one of crc32, crc32c, dummy, hmac, mac, not md5"),
+        ({"digest": "hmac"}, 'digest="hmac" needs a password'),
+        ({"digest": "MAC", "password": b""}, 'digest="hmac" needs a password'),
         ({"when_short": "hope"}, "when_short must be one of fail, name_absent, not hope"),
     ],
 )

@@ -13,9 +13,12 @@ import click
 import pytest
 
 from bookkeeper.errors import ConfigError
+from bookkeeper.gateways import gateway_process
 from bookkeeper.gateways.access_control import AccessConfig
 from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.gateway_process import run_gateway
+from bookkeeper.gateways.server_tls import ServerTlsFiles
+from bookkeeper.real import memory
 
 
 class _NoRoomError(Exception):
@@ -90,3 +93,30 @@ def test_settings_that_cannot_be_are_refused_before_anything_starts() -> None:
 
     with pytest.raises(click.ClickException, match="lease_s must be above zero"):
         run_gateway(configure, lambda _: pytest.fail("it started"), lambda *_: "", failures=())
+
+
+@pytest.mark.rule("X60")
+@pytest.mark.parametrize(
+    ("access", "environment", "secret"),
+    [
+        (AccessConfig(), {}, False),
+        (AccessConfig(token_file="tokens"), {}, True),
+        (AccessConfig(tls=ServerTlsFiles(certificate="c", key="k")), {}, True),
+        (AccessConfig(), {"BK_TLS_KEY": "k"}, True),
+    ],
+)
+def test_a_gateway_with_keys_or_tokens_leaves_no_core_file(
+    access: AccessConfig, environment: dict[str, str], secret: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cause: a gateway only set the limit of core files, which the kernel passes over when a program takes them, and
+    other processes of the user could read its memory.
+    """
+    for name in memory.SECRETS:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    dumps = []
+    monkeypatch.setattr(gateway_process, "no_core_dumps", lambda: dumps.append("off"))
+    service = _Service(signal.SIGTERM)
+    run_gateway(lambda: _Config(access), lambda _: service, lambda *_: "", failures=())
+    assert dumps == (["off"] if secret else [])

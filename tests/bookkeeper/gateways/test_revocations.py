@@ -53,3 +53,24 @@ def test_what_is_cut_off_is_no_list_and_no_certificate(tmp_path: Path) -> None:
     for size in (0, 1, 2, 10, 100, len(whole) - 1):
         with pytest.raises(ValueError, match=r"certificate|unpack"):
             read.name(whole[:size])
+
+
+@pytest.mark.rule("X15")
+def test_a_client_is_refused_as_openssl_would_refuse_it(tmp_path: Path) -> None:
+    """Cause: where the library of TLS knows no lists, a list that had ended revoked nothing more but its own names, and
+    one that somebody else had signed counted; OpenSSL refuses everybody then.
+    """
+    ours, theirs = Authority(tmp_path / "a"), Authority(tmp_path / "b", "another authority")
+    impostor = Authority(tmp_path / "c")  # of the same name as ours
+    good, bad, other = ours.client("good"), ours.client("bad"), theirs.client("other")
+    authorities, now = Path(ours.ca).read_text() + Path(theirs.ca).read_text(), time.time()
+    listed = Revocations.parse(authorities + Path(ours.revocations(bad)).read_text())
+    assert [listed.refuses(der(shown), now) for shown in (good, bad)] == [False, True]
+    assert listed.refuses(der(other), now), "its authority has no list"
+    assert listed.refuses(der(good), now + 2 * 86_400), "the list has ended"
+    forged = Revocations.parse(authorities + Path(impostor.revocations()).read_text())
+    assert forged.refuses(der(good), now), "nobody known has signed the list"
+    renewed = Path(ours.revocations(bad, days=-1, file="old.pem")).read_text() + Path(ours.revocations()).read_text()
+    assert not Revocations.parse(authorities + renewed).refuses(der(good), now), "the newest list counts"
+    assert not Revocations.parse(authorities).refuses(der(bad), now)
+    assert Revocations(unreadable=True).refuses(der(good), now)

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives import serialization
 from bookkeeper.admin.extras import missing
 from bookkeeper.errors import ConfigError
 from bookkeeper.gateways.server_tls import ServerCertificates, ServerTlsFiles
+from bookkeeper.install import how_to_install
 from bookkeeper.testing.certificates import Authority
 
 
@@ -78,7 +79,7 @@ def test_without_the_library_that_reads_lists_no_gateway_starts_with_one(
     monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(ModuleNotFoundError) as lacks:
         ServerCertificates(files(authority, client_ca=authority.ca, crl=listed))
-    assert missing(lacks.value).endswith("pip install 'bookkeeper-py[spark]'")
+    assert missing(lacks.value).endswith(how_to_install("spark"))
     Path(authority.ca).write_text(Path(authority.ca).read_text() + Path(listed).read_text())
     assert held.refresh()
     assert "open connections with revoked certificates stay open" in caplog.text

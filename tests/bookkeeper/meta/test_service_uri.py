@@ -55,7 +55,9 @@ def test_a_port_that_cannot_be_is_refused_by_name(host: str, port: str) -> None:
 
 
 def test_an_unknown_kind_of_store_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match=r"it knows (\w+, )*memory, (\w+, )*sqlite, zk$"):
+    with pytest.raises(
+        ConfigError, match=r"it knows embedded, (\w+, )*memory, (\w+, )*sqlite, zk, and for streams grpc and grpcs"
+    ):
         parse("zookeeper://h:2181/ledgers")
 
 

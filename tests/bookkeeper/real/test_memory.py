@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from bookkeeper.real import names_secrets
+
 FAULTS = """
 import resource
 from bookkeeper.real import keep_freed_memory
@@ -74,3 +76,10 @@ def test_a_process_with_keys_leaves_no_core_file() -> None:
     """In a process of its own: it cannot be taken back."""
     done = subprocess.run([sys.executable, "-c", DUMPABLE], stdout=subprocess.PIPE, check=True)
     assert done.stdout == b"0 0 0\n"
+
+
+@pytest.mark.rule("X60")
+def test_a_process_whose_environment_names_secrets_is_told_from_one_without() -> None:
+    assert not names_secrets({"PATH": "/bin", "BK_METADATA": "zk://h/l", "BK_PASSWORD": ""})
+    for name in ("BK_PASSWORD", "BK_TLS_KEY", "BK_GATEWAY_TOKEN_FILE", "BK_ZOOKEEPER", "BK_ZOOKEEPER_PASSWORD"):
+        assert names_secrets({name: "x"})

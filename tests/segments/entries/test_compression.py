@@ -79,7 +79,7 @@ def test_a_missing_library_is_named(codec: Compression, library: str, monkeypatc
     module._lz4.cache_clear()
     module._zstd.cache_clear()
     try:
-        with pytest.raises(MissingLibraryError, match=r"bookkeeper-py\[streams\]"):
+        with pytest.raises(MissingLibraryError, match=r"pip install '\.\[streams\]'"):
             compress(codec, BODY)
     finally:
         module._lz4.cache_clear()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import ssl
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +15,7 @@ from bookkeeper.errors import ConfigError
 from bookkeeper.gateways.access_control import AccessConfig
 from bookkeeper.gateways.server_tls import ServerTlsFiles
 from bookkeeper.gateways.tokens import new_token, token_line
+from bookkeeper.ids import Address
 from bookkeeper.secret import Secret
 from bookkeeper.testing.certificates import Authority, Certificate
 from segments.errors import StreamAccessError, StreamUnavailableError
@@ -142,3 +146,112 @@ async def test_with_a_client_authority_only_its_clients_are_served(
                 else:
                     with pytest.raises(refusal):
                         await namespace.open("s")
+
+
+def shake_hands(address: Address, context: ssl.SSLContext, session: ssl.SSLSession | None = None) -> ssl.SSLSocket:
+    plain = socket.create_connection(address, timeout=20)
+    return context.wrap_socket(plain, server_hostname="127.0.0.1", session=session)
+
+
+def client_of(authority: Authority, client: Certificate, version: ssl.TLSVersion) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=authority.ca)
+    context.load_cert_chain(client.cert, client.key)
+    context.set_alpn_protocols(["h2"])
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        context.minimum_version = context.maximum_version = version
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    return context
+
+
+@pytest.mark.rule("X3", "X8")
+async def test_old_versions_of_tls_are_refused_though_grpc_has_no_setting_for_it(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "ca")
+    server, client = authority.server("gateway"), authority.client()
+    files = ServerTlsFiles(certificate=server.cert, key=server.key, client_ca=authority.ca)
+    async with served(tmp_path, access=AccessConfig(tls=files)) as gateway:
+        assert gateway.address is not None
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            context = client_of(authority, client, version)
+            with await asyncio.to_thread(shake_hands, gateway.address, context) as connection:
+                assert connection.selected_alpn_protocol() == "h2"
+                assert connection.compression() is None
+        context = client_of(authority, client, ssl.TLSVersion.TLSv1_1)
+        with pytest.raises(ssl.SSLError):
+            await asyncio.to_thread(shake_hands, gateway.address, context)
+
+
+@pytest.mark.rule("X3", "X8")
+async def test_a_client_refuses_a_gateway_with_an_old_version_of_tls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway_channels, "PATIENCE_S", 0.0)
+    authority = Authority(tmp_path)
+    shown = authority.server("gateway")
+    for newest in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_1):
+        told: list[str | None] = []
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+            context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1, newest
+        context.set_ciphers("ALL:@SECLEVEL=0")
+        context.load_cert_chain(shown.cert, shown.key)
+        context.set_alpn_protocols(["h2"])
+
+        def shaken(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, told: list[str | None] = told) -> None:
+            told.append(writer.get_extra_info("ssl_object").version())
+            writer.close()
+
+        async with await asyncio.start_server(shaken, "127.0.0.1", 0, ssl=context) as listening:
+            address = listening.sockets[0].getsockname()
+            access = GatewayCredentials(ca=credentials_of(authority, authority.client()).ca)
+            async with connect(f"grpcs://127.0.0.1:{address[1]}", access=access) as namespace:
+                with pytest.raises(StreamUnavailableError):
+                    await namespace.open("s")
+        assert told[:1] == (["TLSv1.2"] if newest is ssl.TLSVersion.TLSv1_2 else [])
+
+
+@pytest.mark.rule("X15")
+async def test_a_revoked_certificate_is_refused_in_the_next_call_also_of_an_open_or_a_resumed_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """gRPC looks at no lists, and resumes sessions: what counts is the look with each call."""
+    monkeypatch.setattr(gateway_channels, "PATIENCE_S", 1.0)
+    authority = Authority(tmp_path / "ca")
+    server, client = authority.server("gateway"), authority.client("etl")
+    files = ServerTlsFiles(certificate=server.cert, key=server.key, client_ca=authority.ca, crl=authority.revocations())
+    async with (
+        served(tmp_path, access=AccessConfig(tls=files)) as gateway,
+        connect(f"grpcs://{gateway.address}", access=credentials_of(authority, client)) as namespace,
+    ):
+        assert gateway.access is not None
+        await namespace.create("s", config=CONFIG)
+        for revocations in ((client,), ()):
+            authority.revocations(*revocations)
+            gateway.access.look()
+            if revocations:
+                with pytest.raises(StreamAccessError, match="revoked"):
+                    await namespace.open("s")
+            else:
+                await namespace.open("s")
+
+
+@pytest.mark.rule("X15")
+async def test_after_the_end_of_a_list_nobody_can_show_that_he_is_not_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cause: only the names of a list counted, so one that had ended revoked nothing of what came after it."""
+    monkeypatch.setattr(gateway_channels, "PATIENCE_S", 1.0)
+    authority = Authority(tmp_path / "ca")
+    server = authority.server("gateway")
+    crl = authority.revocations(days=-1)
+    files = ServerTlsFiles(certificate=server.cert, key=server.key, client_ca=authority.ca, crl=crl)
+    access = credentials_of(authority, authority.client("good"))
+    async with (
+        served(tmp_path, access=AccessConfig(tls=files)) as gateway,
+        connect(f"grpcs://{gateway.address}", access=access) as namespace,
+    ):
+        assert gateway.access is not None
+        with pytest.raises(StreamAccessError, match="the list of revoked ones has ended"):
+            await namespace.create("s", config=CONFIG)
+        authority.revocations()
+        gateway.access.look()
+        await namespace.create("s", config=CONFIG)

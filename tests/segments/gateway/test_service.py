@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.errors import ConfigError, MetadataUnavailableError
+from bookkeeper.gateways.access_control import AccessConfig
+from bookkeeper.ids import Address
 from segments.errors import StreamError
 from segments.gateway.service import GrpcServingConfig
 from segments.remote import connect, gateway_channels
@@ -85,3 +87,13 @@ async def test_a_gateway_that_ends_completes_its_segments_and_gives_up_its_lease
 def test_a_config_beyond_loopback_needs_protection() -> None:
     with pytest.raises(ConfigError, match="nothing would be encrypted"):
         GrpcServingConfig(uri="mem:x", listen=type(ANYWHERE)("0.0.0.0", 1))
+
+
+@pytest.mark.rule("X1", "X47")
+def test_pages_for_other_hosts_need_a_word_of_their_own() -> None:
+    """Cause: only ``listen`` was checked, so ``--http 0.0.0.0:8080`` was served to the network without a word."""
+    beyond = Address("0.0.0.0", 8080)
+    with pytest.raises(ConfigError, match="--http-insecure"):
+        GrpcServingConfig(uri="mem:x", http=beyond)
+    GrpcServingConfig(uri="mem:x", http=beyond, http_insecure=True)
+    GrpcServingConfig(uri="mem:x", http=beyond, access=AccessConfig(insecure=True))

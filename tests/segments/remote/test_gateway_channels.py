@@ -10,10 +10,12 @@ import grpc.aio
 import pytest
 
 from bookkeeper.real import SystemClock
+from bookkeeper.secret import Secret
 from segments.errors import (
     Applied,
     GatewayRedirectError,
     GatewayTooOldError,
+    StreamConfigError,
     StreamError,
     StreamInvariantError,
     StreamNotReadyError,
@@ -22,6 +24,7 @@ from segments.errors import (
 )
 from segments.gateway.call_guard import CallGuard, GrpcCall
 from segments.gateway.gateway_metrics import GatewayMetrics
+from segments.remote import gateway_channels
 from segments.remote.gateway_address import GatewayCredentials
 from segments.remote.gateway_channels import GatewayCall, GatewayChannels
 from segments.rpc import segments_pb2 as pb
@@ -164,3 +167,34 @@ async def test_calls_that_fail_together_go_on_to_the_same_gateway() -> None:
     assert channels.note_failure("s", "a:1", StreamUnavailableError("dead"))
     assert channels.address_for("s") == "c:1", "what another call has learned since stays"
     await channels.close()
+
+
+async def test_who_waits_for_gateways_that_do_not_answer_is_told(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cause: calls were repeated for half a minute without a word, and so was the command that made them."""
+    monkeypatch.setattr(gateway_channels, "PATIENCE_S", 0.3)
+    channels = GatewayChannels(["127.0.0.1:1"], GatewayCredentials())
+    with pytest.raises(StreamUnavailableError):
+        await channels.call("Streams.Get", pb.GetStreamRequest(stream="s"), patience_s=0.3)
+    with pytest.raises(StreamUnavailableError):
+        await anext(channels.stream("Streams.List", pb.ListStreamsRequest()))
+    await channels.close()
+    (said,) = [record.getMessage() for record in caplog.records if "trying again" in record.getMessage()]
+    assert said.startswith("the gateway at 127.0.0.1:1 did not answer: ")
+
+
+@pytest.mark.rule("X2")
+async def test_a_token_is_not_sent_in_clear_to_where_a_gateway_redirects() -> None:
+    """Cause: a token went with every call over ``grpc://``, to whatever host, also to one that a gateway named."""
+
+    async def elsewhere(request: pb.AppendRequest, call: GrpcCall) -> pb.AppendReply:
+        raise GatewayRedirectError("another gateway owns it", stream="s", owner="gateway.example.org:9872")
+
+    guard = CallGuard(None, None, GatewayMetrics(), SystemClock())
+    async with channels_to(guard.handlers({"Append.Append": elsewhere})) as (_, address):
+        channels = GatewayChannels([address], GatewayCredentials(token=Secret("t")))
+        for _ in range(2):
+            with pytest.raises(StreamConfigError, match=r"not sent to another host \(gateway.example.org:9872\)"):
+                await channels.call("Append.Append", pb.AppendRequest(stream="s", values=[b"v"]), stream="s")
+        await channels.close()

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from segments.errors import StreamClosedError, StreamNotFoundError, StreamUnavailableError
+from bookkeeper.errors import ConfigError
+from segments.errors import StreamClosedError, StreamConfigError, StreamNotFoundError, StreamUnavailableError
 from segments.gateway.call_guard import GrpcCall
 from segments.gateway.stream_calls import StreamCalls
 from segments.life.checker import CheckOptions
@@ -80,3 +81,23 @@ async def test_a_namespace_that_is_closed_does_nothing_and_tells_who_waits(tmp_p
         await reader.close()
         async with connect(f"grpc://{gateway.address}") as again:
             assert await (await again.open("s")).count() == 1
+
+
+@pytest.mark.rule("X2", "X43")
+async def test_secrets_of_the_environment_are_judged_by_their_files_and_stay_here_without_tls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cause: a file was private only if its path had the word key or token in it, so a token in ``etl`` was used though
+    everybody could read it.
+    """
+    secret = tmp_path / "etl"
+    secret.write_text("abc")
+    secret.chmod(0o644)
+    monkeypatch.setenv("BK_GATEWAY_TOKEN_FILE", str(secret))
+    with pytest.raises(ConfigError, match="chmod 600"):
+        await connect("grpc://127.0.0.1:1")
+    secret.chmod(0o600)
+    await (await connect("grpc://127.0.0.1:1")).close()
+    await (await connect("grpcs://gateway.example.org:1")).close()
+    with pytest.raises(StreamConfigError, match="grpcs://"):
+        await connect("grpc://127.0.0.1:1,gateway.example.org:1")

@@ -71,18 +71,26 @@ def test_a_bookie_is_forgotten_when_nothing_needs_it(tmp_path: Path) -> None:
     with bookies(tmp_path, ("b1", "b2", "b3", "b4")) as four:
         ledger, deleted = append(four, 5, "--ensemble", 3), append(four, 5, "--ensemble", 4)
         member = str(bk("ledger", "entries", ledger, "-m", four.uri, "--json").document[0]["bookie"])
-        bk("bookies", "forget", member, "-m", four.uri).refused(f"{member} is registered (writable)", "drain it")
+        bk("bookies", "forget", member, "--yes", "-m", four.uri).refused(
+            f"{member} is registered (writable)", "drain it"
+        )
         four[member].kill()
         until(lambda: four.states()[member] == "absent", 60, four.states)
         bk("bookies", "forget", member, "-m", four.uri).refused(
             f"{member} still has ledgers {ledger}, {deleted}", f"bk bookies drain {member}"
         )
+        bk("bookies", "forget", member, "--dry-run", "-m", four.uri).refused(f"{member} still has ledgers {ledger}")
         assert bk("ledger", "delete", deleted, "-m", four.uri, "--yes").status == 0
         assert bk("bookies", "drain", member, "-m", four.uri).status == 0
         assert "can still be brought back" in bk("bookies", "drain", member, "-m", four.uri).out
         bk("bookies", "forget", member, "-m", four.uri).refused("can still be brought back", "--give-up-deleted")
-        done = bk("bookies", "forget", member, "-m", four.uri, "--give-up-deleted", "--json").document
-        assert done == {"forgotten": [member], "ledgers": 1, "given_up": [deleted]}
+        plan = bk("bookies", "forget", member, "--give-up-deleted", "--dry-run", "-m", four.uri)
+        assert (plan.status, plan.out) == (0, f"may be forgotten: {member}; checked 1 ledger\n")
+        asked = bk("bookies", "forget", member, "--give-up-deleted", "-m", four.uri, stdin=b"n\n")
+        assert (asked.status, f"Forget {member}?" in asked.err) == (130, True)
+        assert member in four.states(), "neither a dry run nor a no has done anything"
+        done = bk("bookies", "forget", member, "--give-up-deleted", "--yes", "-m", four.uri, "--json").document
+        assert done == {"forgotten": [member], "ledgers": 1, "given_up": [deleted], "dry_run": False}
         assert member not in four.states()
         bk("bookies", "forget", member, "-m", four.uri).refused(f"there is no bookie {member}; known are")
         bk("bookies", "forget", "-m", four.uri).refused("ID...", status=2)

@@ -103,9 +103,36 @@ def test_size_and_count_write_entries_of_zeros_and_nothing_is_a_ledger_too(clust
 
 @pytest.mark.parametrize("digest", ["crc32c", "crc32", "hmac", "dummy"])
 def test_every_digest_can_be_asked_for(cluster: Bookies, digest: str) -> None:
-    number = bk("ledger", "append", "-m", cluster.uri, "--digest", digest, *SMALL, stdin=b"x\n").out.strip()
+    environment = {"BK_METADATA": cluster.uri, "BK_PASSWORD": "pw"}
+    number = bk("ledger", "append", "--digest", digest, *SMALL, stdin=b"x\n", environment=environment).out.strip()
     assert bk("ledger", "show", number, "-m", cluster.uri, "--json").document["digest"] == digest.upper()
-    assert bk("ledger", "read", number, "-m", cluster.uri).out == "x\n"
+    assert bk("ledger", "read", number, environment=environment).out == "x\n"
+
+
+@pytest.mark.rule("X19")
+def test_a_digest_with_a_key_needs_a_password(cluster: Bookies) -> None:
+    said = bk("ledger", "append", "-m", cluster.uri, "--digest", "hmac", *SMALL, stdin=b"x\n")
+    said.refused('digest="hmac" needs a password')
+
+
+@pytest.mark.rule("X58")
+def test_a_password_comes_from_a_private_file(cluster: Bookies, tmp_path: Path) -> None:
+    """Cause: only the environment kept it from the command line, and no page used it."""
+    path = tmp_path / "password"
+    path.write_text("se cret\n")
+    path.chmod(0o600)
+    given = ("-m", cluster.uri, "--password-file", path)
+    number = bk("ledger", "append", *given, *SMALL, stdin=b"x\n").out.strip()
+    assert bk("ledger", "read", number, *given).out == "x\n"
+    assert bk("ledger", "read", number, environment={"BK_METADATA": cluster.uri, "BK_PASSWORD": "se cret"}).out == "x\n"
+    bk("ledger", "read", number, "-m", cluster.uri).refused("the password given is not", "--password-file")
+    loud = bk("ledger", "read", number, "-m", cluster.uri, "--password", "se cret")
+    assert (loud.status, loud.out) == (0, "x\n")
+    assert "others on this machine can read --password" in loud.err
+    assert "--password " not in bk("ledger", "read", "--help").out
+    assert bk("ledger", "read", number, *given, "--password", "x").status == 2
+    path.chmod(0o644)
+    bk("ledger", "read", number, *given).refused("chmod 600")
 
 
 # -- what cannot be done ----------------------------------------------------------------------------------
@@ -115,7 +142,7 @@ def test_a_wrong_password_is_refused_with_how_to_give_one(cluster: Bookies, writ
     for verb in ("read", "tail", "recover"):
         for password in ((), ("--password", "wrong")):
             said = bk("ledger", verb, written, "-m", cluster.uri, *password)
-            said.refused(f"the password given is not the password of ledger {written}", "--password")
+            said.refused(f"the password given is not the password of ledger {written}", "--password-file")
 
 
 def test_an_unknown_ledger_is_refused(cluster: Bookies) -> None:
@@ -246,12 +273,24 @@ def test_a_ledger_is_recovered_without_its_password(cluster: Bookies) -> None:
     assert said.out == f"ledger {ledger} is closed; its last entry is 4\n"
 
 
-def test_a_recovery_that_cannot_be_finished_says_why_in_one_sentence(cluster: Bookies, left_open: int) -> None:
+@pytest.fixture
+def password_file(tmp_path: Path) -> Path:
+    """The password of the ledgers that were left open."""
+    path = tmp_path / "password"
+    path.write_text("pw")
+    path.chmod(0o600)
+    return path
+
+
+def test_a_recovery_that_cannot_be_finished_says_why_in_one_sentence(
+    cluster: Bookies, left_open: int, password_file: Path
+) -> None:
+    password = ("--password-file", str(password_file))
     for name in ("b1", "b2"):
         cluster[name].kill()
     try:
         until(lambda: sorted(cluster.states().values()) == ["absent", "absent", "writable"], 30, cluster.states)
-        status, out, err = run_bk("ledger", "recover", str(left_open), "-m", cluster.uri, "--password", "pw")
+        status, out, err = run_bk("ledger", "recover", str(left_open), "-m", cluster.uri, *password)
         assert (status, out, len(err.splitlines())) == (1, "", 1), err
         assert "too few of the ledger's bookies could be fenced" in err
         assert "trying again may help" in err
@@ -281,8 +320,8 @@ def test_a_deleted_ledger_is_gone_and_deleting_asks_first(cluster: Bookies, writ
 
 
 @pytest.fixture
-def tail_of(cluster: Bookies, left_open: int, tmp_path: Path) -> Iterator[Process]:
-    words = ("ledger", "tail", str(left_open), "-m", cluster.uri, "--password", "pw")
+def tail_of(cluster: Bookies, left_open: int, password_file: Path, tmp_path: Path) -> Iterator[Process]:
+    words = ("ledger", "tail", str(left_open), "-m", cluster.uri, "--password-file", str(password_file))
     process = Process("tail", tmp_path, *words).start()
     yield process
     process.kill()

@@ -39,7 +39,7 @@ def test_everything_comes_from_the_file(tmp_path: Path) -> None:
     for name in ("ca", "cert", "key"):
         (tmp_path / name).touch()
     (tmp_path / "password").write_text("pw\n")
-    (tmp_path / "password").chmod(0o440)
+    (tmp_path / "password").chmod(0o400)
     text = f"""
 user = "bk"
 password_file = "{tmp_path}/password"
@@ -83,9 +83,15 @@ def test_a_file_that_is_not_there_is_named() -> None:
 
 
 @pytest.mark.rule("X58")
-def test_a_password_that_everybody_may_read_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="everybody may read"):
-        from_environment(written(tmp_path, 'user = "bk"\npassword = "pw"\n', 0o644))
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o602])
+def test_a_password_that_others_may_touch_is_refused(tmp_path: Path, mode: int) -> None:
+    """Cause: only a file that everybody could read was refused, not one of a group."""
+    with pytest.raises(ConfigError, match="chmod 600"):
+        from_environment(written(tmp_path, 'user = "bk"\npassword = "pw"\n', mode))
+    (tmp_path / "password").write_text("pw")
+    (tmp_path / "password").chmod(mode)
+    with pytest.raises(ConfigError, match="chmod 600"):
+        from_environment(written(tmp_path, f'user = "bk"\npassword_file = "{tmp_path}/password"\n', 0o644))
 
 
 @pytest.mark.rule("X58")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
-from journal_manager import JournalConfigError, format_journal, open_reader, open_writer
+from journal_manager import JournalConfigError, format_journal, open_reader, open_writer, parse_uri
 from tests.contracts.journal_backend import Journal, JournalBackendContract, closing, txids, write_segment
 from tests.contracts.journal_model import JournalMachine
 from tests.examples_of import examples
@@ -50,6 +51,32 @@ async def test_a_wrong_password_is_an_error_and_no_empty_journal() -> None:
     reader = await open_reader("bk:edits", client=cluster.client(), password=b"wrong")
     with pytest.raises(JournalConfigError):
         await txids(reader)
+
+
+@pytest.mark.rule("X58")
+async def test_a_password_comes_from_a_private_file_and_an_address_does_not_show_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Cause: an address was the only place for it outside of a program, and errors showed the whole address."""
+    cluster, path = Cluster(), tmp_path / "password"
+    path.write_text("planted\n")
+    path.chmod(0o600)
+    writer = await open_writer(f"bk:edits?password_file={path}", client=cluster.client())
+    await write_segment(writer, 1, 2)
+    assert "planted" not in caplog.text
+    reader = await open_reader("bk:edits?password=planted", client=cluster.client())
+    assert await txids(reader) == [1, 2]
+    assert "can be read by others" in caplog.text
+    assert "planted" not in f"{caplog.text} {parse_uri('bk:e?password=planted')!r}"
+    for wrong in ("bk:edits?password=planted&password=x", "bk:edits?password=planted#x", "bk:e?password=planted&x"):
+        with pytest.raises(JournalConfigError) as refused:
+            await open_reader(wrong, client=cluster.client())
+        assert "planted" not in str(refused.value)
+    with pytest.raises(JournalConfigError, match="not both"):
+        await open_reader(f"bk:edits?password_file={path}", client=cluster.client(), password=b"x")
+    path.chmod(0o640)
+    with pytest.raises(JournalConfigError, match="chmod 600"):
+        await open_reader(f"bk:edits?password_file={path}", client=cluster.client())
 
 
 class LedgerMachine(JournalMachine):

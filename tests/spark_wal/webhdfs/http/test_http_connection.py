@@ -530,3 +530,42 @@ async def test_a_wire_is_counted_until_it_is_gone() -> None:
         async with connected(server.address) as other, asyncio.timeout(20):
             while b"gateway_connections 1.0\n" not in (await other.request("GET", "/metrics")).body:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
+
+
+@pytest.mark.rule("X10")
+async def test_all_lines_of_a_head_have_a_limit_together() -> None:
+    """Cause: each line had a limit, and the number of headers; together 832 KiB of a client that nobody knows."""
+    line = b"GET /webhdfs/v1/?op=GETFILESTATUS HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    field = b"x: " + b"y" * (15 * 1024) + b"\r\n"
+    async with limited(PATIENT_UPLOADS) as server:
+        for fields, refused in ((5, False), (7, True)):
+            reader, writer = await raw(server, line + field * fields + b"Connection: close\r\n\r\n")
+            async with asyncio.timeout(20):
+                answer = await reader.read()
+            assert answer.startswith(b"HTTP/1.1 431 ") == refused, answer[:100]
+            writer.close()
+
+
+@pytest.mark.rule("X10")
+async def test_what_is_sent_ahead_of_an_answer_has_a_limit() -> None:
+    """Cause: the HTTP library keeps all requests that come while one is handled, however many."""
+    begun, until = asyncio.Event(), asyncio.Event()
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        begun.set()
+        await until.wait()
+        return web.Response()
+
+    ended: list[int] = []
+    connections = HttpConnections(handle, PATIENT_UPLOADS, SystemClock(), ended.append)
+    loop = asyncio.get_running_loop()
+    async with await loop.create_server(lambda: connections.connection(1), "127.0.0.1", 0) as listening:
+        address = listening.sockets[0].getsockname()
+        reader, writer = await asyncio.open_connection(*address)
+        head = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+        writer.write(head)
+        await begun.wait()
+        writer.write(head * 10_000)
+        assert await hung_up(reader, writer)
+        until.set()
+    await connections.shutdown(1)

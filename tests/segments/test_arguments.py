@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segments import connect
+from segments.arguments import check_timeout, checked_seek
+from segments.errors import SeekFormatError, StreamConfigError, StreamError
+from segments.position import EARLIEST, LATEST, Position
+from segments.seek import Ago, AtCursor, AtSeqNo, AtTime, AtTxId
+from tests.segments.gateway.clusters import CONFIG, served
+
+
+def test_a_place_is_one_of_the_types() -> None:
+    for place in (EARLIEST, LATEST, Position(1, 2, 3), AtSeqNo(1), AtTxId(1), AtCursor("c"), Ago(timedelta(1))):
+        assert checked_seek(place) is place
+    now = AtTime(datetime.now(UTC))
+    assert checked_seek(now) is now
+    with pytest.raises(SeekFormatError, match=r"segments\.parse_seek"):
+        checked_seek("earliest")
+    for wrong in (5, None, AtSeqNo("1"), AtTxId(1.5), AtTime("now"), Ago(5), AtCursor(7)):  # type: ignore[arg-type]
+        with pytest.raises(SeekFormatError, match="no place in a stream"):
+            checked_seek(wrong)
+
+
+def test_a_timeout_is_a_number_of_seconds() -> None:
+    for good in (None, 0, 1.5, math.inf):
+        check_timeout(good)
+    for wrong in (math.nan, "1", True):
+        with pytest.raises(StreamConfigError, match="a timeout is a number of seconds, not"):
+            check_timeout(wrong)
+
+
+@pytest.mark.parametrize("through", ["library", "gateway"])
+async def test_mistaken_arguments_are_refused_by_name_before_anything_is_done(tmp_path: Path, through: str) -> None:
+    """Cause: places and timeouts were used before anybody looked at them. A producer's record was even submitted, and
+    then the caller got asyncio's own ValueError for its timeout.
+    """
+    async with served(tmp_path) as gateway:
+        assert gateway._namespace is not None
+        client: Any = gateway._namespace.client
+        uri = f"grpc://{gateway.address}"
+        async with connect(uri) if through == "gateway" else connect("", client=client) as namespace:
+            stream: Any = await namespace.create("s", config=CONFIG)
+            for place in ("earliest", 5):
+                with pytest.raises(StreamError, match="no place in a stream"):
+                    await stream.read(place).next()
+                for method in (stream.find, stream.count):
+                    with pytest.raises(StreamError, match="no place in a stream"):
+                        await method(place)
+            async with stream.writer() as writer:
+                for timeout in (math.nan, "1"):
+                    with pytest.raises(StreamConfigError, match="a timeout is a number"):
+                        await writer.append(b"v", timeout=timeout)
+                for txid in (2**63 - 1, -(2**63) - 1):
+                    with pytest.raises(OverflowError, match=r"goes from -2\*\*63 to 2\*\*63 - 2"):
+                        await writer.append(b"v", txid=txid)
+                with pytest.raises(TypeError, match="a record must be bytes or a Record, not str"):
+                    await writer.append("text")
+            async with stream.producer("p") as producer:
+                with pytest.raises(StreamConfigError, match="a timeout is a number"):
+                    await producer.append(b"v", seq=1, timeout=math.nan)
+            assert await stream.count() == 0
