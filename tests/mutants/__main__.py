@@ -1,4 +1,6 @@
-"""``make mutants``: plant bugs, run the tests that concern each, write docs/mutants.md.
+"""``make mutants``: plant bugs, run the tests of the core that concern each, write docs/mutants.md.
+
+A run that was stopped goes on with ``--again --reuse``: outcomes are kept as they come (build/mutants).
 
 Exit status 0: at least 95 of 100 were noticed, and each survivor has a reason in tests/mutants/reasons.toml.
 """
@@ -19,7 +21,7 @@ from rich.console import Console
 from tests.mutants.document import PAGE, page, reasons
 from tests.mutants.record import Record
 from tests.mutants.sample import PLACES, ROOT, sample
-from tests.mutants.session import LEFT_OUT, Outcome, Planting
+from tests.mutants.session import LEFT_OUT, OfTheCore, Outcome, Planting
 
 SUITES: Final = ("bookkeeper", "contracts", "journal_manager", "scenarios", "segments", "simulation", "spark_wal")
 KILLED_AT_LEAST: Final = 0.95
@@ -93,7 +95,7 @@ def _run(options: argparse.Namespace) -> int:
     suites = [str(ROOT / "tests" / suite) for suite in options.tests or SUITES]
     quiet = ["-qq", "-s", "-m", LEFT_OUT, "-p", "no:randomly", "-p", "no:cacheprovider"]
     with contextlib.redirect_stdout(io.StringIO()):
-        status = pytest.main([*quiet, "--rootdir", str(ROOT), *suites], plugins=[plugin])
+        status = pytest.main([*quiet, "--rootdir", str(ROOT), *suites], plugins=[plugin, OfTheCore()])
     if len(done) < count:
         console.print(f"mutants: the tests could not be run (pytest ended with {int(status)})")
         return 2

@@ -11,12 +11,6 @@ from tests.mutants.mutation import Mutation, mutations
 ROOT: Final = Path(__file__).resolve().parents[2]
 
 PLACES: Final[Mapping[str, int]] = {
-    "bookkeeper.ledger": 110,
-    "bookkeeper.storage": 120,
-    "bookkeeper.replication": 40,
-    "bookkeeper.bookie": 40,
-    "bookkeeper.volumes": 40,
-    "bookkeeper.gateways.lease": 15,
     "bookkeeper.chains": 8,
     "journal_manager.journals.chain": 10,
     "journal_manager.journals.set_rules": 6,
@@ -32,6 +26,12 @@ PLACES: Final[Mapping[str, int]] = {
     "segments.write.grouping": 8,
     "segments.write.opening": 6,
     "segments.write.rolling": 8,
+    "bookkeeper.volumes": 40,
+    "bookkeeper.ledger": 110,
+    "bookkeeper.storage": 120,
+    "bookkeeper.replication": 40,
+    "bookkeeper.bookie": 40,
+    "bookkeeper.gateways.lease": 15,
     "spark_wal.webhdfs.files.namespace": 35,
 }
 """Package or module -> how many mutations."""

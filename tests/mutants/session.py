@@ -26,6 +26,7 @@ import pytest
 from tests.mutants.mutation import Mutation, planted
 from tests.mutants.reach import Reach, observe
 from tests.mutants.sample import ROOT
+from tests.suite.selection import selection
 
 LEFT_OUT: Final = "not integration and not spark and not zookeeper and not interop"
 """Real processes are too slow to be run for each bug."""
@@ -164,6 +165,17 @@ class Planting:
     def _tell(self, outcome: Outcome) -> None:
         self.outcomes.append(outcome)
         self.on_outcome(outcome)
+
+
+class OfTheCore:
+    """A pytest plugin: a bug has to be noticed by a test that each run takes, not by one that is drawn some day."""
+
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        lists = selection()
+        drawn = [item for item in items if not lists.is_core(item.nodeid, outside=False)]
+        config.hook.pytest_deselected(items=drawn)
+        left = set(drawn)
+        items[:] = [item for item in items if item not in left]
 
 
 @contextlib.contextmanager
