@@ -94,6 +94,7 @@ def _run(options: argparse.Namespace) -> int:
     )
     suites = [str(ROOT / "tests" / suite) for suite in options.tests or SUITES]
     quiet = ["-qq", "-s", "-m", LEFT_OUT, "-p", "no:randomly", "-p", "no:cacheprovider"]
+    os.environ.setdefault("HYPOTHESIS_PROFILE", "core")
     with contextlib.redirect_stdout(io.StringIO()):
         status = pytest.main([*quiet, "--rootdir", str(ROOT), *suites], plugins=[plugin, OfTheCore()])
     if len(done) < count:
