@@ -88,7 +88,8 @@ class StreamExport:
         """
         name, clock = self._record.name, self._client.services.seams.clock
         holds = HoldRecord(self._client.metadata_store, self._record)
-        now_ms = await AgreedTime(self._client, self._record).now_ms()  # others' holds that have ended are swept
+        with worded(f"exporting stream {name}", name):
+            now_ms = await AgreedTime(self._client, self._record).now_ms()  # others' holds that have ended are swept
         mark = f"export-{self._client.services.seams.rng.getrandbits(64):016x}"
         until_ms = max(now_ms, clock.wall_ms()) + int(HOLD_S * 1000)
         wanted = Hold(mark, self._start, self._stop, until_ms, now_ms, "an export is running")
