@@ -83,7 +83,7 @@ def _is_run(lists: Selection, every: dict[str, dict[str, set[str]]], test: str) 
 def test_the_lists_name_tests_that_exist() -> None:
     lists = selection()
     missing = [
-        f"{module}::{name}" for module, names in lists.drawn.items() for name in names if name not in _names(module)
+        f"{module}::{name}" for module, names in lists.drawn.items() for name in names if not _exists(module, name)
     ]
     missing += [
         pattern
