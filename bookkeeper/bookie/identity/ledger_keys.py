@@ -6,9 +6,9 @@ authentication such a first request waits until the bookie knows that the ledger
 from the password in its metadata. That is asked once for each ledger: afterwards it is here.
 
 * A store's follower may lag behind, and show no node of a ledger that was made a moment ago: nobody is refused by what
-  was read without a sync (Z6). What lets a request pass needs none, because an id and a password never change.
+  was read without a sync. What lets a request pass needs none, because an id and a password never change.
 * Nobody has to be named by the metadata. A recovery adds to bookies that replace failed ones, and names them only with
-  the close (R9); so do Apache's clients.
+  the close; so do Apache's clients.
 * Metadata without a password (the oldest format) leave nothing to compare: there the ledger's existence is enough.
 
 Requests that wait stay in order, each ledger's by themselves, and count in admission like all requests in progress.
