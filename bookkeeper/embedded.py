@@ -237,11 +237,13 @@ async def _grow(cluster: EmbeddedCluster, address: EmbeddedUri, seams: Seams) ->
     names = [f"b{i + 1}" for i in range(BOOKIES_MAX)]
     found = [i for i, name in enumerate(names) if seams.disk.exists(os.path.join(cluster.directory, name))]
     wanted = names[: max([address.bookies, *(i + 1 for i in found)])]
-    running = len(cluster.servers)
+    there = {str(server.bookie_id) for server in cluster.servers}
+    running = len(there)
     own = replace(seams, net=cluster.net)
     new = [
-        BookieServer(_config(cluster.directory, name, running + i), own, cluster.metadata)
-        for i, name in enumerate(wanted[running:])
+        BookieServer(_config(cluster.directory, name, i), own, cluster.metadata)
+        for i, name in enumerate(wanted)
+        if name not in there
     ]
     results = await asyncio.gather(*(server.start() for server in new), return_exceptions=True)
     for server, result in zip(new, results, strict=True):

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from bookkeeper import BookKeeper
+from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.embedded import EmbeddedUri, open_embedded
-from bookkeeper.errors import ConfigError, DirectoryLockedError, NotEnoughBookiesError
+from bookkeeper.errors import ConfigError, DirectoryLockedError, MetadataUnavailableError, NotEnoughBookiesError
 from bookkeeper.real import system_seams
 
 
@@ -84,6 +85,7 @@ async def test_a_second_process_and_a_second_loop_are_refused_with_what_to_do(tm
     program = f"""
 import asyncio
 from bookkeeper import BookKeeper
+from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.errors import DirectoryLockedError
 async def main():
     try:
@@ -120,6 +122,7 @@ async def test_a_process_that_was_killed_leaves_everything_acknowledged(tmp_path
     program = f"""
 import asyncio, os
 from bookkeeper import BookKeeper
+from bookkeeper.bookie.lifecycle import BookieServer
 async def main():
     bk = await BookKeeper.connect({uri!r})
     ledger = await bk.create_ledger()
@@ -136,3 +139,24 @@ asyncio.run(main())
     async with BookKeeper.connect(uri) as bk, await bk.open_ledger(int(found.stdout)) as reader:
         assert reader.last_add_confirmed >= 199
         assert [int(e.payload) async for e in reader.read(0, 199)] == list(range(200))
+
+
+async def test_bookies_that_could_not_be_added_are_added_later_also_if_others_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counted those that ran, and took the first of the others for the next: one that ran was started again."""
+    start, lost = BookieServer.start, ["b2"]
+
+    async def loses(self: BookieServer) -> None:
+        if self.config.bookie_id in lost:
+            raise MetadataUnavailableError("no answer")
+        await start(self)
+
+    monkeypatch.setattr(BookieServer, "start", loses)
+    three = f"embedded://{tmp_path}/bk?bookies=3"
+    async with BookKeeper.connect(f"embedded://{tmp_path}/bk?bookies=1"):
+        with pytest.raises(MetadataUnavailableError):
+            await BookKeeper.connect(three)
+        lost.clear()
+        async with BookKeeper.connect(three) as bk:
+            assert sorted(await bk.metadata_store.bookies.writable()) == ["b1", "b2", "b3"]

@@ -1,15 +1,20 @@
 from __future__ import annotations
 
+import sqlite3
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from bookkeeper.gateways.tokens import Principal, TokenBook
-from bookkeeper.real import PosixDisk
+from bookkeeper.meta import init_cluster
+from bookkeeper.real import PosixDisk, system_seams
 from spark_wal.commands import gateway
 from spark_wal.webhdfs import service as service_module
+from spark_wal.webhdfs.config import GatewayConfig
+from spark_wal.webhdfs.ownership.open_backing import open_backing
 from spark_wal.webhdfs.service import ServingConfig, WebHdfsService
 
 
@@ -95,6 +100,41 @@ def test_how_long_temporary_files_stay_is_told_to_the_gateway(
     refused = CliRunner().invoke(gateway, ["webhdfs", "--metadata", "mem:x", "--temporary-keep-s", "nan"])
     assert "--temporary-keep-s" in refused.output
     assert "'nan' is not a number" in refused.output
+
+
+@pytest.mark.parametrize(
+    ("given", "environment", "times"),
+    [
+        ((), {}, (1.0, 10.0)),
+        (("--lease-s", "8", "--metadata-session", "80"), {}, (8.0, 80.0)),
+        ((), {"BK_METADATA_SESSION": "40"}, (1.0, 40.0)),
+    ],
+)
+def test_how_long_a_lease_and_a_session_last_is_told_to_the_gateway(
+    monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...], environment: dict[str, str], times: tuple[float, float]
+) -> None:
+    seen: list[ServingConfig] = []
+
+    def service(config: ServingConfig, seams: object) -> WebHdfsService:
+        seen.append(config)
+        raise OSError("enough")
+
+    monkeypatch.setattr(service_module, "WebHdfsService", service)
+    assert CliRunner().invoke(gateway, ["webhdfs", "--metadata", "mem:x", *given], env=environment).exit_code == 1
+    assert [(config.gateway.lease_s, config.gateway.metadata_session_s) for config in seen] == [times]
+
+
+async def test_a_gateway_of_a_cluster_has_that_lease_and_that_session(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/m.db"
+    await init_cluster(uri, system_seams())
+    config = GatewayConfig(lease_s=8.0, metadata_session_s=80.0)
+    backing = await open_backing(uri, system_seams(), namespace="n", owner="o", address="h:1", config=config)
+    try:
+        with sqlite3.connect(tmp_path / "m.db") as file:
+            (until,) = file.execute("SELECT max(lease_until) FROM sessions").fetchone()
+        assert 11 < until - time.clock_gettime(time.CLOCK_BOOTTIME) <= 80
+    finally:
+        await backing.close()
 
 
 def test_wrong_options_are_refused_with_a_reason() -> None:

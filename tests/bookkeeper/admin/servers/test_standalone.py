@@ -175,6 +175,38 @@ def test_if_no_bookie_can_start_it_ends(tmp_path: Path) -> None:
     assert "bk: no bookie could be started" in family.said and "ready after" not in family.said
 
 
+@pytest.mark.rule("F1", "F9")
+@pytest.mark.parametrize(
+    "end",
+    ["raise MetadataUnavailableError('no answer')", "raise SessionExpiredError('ended')", "os.kill(os.getpid(), 9)"],
+)
+def test_bookies_that_lose_the_store_or_are_killed_at_their_first_start_are_started_again(
+    tmp_path: Path, end: str
+) -> None:
+    """ "No bookie could be started", it said, and ended: on a slow machine all may lose their sessions at once."""
+    first = "from bookkeeper.errors import MetadataUnavailableError, SessionExpiredError"
+    family = Parent(tmp_path, first=first, bookie=f"live() if before else exec({end!r})")
+    family.until(r"ready after \S+ s, everything is in")
+    assert family.end(signal.SIGTERM) == 0
+    assert "no bookie could be started" not in family.said
+    assert {(tmp_path / f"{name}.times").read_text() for name in ("b1", "b2")} == {"xx"}
+
+
+@pytest.mark.rule("F1", "F9")
+def test_a_cluster_that_is_not_made_because_the_store_is_busy_is_made_again(tmp_path: Path) -> None:
+    first = """
+from bookkeeper.errors import MetadataUnavailableError
+def busy(file):
+    if not file.exists():
+        file.touch()
+        raise MetadataUnavailableError('no answer')
+    return 0
+"""
+    family = Parent(tmp_path, first=first, init="return busy(Path(sys.argv[1], 'once'))", bookie="live()")
+    family.until(r"ready after \S+ s, everything is in")
+    assert family.end(signal.SIGTERM) == 0
+
+
 def test_nothing_is_started_if_the_cluster_cannot_be_made(tmp_path: Path) -> None:
     family = Parent(tmp_path, init="raise ConfigError('no good')", bookie="print('started'); return 0")
     assert family.end() == 1

@@ -220,3 +220,18 @@ def test_what_others_have_written_is_shown_as_it_is(capsys: pytest.CaptureFixtur
     print_table("[notes]", ["note"], [{"note": note} for note in notes])
     shown = capsys.readouterr().out
     assert all(note in shown for note in ("[notes]", *notes))
+
+
+async def test_how_long_a_session_lasts_may_come_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = f"sqlite://{tmp_path}/m.db"
+    await init_cluster(uri, system_seams())
+    monkeypatch.setenv("BK_METADATA_SESSION", "80")
+    async with connected(uri) as client:
+        assert client.services.config.metadata_session_ms == 80_000
+    for wrong in ("long", "inf"):
+        monkeypatch.setenv("BK_METADATA_SESSION", wrong)
+        with pytest.raises(ConfigError, match="BK_METADATA_SESSION in the environment is a number of seconds"):
+            async with connected(uri):
+                pass

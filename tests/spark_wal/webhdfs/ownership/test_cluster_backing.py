@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+from functools import partial
 from random import Random
 
 import pytest
 
+from bookkeeper.errors import BookKeeperError
 from bookkeeper.testing.cluster import SimCluster
 from bookkeeper.testing.world import Node
+from journal_manager import JournalError
 from spark_wal.webhdfs.config import GatewayConfig, OwnerConfig, UploadLimits
 from spark_wal.webhdfs.errors import NoSuchFileError, PathExistsError, WebHdfsError
 from spark_wal.webhdfs.files.records import RenameMode
@@ -293,3 +297,37 @@ async def until_owner(gateway: Gateway) -> NamespaceOwner:
             break
         await asyncio.sleep(0.1)
     return await gateway.owner()
+
+
+@pytest.mark.rule("F1", "F9")
+@pytest.mark.parametrize("ends", ["the process", "its session"])
+def test_a_first_start_that_is_cut_short_anywhere_is_repeated_until_the_namespace_is_whole(ends: str) -> None:
+    served = []
+
+    async def story(cluster: SimCluster, turns: int) -> None:
+        node = cluster.world.node("first")
+        gateway = await node.run(gateway_on(cluster, node))
+        starting = node.run(gateway.start())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        served.append(starting.done())
+        if ends == "the process":
+            node.crash()
+        else:
+            cluster.store.expire(gateway._lease._store)  # type: ignore[attr-defined]
+            with suppress(BookKeeperError, JournalError):
+                await starting
+            await gateway.close()
+        node = cluster.world.node("last")
+        last = await node.run(gateway_on(cluster, node))
+        await node.run(last.start(take_over=True))
+        owner = await node.run(last.owner())
+        await node.run(atomic(owner, "/c/offsets/0", b"x", 0))
+        assert await node.run(content(owner, "/c/offsets/0")) == b"x"
+        await node.run(last.close())
+
+    for turns in range(200):
+        SimCluster(seed=turns).run(partial(story, turns=turns))
+        if served[-1]:
+            break
+    assert served[-1] and len(served) > 10, served
