@@ -6,9 +6,9 @@ authentication such a first request waits until the bookie knows that the ledger
 from the password in its metadata. That is asked once for each ledger: afterwards it is here.
 
 * A store's follower may lag behind, and show no node of a ledger that was made a moment ago: nobody is refused by what
-  was read without a sync (Z6). What lets a request pass needs none, because an id and a password never change.
+  was read without a sync. What lets a request pass needs none, because an id and a password never change.
 * Nobody has to be named by the metadata. A recovery adds to bookies that replace failed ones, and names them only with
-  the close (R9); so do Apache's clients.
+  the close; so do Apache's clients.
 * Metadata without a password (the oldest format) leave nothing to compare: there the ledger's existence is enough.
 
 Requests that wait stay in order, each ledger's by themselves, and count in admission like all requests in progress.
@@ -33,7 +33,7 @@ from bookkeeper.wire import Status
 
 log = logging.getLogger(__name__)
 
-WAIT_S: Final = 5.0
+ANSWER_S: Final = 5.0
 """Seconds that a request waits for metadata at most; its client gives up after the same time."""
 
 READS: Final = 32
@@ -86,7 +86,7 @@ class LedgerKeys:
     async def _settle(self, ledger_id: LedgerId) -> None:
         self._asked.add()
         try:
-            async with asyncio.timeout(WAIT_S), self._reads:
+            async with asyncio.timeout(ANSWER_S), self._reads:
                 found = await self._read(ledger_id)
         except NoSuchLedgerError:
             self._tell(ledger_id, None, Status.NO_LEDGER)
