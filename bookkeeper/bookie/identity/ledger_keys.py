@@ -33,7 +33,7 @@ from bookkeeper.wire import Status
 
 log = logging.getLogger(__name__)
 
-KEY_READ_S: Final = 5.0
+ANSWER_S: Final = 5.0
 """Seconds that a request waits for metadata at most; its client gives up after the same time."""
 
 READS: Final = 32
@@ -86,7 +86,7 @@ class LedgerKeys:
     async def _settle(self, ledger_id: LedgerId) -> None:
         self._asked.add()
         try:
-            async with asyncio.timeout(KEY_READ_S), self._reads:
+            async with asyncio.timeout(ANSWER_S), self._reads:
                 found = await self._read(ledger_id)
         except NoSuchLedgerError:
             self._tell(ledger_id, None, Status.NO_LEDGER)

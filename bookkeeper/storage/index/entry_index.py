@@ -30,6 +30,10 @@ PAGE = 512
 _GAP = 4096
 """The tail fills holes of up to so many entries with zeros. Entries further away are strays."""
 
+_HOLES = 8
+"""So many zeros for each place there may be, beside those of one gap: a client chooses the ids of its entries, and a
+few bytes of each must not take 32 KiB here. Of striped ledgers with more holes than that the rest are strays."""
+
 
 def place(log_id: int, offset: int) -> int:
     return log_id << LOG_SHIFT | offset
@@ -79,11 +83,13 @@ class Extent:
 class IndexTail:
     """Places in memory: a dense stretch, strays that lie elsewhere, and pages whose entries were moved."""
 
-    __slots__ = ("first", "moved", "places", "strays")
+    __slots__ = ("_holes", "first", "moved", "places", "strays")
 
     def __init__(self) -> None:
         self.first = 0
         self.places: array[int] = array("q")
+        self._holes = 0
+        """Zeros in it, when they were filled in."""
         self.strays: dict[int, int] = {}
         self.moved: dict[int, array[int]] = {}
         """By number, as they were after the move: nothing older need be looked at. What came since is in ``places``
@@ -128,9 +134,11 @@ class IndexTail:
     def scatter(self, entry_ids: array[int], i0: int, i1: int, places: array[int]) -> None:
         """Add the places of the entries ``entry_ids[i0:i1]``, which ascend and have holes."""
         first, last = entry_ids[i0], entry_ids[i1 - 1]
-        if last - first < 8 * (i1 - i0) + PAGE and self._reach(first):
+        holes = last - first + 1 - (i1 - i0)
+        if holes < 7 * (i1 - i0) + PAGE and self._may_fill(holes, i1 - i0) and self._reach(first):
             origin = len(self.places)
             self.places.frombytes(bytes(8 * (last - first + 1)))
+            self._holes += holes
             scatter(self.places, first - origin, entry_ids, i0, i1, places)
             return
         for at in range(i0, i1):
@@ -150,10 +158,15 @@ class IndexTail:
         if not self.places:
             self.first = entry_id
             return True
-        if not 0 <= (gap := entry_id - self.end) <= _GAP:
+        if not 0 <= (gap := entry_id - self.end) <= _GAP or not self._may_fill(gap, 1):
             return False
         self.places.frombytes(bytes(8 * gap))
+        self._holes += gap
         return True
+
+    def _may_fill(self, holes: int, places: int) -> bool:
+        """Whether so many zeros may be filled in for so many places."""
+        return self._holes + holes <= _GAP + _HOLES * (len(self.places) - self._holes + places)
 
     def runs(self) -> Iterator[tuple[int, array[int]]]:
         """What a checkpoint writes: (first entry, places of one page), older before newer."""

@@ -12,7 +12,7 @@ import pytest
 from bookkeeper import codec, wire
 from bookkeeper.auth.provider import ServerProvider
 from bookkeeper.bookie.bookie import Bookie
-from bookkeeper.bookie.identity.ledger_keys import KEY_READ_S, READS, LedgerKeys
+from bookkeeper.bookie.identity.ledger_keys import ANSWER_S, READS, LedgerKeys
 from bookkeeper.errors import MetadataUnavailableError, NoSuchLedgerError
 from bookkeeper.ids import Address, EntryId, LedgerId
 from bookkeeper.ledger import master_key
@@ -214,7 +214,7 @@ def test_a_store_that_does_not_answer_refuses_for_now_and_reads_are_bounded(monk
         reads.asked.clear()
         reads.go.clear()
         waiting = asyncio.ensure_future(cluster.ask_all([fence(100 + n) for n in range(READS + 8)]))
-        await asyncio.sleep(KEY_READ_S / 2)
+        await asyncio.sleep(ANSWER_S / 2)
         assert len(reads.asked) == READS and await status(cluster, add(known, 1)) is Status.OK, "it asks nothing (Z12)"
         assert {reply.status for reply in await waiting} == {Status.IO_ERROR}
         reads.go.set()

@@ -124,6 +124,34 @@ def test_a_run_from_memory_is_what_single_look_ups_say(seed: int) -> None:
         assert list(run) == [index.get_recent(entry_id + at) for at in range(len(run))]
 
 
+@pytest.mark.rule("P12", "X32")
+@pytest.mark.parametrize("run", [False, True])
+def test_the_ids_that_a_client_chooses_do_not_take_memory_for_entries_that_are_not_there(run: bool) -> None:
+    """Each hole of up to 4096 entries was filled with zeros: an add of sixty bytes took 32 KiB until the next
+    checkpoint, so that twenty megabytes of adds took ten gigabytes."""
+    tail = IndexTail()
+    if run:
+        ids = [at for n in range(500) for at in (n * 4600, n * 4600 + 500)]
+        for at in range(0, len(ids), 2):
+            tail.scatter(array("q", ids), at, at + 2, array("q", [at + 1, at + 2]))
+    else:
+        ids = [n * 4096 for n in range(1000)]
+        for at, entry_id in enumerate(ids):
+            tail.put(entry_id, at + 1)
+    assert len(tail.places) < 10 * len(ids) + 2 * 4096
+    assert [tail.get(entry_id) for entry_id in ids] == list(range(1, 1001))
+    found = {first + at: value for first, places in tail.runs() for at, value in enumerate(places) if value}
+    assert found == {entry_id: at for at, entry_id in enumerate(ids, 1)}
+
+
+def test_the_entries_of_a_striped_ledger_stay_together() -> None:
+    """Of six bookies one has a third: those are no strays, which take ten times as much."""
+    tail = IndexTail()
+    for entry_id in range(0, 60_000, 3):
+        tail.put(entry_id, entry_id + 1)
+    assert not tail.strays and len(tail.places) == 59_998
+
+
 def test_a_hole_in_memory_is_not_taken_for_an_entry() -> None:
     index = LedgerIndex()
     index.tail.scatter(q(0, 1, 3), 0, 3, q(10, 11, 13))
