@@ -16,7 +16,7 @@ QUIET_S: Final = 30.0
 """Seconds without any progress that are waited on a machine of the reference's speed."""
 BUSY_TIMES: Final = 10
 """Processor time alone makes a wait at most so many times as long."""
-LOOK_S: Final = 2.0
+LOOK_S: Final = 10.0
 """One look counts at most so many seconds: a waiter that was not running itself has not seen that nothing happened."""
 
 
