@@ -16,13 +16,17 @@ import uvloop
 
 from bookkeeper.bookie.config import config_from
 from bookkeeper.bookie.lifecycle import BookieServer
-from bookkeeper.errors import ClusterExistsError
-from bookkeeper.ids import Address
+from bookkeeper.errors import ClusterExistsError, LedgerExistsError
+from bookkeeper.ids import Address, BookieId, LedgerId
+from bookkeeper.ledger.metadata import LedgerMetadata
+from bookkeeper.ledger.quorum import QuorumSpec
 from bookkeeper.meta import Metadata, init_cluster
 from bookkeeper.real import system_seams
 
 T = TypeVar("T")
 
+_QUORUM = QuorumSpec(ensemble_size=1, write_quorum=1, ack_quorum=1)
+_ALONE = LedgerMetadata.create(_QUORUM, [BookieId("b1")], password=b"")
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
 
@@ -38,14 +42,17 @@ def run(main: Callable[[], Awaitable[T]], loop: str = "uvloop") -> T:
 
 
 @asynccontextmanager
-async def bookie(directory: Path, **options: Any) -> AsyncIterator[BookieServer]:
-    """A bookie of a cluster of its own."""
+async def bookie(directory: Path, ledger: LedgerId | None = None, **options: Any) -> AsyncIterator[BookieServer]:
+    """A bookie of a cluster of its own, in which there is a ledger without a password, if one is given."""
     os.makedirs(directory, exist_ok=True)
     uri = f"sqlite://{directory}/metadata.db"
     seams = system_seams()
     with contextlib.suppress(ClusterExistsError):  # the same bookie again
         await init_cluster(uri, seams)
     metadata = await Metadata.connect(uri, seams)
+    if ledger is not None:
+        with contextlib.suppress(LedgerExistsError):
+            await metadata.ledgers.create(_ALONE, ledger)
     storage = {"journal_file_bytes": 1 << 20, "journal_spares": 0, "entry_log_bytes": 1 << 22, "reserve_bytes": 0}
     given = {"metadata_uri": uri, "directory": str(directory / "b"), "bookie_id": "b1", "http_listen": ""}
     server = BookieServer(config_from({**given, "storage": storage, **options}), seams, metadata)
