@@ -118,4 +118,4 @@ class LedgerWriters:
             except PartialAppendError as error:
                 ledger.acknowledged.update(error.confirmed)
                 raise
-            await asyncio.sleep(max(0.0, began + _BATCH / self.pace - loop.time()))
+            await asyncio.sleep(max(0.0, began + _BATCH / self.pace * stretch() - loop.time()))

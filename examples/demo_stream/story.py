@@ -180,7 +180,7 @@ class StreamStory:
         name = f"owner{self._owners}"
         starts = {producer: self._picture.acknowledged.get(producer, 0) for producer in LIBRARY}
         arguments = ["--metadata", self._cluster.uri, "--stream", STREAMS[0], "--name", name]
-        arguments += ["--starts", json.dumps(starts), "--pause-s", str(self._plan.batch_pause_s)]
+        arguments += ["--starts", json.dumps(starts), "--pause-s", str(self._plan.batch_pause_s * stretch())]
         arguments += ["--sabotage"] if self._plan.sabotage else []
         self._owned.clear()
         self._owner = child = await self._children.start(
@@ -223,7 +223,7 @@ class StreamStory:
     async def _start_writers(self) -> None:
         stream = await self._remote.open(STREAMS[1])
         for feed in (await asyncio.to_thread(read_flights, GATEWAY)).values():
-            writer = GatewayWriter(stream, feed, self._plan.batch_pause_s, sabotage=self._plan.sabotage)
+            writer = GatewayWriter(stream, feed, self._plan.batch_pause_s * stretch(), sabotage=self._plan.sabotage)
             self._writers.append(writer)
             self._writing.append(asyncio.create_task(writer.run(), name=f"producer {feed.producer}"))
 

@@ -170,7 +170,7 @@ class NameNodeStory:
     def _new_client(self, number: int, sockets: list[str]) -> WarehouseClient:
         rng = Random(self._plan.seed * 1000 + number)
         sender = NameNodeClient(sockets, rng.randbytes(16))
-        return WarehouseClient(number, sender, pause_s=self._plan.client_pause_s, rng=rng)
+        return WarehouseClient(number, sender, pause_s=self._plan.client_pause_s * stretch(), rng=rng)
 
     async def _bookies_are_up(self) -> bool:
         return set(BOOKIES) <= set(await self._client.metadata_store.bookies.writable())
