@@ -5,7 +5,7 @@ Where a ledger is placed is durable before anything about it is answered (K35): 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from bookkeeper.errors import BookieFailedError
@@ -70,8 +70,21 @@ class VolumeWrites:
             (self._durable_on(number), ledgers) for number, ledgers in touched.items()
         ]
         if fresh:
-            parts.append((self._places.when_placed, set().union(*touched.values())))
+            new = {each for ledgers in touched.values() for each in ledgers if self._places.any_fresh((each,))}
+            parts.append((self._placed(new), new))
         return join_ledgers(parts, callback)
+
+    def _placed(self, ledger_ids: Collection[int]) -> Callable[[Done], None]:
+        """Waits until the places of these ledgers are durable. Fails if one of them has lost its volume meanwhile."""
+
+        def begin(done: Done) -> None:
+            def ended(error: BaseException | None) -> None:
+                nowhere = [each for each in ledger_ids if self._places.placements.volume_of(each) is None]
+                done(lost_error(nowhere[0]) if error is None and nowhere else error)
+
+            self._places.when_placed(ended)
+
+        return begin
 
     def _durable_on(self, number: int) -> Callable[[Done], None]:
         volume = self._serving.by_number.get(number)
@@ -114,7 +127,7 @@ class VolumeWrites:
         if move is not None and self._moves.too(move, lambda engine: act(engine, copied.done)):
             begun.append(copied.then)
         if self._places.any_fresh((ledger_id,)):
-            begun.append(self._places.when_placed)
+            begun.append(self._placed((ledger_id,)))
         join(begun, callback)
 
     def force(self, ledger_id: LedgerId, callback: Done) -> None:
@@ -134,7 +147,7 @@ class VolumeWrites:
         elif move is not None and move.error is not None:
             self._moves.take_back(move)
         if self._places.any_fresh((ledger_id,)):
-            begun.append(self._places.when_placed)
+            begun.append(self._placed((ledger_id,)))
         return join(begun, callback)
 
 

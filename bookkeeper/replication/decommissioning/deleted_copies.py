@@ -3,9 +3,9 @@ them: with the bookie they are gone."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 from bookkeeper.client.bookkeeper import BookKeeper
@@ -35,7 +35,7 @@ class DeletedCopies:
         """Why it is in the way: a sentence for people."""
         if not self.until_ms:
             return f"it is deleted, and its record is damaged: {' or '.join(self.bookies)} may have copies of it"
-        until = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.until_ms / 1000))
+        until = _moment(self.until_ms)
         return f"it is deleted, can be brought back until {until}, and has copies on {', '.join(self.bookies)}"
 
 
@@ -62,9 +62,14 @@ def in_words(copies: Sequence[DeletedCopies]) -> str:
     shown = ", ".join(str(each.ledger_id) for each in copies[:SHOWN])
     more = f" and {len(copies) - SHOWN} more" if len(copies) > SHOWN else ""
     last = max(copies, key=lambda each: each.until_ms)
-    until = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(last.until_ms / 1000)) if last.until_ms else ""
+    until = _moment(last.until_ms) if last.until_ms else ""
     wait = f"wait until {until}, when that is over for all of them; or " if until else ""
     return (
         f"{bookies} has copies of ledgers that are deleted and can still be brought back: {shown}{more}. {wait}bring "
         "them back (`bk ledger undelete`) and drain it once more; or give these copies up with --give-up-deleted"
     )
+
+
+def _moment(ms: int) -> str:
+    """A time by the store's clock, for people."""
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

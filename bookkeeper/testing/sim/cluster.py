@@ -28,6 +28,8 @@ from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.records import ledger_format
 from bookkeeper.meta.records.deleted_ledgers import decode
+from bookkeeper.meta.records.disks import DISKS, DiskRecord
+from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.stores.memory import MemorySnapshot, MemoryStore
 from bookkeeper.meta.stores.tree import Tree, TreeNode
 from bookkeeper.seams import Seams
@@ -128,7 +130,7 @@ class SwarmCluster(SimCluster):
     def __init__(self, plan: WorldPlan) -> None:
         super().__init__(plan.seed, plan.bookies)
         self.plan = plan
-        self.monitor = Monitor(self.committed)
+        self.monitor = Monitor(self.committed, self.disk_record)
         self.history = History(self.world.loop.time)
         self.store: _WatchedStore = _WatchedStore(self.client.seams.clock.wall_ms, self.monitor)
         self.sessions: dict[str, MemoryStore] = {}
@@ -241,6 +243,15 @@ class SwarmCluster(SimCluster):
     def committed(self, ledger: int) -> LedgerMetadata | None:
         """A ledger's metadata as the store has it now."""
         return self.store.seen.get(self.store.paths.get(ledger, ""))
+
+    def disk_record(self, name: str) -> DiskRecord | None:
+        """What a bookie has published of its disk."""
+        server = self.servers.get(name)
+        if server is None:
+            return None
+        path = Paths().own(DISKS, server.bookie_id)
+        found = self.store.read(lambda tree: tree.find(path))
+        return DiskRecord.decode(found.value, path) if found is not None else None
 
     def ledger_path(self, ledger: int) -> str:
         """Where the store keeps a ledger's metadata."""

@@ -10,6 +10,7 @@ import pytest
 
 from bookkeeper import wire
 from bookkeeper.errors import (
+    BookieFailedError,
     DataUnknownError,
 )
 from bookkeeper.ids import EntryId, LedgerId
@@ -158,3 +159,18 @@ def test_a_force_after_a_move_has_failed_waits_until_the_source_is_recorded_agai
     assert answers == [None]
     door.pump()  # the crash comes before the move is ended
     assert door.again().volumes.placements.volume_of(1) == move.source.number
+
+
+@pytest.mark.parametrize("what", ["add", "fence", "force"])
+@pytest.mark.rule("K35", "B12")
+def test_what_waits_for_its_place_fails_when_its_volume_is_lost_meanwhile(what: str) -> None:
+    """It would count as a copy that is known to be gone."""
+    door, answers = Door(publishes=False), list[BaseException | None]()
+    begin(door, what, answers.append)
+    door.pump()
+    assert answers == [], "it is not published where it lies"
+    door.volumes.lose(door.volumes.placements.volume_of(1) or 0, "burnt")
+    door.pump()
+    door.publish()
+    door.pump()
+    assert len(answers) == 1 and isinstance(answers[0], BookieFailedError)

@@ -16,6 +16,7 @@ from bookkeeper.testing.sim.plan import FIRST_WITH_VOLUMES
 from bookkeeper.volumes.ledger_moves import LedgerMove
 from bookkeeper.volumes.ledger_places import LedgerPlaces
 from bookkeeper.volumes.placement import PlacementKind, PlacementRecord, Placements
+from bookkeeper.volumes.placement_log import PlacementLog
 from bookkeeper.volumes.routes import Routes
 from bookkeeper.volumes.volume import Volume
 from bookkeeper.volumes.volume_drain import VolumeDrain
@@ -42,6 +43,17 @@ def _place_not_synced(patch: Patch) -> None:
         pass
 
     patch(placement_log, "sync", unsynced)
+
+
+@_bug("place-not-published", "K35", 20)
+def _place_not_published(patch: Patch) -> None:
+    """Entries of a new ledger are acknowledged before it is published where the file ends that has its place."""
+
+    def at_once(self: PlacementLog, ask: Callable[[], None]) -> None:
+        self._ask = lambda: self.published(self.end)
+        self._advance()
+
+    patch(PlacementLog, "publish_with", at_once)
 
 
 @_bug("fence-not-moved", "B3", 60)

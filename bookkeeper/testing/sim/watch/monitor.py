@@ -14,7 +14,7 @@ under test handles exceptions, and must not handle this one.
     L1      a bookie that comes back has everything it made durable, and no doubt of it (K7, K9); one whose files were
             damaged has it, or doubts (B9)
     B12     what was on a disk that failed takes no regular add (:mod:`bookkeeper.testing.sim.watch.volume_monitor`)
-    K35     where a ledger lies is durable when something about it is answered
+    K35     where a ledger lies is durable, and published, when something about it is answered
     G8      what can be brought back is dropped by nobody (:mod:`bookkeeper.testing.sim.watch.deletions`)
     K30     a bookie that comes back still suspects the ledgers of which it has noted that damage concerns them
 """
@@ -31,6 +31,7 @@ from bookkeeper.codec import Run, scan_records
 from bookkeeper.errors import BookKeeperError, CorruptionError, DataUnknownError, NoSuchLedgerError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, LedgerState
+from bookkeeper.meta.records.disks import DiskRecord
 from bookkeeper.storage.engine import AvailabilityRun, Engine
 from bookkeeper.storage.ledger_descriptor import StateRecordKind
 from bookkeeper.storage.record_runs import EntryRecords, RecordRun
@@ -48,8 +49,14 @@ _BY_METADATA = ("metadata", "W1", "W11", "R2", "R3", "R4", "R5", "R9", "A1")
 class Monitor:
     """See the module. ``problems`` is what was found, in order."""
 
-    def __init__(self, metadata_of: Callable[[int], LedgerMetadata | None] = lambda ledger: None) -> None:
+    def __init__(
+        self,
+        metadata_of: Callable[[int], LedgerMetadata | None] = lambda ledger: None,
+        disk_record_of: Callable[[str], DiskRecord | None] = lambda bookie: None,
+    ) -> None:
         self._metadata_of = metadata_of
+        self.disk_record_of = disk_record_of
+        """What a bookie has published of its disk; None: nothing."""
         self.problems: list[str] = []
         self.resting = False
         """The metadata are not what they were (sim_rollback.py): nothing is judged by them."""

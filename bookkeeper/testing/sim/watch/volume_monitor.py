@@ -2,7 +2,7 @@
 
     B12  a ledger that was on a disk that failed takes no regular add any more, and no disk leaves that did not fail
     K35  where a ledger lies is durable when anything about it is answered: a power cut at that moment leaves it where
-         its entries are
+         its entries are; and what was published of the file that says so reaches as far
 
 What a volume that is lost held is taken out of what the bookie is known to have; what a repair brings back counts.
 What the bookie does not admit to have lost must be there.
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from bookkeeper.codec import scan_records
 from bookkeeper.ids import LedgerId
+from bookkeeper.meta.records.disks import PlacementsEnd
 from bookkeeper.seams import Disk
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.ledger_descriptor import StateRecordKind
@@ -25,7 +26,7 @@ from bookkeeper.testing.world import SimDisk
 from bookkeeper.volumes import BookieStorage, Volume, Volumes
 from bookkeeper.volumes.joined import concerns
 from bookkeeper.volumes.placement import PlacementKind, PlacementRecord, Placements
-from bookkeeper.volumes.placement_file import NAME, decode_placements
+from bookkeeper.volumes.placement_file import NAME, ReadPlacements, decode_placements
 
 if TYPE_CHECKING:
     from bookkeeper.testing.sim.watch.monitor import Monitor
@@ -232,16 +233,28 @@ class VolumeMonitor:
         """K35: a power cut now leaves these ledgers where what is durable of them is."""
         if not (asked := [each for each in ledgers if each not in self._placed[name]]):
             return
-        after = self._after_a_power_cut(volumes, disk)
+        found = self._after_a_power_cut(volumes, disk)
+        after, published = Placements(found.records), Placements(found.records[: self._published(name, found)])
         for ledger in asked:
             here, there = volumes.placements.volume_of(ledger), after.volume_of(ledger)
             had = {each for each in self._monitor.durable[name] if each[0] == ledger}
-            if there is not None and there == here:
-                self._placed[name].add(ledger)
-            elif there is None or not had <= self._entries[name].get(there, set()):
+            if there is None or (there != here and not had <= self._entries[name].get(there, set())):
                 self._monitor.problem("K35", f"{name} answers for ledger {ledger} on {here}, its notes have {there}")
+            elif there == here and published.volume_of(ledger) != here:
+                self._monitor.problem("K35", f"{name} answers for ledger {ledger}, whose place is not published")
+            elif there == here:
+                self._placed[name].add(ledger)
 
-    def _after_a_power_cut(self, volumes: Volumes, disk: SimDisk) -> Placements:
+    def _published(self, name: str, found: ReadPlacements) -> int:
+        """How many of these records would be missed if they were gone."""
+        record = self._monitor.disk_record_of(name)
+        if record is None or record.placements is None:
+            return len(found.records)
+        return record.placements.count if record.placements.generation == found.end.generation else 0
+
+    def _after_a_power_cut(self, volumes: Volumes, disk: SimDisk) -> ReadPlacements:
         path = f"{HOME}/{NAME}"
         data = disk.surviving(path)
-        return Placements(decode_placements(data, volumes.volume_list.file_id, path).records if data else ())
+        if data is None:
+            return ReadPlacements([], PlacementsEnd(0, 0), f"{path} is missing")
+        return decode_placements(data, volumes.volume_list.file_id, path)

@@ -8,7 +8,7 @@ import pytest
 
 from bookkeeper.errors import KeyExistsError, MetadataConflictError, MetadataFormatError, NoSuchKeyError
 from bookkeeper.ids import BookieId
-from bookkeeper.meta.records.disks import DiskRecord, Disks, VolumeProgress
+from bookkeeper.meta.records.disks import DiskRecord, Disks, PlacementsEnd, VolumeProgress
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store import MetadataStore
 
@@ -85,3 +85,14 @@ async def test_the_holder_of_any_directory_is_found(store: MetadataStore) -> Non
     for directory_id in VOLUMES.directory_ids:
         assert await disks.holder_of(directory_id) == BOOKIE
     assert await disks.holder_of(1) is None
+
+
+@pytest.mark.rule("K32", "K35")
+def test_where_the_placements_end_is_read_as_it_was_written() -> None:
+    record = replace(VOLUMES, placements=PlacementsEnd(3, 2**40))
+    assert DiskRecord.decode(record.encode(), "x") == record
+    assert record.encode().endswith(b', "placements": {"generation": 3, "count": 1099511627776}}')
+    assert DiskRecord.decode(VOLUMES.encode(), "x").placements is None, "a version before did not publish it"
+    assert PlacementsEnd(2, 99) < PlacementsEnd(3, 0) < PlacementsEnd(3, 1)
+    with pytest.raises(MetadataFormatError, match="/x cannot be read"):
+        DiskRecord.decode(VOLUMES.encode()[:-1] + b', "placements": 5}', "/x")

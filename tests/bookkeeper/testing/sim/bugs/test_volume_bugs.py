@@ -11,11 +11,12 @@ from bookkeeper.testing.sim.plan import FIRST_WITH_VOLUMES
 from bookkeeper.volumes.ledger_moves import LedgerMoves
 from bookkeeper.volumes.ledger_places import LedgerPlaces
 from bookkeeper.volumes.placement import PlacementKind, PlacementRecord, Placements
+from bookkeeper.volumes.placement_log import PlacementLog
 from bookkeeper.volumes.routes import Routes
 from bookkeeper.volumes.volume_drain import VolumeDrain
 from bookkeeper.volumes.volume_list import VolumeList
 
-WATCHED = (LedgerMoves, LedgerPlaces, Placements, Routes, VolumeDrain, VolumeList)
+WATCHED = (LedgerMoves, LedgerPlaces, PlacementLog, Placements, Routes, VolumeDrain, VolumeList)
 
 
 def test_they_are_bugs_like_the_others() -> None:
