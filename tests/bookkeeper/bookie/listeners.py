@@ -42,8 +42,9 @@ def run(main: Callable[[], Awaitable[T]], loop: str = "uvloop") -> T:
 
 
 @asynccontextmanager
-async def bookie(directory: Path, ledger: LedgerId | None = None, **options: Any) -> AsyncIterator[BookieServer]:
-    """A bookie of a cluster of its own, in which there is a ledger without a password, if one is given."""
+async def bookie(directory: Path, **options: Any) -> AsyncIterator[BookieServer]:
+    """A bookie of a cluster of its own; with ``ledger=`` there is that ledger, without a password."""
+    ledger: LedgerId | None = options.pop("ledger", None)
     os.makedirs(directory, exist_ok=True)
     uri = f"sqlite://{directory}/metadata.db"
     seams = system_seams()

@@ -100,7 +100,7 @@ def test_large_and_many_entries_go_through_tls_both_ways(tmp_path: Path, loop: s
     authority = Authority(tmp_path)
 
     async def main() -> None:
-        async with bookie(tmp_path / "b", LEDGER, tls=served_by(authority.server())) as server:
+        async with bookie(tmp_path / "b", ledger=LEDGER, tls=served_by(authority.server())) as server:
             connection = await connect(server, TlsConfig(ca=authority.ca), dialect)
             assert connection.encrypted
             large = bytes(range(256)) * 12_000
@@ -127,7 +127,7 @@ def test_a_peer_that_does_not_read_is_felt_through_tls_too(tmp_path: Path, loop:
     large = bytes(range(256)) * 4_000
 
     async def main() -> None:
-        async with bookie(tmp_path / "b", LEDGER, tls=served_by(authority.server())) as server:
+        async with bookie(tmp_path / "b", ledger=LEDGER, tls=served_by(authority.server())) as server:
             connection = await connect(server, TlsConfig(ca=authority.ca))
             await append(connection, [large])
             theirs: Any = next(iter(server.port.connections.connections))  # type: ignore[union-attr]
@@ -154,7 +154,7 @@ def test_a_bookie_that_has_stopped_has_no_connection_left_not_even_to_one_that_d
     large = bytes(range(256)) * 4_000
 
     async def main() -> None:
-        async with bookie(tmp_path / "b", LEDGER, tls=served_by(authority.server()), drain_s=0.1) as server:
+        async with bookie(tmp_path / "b", ledger=LEDGER, tls=served_by(authority.server()), drain_s=0.1) as server:
             connection = await connect(server, TlsConfig(ca=authority.ca))
             await append(connection, [large])
             (theirs,) = server.port.connections.connections  # type: ignore[union-attr]
@@ -218,7 +218,7 @@ def test_words_in_clear_behind_start_tls_end_the_connection(tmp_path: Path, loop
 
     async def main() -> None:
         async with (
-            bookie(tmp_path / "b", LEDGER, tls=served_by(authority.server(), mode="offered")) as server,
+            bookie(tmp_path / "b", ledger=LEDGER, tls=served_by(authority.server(), mode="offered")) as server,
             Raw.connect(server.address) as raw,
         ):
             raw.send(START_TLS + wire.encode_request(READ, Dialect.V3, 2))
@@ -233,7 +233,7 @@ def test_clear_text_gets_one_error_and_no_second(tmp_path: Path, dialect: Dialec
     authority = Authority(tmp_path)
 
     async def main() -> None:
-        async with bookie(tmp_path / "b", LEDGER, tls=served_by(authority.server())) as server:
+        async with bookie(tmp_path / "b", ledger=LEDGER, tls=served_by(authority.server())) as server:
             async with Raw.connect(server.address) as raw:
                 raw.send(2 * wire.encode_request(READ, dialect, 2))
                 frame = await raw.frame()
@@ -258,7 +258,7 @@ def test_who_takes_too_long_is_sent_away(tmp_path: Path, said: bytes) -> None:
     tls = served_by(authority.server(), handshake_timeout_s=0.3)
 
     async def main() -> None:
-        async with bookie(tmp_path / "b", LEDGER, tls=tls) as server:
+        async with bookie(tmp_path / "b", ledger=LEDGER, tls=tls) as server:
             async with Raw.connect(server.address) as raw:
                 raw.send(said)
                 if said == START_TLS:
@@ -278,7 +278,7 @@ def test_no_more_handshakes_at_a_time_than_allowed(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
 
     async def main() -> None:
-        async with bookie(tmp_path / "b", LEDGER, tls=served_by(authority.server(), handshakes_max=1)) as server:
+        async with bookie(tmp_path / "b", ledger=LEDGER, tls=served_by(authority.server(), handshakes_max=1)) as server:
             async with Raw.connect(server.address) as one, Raw.connect(server.address) as other:
                 one.send(START_TLS)
                 assert await one.frame() is not None
@@ -297,7 +297,7 @@ def test_one_address_that_holds_all_handshakes_keeps_no_other_out(tmp_path: Path
 
     async def main() -> None:
         tls = served_by(authority.server(), handshakes_max=3)
-        async with bookie(tmp_path / "b", LEDGER, tls=tls) as server, AsyncExitStack() as stack:
+        async with bookie(tmp_path / "b", ledger=LEDGER, tls=tls) as server, AsyncExitStack() as stack:
             held = [await stack.enter_async_context(Raw.connect(server.address, "127.0.0.2")) for _ in range(4)]
             for one in held[:3]:
                 one.send(START_TLS)
@@ -321,7 +321,7 @@ def test_certificates_change_under_a_connection_that_stays(tmp_path: Path) -> No
     made = old.server(days=5)
 
     async def main() -> None:
-        async with bookie(tmp_path / "b", LEDGER, tls=served_by(made)) as server:
+        async with bookie(tmp_path / "b", ledger=LEDGER, tls=served_by(made)) as server:
             security = server.port.security
             assert security is not None
             before = await connect(server, TlsConfig(ca=old.ca))
@@ -378,7 +378,7 @@ def test_an_exchange_of_several_rounds(tmp_path: Path, dialect: Dialect, encrypt
         options["tls"] = served_by(authority.server())
 
     async def main() -> None:
-        async with bookie(tmp_path / "b", LEDGER, **options) as server:
+        async with bookie(tmp_path / "b", ledger=LEDGER, **options) as server:
             tls = TlsConfig(ca=authority.ca) if encrypted else None
             connection = await connect(server, tls, dialect, AuthConfig(provider=f"{HERE}:client"))
             await append(connection, [b"x"])
@@ -406,7 +406,7 @@ def test_captured_exchanges_of_apache(tmp_path: Path, file: str, name: str) -> N
 
     async def main() -> None:
         async with (
-            bookie(tmp_path / "b", LEDGER, auth={"provider": f"{HERE}:server"}) as server,
+            bookie(tmp_path / "b", ledger=LEDGER, auth={"provider": f"{HERE}:server"}) as server,
             Raw.connect(server.address) as raw,
         ):
             for direction, what in exchange(file, name):
@@ -428,7 +428,7 @@ def test_a_provider_that_fails_or_hangs_lets_nobody_in(tmp_path: Path, word: str
     options: dict[str, Any] = {"tls": {"mode": "off", "handshake_timeout_s": 0.5}}
 
     async def main() -> None:
-        async with bookie(tmp_path / "b", LEDGER, auth={"provider": f"{HERE}:server"}, **options) as server:
+        async with bookie(tmp_path / "b", ledger=LEDGER, auth={"provider": f"{HERE}:server"}, **options) as server:
             with pytest.raises(SecureConnectionError):
                 await connect(server, None, auth=AuthConfig(provider=f"{HERE}:client", options={"word": word}))
             while server.port.connections.connections:  # type: ignore[union-attr]  # noqa: ASYNC110  # nothing tells
@@ -482,7 +482,7 @@ def test_a_client_that_asks_where_nobody_is_asked_is_served(tmp_path: Path) -> N
 def test_a_bookie_whose_files_are_not_there_does_not_start(tmp_path: Path) -> None:
     async def main() -> None:
         with pytest.raises(ConfigError, match=r"nothing\.pem"):
-            async with bookie(tmp_path / "b", LEDGER, tls={"cert": str(tmp_path / "nothing.pem")}):
+            async with bookie(tmp_path / "b", ledger=LEDGER, tls={"cert": str(tmp_path / "nothing.pem")}):
                 pass
 
     run(main)
