@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from bookkeeper.launchers import machine_speed
-from tests.suite import costs as table
+from tests.suite import costs as cost_table
 from tests.suite import workers
 from tests.suite.draw import BUCKETS, Bucket, buckets, drawn, number_of
 from tests.suite.imports import ARCHITECTURE, Imports, changed_files
@@ -45,13 +45,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.suite", description=__doc__)
     parser.add_argument("what", choices=["test", "unit", "all", "changed", "room"])
     parser.add_argument("room", nargs="?", help="a directory or module of the product, as bookkeeper/storage")
-    parser.add_argument("--record", action="store_true", help=f"write what was measured into {table.FILE.name}")
+    parser.add_argument("--record", action="store_true", help=f"write what was measured into {cost_table.FILE.name}")
     options = parser.parse_args(arguments)
     if (options.what == "room") != bool(options.room):
         parser.error("room needs a directory or a module, as in: make room R=bookkeeper/storage")
     count, why = workers.here()
     _tell(f"{machine_speed.told()}; {why}")
-    costs = table.read(table.FILE.read_text()) if table.FILE.exists() else table.Costs()
+    costs = cost_table.table()
     try:
         work = _work(options.what, options.room, costs, selection(), count)
     except ValueError as error:
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if outcome.is_good else 1
 
 
-def _work(what: str, room: str | None, costs: table.Costs, lists: Selection, count: int) -> _Work:
+def _work(what: str, room: str | None, costs: cost_table.Costs, lists: Selection, count: int) -> _Work:
     modules = sorted(path.relative_to(ROOT).as_posix() for path in TESTS.rglob("test_*.py"))
     match what:
         case "all":
@@ -137,8 +137,8 @@ def _concerned(modules: Collection[str]) -> set[str]:
     return found
 
 
-def _record(outcome: Outcome, earlier: table.Costs) -> None:
-    later = table.Costs()
+def _record(outcome: Outcome, earlier: cost_table.Costs) -> None:
+    later = cost_table.Costs()
     speed = machine_speed.speed()
     for one in outcome.ended:
         if one.outcome == "passed":
@@ -152,7 +152,7 @@ def _record(outcome: Outcome, earlier: table.Costs) -> None:
             )
     known = {module_of(key) for some in earlier.of.values() for key in some}
     gone = [module for module in known if not (ROOT / module).exists()]
-    table.FILE.write_text(table.written(table.merged(earlier, later, gone)))
+    cost_table.FILE.write_text(cost_table.written(cost_table.merged(earlier, later, gone)))
 
 
 def _tell_end(outcome: Outcome, work: _Work, seconds: float) -> None:

@@ -60,6 +60,11 @@ class Costs:
     def _at(self, kind: str, key: str) -> Cost:
         return self.of[kind].setdefault(key, Cost())
 
+    @property
+    def drawn_units(self) -> frozenset[str]:
+        """The units of the draw."""
+        return frozenset(self.of[DRAWN]) | frozenset(self.of[DRAWN_OUTSIDE])
+
     def seconds(self, *kinds: str) -> float:
         """The sum of some kinds."""
         return sum(cost.seconds for kind in kinds for cost in self.of[kind].values())
@@ -89,6 +94,11 @@ def read(text: str) -> Costs:
         except (ValueError, KeyError):
             raise ValueError(f"{FILE.name}, line {number}: not a row of costs: {row!r}") from None
     return costs
+
+
+def table() -> Costs:
+    """What was recorded."""
+    return read(FILE.read_text())
 
 
 def merged(earlier: Costs, later: Costs, gone: Iterable[str] = ()) -> Costs:

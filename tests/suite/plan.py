@@ -34,15 +34,24 @@ class Plan:
     skip: tuple[str, ...] = ()
     """Ids of tests that were run already."""
 
-    def takes(self, selection: Selection, test: str, *, outside: bool, property_test: bool) -> bool:
-        """Whether this process runs this test."""
+    def takes(
+        self, selection: Selection, known: Collection[str], test: str, *, outside: bool, property_test: bool
+    ) -> bool:
+        """Whether this process runs this test.
+
+        Args:
+            known: units whose costs were recorded. A test of any other is run with the core, since nobody draws it.
+        """
         if outside != self.outside or test in self.skip:
             return False
         if self.examples:
             return property_test
         if self.every or (self.core and selection.is_core(test, outside=outside)):
             return True
-        return not selection.is_core(test, outside=outside) and selection.unit(test) in self.units
+        if selection.is_core(test, outside=outside):
+            return False
+        unit = selection.unit(test)
+        return unit in self.units or (self.core and unit not in known)
 
     def without(self, done: Iterable[str]) -> Plan:
         """The rest of it."""

@@ -14,6 +14,7 @@ from typing import Final
 
 import pytest
 
+from tests.suite.costs import table
 from tests.suite.events import Begun, Broken, Collected, Done, Ended, Event, written
 from tests.suite.plan import Plan
 from tests.suite.selection import OUTSIDE, selection
@@ -55,11 +56,13 @@ class _Teller:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        lists = selection()
+        lists, known = selection(), table().drawn_units
         taken = [
             item
             for item in items
-            if self._plan.takes(lists, item.nodeid, outside=bool(kind_of(item)), property_test=is_property_test(item))
+            if self._plan.takes(
+                lists, known, item.nodeid, outside=bool(kind_of(item)), property_test=is_property_test(item)
+            )
         ]
         config.hook.pytest_deselected(items=[item for item in items if item not in set(taken)])
         items[:] = taken

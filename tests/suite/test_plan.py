@@ -32,7 +32,7 @@ def takers(found: tuple[Plan, ...], test: str, *, outside: bool, property_test: 
         plan.name
         for plan in found
         if test.partition("::")[0] in plan.files
-        and plan.takes(LISTS, test, outside=outside, property_test=property_test)
+        and plan.takes(LISTS, some_costs().drawn_units, test, outside=outside, property_test=property_test)
     ]
 
 
@@ -62,7 +62,7 @@ def test_a_module_that_nobody_has_measured_is_run() -> None:
     """Whoever adds a module need not know the table of costs: its tests of either kind belong to the run."""
     found = plans(Wanted(), [*MODULES, "tests/test_new.py"], some_costs(), LISTS, 2)
     assert len(takers(found, "tests/test_new.py::test_x", outside=False)) == 1
-    assert "tests/test_new.py" in next(plan for plan in found if plan.outside).files
+    assert takers(found, "tests/test_new.py::test_x", outside=True) == ["outside"]
 
 
 def test_a_room_is_its_own_tests_without_those_that_start_processes() -> None:
