@@ -16,8 +16,9 @@ QUIET_S: Final = 30.0
 """Seconds without any progress that are waited on a machine of the reference's speed."""
 BUSY_TIMES: Final = 10
 """Processor time alone makes a wait at most so many times as long."""
-LOOK_S: Final = 10.0
-"""One look counts at most so many seconds: a waiter that was not running itself has not seen that nothing happened."""
+LOOK_S: Final = 2.0
+"""The time since the last look counts at most so much longer than the waiter meant it to be: one that was not running
+itself has not seen that nothing happened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,14 @@ class Patience:
         self._at = now
         self._signs = signs
 
-    def look(self, now: float, signs: Signs, stretch: float = 1.0) -> None:
-        """Note what is seen now, on a machine on which everything takes ``stretch`` times as long."""
-        passed = min(max(now - self._at, 0.0), LOOK_S)
+    def look(self, now: float, signs: Signs, stretch: float = 1.0, meant_s: float = 0.0) -> None:
+        """Note what is seen now.
+
+        Args:
+            stretch: everything takes so many times as long on this machine.
+            meant_s: how long the waiter was busy, and meant to pause, since the last look.
+        """
+        passed = min(max(now - self._at, 0.0), LOOK_S + meant_s)
         worked = max(signs.cpu_s - self._signs.cpu_s, 0.0) * stretch
         if signs.marks != self._signs.marks:
             self.silent_s = self.idle_s = 0.0

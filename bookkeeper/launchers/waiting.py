@@ -22,6 +22,9 @@ T = TypeVar("T")
 POLL_S: Final = 0.02
 _POLL_MAX_S: Final = 1.0
 _SHARE: Final = 10
+LOOK_LONGEST_S: Final = 10.0
+"""Asking a condition counts at most for so long, on a machine of the reference's speed; more is a waiter that stood
+still."""
 _SIGNS_S: Final = 0.5
 """Time between two looks for progress."""
 _NUMBERS: Final = re.compile(r"\d+")
@@ -85,10 +88,11 @@ def until(condition: Callable[[], T], what: object, watched: Watched | None = No
         if found := condition():
             return found
         now = time.monotonic()
+        pause = wait.meant(now - began)
         if wait.is_due(now) and wait.is_over(now):
             machine_speed.measured_again()
             wait.require_patience()
-        time.sleep(pause_s(now - began))
+        time.sleep(pause)
 
 
 @overload
@@ -115,15 +119,16 @@ async def until_async(
         if found:
             return found
         now = time.monotonic()
+        pause = wait.meant(now - began)
         if wait.is_due(now) and await asyncio.to_thread(wait.is_over, now):
             await asyncio.to_thread(machine_speed.measured_again)
             wait.require_patience()
-        await asyncio.sleep(pause_s(now - began))
+        await asyncio.sleep(pause)
 
 
 def pause_s(look_s: float) -> float:
     """How long to pause after a look that took so long."""
-    return min(max(POLL_S, _SHARE * look_s), max(_POLL_MAX_S, look_s))
+    return min(max(POLL_S, _SHARE * look_s), max(_POLL_MAX_S, min(look_s, LOOK_LONGEST_S)))
 
 
 class _Wait:
@@ -134,6 +139,13 @@ class _Wait:
         self._what = what
         self._patience = Patience(time.monotonic(), watched.signs(), quiet_s)
         self._due = time.monotonic() + _SIGNS_S
+        self._meant_s = 0.0
+
+    def meant(self, look_s: float) -> float:
+        """Note that the condition was asked for so long. Returns how long to pause."""
+        pause = pause_s(look_s)
+        self._meant_s += min(look_s, LOOK_LONGEST_S * machine_speed.stretch()) + pause
+        return pause
 
     def is_due(self, now: float) -> bool:
         if not self._watched.runs():
@@ -142,7 +154,8 @@ class _Wait:
 
     def is_over(self, now: float) -> bool:
         stretch = machine_speed.stretch()
-        self._patience.look(now, self._watched.signs(), stretch)
+        self._patience.look(now, self._watched.signs(), stretch, self._meant_s)
+        self._meant_s = 0.0
         self._due = now + _SIGNS_S
         return self._patience.is_over(stretch)
 

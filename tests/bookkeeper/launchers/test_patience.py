@@ -27,7 +27,7 @@ def test_a_slow_machine_is_given_more_time() -> None:
 def test_progress_makes_the_wait_begin_anew_however_often() -> None:
     patience = Patience(0.0, Signs(0))
     for number in range(1, 1000):
-        patience.look(number * (QUIET_S - 1), Signs(number))
+        patience.look(number * (QUIET_S - 1), Signs(number), meant_s=QUIET_S)
         assert not patience.is_over()
 
 
@@ -50,6 +50,14 @@ def test_a_waiter_that_stood_still_has_not_seen_that_nothing_happened() -> None:
     patience = Patience(0.0, Signs("same"))
     patience.look(3600.0, Signs("same"))
     assert patience.silent_s == LOOK_S and not patience.is_over()
+
+
+def test_a_waiter_whose_looks_take_long_counts_all_of_their_time() -> None:
+    """A wait of a minute took half an hour: the condition asked two processes that did not answer."""
+    patience = Patience(0.0, Signs("same"))
+    patience.look(14.0, Signs("same"), meant_s=13.0)
+    patience.look(3614.0, Signs("same"), meant_s=13.0)
+    assert patience.silent_s == 14.0 + 13.0 + LOOK_S
 
 
 def test_it_says_whether_there_was_work_without_progress_or_nothing() -> None:

@@ -8,7 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from bookkeeper.launchers.waiting import StalledError, Watched, cpu_seconds, grown, pause_s, until, until_async
+from bookkeeper.launchers import waiting
+from bookkeeper.launchers.machine_speed import stretch
+from bookkeeper.launchers.waiting import (
+    LOOK_LONGEST_S,
+    StalledError,
+    Watched,
+    cpu_seconds,
+    grown,
+    pause_s,
+    until,
+    until_async,
+)
 
 pytestmark = pytest.mark.rule("V9")
 
@@ -96,7 +107,18 @@ def test_the_processor_time_of_a_process_and_its_children_is_seen() -> None:
     assert cpu_seconds(process.pid) == 0.0
 
 
+def test_the_time_that_looks_take_counts_unless_the_waiter_stood_still() -> None:
+    wait = waiting._Wait(Watched(), "it", 30.0)
+    assert wait.meant(3.0) == pytest.approx(3.0)
+    assert wait._meant_s == pytest.approx(6.0)
+    wait.is_over(0.0)
+    assert wait._meant_s == 0.0
+    wait.meant(3600.0)
+    assert wait._meant_s <= LOOK_LONGEST_S * (1 + stretch())
+
+
 def test_looks_leave_the_machine_to_those_who_start() -> None:
     assert pause_s(0.0) == pytest.approx(0.02)
     assert pause_s(0.05) == pytest.approx(0.5)
     assert pause_s(4.0) == pytest.approx(4.0)
+    assert pause_s(3600.0) == LOOK_LONGEST_S, "it stood still"
