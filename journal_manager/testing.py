@@ -617,6 +617,41 @@ class JournalBackendContract:
             with pytest.raises(JournalFencedError):
                 await step
 
+    async def test_an_upgrade_comes_back_to_the_snapshots_it_began_with(self, journal: Journal) -> None:
+        """A snapshot of the new version at an id from before the upgrade took the place of the former version's, and
+        was the newest one after the roll-back: the former version could not read its state any more."""
+        await format_journal(journal.uri, namespace=NAMESPACE, **journal.options)
+        writer = await journal.writer()
+        if not isinstance(writer, Upgrade):
+            return
+        await write_segment(writer, 1, 3)
+        await writer.save_snapshot(3, [b"before"])
+        await write_segment(writer, 4, 6)
+        newer = replace(NAMESPACE, layout_version=NAMESPACE.layout_version + 1)
+        await writer.begin_upgrade(newer)
+        writer = await journal.writer(namespace=newer)
+        assert isinstance(writer, Upgrade)
+        store = await journal.snapshots()
+        for at in (3, 6):
+            with pytest.raises(UpgradeError, match="from before the upgrade"):
+                await writer.save_snapshot(at, [b"of the new version"])
+        await store.offer(6, [b"of the new version"])
+        assert await writer.adopt_snapshots() == ()
+        await store.offer(6, [b"of the new version, not looked at before the roll-back"])
+        await writer.roll_back()
+        assert await writer.adopt_snapshots() == ()
+        found = await store.load()
+        assert found is not None and (found[0].at, found[1]) == (3, b"before")
+
+        await writer.save_snapshot(6, [b"of the former version"])
+        await writer.begin_upgrade(newer)
+        writer = await journal.writer(namespace=newer)
+        assert isinstance(writer, Upgrade)
+        await writer.finalize_upgrade()
+        await writer.save_snapshot(6, [b"of the new version"])
+        found = await store.load()
+        assert found is not None and (found[0].at, found[1]) == (6, b"of the new version")
+
     # -- J10: ids that are used again ------------------------------------------------------------------
 
     async def taken_back_from_11(self, journal: Journal) -> JournalWriter | None:

@@ -24,6 +24,7 @@ from journal_manager.backends.file_directory import JournalDirectory
 from journal_manager.backends.files import OpenFile
 from journal_manager.edits import UNKNOWN_EPOCH, FencingToken, SegmentInfo, TxId
 from journal_manager.errors import JournalCorruptionError, UnsupportedLayoutError
+from journal_manager.journals import Chain
 from journal_manager.snapshots import (
     PIECE_BYTES,
     Chunks,
@@ -139,7 +140,7 @@ class FileSnapshots(SnapshotStore):
         return file, header
 
     async def offer(self, at: TxId, chunks: Chunks, *, epoch: int = UNKNOWN_EPOCH) -> SnapshotInfo:
-        epoch = await self._steps.submit(lambda: written_epoch(self._place, epoch))
+        epoch = written_epoch(await self._steps.submit(self._place.state), epoch)
         name = offered_name(at, epoch)
         temporary, size = await written(self._place, self._steps, name, at, chunks, epoch)
         await self._steps.submit(lambda: self._place.rename(temporary, name))
@@ -157,9 +158,12 @@ class FileSnapshotKeeper:
 
     async def save(self, at: TxId, chunks: Chunks, durable: TxId) -> SnapshotInfo:
         """Keep the state after edit ``at``. Raises as ``JournalWriter.save_snapshot``."""
+
         await self._steps.submit(lambda: self._place.ensure_current(self._token))
         ensure_durable(at, durable)
-        name, epoch = snapshot_name(at), await self._steps.submit(lambda: written_epoch(self._place, self._token.epoch))
+        state, name = await self._steps.submit(self._place.state), snapshot_name(at)
+        state.ensure_way_back(at)
+        epoch = written_epoch(state, self._token.epoch)
         temporary, size = await written(self._place, self._steps, name, at, chunks, epoch)
 
         def keep() -> None:
@@ -187,8 +191,9 @@ class FileSnapshotKeeper:
 
     def _adopt(self, durable: TxId) -> tuple[SnapshotInfo, ...]:
         self._place.ensure_current(self._token)
-        taken_back = self._place.state().taken_back
-        good, useless = adoptable(listed(self._place, "offered"), kept(self._place), durable, taken_back)
+        state = self._place.state()
+        offered = listed(self._place, "offered")
+        good, useless = adoptable(offered, kept(self._place), durable, state.taken_back, state.needs_snapshot)
         for info in good:
             self._place.rename_as_owner(self._token, offered_name(info.at, info.epoch), snapshot_name(info.at))
         for info in useless:
@@ -206,9 +211,14 @@ class FileSnapshotKeeper:
         return await self._steps.submit(discard)
 
     async def roll_back(self) -> tuple[SegmentInfo, ...]:
-        """Remove edits and snapshots since the upgrade began. Raises as ``Upgrade.roll_back``."""
+        """Remove edits and snapshots since the upgrade began. Raises as ``Upgrade.roll_back``.
+
+        First every offer: one at an id from before the upgrade may be the new version's, and be adopted afterwards.
+        """
 
         def roll_back() -> tuple[SegmentInfo, ...]:
+            for info in listed(self._place, "offered"):
+                self._place.remove_as_owner(self._token, offered_name(info.at, info.epoch))
             gone = self._place.roll_back(self._token)
             self._remove_taken_back()
             return gone
@@ -261,9 +271,9 @@ def _epoch_of(file: OpenFile, name: str) -> int:
         return NEWEST_EPOCH
 
 
-def written_epoch(place: JournalDirectory, epoch: int) -> int:
+def written_epoch(state: Chain, epoch: int) -> int:
     """The epoch that is written into a snapshot: none as long as nothing was ever taken back from the journal."""
-    return epoch if place.state().taken_back else UNKNOWN_EPOCH
+    return epoch if state.taken_back else UNKNOWN_EPOCH
 
 
 async def written(

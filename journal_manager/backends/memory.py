@@ -269,6 +269,7 @@ class MemoryWriter(MemoryReader, JournalWriter, Discard, Upgrade, Copying):
     async def roll_back(self) -> tuple[SegmentInfo, ...]:
         self._ensure_open()
         chain, gone = self._place.chain.roll_back(self.token)
+        self._place.offers.clear()
         self._set(chain)
         self._remove_taken_back(gone)
         return gone
@@ -293,6 +294,7 @@ class MemoryWriter(MemoryReader, JournalWriter, Discard, Upgrade, Copying):
     async def save_snapshot(self, at: TxId, chunks: Chunks) -> SnapshotInfo:
         await self.ensure_owner()
         ensure_durable(at, self.durable_txid)
+        self._place.chain.ensure_way_back(at)
         content = [piece async for piece in pieces(chunks)]
         await self.ensure_owner()
         self._place.snapshots[at], self._place.epochs[at] = content, self.token.epoch
@@ -308,7 +310,10 @@ class MemoryWriter(MemoryReader, JournalWriter, Discard, Upgrade, Copying):
         await self.ensure_owner()
         place = self._place
         offers = [info_of(at, content, epoch) for (at, epoch), content in place.offers.items()]
-        good, useless = adoptable(offers, snapshots_of(place), self.durable_txid, place.chain.taken_back)
+        chain = place.chain
+        good, useless = adoptable(
+            offers, snapshots_of(place), self.durable_txid, chain.taken_back, chain.needs_snapshot
+        )
         for info in good:
             place.snapshots[info.at], place.epochs[info.at] = place.offers.pop((info.at, info.epoch)), info.epoch
         for info in useless:

@@ -210,6 +210,7 @@ class JournalWriter(JournalReader, Protocol):
 
         Raises:
             SnapshotAheadError: ``at`` is above ``durable_txid``. JournalFencedError: another writer has the journal.
+            UpgradeError: an upgrade is in progress, and ``at`` is from before it.
         """
 
     async def delete_snapshot(self, at: TxId) -> None:

@@ -69,9 +69,10 @@ class Upgrade(Protocol):
     begin_upgrade  -->  in progress  --finalize_upgrade-->  no way back
                              '---------roll_back--------->  as it was when the upgrade began
 
-    While it is in progress nothing from before it is removed: ``purge`` removes nothing, and ``delete_snapshot`` leaves
-    the snapshots from before. No segment may be open at ``begin_upgrade`` and ``roll_back``; open the journal anew
-    afterwards. Each of the methods may be repeated if it was interrupted.
+    While it is in progress nothing from before it goes or is replaced: ``purge`` removes nothing, ``delete_snapshot``
+    leaves the snapshots from before, and none is kept or adopted at an id from before. No segment may be open at
+    ``begin_upgrade`` and ``roll_back``; open the journal anew afterwards. Each of the methods may be repeated if it was
+    interrupted.
     """
 
     async def begin_upgrade(self, namespace: NamespaceInfo) -> None:

@@ -179,6 +179,18 @@ class Chain:
         """Whether a snapshot is needed for rolling an upgrade back."""
         return self.upgrade is not None and at <= self.upgrade.last_txid
 
+    def ensure_way_back(self, at: TxId) -> None:
+        """A snapshot may be kept at ``at``: it takes no place of one that rolling an upgrade back comes to.
+
+        Raises:
+            UpgradeError: it would be the newest one then, in the new version's form.
+        """
+        if self.needs_snapshot(at):
+            raise UpgradeError(
+                f"edit {at} is from before the upgrade that is in progress, and its snapshots stay as they were: keep "
+                "one after a later edit, or finalize the upgrade first"
+            )
+
     def finalize_upgrade(self, token: FencingToken) -> Chain:
         """End the upgrade for good. Without one it is no change."""
         token.ensure_current(self.token)

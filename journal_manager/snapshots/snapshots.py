@@ -205,16 +205,21 @@ def ensure_durable(at: TxId, durable: TxId) -> None:
 
 
 def adoptable(
-    offered: Iterable[SnapshotInfo], kept: Iterable[SnapshotInfo], durable: TxId, taken_back: TakenBack
+    offered: Iterable[SnapshotInfo],
+    kept: Iterable[SnapshotInfo],
+    durable: TxId,
+    taken_back: TakenBack,
+    stays: Callable[[TxId], bool],
 ) -> tuple[tuple[SnapshotInfo, ...], tuple[SnapshotInfo, ...]]:
     """Which of the snapshots that were handed in the owner keeps, and which it removes; the others wait.
 
     The newest durable one is kept if it is newer than all that are kept already. Older ones are of no use, and neither
-    are those with edits that were taken back, whatever their ids are.
+    are those with edits that were taken back, whatever their ids are. Where ``stays`` says that an upgrade may be
+    rolled back to what is kept at an id, nothing is put in its place.
     """
     newest = max((info.at for info in kept), default=NOTHING)
     offered = tuple(offered)
-    stale = tuple(info for info in offered if taken_back.covers(info.at, info.epoch))
+    stale = tuple(info for info in offered if taken_back.covers(info.at, info.epoch) or stays(info.at))
     ready = sorted((info for info in offered if info.at <= durable and info not in stale), key=lambda info: info.at)
     good = tuple(info for info in ready[-1:] if info.at > newest)
     return good, (*(info for info in ready if info not in good), *stale)

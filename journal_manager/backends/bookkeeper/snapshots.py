@@ -10,7 +10,7 @@ A snapshot of edits that were taken back is none, by its epoch and the journal's
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -107,6 +107,7 @@ class LedgerSnapshotKeeper:
         """Keep the state after edit ``at``. Raises as ``JournalWriter.save_snapshot``."""
         await self._owner.ensure_current()
         ensure_durable(at, durable)
+        self._owner.chain.ensure_way_back(at)
         with worded(f"keeping the snapshot at edit {at}"):
             tags = snapshot_tags(self._index.journal, at, self._owner.token.epoch)
             line = await written(self._client, self._new_ledger, tags, at, chunks)
@@ -142,8 +143,21 @@ class LedgerSnapshotKeeper:
             kept, _ = await self._index.read()
             if any(self._is_taken_back(line) for line in kept):
                 await self._replace({})
-            for line in [line for line in await self._index.offers() if self._is_taken_back(line)]:
-                await self._index.forget_offer(line)
+            await self._remove_offers([line for line in await self._index.offers() if self._is_taken_back(line)])
+
+    async def remove_offers(self) -> None:
+        """Remove what readers have offered. An upgrade that is rolled back begins with it: an offer at an id from
+        before the upgrade may be the new version's, and be adopted afterwards."""
+        await self._owner.ensure_current()
+        with worded("removing the snapshots that readers offer"):
+            await self._remove_offers(await self._index.offers())
+
+    async def _remove_offers(self, offers: Sequence[SnapshotLine]) -> None:
+        """Remove offers, and those of their ledgers that are no snapshots."""
+        listed = {line.ledger for line in (await self._index.read())[0]}
+        for line in offers:
+            await self._index.forget_offer(line)
+            if line.ledger not in listed:
                 await delete_quietly(self._client, str(line.ledger))
 
     def _is_taken_back(self, line: SnapshotLine) -> bool:
@@ -155,15 +169,11 @@ class LedgerSnapshotKeeper:
         with worded("looking at the snapshots that readers offer"):
             offered = {line.info(): line for line in await self._index.offers()}
             kept = [line.info() for line in (await self._index.read())[0] if not self._is_taken_back(line)]
-            good, useless = adoptable(offered, kept, durable, self._owner.chain.taken_back)
+            chain = self._owner.chain
+            good, useless = adoptable(offered, kept, durable, chain.taken_back, chain.needs_snapshot)
             if good:
                 await self._replace({info.at: offered[info] for info in good})
-            listed = {line.ledger for line in (await self._index.read())[0]}
-            for info in (*good, *useless):
-                line = offered[info]
-                await self._index.forget_offer(line)
-                if line.ledger not in listed:
-                    await delete_quietly(self._client, str(line.ledger))
+            await self._remove_offers([offered[info] for info in (*good, *useless)])
         return good
 
     async def _replace(self, changes: Mapping[TxId, SnapshotLine | None]) -> None:

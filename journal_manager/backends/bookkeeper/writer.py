@@ -336,7 +336,7 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter, Discard, Upgrade, 
 
     async def roll_back(self) -> tuple[SegmentInfo, ...]:
         self._ensure_open()
-        await self._owner.ensure_current()
+        await self._snapshots.remove_offers()
         gone: tuple[SegmentInfo, ...] = ()
 
         def shorten(chain: Chain) -> Chain:
