@@ -27,7 +27,7 @@ def test_a_service_starts_answers_and_stops(tmp_path: Path) -> None:
 
 
 def test_a_service_that_cannot_start_says_why_here(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError), spark_wal.checkpoint_service("nonsense"):
+    with pytest.raises(ConfigError), spark_wal.checkpoint_service("nonsense", listen="127.0.0.1:0"):
         pass
 
 
