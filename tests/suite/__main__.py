@@ -45,11 +45,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.suite", description=__doc__)
     parser.add_argument("what", choices=["test", "unit", "all", "changed", "room"])
     parser.add_argument("room", nargs="?", help="a directory or module of the product, as bookkeeper/storage")
+    parser.add_argument("--jobs", type=int, help="so many processes, whatever cores, quota, memory and others say")
     parser.add_argument("--record", action="store_true", help=f"write what was measured into {cost_table.FILE.name}")
     options = parser.parse_args(arguments)
     if (options.what == "room") != bool(options.room):
         parser.error("room needs a directory or a module, as in: make room R=bookkeeper/storage")
-    count, why = workers.here()
+    count, why = workers.here() if options.jobs is None else (options.jobs, f"{options.jobs} processes, as was asked")
     _tell(f"{machine_speed.told()}; {why}")
     costs = cost_table.table()
     try:
