@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import collections
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -61,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _tell("nothing to run")
         return 0
     began = time.monotonic()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends what runs, as an interruption does
     with tempfile.TemporaryDirectory(prefix="tests-") as directory:
         arguments = [
             "-q",
