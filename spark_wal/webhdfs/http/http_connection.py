@@ -229,7 +229,10 @@ def _watched(handler: Handler) -> Handler:
         if request.transport is None:
             return hang_up(request)  # before anything begins: nothing would wake a wait for the body
         try:
-            return await handler(request)
+            response = await handler(request)
+            if _connection(request).watch.is_in_body and not response.prepared:
+                response.force_close()  # else nobody could tell where the head of a next request begins
+            return response
         except BROKEN_OFF as error:
             logger.info("%s: the client went away: %s", request.method, one_line(error))
             return hang_up(request)

@@ -547,6 +547,32 @@ async def test_all_lines_of_a_head_have_a_limit_together() -> None:
 
 
 @pytest.mark.rule("X10")
+async def test_an_answer_that_comes_before_the_end_of_the_body_is_the_last_of_its_connection() -> None:
+    """Cause: the end of such a body, the next head and the beginning of the next body came in one piece, and what
+    followed was taken for a head that is too large: clients that send the body to the first step, too, were refused."""
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(status=307, headers={"Location": "/there"})
+
+    connections = HttpConnections(handle, PATIENT_UPLOADS, SystemClock(), lambda number: None)
+    loop = asyncio.get_running_loop()
+    head, body = b"PUT /here HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n", b"z" * 3_000_000
+    async with await loop.create_server(lambda: connections.connection(1), "127.0.0.1", 0) as listening:
+        reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
+        writer.write(head % len(body) + body)
+        async with asyncio.timeout(20):
+            answer = await reader.read()
+        assert answer.startswith(b"HTTP/1.1 307 ") and b"Connection: close" in answer
+        writer.close()
+        reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
+        for _ in range(2):
+            writer.write(head % 0)
+            assert b"Connection: close" not in await reader.readuntil(b"\r\n\r\n"), "no body: the connection stays"
+        writer.close()
+    await connections.shutdown(1)
+
+
+@pytest.mark.rule("X10")
 async def test_what_is_sent_ahead_of_an_answer_has_a_limit() -> None:
     """Cause: the HTTP library keeps all requests that come while one is handled, however many."""
     begun, until = asyncio.Event(), asyncio.Event()
