@@ -765,6 +765,27 @@ async def test_a_damaged_snapshot_is_passed_over_for_the_one_before(tmp_path: Pa
         assert second.status().newest_snapshot == 1
 
 
+async def test_one_whose_lock_file_was_removed_answers_no_reads_any_more(tmp_path: Path) -> None:
+    """It went on to answer them for five seconds, without the edits of the one that was elected meanwhile."""
+    uri = f"file://{tmp_path}/edits"
+    one, two = [replicated(uri, Ledger(), name=name, threads=False) for name in ("a", "b")]
+    async with one, two:
+        await one.until_active()
+        await one.submit(b"x")
+        (tmp_path / "edits" / "active.lock").unlink()
+        with pytest.raises(NotActiveError):
+            async with asyncio.timeout(5):
+                while True:
+                    await one.read(lambda: None)
+                    await asyncio.sleep(0)
+        async with asyncio.timeout(5):
+            await two.until_active()
+        await two.submit(b"y")
+        assert await two.read(lambda: words(two)) == [b"x", b"y"]
+        with pytest.raises(NotActiveError):
+            await one.read(lambda: None)
+
+
 # -- the end -------------------------------------------------------------------------------------------
 
 
