@@ -182,6 +182,10 @@ class File(Protocol):
 class Lock(Protocol):
     """An exclusive lock on a directory, held for the life of the process."""
 
+    @property
+    def in_force(self) -> bool:
+        """Whether it keeps others out: once its file is removed or replaced, others lock the next one."""
+
     def release(self) -> None: ...
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from bookkeeper.real.clock import SystemClock, SystemRng
 from bookkeeper.real.descriptors import allow_descriptors
-from bookkeeper.real.disk import PosixDisk
+from bookkeeper.real.disk import PosixDisk, is_open_file
 from bookkeeper.real.memory import give_back_freed_memory, keep_freed_memory, names_secrets, no_core_dumps
 from bookkeeper.real.net import AsyncioNet
 from bookkeeper.real.private import append_private, make_private, make_private_file, read_private, read_secret
@@ -30,6 +30,7 @@ __all__ = [
     "allow_descriptors",
     "append_private",
     "give_back_freed_memory",
+    "is_open_file",
     "keep_freed_memory",
     "make_private",
     "make_private_file",

@@ -176,13 +176,25 @@ class PosixFile:
             return bytes(view[offset - start : min(have, offset - start + size)])
 
 
+def is_open_file(fd: int, path: str) -> bool:
+    """Whether a path leads to the file that is open as ``fd``."""
+    try:
+        return fd >= 0 and os.path.samestat(os.fstat(fd), os.stat(path))
+    except OSError:
+        return False
+
+
 class PosixLock:
     """An flock on a file, released by the kernel when the process ends."""
 
-    __slots__ = ("_fd",)
+    __slots__ = ("_fd", "_path")
 
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
+    def __init__(self, fd: int, path: str) -> None:
+        self._fd, self._path = fd, path
+
+    @property
+    def in_force(self) -> bool:
+        return is_open_file(self._fd, self._path)
 
     def release(self) -> None:
         fd, self._fd = self._fd, -1
@@ -267,4 +279,4 @@ class PosixDisk:
         except BaseException:
             os.close(fd)
             raise
-        return PosixLock(fd)
+        return PosixLock(fd, path)

@@ -21,12 +21,19 @@ class DirectoryLock(TryLock):
     async def try_acquire(self) -> bool:
         return await self._steps.submit(self._try)
 
+    @property
+    def in_force(self) -> bool:
+        return self._held is not None and self._held.in_force
+
     async def release(self) -> None:
         if self._held is not None:
             held, self._held = self._held, None
             self._steps.finish(held.release)
 
     def _try(self) -> bool:
+        if self._held is not None and not self._held.in_force:
+            self._held.release()
+            self._held = None
         if self._held is None:
             self._files.make_directories(self._directory)
             try:
@@ -37,7 +44,9 @@ class DirectoryLock(TryLock):
 
 
 class FileElection(LockElection):
-    """Whoever has the directory's lock is elected. A stopped process keeps it, a dead one does not."""
+    """Whoever has the directory's lock is elected. A stopped process keeps it, a dead one does not; nor does one whose
+    lock file was removed (by a cleaner of old files, or with the directory), because another one locks the next file.
+    """
 
     def __init__(self, files: Files, directory: str, steps: BlockingSteps) -> None:
         super().__init__(DirectoryLock(files, directory, steps))

@@ -5,6 +5,7 @@ The protocol is a part of the one that bookies use for their disks, so their sim
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Protocol
 
+from bookkeeper.real import is_open_file
 from journal_manager.errors import check
 
 
@@ -27,6 +29,10 @@ class OpenFile(Protocol):
 
 
 class HeldLock(Protocol):
+    @property
+    def in_force(self) -> bool:
+        """Whether it keeps others out: once its file is removed or replaced, others lock the next one."""
+
     def release(self) -> None: ...
 
 
@@ -86,14 +92,21 @@ class SystemLock:
     """flock on a file; the kernel releases it when the process ends."""
 
     def __init__(self, path: str) -> None:
+        self._path = path
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not self.in_force:  # its file was removed in between, and may be another one now
+                raise BlockingIOError(errno.EAGAIN, "the lock's file has just been removed", path)
             if os.fstat(self._fd).st_mode & 0o077:
                 _make_private(path)
         except BaseException:
             os.close(self._fd)
             raise
+
+    @property
+    def in_force(self) -> bool:
+        return is_open_file(self._fd, self._path)
 
     def release(self) -> None:
         if self._fd >= 0:

@@ -390,6 +390,10 @@ class MemoryLock(TryLock):
     async def try_acquire(self) -> bool:
         return self._elected.setdefault(self._name, self) is self
 
+    @property
+    def in_force(self) -> bool:
+        return self._elected.get(self._name) is self
+
     async def release(self) -> None:
         if self._elected.get(self._name) is self:
             del self._elected[self._name]

@@ -80,12 +80,16 @@ class TryLock(Protocol):
     async def try_acquire(self) -> bool:
         """Take the lock if nobody has it."""
 
+    @property
+    def in_force(self) -> bool:
+        """Whether it is taken, and keeps others out still."""
+
     async def release(self) -> None:
         """Give the lock up. Idempotent."""
 
 
 class LockElection(Election):
-    """Whoever has a lock is elected, until it ends: the lock cannot be lost, and a stopped process keeps it."""
+    """Whoever has a lock is elected, until it ends or is not in force any more. A stopped process keeps it."""
 
     def __init__(self, lock: TryLock) -> None:
         self._lock = lock
@@ -93,7 +97,7 @@ class LockElection(Election):
 
     @property
     def is_held(self) -> bool:
-        return self._held
+        return self._held and self._lock.in_force
 
     @property
     def holder(self) -> str | None:
@@ -107,11 +111,14 @@ class LockElection(Election):
             await asyncio.sleep(LOOK_S)
 
     async def wait_until_held(self) -> None:
-        if not self._held:
-            raise ElectionLostError("this replica has given its lock up")
+        if not self.is_held:
+            raise ElectionLostError("this replica has given its lock up, or the lock's file was removed")
 
     async def lost(self) -> None:
-        await asyncio.Event().wait()
+        while True:
+            if self._held and not self._lock.in_force:
+                return
+            await asyncio.sleep(LOOK_S)
 
     async def resign(self) -> None:
         self._held = False

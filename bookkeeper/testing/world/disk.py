@@ -169,6 +169,10 @@ class _SimLock:
         self._disk = disk
         self._path = path
 
+    @property
+    def in_force(self) -> bool:
+        return self._path in self._disk.locks and self._disk.exists(self._path)
+
     def release(self) -> None:
         self._disk.locks.discard(self._path)
 

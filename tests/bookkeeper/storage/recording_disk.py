@@ -98,6 +98,10 @@ class RecordingLock:
     def __init__(self, disk: RecordingDisk, path: str) -> None:
         self._disk, self._path = disk, path
 
+    @property
+    def in_force(self) -> bool:
+        return self._path in self._disk.locks
+
     def release(self) -> None:
         self._disk.locks.discard(self._path)
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from journal_manager.backends.file_lock import ACTIVE
+from journal_manager.errors import ElectionLostError
 from journal_manager.journals import Election, open_election
 
 CHILD = """
@@ -45,6 +47,30 @@ async def test_one_is_elected_in_a_directory_that_does_not_exist_yet(tmp_path: P
     await one.close()
     await campaign
     assert held(two)
+    await two.close()
+
+
+async def test_one_whose_lock_file_was_removed_is_not_elected_any_more(tmp_path: Path) -> None:
+    """The kernel's lock stayed on the file that was gone, and another one got the lock of the next file: both were
+    elected, and the first went on to answer reads from an older state."""
+    uri = f"file://{tmp_path}/edits"
+    one, two = [await open_election(uri, name=name) for name in ("a", "b")]
+    await one.campaign()
+    (tmp_path / "edits" / ACTIVE).unlink()
+    assert not held(one)
+    async with asyncio.timeout(5):
+        await one.lost()
+    await two.campaign()
+    assert (held(one), held(two)) == (False, True)
+    with pytest.raises(ElectionLostError):
+        await one.wait_until_held()
+    campaign = asyncio.create_task(one.campaign())
+    await asyncio.sleep(0.2)
+    assert not campaign.done(), "the lock that it had is worth nothing"
+    (tmp_path / "edits").rename(tmp_path / "elsewhere")
+    await campaign
+    assert (held(one), held(two)) == (True, False)
+    await one.close()
     await two.close()
 
 

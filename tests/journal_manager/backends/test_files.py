@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from bookkeeper.real import PosixDisk
 from bookkeeper.testing.world import SimDisk
 from journal_manager.backends.files import Files, SystemFiles
 
@@ -57,6 +58,22 @@ def test_a_lock_is_exclusive_until_released(tmp_path: Path) -> None:
     lock.release()
     lock.release()
     files.lock(f"{tmp_path}/lock").release()
+
+
+def test_a_lock_is_in_force_while_its_file_is_there(tmp_path: Path) -> None:
+    path, moved = tmp_path / "lock", tmp_path / "moved"
+    for files in (SystemFiles(), PosixDisk()):
+        lock = files.lock(str(path))
+        found = [lock.in_force]
+        path.rename(moved)
+        found.append(lock.in_force)
+        path.touch()  # another file has its name
+        found.append(lock.in_force)
+        path.unlink()
+        moved.rename(path)
+        found.append(lock.in_force)
+        lock.release()
+        assert [*found, lock.in_force] == [True, False, False, True, False]
 
 
 def test_a_bookies_disk_serves_as_well() -> None:

@@ -43,12 +43,16 @@ async def test_the_second_waits_until_the_first_resigns() -> None:
 
 
 @in_virtual_time
-async def test_a_lock_is_never_lost() -> None:
-    election = await open_election("mem:x", name="a", hub=MemoryHub())
+async def test_a_lock_is_lost_only_if_it_is_not_in_force_any_more() -> None:
+    hub = MemoryHub()
+    election = await open_election("mem:x", name="a", hub=hub)
     await election.campaign()
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(1e6):
+        async with asyncio.timeout(100):
             await election.lost()
+    hub.elected["x"] = object()
+    assert not held(election)
+    await election.lost()
 
 
 async def test_a_backend_that_cannot_elect_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
