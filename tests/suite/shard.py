@@ -60,7 +60,7 @@ class Shard:
                 stderr=log,
                 env={**os.environ, **environment, PLAN: str(directory / f"{name}.plan"), EVENTS: str(events)},
                 start_new_session=True,
-                preexec_fn=_end_with_parent,
+                preexec_fn=_become_a_child,
             )
         self._patience = self._new_patience()
 
@@ -131,7 +131,9 @@ def adopt_orphans() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def _end_with_parent() -> None:
+def _become_a_child() -> None:
+    """It ends with its parent, and takes Ctrl-C as usual, also where a shell has the run in the background ignore it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
