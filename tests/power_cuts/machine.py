@@ -46,6 +46,8 @@ log_idle_s = 0.5
 
 OF_REQUESTS: Final = "connections.request_log:"
 """Who logs what was refused: what a bookie answers is judged where it is asked."""
+STAGE: Final = "starting: "
+"""Begins what a process says while it starts."""
 
 
 class Machine:
@@ -100,12 +102,13 @@ class Machine:
             self._process = None
 
     def heard(self) -> list[str]:
-        """What it has logged since this was asked last, of itself: warnings and errors."""
+        """What it has logged since this was asked last, of itself: warnings and errors, not the stages of its start."""
         with self._log.open("rb") as log:
             log.seek(self._heard)
             said = log.read()
         self._heard += len(said)
-        return [line for line in said.decode(errors="replace").splitlines() if OF_REQUESTS not in line]
+        lines = said.decode(errors="replace").splitlines()
+        return [line for line in lines if OF_REQUESTS not in line and not line.startswith(STAGE)]
 
     def deafen(self) -> None:
         """What it has logged so far is of no interest: its disk was away."""

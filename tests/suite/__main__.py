@@ -68,6 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "-q",
             "-p",
             "no:cacheprovider",
+            "-p",
+            "no:timeout",
             f"--hypothesis-seed={work.number}",
             f"--randomly-seed={work.number}",
         ]

@@ -132,7 +132,7 @@ def adopt_orphans() -> None:
 
 
 def _become_a_child() -> None:
-    """It ends with its parent, and takes Ctrl-C as usual, also where a shell has the run in the background ignore it."""
+    """It ends with its parent, and takes Ctrl-C as usual, which a shell has its background ignore."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
