@@ -48,7 +48,8 @@ from tests.suite.plan import Plan
 from tests.suite.run import Run
 where = Path(sys.argv[1])
 plan = Plan("inside 1", (str(where / "test_bad.py"),), False, every=True)
-settings = ["-q", "-s", "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:timeout", "-c", sys.argv[2], "--rootdir", sys.argv[1]]
+without = ["-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:timeout"]
+settings = ["-q", "-s", *without, "-c", sys.argv[2], "--rootdir", sys.argv[1]]
 outcome = Run(where, settings, {}, 1, lambda line: print(line, flush=True)).run([plan])
 for one in outcome.ended:
     print("ended", one.test.partition("::")[2], one.outcome, one.text.splitlines()[:1])
