@@ -20,7 +20,7 @@ from segments.errors import (
 )
 from segments.position import LATEST, Position
 from segments.read import Activity, Lag, ReaderState, RecordBatch
-from segments.read.options import BATCH_RECORDS
+from segments.read.options import BATCH_RECORDS, ReadOptions
 from segments.read.ready_queue import ReadyQueue
 from segments.read.record_batch import EntrySlice
 from segments.record import Gap, GapKind, StoredRecord
@@ -68,7 +68,7 @@ class RemoteReader:
         self._start = start
         self._stop = stop
         self._follow = follow
-        self._on_gap = on_gap
+        self._on_gap: OnGap = ReadOptions(on_gap=on_gap).on_gap
         self._undone_by = undone_by
         self._token = b""
         self._ready = ReadyQueue()

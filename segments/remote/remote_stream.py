@@ -7,7 +7,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Literal, Self, Unpack
 
-from segments.arguments import checked_seek
+from segments.arguments import check_gap_rule, checked_seek
 from segments.chain import StreamSegment
 from segments.config import StreamConfig
 from segments.cursors import CursorOptions, CursorState
@@ -75,6 +75,7 @@ class RemoteStream:
         """
 
         async def opened() -> RemoteProducer:
+            check_gap_rule(gap)
             return await open_producer(self._channels, self.name, name, epoch=epoch, monotonic=gap == "monotonic")
 
         return Opening(opened)

@@ -12,7 +12,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
-from segments.arguments import check_timeout
+from segments.arguments import check_sequence, check_timeout, check_whole
 from segments.chain import StreamSegment
 from segments.config import StreamLimits
 from segments.errors import (
@@ -202,7 +202,7 @@ class RemoteWriter:
         return self._send(self._request(records), records)
 
     def _send(self, request: Any, records: list[Record | bytes]) -> asyncio.Future[AppendResult]:
-        size = sum(len(each if isinstance(each, bytes) else each.value) + _RECORD_COST for each in records)
+        size = sum(len(each.value if isinstance(each, Record) else each) + _RECORD_COST for each in records)
         future = self._pipe.submit(request, len(records), size)
         future.add_done_callback(self._answered)
         return future
@@ -300,6 +300,7 @@ class RemoteProducer(RemoteWriter):
 
     async def outcome(self, seq: int) -> tuple[AppendOutcome, AppendResult | None]:
         """What became of the record with this number, also if another gateway had it. Raises: StreamError."""
+        check_sequence(self.stream, self.producer, seq)
         request = pb.GetOutcomeRequest(stream=self.stream, producer=self.producer, sequence=seq)
         reply = await self._channels.call("Append.GetOutcome", request, stream=self.stream)
         result = get_result(reply.result) if reply.HasField("result") else None
@@ -307,6 +308,7 @@ class RemoteProducer(RemoteWriter):
 
     def _submit(self, records: list[Record | bytes], seq: int | None = None) -> asyncio.Future[AppendResult]:
         first = self._next if seq is None else seq
+        check_sequence(self.stream, self.producer, first, len(records))
         if not self.has_room:
             return super()._submit(records)  # it refuses
         request = self._request(records)
@@ -316,14 +318,15 @@ class RemoteProducer(RemoteWriter):
         before = self._next
         future = self._send(request, records)
         self._next = max(before, first + len(records))
-        future.add_done_callback(partial(self._settled, first, before))
+        future.add_done_callback(partial(self._settled, before))
         return future
 
-    def _settled(self, first: int, before: int, future: asyncio.Future[AppendResult]) -> None:
-        """Numbers that were refused are free again: without that each later append would leave a gap."""
+    def _settled(self, before: int, future: asyncio.Future[AppendResult]) -> None:
+        """Numbers that were refused are free again: without that each later append would leave a gap. Those below
+        ``before`` are not: records of this producer have them, or may have."""
         error = None if future.cancelled() else future.exception()
         if isinstance(error, StreamError) and error.outcome is Applied.NO:
-            free = error.expected if isinstance(error, SequenceGapError) else min(first, before)
+            free = error.expected if isinstance(error, SequenceGapError) else before
             self._refused = free if self._refused is None else min(self._refused, free)
         if self._refused is not None and not self.pending:
             self._next, self._refused = self._refused, None
@@ -342,6 +345,8 @@ async def open_producer(
     Raises:
         ProducerFencedError, StreamNameError, StreamNotFoundError, StreamSealedError, StreamUnavailableError.
     """
+    if epoch is not None:
+        check_whole(epoch, "the epoch of a producer")
     request = pb.OpenProducerRequest(stream=stream, producer=name, monotonic=monotonic, epoch=epoch)
     state = await channels.call("Append.OpenProducer", request, stream=stream)
     return RemoteProducer(
@@ -364,6 +369,6 @@ async def seal(channels: GatewayChannels, stream: str) -> Position | None:
 def _with_txid(record: Record | bytes, txid: int | None) -> Record | bytes:
     if txid is None:
         return record
-    if isinstance(record, bytes):
-        return Record(record, txid)
+    if not isinstance(record, Record):
+        return Record(bytes(record), txid)
     return Record(record.value, txid, record.key, record.headers, record.event_time)

@@ -12,7 +12,7 @@ from functools import partial
 from types import TracebackType
 from typing import Final, Literal, Self
 
-from segments.arguments import check_timeout
+from segments.arguments import check_gap_rule, check_sequence, check_timeout, check_whole
 from segments.errors import (
     AppendOutcomeUnknownError,
     Applied,
@@ -31,8 +31,6 @@ from segments.record import AppendOutcome, AppendResult, Record
 from segments.write.writer import Writer
 
 GapRule = Literal["strict", "monotonic"]
-SEQUENCE_MAX: Final = 2**63 - 2
-"""The highest number of a record: the one behind it must fit into 64 bits, too, or no later writer could note it."""
 EPOCH_MAX: Final = 2**62
 """The highest epoch that a caller may ask for; every opening after that has one more."""
 
@@ -74,10 +72,14 @@ class Producer:
         Raises:
             ProducerFencedError: ``epoch`` is lower than the one that the name has, or the name was opened again
             meanwhile. StreamNameError.
-            StreamConfigError: ``epoch`` is negative, or so high that later ones would not fit.
+            StreamConfigError: ``epoch`` is no whole number, negative, or so high that later ones would not fit; or
+            ``gap`` is no rule.
             And as ``Writer.append``.
         """
         check_short_name(name, "producer")
+        check_gap_rule(gap)
+        if epoch is not None:
+            check_whole(epoch, "the epoch of a producer")
         if epoch is not None and not 0 <= epoch <= EPOCH_MAX:
             raise StreamConfigError(f"the epoch of producer {name} can be from 0 to {EPOCH_MAX}, not {epoch}")
         opening = writer.state.producers.open(name, writer.now_ms(), epoch)
@@ -129,7 +131,7 @@ class Producer:
         Raises:
             ProducerFencedError: the name was opened again. SequenceGapError: strict, and a record before is missing.
             SequenceTooOldError: nobody remembers where so old a record stands, or whether there is one; ``outcome``
-            tells which. StreamConfigError: ``seq`` is negative, or above
+            tells which. StreamConfigError: ``seq`` is no whole number, negative, or above
             SEQUENCE_MAX. And as ``Writer.append``.
         """
         check_timeout(timeout)
@@ -180,8 +182,10 @@ class Producer:
 
         Raises:
             ProducerFencedError: the name was opened again. OwnershipLostError: another writer has the stream, so that
-            this one cannot tell. StreamMetadataError: whether one has is not known now.
+            this one cannot tell. StreamMetadataError: whether one has is not known now. StreamConfigError: no record
+            can have this number.
         """
+        check_sequence(self.writer.name, self.name, seq)
         is_owner = False
         while True:
             judgement = self.writer.state.producers.judge(self.name, self.epoch, seq, 1, strict=False)
@@ -236,12 +240,7 @@ class Producer:
     # -- inside -----------------------------------------------------------------------------------------
 
     def _judge(self, first: int, records: int) -> Judgement:
-        if first < 0 or first + records - 1 > SEQUENCE_MAX:
-            raise StreamConfigError(
-                f"producer {self.name} of stream {self.writer.name} numbers its records from 0 to {SEQUENCE_MAX}, and "
-                f"these would be {first} to {first + records - 1}",
-                stream=self.writer.name,
-            )
+        check_sequence(self.writer.name, self.name, first, records)
         judgement = self.writer.state.producers.judge(self.name, self.epoch, first, records, strict=self._strict)
         match judgement.verdict:
             case SequenceVerdict.FENCED:

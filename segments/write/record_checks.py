@@ -23,6 +23,8 @@ def checked(record: Record | bytes | bytearray | memoryview, txid: int | None) -
     if isinstance(record, Record):
         if txid is not None:
             record = Record(record.value, txid, record.key, record.headers, record.event_time)
+        if record.headers:  # the caller may fill the same ones for its next record
+            record = Record(record.value, record.txid, record.key, dict(record.headers), record.event_time)
         _check(record)
         return record
     if txid is not None:

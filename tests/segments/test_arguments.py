@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import math
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -65,3 +66,33 @@ async def test_mistaken_arguments_are_refused_by_name_before_anything_is_done(tm
                 with pytest.raises(StreamConfigError, match="a timeout is a number"):
                     await producer.append(b"v", seq=1, timeout=math.nan)
             assert await stream.count() == 0
+
+
+@pytest.mark.parametrize("through", ["library", "gateway"])
+async def test_a_producer_that_is_used_wrongly_spoils_nothing(tmp_path: Path, through: str) -> None:
+    """Cause: numbers were compared and never asked whether they are whole. 1.0 passed for 1, could not be put into its
+    entry, and every append of the stream waited for ever. Through a gateway -1 was sent, was the next number after the
+    refusal, and ``outcome(-1)`` said of a producer without records that it was appended.
+    """
+    async with served(tmp_path) as gateway:
+        assert gateway._namespace is not None
+        client: Any = gateway._namespace.client
+        uri = f"grpc://{gateway.address}"
+        async with connect(uri) if through == "gateway" else connect("", client=client) as namespace:
+            stream: Any = await namespace.create("s", config=CONFIG)
+            with pytest.raises(StreamConfigError, match='gap is "strict" or "monotonic"'):
+                await stream.producer("p", gap="Strict")
+            with pytest.raises(StreamConfigError, match="the epoch of a producer is a whole number"):
+                await stream.producer("p", epoch=1.5)
+            async with asyncio.timeout(10), stream.producer("p") as producer:
+                for wrong in (0.0, "0", True, -1, 2**63 - 1):
+                    with pytest.raises(StreamConfigError, match=r"is a whole number|numbers its records from 0 to"):
+                        await producer.append(b"v", seq=wrong)
+                    with pytest.raises(StreamConfigError, match=r"is a whole number|numbers its records from 0 to"):
+                        await producer.outcome(wrong)
+                assert (producer.next_seq, producer.last_seq) == (0, None)
+                await producer.append(b"v", seq=0)
+                assert (await producer.append(bytearray(b"w"))).duplicate is False
+            assert await stream.count() == 2
+            with pytest.raises(StreamConfigError, match="on_gap must be"):
+                await stream.read(on_gap="Raise").next()

@@ -61,7 +61,8 @@ class Upload:
 
     def __init__(self, uploads: Uploads) -> None:
         self._uploads = uploads
-        self._chunks: list[bytes] = []
+        self._bytes = bytearray()
+        """What is in memory, as one piece: a client may send a byte at a time, and objects are not counted."""
         self._writer: BlobWriter | None = None
         self._lock = asyncio.Lock()
         self._finished = False
@@ -109,7 +110,7 @@ class Upload:
         assert self._finished
         if self._writer is not None:
             return (BlobRef(self._writer.blob, 0, self.size),)
-        return (b"".join(self._chunks),) if self.size else ()
+        return (bytes(self._bytes),) if self.size else ()
 
     def take(self) -> None:
         """Note that the tree has the ``pieces``. They are not removed any more, whatever happens to the record."""
@@ -118,7 +119,7 @@ class Upload:
 
     def _let_go(self) -> None:
         """Stop counting the bytes in memory."""
-        self._chunks.clear()
+        self._bytes = bytearray()
         held, self.held = self.held, 0
         self._uploads.hold(self, -held)
 
@@ -136,7 +137,7 @@ class Upload:
                 await self._writer.abandon()
 
     def _keep(self, data: bytes) -> None:
-        self._chunks.append(data)
+        self._bytes += data
         self.held += len(data)
         self._uploads.hold(self, len(data))
 
@@ -150,7 +151,7 @@ class Upload:
         writer = await self._uploads.create_blob()
         size = self.size
         try:
-            await writer.write(b"".join(self._chunks))
+            await writer.write(bytes(self._bytes))
             if self._finished:
                 await writer.finish()
         except BaseException:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from contextlib import suppress
 from typing import Final
 
@@ -44,9 +43,8 @@ class GrowingFile:
         """``file`` is followed, and is let go at the upload's end."""
         self._owner = owner
         self._file = file
-        self._pending: deque[bytes] = deque()
-        self._size = 0
-        """Bytes that wait."""
+        self._pending = bytearray()
+        """Bytes that wait, as one piece: a client may send a byte at a time."""
         self._lock = asyncio.Lock()
         self._timer: asyncio.Task[None] | None = None
         self._settling: asyncio.Task[None] | None = None
@@ -63,11 +61,10 @@ class GrowingFile:
             NotOwnerError: this gateway is not the owner any more.
         """
         limits = self._owner.config.limits
-        if self._failure is None and self._file.node.length + self._size + len(data) > limits.file_bytes_max:
+        if self._failure is None and self._file.node.length + len(self._pending) + len(data) > limits.file_bytes_max:
             raise PlainIOError(f"A file may have at most {limits.file_bytes_max} bytes at this gateway")
-        self._pending.append(data)
-        self._size += len(data)
-        if self._size >= limits.inline_size or self._failure is not None:
+        self._pending += data
+        if len(self._pending) >= limits.inline_size or self._failure is not None:
             await self.flush()
         elif self._timer is None:
             self._timer = self._owner.spawn(self._flush_later())
@@ -94,7 +91,6 @@ class GrowingFile:
         async with self._lock:
             if self._failure is not None:
                 self._pending.clear()
-                self._size = 0
                 raise self._failure
             try:
                 while self._pending:
@@ -122,17 +118,9 @@ class GrowingFile:
         self.tail = length_of_tail(own.node)
 
     def _take(self, most: int) -> bytes:
-        parts: list[bytes] = []
-        size = 0
-        while self._pending and size < most:
-            data = self._pending.popleft()
-            if size + len(data) > most:
-                self._pending.appendleft(data[most - size :])
-                data = data[: most - size]
-            parts.append(data)
-            size += len(data)
-        self._size -= size
-        return b"".join(parts)
+        data = bytes(self._pending[:most])
+        del self._pending[:most]
+        return data
 
     async def _flush_later(self) -> None:
         await asyncio.sleep(self._owner.config.growing_sync_s)

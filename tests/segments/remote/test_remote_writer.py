@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -17,6 +18,7 @@ from segments.errors import (
     StreamError,
     StreamExistsError,
     StreamNotFoundError,
+    StreamNotReadyError,
     StreamSealedError,
     TailMovedError,
     TxidOrderError,
@@ -25,6 +27,8 @@ from segments.gateway.config import GrpcLimits
 from segments.position import LATEST, Position
 from segments.record import AppendResult, Record, StoredRecord
 from segments.remote import connect
+from segments.remote.remote_writer import RemoteProducer
+from segments.rpc import segments_pb2 as pb
 from segments.seek import AtSeqNo
 from tests.segments.gateway.clusters import CONFIG, served
 
@@ -208,3 +212,36 @@ async def test_the_first_and_the_last_record_are_those_that_readers_see(tmp_path
         assert last is not None and (last.seq_no, last.value) == (30, b"30")
         await stream.truncate(LATEST)
         assert (await stream.first(), await stream.last()) == (None, None)
+
+
+class HeldPipe:
+    """Answers when it is told to."""
+
+    failure = None
+    pending_bytes = 0
+
+    def __init__(self) -> None:
+        self.futures: list[asyncio.Future[AppendResult]] = []
+
+    @property
+    def pending(self) -> int:
+        return sum(not future.done() for future in self.futures)
+
+    def submit(self, request: object, records: int, size: int) -> asyncio.Future[AppendResult]:
+        self.futures.append(asyncio.get_running_loop().create_future())
+        return self.futures[-1]
+
+
+async def test_a_repeat_that_is_refused_gives_no_number_a_second_time() -> None:
+    """Cause: after a refusal the next number was that of the refused record, also if that was a repeat of an older one.
+    The next record then had a number that was taken, and was answered as a duplicate, without being in the stream."""
+    pipe: Any = HeldPipe()
+    state = pb.ProducerState(epoch=1, last_sequence=4)
+    producer = RemoteProducer(cast("Any", None), "s", pipe, "p", state, monotonic=False)
+    for seq, free in ((1, 5), (None, 5), (5, 5)):
+        future = producer.append_nowait(b"v", seq=seq)
+        pipe.futures[-1].set_exception(StreamNotReadyError("nothing was appended", stream="s"))
+        with pytest.raises(StreamNotReadyError):
+            await asyncio.shield(future)
+        await asyncio.sleep(0)
+        assert producer.next_seq == free

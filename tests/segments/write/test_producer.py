@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from bookkeeper.errors import AddTimeoutError
+from segments.arguments import SEQUENCE_MAX
 from segments.config import ProducerPolicy, StreamConfig
 from segments.entries import EntryKind, decode_entry
 from segments.errors import (
@@ -21,7 +22,7 @@ from segments.errors import (
 )
 from segments.position import Position
 from segments.record import AppendOutcome
-from segments.write.producer import EPOCH_MAX, SEQUENCE_MAX, Producer
+from segments.write.producer import EPOCH_MAX, Producer
 from tests.segments.fake import AT_ONCE, Cluster, chain_of, check_stream, records_of, stream_on, values_of
 from tests.spark_wal.webhdfs.virtual import in_virtual_time
 

@@ -18,6 +18,16 @@ def test_bytes_are_copied_if_they_could_change_and_records_get_their_transaction
     assert checked(Record(b"v", key=b"k"), 7) == Record(b"v", 7, b"k")
 
 
+def test_headers_that_the_caller_fills_anew_stay_what_they_were() -> None:
+    """Cause: a record kept its caller's own headers until its entry was made: of records that were appended without
+    waiting, with one dict for all, each was stored with the headers of the last."""
+    headers = {"n": b"0"}
+    taken = checked(Record(b"v", headers=headers), None)
+    headers["n"] = b"1"
+    assert isinstance(taken, Record)
+    assert taken.headers == {"n": b"0"}
+
+
 @pytest.mark.parametrize(
     ("record", "txid", "error"),
     [

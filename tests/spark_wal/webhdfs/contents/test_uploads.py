@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 
 import pytest
 
@@ -223,3 +224,22 @@ async def test_a_file_has_at_most_so_many_bytes() -> None:
     assert upload.size == 10
     with pytest.raises(ConfigError):
         UploadLimits(file_bytes_max=0)
+
+
+@in_virtual_time
+async def test_bytes_that_come_two_at_a_time_take_no_more_memory_than_is_counted() -> None:
+    """Each piece was kept as an object of its own, some fifty bytes: uploads within the budget held 28 times as much,
+    and some hundred connections could fill the gateway's machine."""
+    uploads = Uploads(MemoryBlobs(), 1, UploadLimits())
+    upload = uploads.begin()
+    tracemalloc.start()
+    try:
+        for number in range(20_000):
+            await upload.write(number.to_bytes(2, "big"))
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert upload.held == 40_000
+    assert taken < 2 * upload.held
+    await upload.finish()
+    assert upload.pieces() == (b"".join(number.to_bytes(2, "big") for number in range(20_000)),)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 
 import pytest
 
@@ -307,3 +308,21 @@ async def test_the_next_owner_moves_the_tails_that_an_ended_one_left() -> None:
     record = decode_record(hall.log.ops[-1].opcode, hall.log.ops[-1].body)
     assert isinstance(record, MoveToBlob)
     assert successor.namespace.following == 0
+
+
+@pytest.mark.rule("S13")
+@in_virtual_time
+async def test_bytes_that_wait_and_came_two_at_a_time_take_little_more_memory_than_they_are() -> None:
+    """Each piece was kept as an object of its own until its record was made: 28 times as much."""
+    hall = Hall(UploadLimits())
+    growing = await hall.begin()
+    tracemalloc.start()
+    try:
+        for number in range(20_000):
+            await growing.write(number.to_bytes(2, "big"))
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken < 3 * 40_000
+    await growing.finish()
+    assert await content(hall.owner, LOG) == b"".join(number.to_bytes(2, "big") for number in range(20_000))
