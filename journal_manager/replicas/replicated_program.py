@@ -362,6 +362,7 @@ class Replicated:
             # Nobody else takes edits back from here on. What was taken back before may be in this state.
             if (await log.taken_back()).covers(self._replica.applied, self._replica.applied_epoch):
                 self._state.forget()
+            self._ensure_reaches_state(log.recovery.last_txid, "this replica has applied edits")
             self._replica.claimed(log.token, log.recovery.last_txid)
             if not self._state.is_loaded:
                 await self._snapshots.load()
@@ -370,6 +371,7 @@ class Replicated:
             except JournalGapError:
                 await self._snapshots.load()  # the edits that this replica lacks are in a snapshot
                 await self._catch_up(log)
+            self._ensure_reaches_state(log.recovery.last_txid, "there is a snapshot of the edits")
             await self._election.wait_until_held()
             self._replica.activate()
         except (ReplicaFailedError, JournalInvariantError):
@@ -388,6 +390,16 @@ class Replicated:
                 await log.abort()
             raise
         return log
+
+    def _ensure_reaches_state(self, last: TxId, known: str) -> None:
+        """Check that nothing is missing at the journal's end. Raises ReplicaFailedError."""
+        if self._replica.applied > last:
+            raise ReplicaFailedError(
+                f"the journal ends at edit {last}, and {known} up to {self._replica.applied}: edits that were "
+                "acknowledged are gone without having been taken back; the journal was put back to an older state, "
+                "made anew, or cut. Put the newest copy back and start this replica again; to go on without those "
+                "edits, remove the newer snapshots, if there are any, and start all replicas again"
+            )
 
     async def _catch_up(self, log: EditLog) -> None:
         end = self._replica.end
