@@ -271,7 +271,7 @@ def _parts(batch: Batch, most: int) -> list[Batch]:
     """The batch, or one for each edit if it is too long for the other journal."""
     if len(batch.frames) <= most:
         return [batch]
-    return [encode_batch(op.txid, [(op.opcode, op.body)]) for op in batch.ops()]
+    return [encode_batch(op.txid, [(op.opcode, op.body)], op.request) for op in batch.ops()]
 
 
 async def _copy_snapshot(store: SnapshotStore, writer: JournalWriter) -> int | None:

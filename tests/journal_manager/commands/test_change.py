@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from journal_manager import Discard, EditLog, JournalFencedError, capability, open_writer, sync
+from journal_manager import Discard, EditLog, JournalFencedError, RequestId, capability, open_writer, sync
 from journal_manager.commands import change
 from tests.journal_manager.commands.helpers import as_json, bk_journal, damage, filled, txids
 
@@ -136,6 +136,17 @@ def test_purge_decides_as_the_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.rule("J10")
+def test_convert_keeps_the_requests_of_edits_whose_batch_is_too_long_for_the_copy(tmp_path: Path) -> None:
+    """Such a batch was made anew edit by edit, without the requests: a client that repeated one was counted twice."""
+    source, target = f"file://{tmp_path}/edits", f"bk+embedded://{tmp_path}/bk?bookies=3&max_batch_bytes=100"
+    request = RequestId(b"client", 7)
+    with sync.EditLog.open(source) as log:
+        log.log_group([(1, bytes(60)), (2, bytes(60))], request=request)
+    bk_journal("convert", source, target)
+    with sync.EditLog.open(target) as log:
+        assert [op.request for op in log.read(1)] == [None, request]
+
+
 def test_convert_says_that_edits_were_taken_back_while_it_copied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
