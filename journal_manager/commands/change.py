@@ -144,7 +144,9 @@ def purge(
             snapshots, purge_below = await plan(writer)  # as the owner: nobody takes back what it rests on
             for at in snapshots:
                 await writer.delete_snapshot(at)
-            return snapshots, await writer.purge(purge_below)
+            async with await open_snapshots(uri) as store:  # an upgrade that is in progress keeps some
+                left = {info.at for info in await store.list()}
+            return tuple(at for at in snapshots if at not in left), await writer.purge(purge_below)
 
     snapshots, gone = complete(work())
     verb = "would be removed" if dry_run else "removed"

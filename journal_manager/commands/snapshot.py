@@ -12,7 +12,7 @@ import click
 
 from bookkeeper.admin.shared import CommandGroup, json_option, print_json, print_table
 from journal_manager.commands.shared import OWNER, Txid, ask_to_take_over, complete, journal_argument, take_over_option
-from journal_manager.errors import SnapshotNotFoundError
+from journal_manager.errors import SnapshotNotFoundError, UpgradeError
 from journal_manager.journals import open_snapshots, open_writer
 from journal_manager.snapshots import PIECE_BYTES, SnapshotInfo, no_snapshot, restore_newest
 
@@ -103,11 +103,14 @@ def delete(yes: bool, uri: str, at: int) -> None:
     ask_to_take_over(uri, yes)
 
     async def work() -> None:
-        async with await open_writer(uri, owner=OWNER, create=False) as writer:
-            async with await open_snapshots(uri) as store:
-                if all(info.at != at for info in await store.list()):
-                    raise no_snapshot(at)
+        async with await open_writer(uri, owner=OWNER, create=False) as writer, await open_snapshots(uri) as store:
+            if all(info.at != at for info in await store.list()):
+                raise no_snapshot(at)
             await writer.delete_snapshot(at)
+            if any(info.at == at for info in await store.list()):
+                raise UpgradeError(
+                    f"the snapshot at edit {at} stays: an upgrade is in progress, and may be rolled back to it"
+                )
 
     complete(work())
     click.echo(f"removed: the snapshot at edit {at}")

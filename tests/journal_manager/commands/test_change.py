@@ -87,6 +87,16 @@ def test_sweep_is_for_ledgers(tmp_path: Path) -> None:
     assert as_json("sweep", uri, "--yes", "--delete") == []
 
 
+def test_what_an_upgrade_keeps_is_not_said_to_be_removed(tmp_path: Path) -> None:
+    """The backend leaves such snapshots alone, and the commands said that they had removed them."""
+    uri = filled(tmp_path)
+    bk_journal("upgrade", "begin", "--layout", "9", uri, "--yes")
+    assert bk_journal("purge", uri, "--keep-snapshots", "1", "--yes") == "nothing to remove\n"
+    assert "the snapshot at edit 3 stays" in bk_journal("snapshot", "delete", uri, "3", "--yes", status=1)
+    bk_journal("upgrade", "finalize", uri, "--yes")
+    assert bk_journal("snapshot", "delete", uri, "3", "--yes") == "removed: the snapshot at edit 3\n"
+
+
 def test_convert_copies_edits_with_their_ids_and_the_newest_intact_snapshot(tmp_path: Path) -> None:
     source = filled(tmp_path)
     target = f"bk+embedded://{tmp_path}/bk?bookies=3"
