@@ -20,7 +20,7 @@ from bookkeeper.testing.certificates import Authority, Certificate
 from bookkeeper.wire import Dialect, Status
 from tests.bookkeeper.bookie.listeners import Raw, bookie, run
 
-KEY = b"k" * 20
+KEY = master_key(b"")
 LEDGER = LedgerId(7)
 PLUGIN = "gv-test-plugin"
 START_TLS = wire.encode_request(wire.StartTls(), Dialect.V3, 1)
@@ -152,7 +152,7 @@ async def house(directory: Path, patience_s: float = 30.0) -> AsyncIterator[Hous
         servers = {}
         for number, (name, given) in enumerate(options.items()):
             servers[name] = await stack.enter_async_context(
-                bookie(directory / f"b{number}", slow_frame_s=patience_s, **given)
+                bookie(directory / f"b{number}", ledger=LEDGER, slow_frame_s=patience_s, **given)
             )
         yield House(
             authority,
