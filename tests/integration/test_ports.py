@@ -16,6 +16,7 @@ import pytest
 from bookkeeper import codec, wire
 from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.ids import Address, LedgerId
+from bookkeeper.ledger import master_key
 from bookkeeper.testing.certificates import Authority, Certificate
 from bookkeeper.wire import Dialect, Status
 from tests.bookkeeper.bookie.listeners import Raw, bookie, run
