@@ -99,7 +99,7 @@ def plans(
     weights = _inner_weights(costs, taken, inner, core=wanted.core)
     result = []
     if wanted.outside:
-        files = {pattern.partition("::")[0] for pattern in selection.core} if wanted.core else set()
+        files = set(selection.core_modules(modules)) if wanted.core else set()
         files |= {module_of(unit) for unit in outer} | (_unmeasured(costs, taken) if wanted.core else set())
         result.append(Plan("outside", tuple(sorted(files & taken)), True, wanted.core, tuple(sorted(outer))))
     for number, share in enumerate(_shares(weights, processes), 1):

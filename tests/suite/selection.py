@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -41,6 +41,12 @@ class Selection:
             return True
         module, _, name = test.partition("::")
         return not outside and name.partition("[")[0] not in self.drawn.get(module, ())
+
+    def core_modules(self, modules: Iterable[str]) -> list[str]:
+        """Those that have tests of the list ``core``."""
+        whole = {pattern.partition("::")[0] for pattern in self.core if not pattern.endswith("*")}
+        begin = tuple(pattern[:-1].partition("::")[0] for pattern in self.core if pattern.endswith("*"))
+        return [module for module in modules if module in whole or module.startswith(begin)]
 
     def unit(self, test: str) -> str:
         """The unit of the draw that a test belongs to: its module, or a part of that."""

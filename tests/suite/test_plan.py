@@ -7,7 +7,11 @@ from tests.suite.plan import Plan, Wanted, everything, plans
 from tests.suite.selection import EXAMPLES, Selection
 
 LISTS = Selection(
-    core={"tests/test_mixed.py::test_real": "a process", "tests/test_cells.py::test_cell[1]": "one cell"},
+    core={
+        "tests/test_mixed.py::test_real": "a process",
+        "tests/test_cells.py::test_cell[1]": "one",
+        "tests/stores/*": "all",
+    },
     drawn={"tests/test_worlds.py": ["test_many"]},
     divided={"tests/test_cells.py": ["on-ours", "on-java"]},
 )
@@ -46,6 +50,14 @@ def test_each_test_of_the_core_is_run_once_and_no_other() -> None:
     assert takers(found, "tests/test_cells.py::test_cell[2-on-ours]", outside=True) == []
     assert takers(found, "tests/test_worlds.py::test_many[7]", outside=False) == []
     assert len(takers(found, "tests/test_worlds.py::test_one", outside=False)) == 1
+
+
+def test_a_pattern_for_a_directory_brings_its_modules() -> None:
+    """The list named a directory, which is no module, and none of its tests was run."""
+    costs = some_costs()
+    costs.of[CORE_OUTSIDE]["tests/stores/test_one.py"] = Cost(1, 1.0)
+    found = plans(Wanted(), [*MODULES, "tests/stores/test_one.py"], costs, LISTS, 2)
+    assert takers(found, "tests/stores/test_one.py::test_x", outside=True) == ["outside"]
 
 
 def test_what_is_drawn_is_run_besides() -> None:
