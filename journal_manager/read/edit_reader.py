@@ -8,6 +8,7 @@ from contextlib import aclosing
 from journal_manager.edits.ops import EditRun, Op
 from journal_manager.edits.segment import SegmentInfo
 from journal_manager.edits.selection import MissingEdits, select
+from journal_manager.edits.taken_back import UNKNOWN_EPOCH
 from journal_manager.edits.txid import TxId, is_txid
 from journal_manager.errors import EditsTakenBackError, JournalCorruptionError, SegmentNotFoundError, check
 from journal_manager.journals.backend import JournalReader
@@ -27,7 +28,8 @@ async def read_ops(
     ``start`` if the caller goes on from there; None if it begins here.
 
     Raises (while iterating):
-        EditsTakenBackError: the edit before ``start``, or one that was read since, was taken back.
+        EditsTakenBackError: the edit before ``start``, or one that was read since, was taken back, or is another one
+        than that of this epoch.
         JournalGapError: an edit up to ``end``, or before later edits, is missing; or ``start`` is beyond the id after
         the journal's last edit (while a segment is in progress nobody but its writer knows that id).
         JournalCorruptionError: it is there and damaged.
@@ -53,7 +55,7 @@ async def read_runs(
     while end is None or wanted <= end:
         segments = await reader.segments()
         if epoch is not None:
-            await _ensure_still_there(reader, TxId(wanted - 1), epoch)
+            await _ensure_still_there(reader, segments, TxId(wanted - 1), epoch)
         selection = select(segments, wanted, end, in_progress=in_progress)
         try:
             async with aclosing(read_segments(reader, selection.segments, wanted)) as runs:
@@ -81,11 +83,19 @@ async def read_runs(
         return
 
 
-async def _ensure_still_there(reader: JournalReader, txid: TxId, epoch: int) -> None:
+async def _ensure_still_there(reader: JournalReader, segments: Sequence[SegmentInfo], txid: TxId, epoch: int) -> None:
     if (await reader.taken_back()).covers(txid, epoch):
         raise EditsTakenBackError(
             f"of the edits up to {txid} (epoch {epoch}) some were taken back, and other edits may have got their "
             "ids: begin anew, with the newest snapshot",
+            txid=txid,
+            epoch=epoch,
+        )
+    begun_since = (each.epoch for each in segments if each.first <= txid and (each.last is None or txid <= each.last))
+    if epoch > UNKNOWN_EPOCH and any(each > epoch for each in begun_since):
+        raise EditsTakenBackError(
+            f"edit {txid} of epoch {epoch} is not in the journal any more, and another one has got its id without a "
+            "note that edits were taken back: the journal was put back to an older state",
             txid=txid,
             epoch=epoch,
         )

@@ -17,7 +17,8 @@ edit before it is logged. No answer shows such an edit before it is durable. A r
 state than is durable must rebuild the state: other edits may get those ids.
 
 Ids come again after edits were taken back, too. So a state is known by the last edit in it together with that edit's
-epoch, and one that the journal does not have any more is ``forgotten()``, whatever stands under its ids now.
+epoch, and one that the journal does not have any more is ``forgotten()``, whatever stands under its ids now. What was
+known to be durable is not forgotten with it: see :mod:`~journal_manager.replicas.known_edits`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from journal_manager.edits.fencing_token import FencingToken
 from journal_manager.edits.taken_back import UNKNOWN_EPOCH
 from journal_manager.edits.txid import NOTHING, TxId
 from journal_manager.errors import check
+from journal_manager.replicas.known_edits import KnownEdits
 
 
 class ReplicaRole(Enum):
@@ -49,6 +51,8 @@ class Replica:
         """The program's state holds every edit up to here."""
         self.applied_epoch = UNKNOWN_EPOCH
         """The epoch of that edit, or of the snapshot that the state was."""
+        self.known = KnownEdits()
+        """What was durable, as far as this replica has ever seen; a rebuilt state does not change it."""
         self.token: FencingToken | None = None
         """The token of the journal that this replica claimed last."""
         self._end: TxId | None = None
@@ -76,6 +80,7 @@ class Replica:
         """The program's state is now that of a snapshot at ``at``, or the empty one (NOTHING)."""
         check(self.role is not ReplicaRole.ACTIVE, "C4", "an active replica does not go back")
         self.applied, self.applied_epoch = at, epoch
+        self.known.durable(at, epoch)
         self._rebuild = False
 
     def forgotten(self) -> None:
@@ -89,6 +94,7 @@ class Replica:
         check(first == self.applied + 1, "C4", (first, self.applied))
         check(last is None or last >= first, "C4", (first, last))
         self.applied, self.applied_epoch = first if last is None else last, epoch
+        self.known.durable(self.applied, epoch)
 
     def elected(self) -> None:
         """This replica may claim the journal."""
@@ -118,12 +124,16 @@ class Replica:
     def fence(self, durable: TxId | None = None) -> None:
         """The journal is lost. ``durable`` is the last edit that certainly stays in it (None: what was replayed)."""
         check(self.role in (ReplicaRole.CATCHING_UP, ReplicaRole.ACTIVE), "C8", self.role.value)
+        if durable is not None and durable > self.end:
+            assert self.token is not None
+            self.known.durable(durable, self.token.epoch)
         self._rebuild = self._rebuild or (durable is not None and self.applied > durable)
         self.role = ReplicaRole.FENCED
 
     def step_down(self) -> None:
         """Follow the journal again."""
         check(self.role is ReplicaRole.FENCED and not self._rebuild, "C4", "the state was not rebuilt")
+        check(self.applied <= self.known.txid, "C4", (self.applied, self.known.txid))
         self.role = ReplicaRole.STANDBY
 
     def fail(self) -> None:

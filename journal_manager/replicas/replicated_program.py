@@ -37,10 +37,11 @@ from journal_manager.errors import (
     NotActiveError,
     ReplicaFailedError,
 )
-from journal_manager.journals.backend import JournalWriter
+from journal_manager.journals.backend import JournalReader, JournalWriter
 from journal_manager.journals.election import Election, open_election
 from journal_manager.journals.open_journal import open_reader, open_snapshots
 from journal_manager.read.edit_reader import read_runs
+from journal_manager.replicas.known_edits import certain_end
 from journal_manager.replicas.program_state import ProgramState, StateMachine
 from journal_manager.replicas.replica import Replica, ReplicaRole
 from journal_manager.replicas.snapshot_keeper import SnapshotKeeper
@@ -73,7 +74,8 @@ class ReplicaConfig:
     retry_s: float = 0.5
     """Seconds before an attempt that failed is repeated."""
     doubt_s: float = 10.0
-    """Seconds that a read waits for the election to be certain again, for instance because the store is slow."""
+    """Seconds that a read waits for the election to be certain again, for instance because the store is slow. A standby
+    waits as long before it believes that its journal was put back to an older state."""
     max_answers: int = 100_000
     """So many requests are remembered, so that a repeated one gets its first answer."""
     max_clients: int = 100_000
@@ -126,6 +128,8 @@ class Replicated:
         self._changed = asyncio.Event()
         """Set, and then replaced, when the role changes."""
         self._problem: BaseException | None = None
+        self._lacking_since: float | None = None
+        """Since when the journal that this standby reads lacks edits that were durable."""
         self._closed = False
 
     # -- for the program -----------------------------------------------------------------------------------
@@ -339,15 +343,41 @@ class Replicated:
         """Replay until the end, or until a snapshot is due, again and again."""
         async with await open_reader(self._uri, **self._options) as reader:
             while True:
+                await self._ensure_nothing_lost(reader)
                 runs = read_runs(reader, self._replica.applied + 1, epoch=self._replica.applied_epoch)
                 more = await self._state.replay(runs, snapshots.is_due)
-                self._problem = None
+                if self._lacking_since is None:
+                    self._problem = None
                 if not more:
                     await snapshots.look()
                 if snapshots.is_due():
                     await snapshots.offer()
                 if not more:
                     await reader.changed(self._config.follow_poll_s)
+
+    async def _ensure_nothing_lost(self, reader: JournalReader) -> None:
+        """Compare the journal with what was durable before, if the state was rebuilt and is not there again.
+
+        A listing may be an old one for a while, so one that ends too early is believed after ``doubt_s`` seconds only.
+        Raises ReplicaFailedError.
+        """
+        known, now = self._replica.known, asyncio.get_running_loop().time()
+        lacking, self._lacking_since = self._lacking_since, None
+        if known.txid <= self._replica.applied:
+            return
+        segments = await reader.segments()
+        known.without(await reader.taken_back())
+        known.ensure_same(segments)
+        end = certain_end(segments)
+        if end is None or known.txid <= end:
+            return
+        self._lacking_since = now if lacking is None else lacking
+        try:
+            known.ensure_reached(end)
+        except ReplicaFailedError as error:
+            if now - self._lacking_since >= self._config.doubt_s:
+                raise
+            self._problem = error
 
     # -- catching up, and being active ---------------------------------------------------------------------
 
@@ -360,9 +390,12 @@ class Replicated:
                 self._uri, owner=self._name, config=self._config.edit_log, wrap=self._wrap, **self._options
             )
             # Nobody else takes edits back from here on. What was taken back before may be in this state.
-            if (await log.taken_back()).covers(self._replica.applied, self._replica.applied_epoch):
+            taken_back, known = await log.taken_back(), self._replica.known
+            if taken_back.covers(self._replica.applied, self._replica.applied_epoch):
                 self._state.forget()
-            self._ensure_reaches_state(log.recovery.last_txid, "this replica has applied edits")
+            known.without(taken_back)
+            known.ensure_same(await log.segments())
+            known.ensure_reached(log.recovery.last_txid)
             self._replica.claimed(log.token, log.recovery.last_txid)
             if not self._state.is_loaded:
                 await self._snapshots.load()
@@ -371,7 +404,7 @@ class Replicated:
             except JournalGapError:
                 await self._snapshots.load()  # the edits that this replica lacks are in a snapshot
                 await self._catch_up(log)
-            self._ensure_reaches_state(log.recovery.last_txid, "there is a snapshot of the edits")
+            known.ensure_reached(log.recovery.last_txid, "there is a snapshot of the edits")
             await self._election.wait_until_held()
             self._replica.activate()
         except (ReplicaFailedError, JournalInvariantError):
@@ -390,16 +423,6 @@ class Replicated:
                 await log.abort()
             raise
         return log
-
-    def _ensure_reaches_state(self, last: TxId, known: str) -> None:
-        """Check that nothing is missing at the journal's end. Raises ReplicaFailedError."""
-        if self._replica.applied > last:
-            raise ReplicaFailedError(
-                f"the journal ends at edit {last}, and {known} up to {self._replica.applied}: edits that were "
-                "acknowledged are gone without having been taken back; the journal was put back to an older state, "
-                "made anew, or cut. Put the newest copy back and start this replica again; to go on without those "
-                "edits, remove the newer snapshots, if there are any, and start all replicas again"
-            )
 
     async def _catch_up(self, log: EditLog) -> None:
         end = self._replica.end

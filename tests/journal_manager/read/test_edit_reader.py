@@ -8,14 +8,17 @@ import pytest
 
 from journal_manager import (
     Batch,
+    EditLog,
     JournalCorruptionError,
     JournalGapError,
     JournalReader,
     SegmentInfo,
     SegmentNotFoundError,
     TxId,
+    open_reader,
 )
-from journal_manager.errors import JournalInvariantError
+from journal_manager.backends.memory import MemoryHub
+from journal_manager.errors import EditsTakenBackError, JournalInvariantError
 from journal_manager.read import read_ops, read_runs
 from tests.contracts.journal_backend import batch, txids
 
@@ -126,3 +129,18 @@ async def test_whoever_stops_early_leaves_nothing_open() -> None:
 async def test_reading_begins_at_an_id() -> None:
     with pytest.raises(ValueError, match="0 is no transaction id"):
         await txids(Shelf([]), 0)
+
+
+@pytest.mark.rule("J10")
+async def test_who_goes_on_is_told_of_another_edit_that_nobody_noted() -> None:
+    """Only noted ids were looked at, so that a reader of a journal that was put back and written anew went on with the
+    next id."""
+    hub = MemoryHub()
+    for _ in range(2):
+        async with await EditLog.open("mem:x", hub=hub) as log:
+            await log.log(b"of a later epoch")
+    async with await open_reader("mem:x", hub=hub) as reader:
+        assert [op.txid async for op in read_ops(reader, 2, epoch=1)] == [2]
+        assert [op.txid async for op in read_ops(reader, 3, epoch=2)] == []
+        with pytest.raises(EditsTakenBackError, match="put back to an older state"):
+            await anext(read_ops(reader, 3, epoch=1))

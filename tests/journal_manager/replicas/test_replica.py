@@ -106,6 +106,27 @@ def test_a_state_with_edits_that_may_be_lost_is_rebuilt_before_anything_else() -
     replica.replayed(1)
 
 
+@pytest.mark.rule("C4")
+def test_it_follows_again_with_durable_edits_only() -> None:
+    replica = active()
+    replica.logged(1)
+    replica.fence()
+    with pytest.raises(JournalInvariantError, match="C4"):
+        replica.step_down()
+
+
+def test_what_was_durable_stays_known_when_the_state_is_rebuilt() -> None:
+    replica = active(5, epoch=3)
+    replica.logged(6)
+    replica.logged(7)
+    replica.fence(durable=6)
+    assert (replica.known.txid, replica.known.epoch) == (6, 3)
+    replica.restored(2, 1)
+    replica.step_down()
+    replica.forgotten()
+    assert (replica.known.txid, replica.known.epoch) == (6, 3)
+
+
 def test_a_failed_claim_leaves_a_state_of_durable_edits() -> None:
     replica = Replica()
     replica.elected()

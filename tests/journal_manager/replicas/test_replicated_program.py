@@ -796,6 +796,63 @@ async def test_a_journal_that_was_put_back_to_an_older_state_is_named(tmp_path: 
         await two.close()
 
 
+@pytest.mark.rule("J2", "C4")
+async def test_one_that_was_active_names_its_journal_that_was_put_back_under_it(tmp_path: Path) -> None:
+    """What it knew to be durable was forgotten with the state that it had to rebuild, because more was applied than was
+    durable: it went on without edits that it had acknowledged, and said nothing."""
+    edits, older, ballot = tmp_path / "edits", tmp_path / "older", Ballot("a")
+    one = replicated(f"file://{edits}", Ledger(), name="a", threads=False, election=Candidate(ballot, "a"))
+    async with one:
+        await one.until_active()
+        await one.submit(b"x")
+        shutil.copytree(edits, older)
+        await one.submit(b"y")
+        shutil.rmtree(edits)
+        older.rename(edits)
+        async with await open_writer(f"file://{edits}", threads=False):
+            pass
+        with pytest.raises((JournalFencedError, JournalFailedError)):
+            for n in range(1000):
+                await one.submit(b"not durable %d" % n)
+                await one.checkpoint()
+        with pytest.raises(ReplicaFailedError, match=r"ends at edit 1, and .* up to [2-9]"):
+            async with asyncio.timeout(10):
+                while True:
+                    await one.until_active()
+                    await asyncio.sleep(0)
+        assert role(one) is ReplicaRole.FAILED
+
+
+@pytest.mark.rule("J2", "C4")
+@pytest.mark.parametrize("others", [(), (b"other", b"another")])
+async def test_a_standby_names_its_journal_that_was_put_back_under_it(
+    tmp_path: Path, others: tuple[bytes, ...]
+) -> None:
+    """It warned of a gap, forgot what it had applied, and followed the older journal as if nothing had been in it."""
+    edits, older, ballot = tmp_path / "edits", tmp_path / "older", Ballot("nobody")
+    uri = f"file://{edits}"
+    async with await EditLog.open(uri, threads=False) as log:
+        await log.log(b"x")
+    shutil.copytree(edits, older)
+    async with await EditLog.open(uri, threads=False) as log:
+        await log.log(b"y")
+    config = config_of(doubt_s=0.0, follow_poll_s=0.01, retry_s=0.01)
+    two = replicated(uri, Ledger(), name="b", config=config, threads=False, election=Candidate(ballot, "b"))
+    async with two:
+        while two.applied < 2:  # noqa: ASYNC110  # a standby tells nobody how far it is
+            await asyncio.sleep(0.01)
+        edits.rename(tmp_path / "newest")
+        async with await EditLog.open(f"file://{older}", threads=False):
+            pass
+        async with await EditLog.open(f"file://{older}", threads=False) as log:
+            for word in others:
+                await log.log(word)
+        older.rename(edits)
+        with pytest.raises(ReplicaFailedError, match="put back to an older state"):
+            async with asyncio.timeout(10):
+                await two.until_active()
+
+
 async def test_one_whose_lock_file_was_removed_answers_no_reads_any_more(tmp_path: Path) -> None:
     """It went on to answer them for five seconds, without the edits of the one that was elected meanwhile."""
     uri = f"file://{tmp_path}/edits"
