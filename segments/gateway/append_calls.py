@@ -2,7 +2,7 @@
 
 A streaming append goes on after a batch that was refused for its own sake. When the stream itself cannot be had here
 any more, the batches that were read are answered, and the call ends with the reason; what the client has sent since was
-not applied.
+not applied. A message that is refused unread ends the call, too: of what was not answered it is the first.
 """
 
 from __future__ import annotations
@@ -256,8 +256,8 @@ class _AppendSession:
                 if not await self._take(request):
                     break
                 self._submitting = False
-        except StreamError as error:  # a request that was not even parsed; nothing after it is read
-            self._unread = error
+        except Exception as error:  # a request that was not even parsed; nothing after it is read
+            self._unread = as_stream_error(error)
         finally:
             self._queue.put_nowait(None)
 
@@ -341,8 +341,8 @@ class _AppendSession:
             if isinstance(answer, StreamError):
                 raise answer
             result = await asyncio.shield(answer)
-        except StreamError as error:
-            refusal = elsewhere(error, self._name)
+        except Exception as error:  # also a bug is told to whoever waits for this batch
+            refusal = elsewhere(as_stream_error(error), self._name)
             return pb.AppendReply(error=put_error(refusal)), refusal
         if batch is not None:
             self._calls.count(batch, result, began)

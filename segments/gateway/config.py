@@ -11,6 +11,7 @@ from bookkeeper.gateways.lease import LEASE_S
 from bookkeeper.ids import Address
 from bookkeeper.net.tls import HANDSHAKE_S
 from bookkeeper.settings import default_of
+from segments.rpc.request_elements import ELEMENTS_MAX
 
 DEFAULT_LISTEN: Final = Address("127.0.0.1", 9872)
 
@@ -29,7 +30,7 @@ class GrpcLimits:
     """Seconds that a new connection may take until it is ready."""
     message_bytes_max: int = 20 * MIB
     """The largest message: a batch of an append, with some bytes for each record."""
-    request_elements_max: int = 131_072
+    request_elements_max: int = ELEMENTS_MAX
     """Records, headers and other repeated values of one message; they are counted before it is parsed."""
     call_bytes_max: int = 512 * MIB
     """Bytes of requests that are being received, or are not answered; at the limit nothing more is received."""

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable
 from typing import Any, Final
 
-from segments.errors import Applied, GatewayRedirectError, StreamClosedError, StreamError, StreamUnavailableError
+from segments.errors import (
+    Applied,
+    GatewayRedirectError,
+    StreamClosedError,
+    StreamConfigError,
+    StreamError,
+    StreamInvariantError,
+    StreamUnavailableError,
+)
 from segments.record import AppendResult
 from segments.remote.append_queue import QueuedBatch, RemoteAppendQueue, Settled
 from segments.remote.gateway_channels import PATIENCE_S, PAUSE_S, GatewayCall, GatewayChannels
 from segments.rpc.messages import get_result
 from segments.rpc.refusals import get_error
+
+_log = logging.getLogger(__name__)
 
 STALLED_S: Final = 5.0
 """After this time without an answer to what was sent, the call is given up: its gateway may be paused."""
@@ -84,6 +95,18 @@ class AppendPipe:
     # -- calls ---------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
+        try:
+            await self._go_on()
+        except Exception as error:  # a task's error is nobody's: whoever waits would wait for ever
+            _log.error("the writer of stream %s ends, because of a bug: %r", self._stream, error, exc_info=error)
+            broken = StreamInvariantError(
+                f"the writer of stream {self._stream} has ended ({type(error).__name__}: {error}); this is a bug, and "
+                "another writer can go on",
+                stream=self._stream,
+            )
+            self._end(broken)
+
+    async def _go_on(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
             while not self._queue:
@@ -96,7 +119,12 @@ class AppendPipe:
                 return
             self._queue.began()
             error, said = await self._use(call)
-            self._tell(self._queue.ended(error, rest_not_applied=said))
+            refuses = self._is_about_a_message(error)
+            told = self._queue.ended(error, rest_not_applied=said, refuses=refuses)
+            self._tell(told)
+            if told and refuses:  # which says nothing of the others
+                self._answered_at = loop.time()
+                continue
             waits = self._channels.note_failure(self._stream, call.address, error)
             if self._queue and (loop.time() - self._answered_at > self._patience_s or not self._may_go_on(error)):
                 self._end(error)
@@ -106,6 +134,10 @@ class AppendPipe:
 
     def _may_go_on(self, error: StreamError) -> bool:
         return error.retryable or error.outcome is Applied.UNKNOWN
+
+    def _is_about_a_message(self, error: StreamError) -> bool:
+        """Whether a call ended because a message of it cannot be: the gateway, or gRPC, has not even parsed it."""
+        return isinstance(error, StreamConfigError) or type(error) is StreamError
 
     def _end(self, error: StreamError) -> None:
         self.failure = error
@@ -118,7 +150,10 @@ class AppendPipe:
         watching = asyncio.ensure_future(self._watch())
         tasks: list[asyncio.Future[Any]] = [receiving, watching]
         try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([*tasks, sending], return_when=asyncio.FIRST_COMPLETED)
+            if sending.done() and not (receiving.done() or watching.done()):
+                sending.result()
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if not receiving.done():
                 return StreamUnavailableError(
                     f"the gateway at {call.address} did not answer for {STALLED_S:g} s", stream=self._stream

@@ -109,15 +109,21 @@ class RemoteAppendQueue:
             return True
         return error.retryable and (self._idempotent or error.outcome is Applied.NO)
 
-    def ended(self, error: StreamError, *, rest_not_applied: bool) -> list[Settled]:
+    def ended(self, error: StreamError, *, rest_not_applied: bool, refuses: bool = False) -> list[Settled]:
         """The call ended. Returns those whose callers are told; the others are sent again in the next call.
 
         Args:
             error: why it ended.
             rest_not_applied: the gateway said that what it has not answered was not applied.
+            refuses: it ended because of one of its messages. If the gateway said so, that is the first that it has not
+                answered; otherwise it may be any that was sent, so that none is sent again.
         """
         told: list[Settled] = []
-        if not self._idempotent:
+        if refuses and rest_not_applied and self._sent:
+            batch = self._sent.popleft()
+            self.size -= batch.size
+            told.append((batch, error))
+        if not self._idempotent or refuses:
             if rest_not_applied:
                 for batch in self._sent:
                     batch.was_sent = False

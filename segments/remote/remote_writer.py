@@ -19,6 +19,7 @@ from segments.errors import (
     AppendOutcomeUnknownError,
     Applied,
     ProducerFencedError,
+    RecordTooLargeError,
     SequenceGapError,
     StreamClosedError,
     StreamError,
@@ -30,6 +31,7 @@ from segments.remote.append_pipe import AppendPipe
 from segments.remote.gateway_channels import GatewayChannels
 from segments.rpc import segments_pb2 as pb
 from segments.rpc.messages import get_position, get_result, put_position, put_record
+from segments.rpc.request_elements import ELEMENTS_MAX
 from segments.rpc.segment_messages import get_segment
 from segments.write.record_checks import checked
 
@@ -184,6 +186,7 @@ class RemoteWriter:
     def _request(self, records: list[Record | bytes]) -> Any:
         if not records:
             raise ValueError("a batch needs at least one record")
+        self._check_elements(records)
         if all(type(record) is bytes for record in records):
             return pb.AppendRequest(stream=self.name, values=records)  # type: ignore[arg-type]
         kept = [checked(each, None) for each in records]
@@ -191,6 +194,18 @@ class RemoteWriter:
             stream=self.name,
             records=[put_record(each if isinstance(each, Record) else Record(each)) for each in kept],
         )
+
+    def _check_elements(self, records: list[Record | bytes]) -> None:
+        """Refuse what every gateway refuses: it would end the call, and with it hold up the appends behind it."""
+        found = len(records)
+        if found <= ELEMENTS_MAX:
+            found += sum(len(each.headers) for each in records if isinstance(each, Record))
+        if found > ELEMENTS_MAX:
+            raise RecordTooLargeError(
+                f"a batch may have {ELEMENTS_MAX} records and headers when it is appended through a gateway, and this "
+                "one has more: nothing of it was appended; append it in several batches",
+                stream=self.name,
+            )
 
     def _submit(self, records: list[Record | bytes]) -> asyncio.Future[AppendResult]:
         if not self.has_room:

@@ -13,6 +13,9 @@ from google.protobuf.descriptor import Descriptor
 
 from segments.errors import StreamConfigError
 
+ELEMENTS_MAX: Final = 131_072
+"""How many a request may have. Clients know it, too: they refuse a batch that has more before they send it."""
+
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _CONTINUED: Final = 0x80
 

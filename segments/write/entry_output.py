@@ -10,7 +10,8 @@ While segments change, groups wait in the backlog. A failed add ends the segment
 is recovered, which decides about every entry under way. What the recovery found is durable; the rest is written again,
 in order, to the next segment, and cannot appear in the old one any more.
 
-A roll that cannot be done is put off, and the segment goes on. Another owner's claim ends this writer for good.
+A roll that cannot be done is put off, and the segment goes on. Another owner's claim ends this writer for good. So does
+an entry that cannot be made, which is a bug: whoever waits is told, and nothing comes behind the gap.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from segments.errors import (
     StreamClosedError,
     StreamCorruptError,
     StreamError,
+    StreamInvariantError,
     StreamNotReadyError,
 )
 from segments.write.entry_sender import EntrySender, OutputEvents
@@ -96,10 +98,33 @@ class EntryOutput(EntrySender):
         """Write a group, now or as soon as a segment is open."""
         if self.ended is not None:
             self._refuse(group, self.ended)
-        elif self._open:
-            self._place(group)
-        else:
+        elif not self._open:
             self._backlog.append(group)
+        else:
+            try:
+                self._place(group)
+            except Exception as error:  # in a callback of the loop it would be lost, and with it all who wait
+                self._end(broken := self._broken(error))
+                self._settle_unsent(group, broken)
+                self._tasks.start(self._settle_rest(broken), "end the writer")
+
+    def _broken(self, error: Exception) -> StreamError:
+        _log.error("the writer of stream %s ends, because of a bug: %r", self._name, error, exc_info=error)
+        return StreamInvariantError(
+            f"an entry of stream {self._name} could not be made, so its writer has ended ({type(error).__name__}: "
+            f"{error}); this is a bug, and another writer can go on",
+            stream=self._name,
+        )
+
+    def _settle_unsent(self, group: Group, error: StreamError) -> None:
+        """Refuse a group whose last entry was not sent: it is not in the stream, whatever becomes of its pieces."""
+        flights = self._segment.flights if self._segment is not None else ()
+        own = [flight for flight in flights if flight.log is not None and flight.log.group is group]
+        if any(flight.is_last for flight in own):
+            return  # it is one of those under way
+        for flight in own:
+            flight.log = None
+        self._refuse(group, error)
 
     def _written(self) -> None:
         now = self._loop.time()
@@ -136,10 +161,19 @@ class EntryOutput(EntrySender):
         number = chain.recent[-1].number
         self._rolling.begin(self._loop.time(), self._rng.random())
         self._take(OpenSegment(handle, number, self._on_durable, self._on_failed))
-        for log in again:
-            self._write(log)
-        while self._backlog:  # nothing waits here: whatever ends this segment, too, does so at a later turn
-            self._place(self._backlog.popleft())
+        rest = deque(again)
+        while rest or self._backlog:  # nothing waits here: whatever ends this segment, too, does so at a later turn
+            group = rest[0].group if rest else self._backlog[0]
+            try:
+                if rest:
+                    self._write(rest.popleft())
+                else:
+                    self._place(self._backlog.popleft())
+            except Exception as error:
+                self._end(broken := self._broken(error))
+                for unsent in (group, *(log.group for log in rest)):
+                    self._settle_unsent(unsent, broken)
+                raise broken from error
         self._events.on_progress()
         if chain.removing:
             self._tasks.start(self._allocator.sweep(), "delete ledgers that are not needed")
@@ -169,6 +203,8 @@ class EntryOutput(EntrySender):
                     break
         except StreamError as error:
             await self.lose(error)
+        except Exception as error:
+            await self.lose(self._broken(error))
         finally:
             self._change = None
             self._arm()
@@ -346,13 +382,28 @@ class EntryOutput(EntrySender):
             self._begin_change()
 
     async def lose(self, error: StreamError) -> None:
-        """End for good, and say truthfully what became of every append that is not settled."""
+        """End for good, and say truthfully what became of every append that is not settled. May be called again, by
+        whoever must not leave before that is done."""
+        if self._end(error) or self._backlog or (self._segment is not None and self._segment.flights):
+            await self._settle(self.ended or error)
+
+    def _end(self, error: StreamError) -> bool:
+        """Take nothing more. False: it had ended already."""
         if self.ended is not None:
-            return
+            return False
         self.ended = error
         self._open = False
         self._stop_timers()
         self._events.on_ended(error)
+        return True
+
+    async def _settle_rest(self, error: StreamError) -> None:
+        if self._change is not None:
+            self._change.cancel()
+            await asyncio.wait([self._change])
+        await self._settle(error)
+
+    async def _settle(self, error: StreamError) -> None:
         if self._segment is not None:
             unknown = await self._segment.give_up()
             last = await self._owner.end_found(error, self._segment.number) if unknown else None

@@ -2,7 +2,7 @@
 
 HDFS makes a file when its first byte comes, so a client may give it attributes and ask for its status while it still
 writes; ``FileSystem.create(fs, path, permission)`` does, and so do Spark's event logs. Here the file appears with its
-last byte. Until then its attributes are kept here, and the file gets them when it appears.
+last byte. Until then its attributes are kept here; the record that makes the file brings them along.
 
 As in HDFS the length of such a file is 0, and a modification time that is set is lost when the file is complete.
 """
@@ -38,12 +38,6 @@ class IncomingFile:
         self.modified_ms = self.modified_ms if r.modified_ms is None else r.modified_ms
         self.accessed_ms = self.accessed_ms if r.accessed_ms is None else r.accessed_ms
 
-    def left_to_set(self, path: str) -> SetAttributes | None:
-        """What the record that makes the file does not bring along; None if there is nothing."""
-        if self.group is None and self.accessed_ms is None:
-            return None
-        return SetAttributes(path, group=self.group, accessed_ms=self.accessed_ms)
-
 
 class IncomingFiles:
     """The open files of one owner, by path."""
@@ -55,11 +49,12 @@ class IncomingFiles:
         self._at.setdefault(file.path, []).append(file)
 
     def end(self, file: IncomingFile) -> None:
-        """Forget the file, because it has appeared, or never will."""
-        rest = self._at[file.path]
-        rest.remove(file)
-        if not rest:
-            del self._at[file.path]
+        """Forget the file, because it has appeared, or never will. Idempotent."""
+        rest = self._at.get(file.path, [])
+        if file in rest:
+            rest.remove(file)
+            if not rest:
+                del self._at[file.path]
 
     def at(self, path: str) -> IncomingFile | None:
         """The file at ``path`` whose upload began last: of several, requests mean that one."""

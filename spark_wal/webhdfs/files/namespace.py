@@ -282,7 +282,10 @@ class Namespace:
         parent = self._make_parents(r.path, r.file.owner, r.file.at_ms, sequence)
         if existing is not None:
             self._unlink(parent, r.path, existing, r.file.at_ms, sequence)
-        self._link(parent, r.path, self._new_file(r.file, parent, sequence), r.file.at_ms, sequence)
+        made = self._new_file(r.file, parent, sequence)
+        made.group = r.group or made.group
+        made.accessed_ms = made.accessed_ms if r.accessed_ms is None else r.accessed_ms
+        self._link(parent, r.path, made, r.file.at_ms, sequence)
         return AppliedRecord(freed=tuple(self._forget_below(existing)) if existing else ())
 
     def check_put(self, path: str, *, overwrite: bool) -> None:

@@ -13,6 +13,7 @@ gets a kind of its own. These kinds exist:
 
     1 make directories   2 put a file   3 append   5 delete   6 set attributes   7 set quota
     8 move to a blob     only files that grow have it; versions without it refuse it
+    9 put a file, with a group or an access time that it was given before its last byte; versions without it refuse it
     4 rename             with ``f`` (the file itself) by earlier versions, which kept temporary files in memory only
 
 A temporary file of Spark is two records: 2 when its upload is answered, 4 (names only) when it is renamed. Earlier
@@ -79,6 +80,10 @@ class PutFile:
     file: NewFile
     overwrite: bool
     create_parent: bool = True
+    group: str | None = None
+    """None: that of its directory."""
+    accessed_ms: int | None = None
+    """None: when it appeared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +155,8 @@ _KINDS: Final[dict[type[Record], int]] = {
     SetQuota: 7,
     MoveToBlob: 8,
 }
+_PUT_WITH_ATTRIBUTES: Final = 9
+"""Of a PutFile, too; one without such attributes has the kind that all versions read."""
 
 
 class RecordFormatError(Exception):
@@ -160,7 +167,8 @@ def encode_record(record: Record) -> tuple[int, bytes]:
     """Encode a record: the opcode and the body of the edit."""
     inline: list[bytes] = []
     fields = _ENCODE[type(record)](record, inline)
-    return _KINDS[type(record)], pack_json(fields, inline)
+    given = isinstance(record, PutFile) and (record.group is not None or record.accessed_ms is not None)
+    return _PUT_WITH_ATTRIBUTES if given else _KINDS[type(record)], pack_json(fields, inline)
 
 
 def decode_record(opcode: int, body: bytes) -> Record:
@@ -293,7 +301,13 @@ _ATTRIBUTES: Final = ("permission", "owner", "group", "replication", "modified_m
 
 _ENCODE: Final[dict[type[Any], Callable[[Any, list[bytes]], dict[str, Any]]]] = {
     MakeDirectories: lambda r, _: {"p": r.path, "mode": r.permission, "o": r.owner, "at": r.at_ms},
-    PutFile: lambda r, i: {"p": r.path, "f": _encode_file(r.file, i), "ow": r.overwrite, "cp": r.create_parent},
+    PutFile: lambda r, i: {
+        "p": r.path,
+        "f": _encode_file(r.file, i),
+        "ow": r.overwrite,
+        "cp": r.create_parent,
+        **{name: value for name in ("group", "accessed_ms") if (value := getattr(r, name)) is not None},
+    },
     AppendToFile: lambda r, i: {"p": r.path, "c": encode_pieces(r.pieces, i), "at": r.at_ms},
     Rename: _encode_rename,
     DeletePath: lambda r, _: {"p": r.path, "r": r.recursive, "at": r.at_ms},
@@ -314,4 +328,11 @@ _DECODE: Final[dict[int, Callable[[dict[str, Any], InlineBytes], Record]]] = {
     6: lambda f, _: SetAttributes(f.pop("p"), **{name: f.pop(name) for name in _ATTRIBUTES if name in f}),
     7: lambda f, _: SetQuota(f.pop("p"), f.pop("q"), f.pop("at")),
     8: lambda f, i: MoveToBlob(f.pop("p"), f.pop("st"), _decode_blob(f.pop("c"), i)),
+    9: lambda f, i: PutFile(
+        f.pop("p"),
+        _decode_file(f.pop("f"), i),
+        f.pop("ow"),
+        f.pop("cp"),
+        **{name: f.pop(name) for name in ("group", "accessed_ms") if name in f},
+    ),
 }

@@ -7,7 +7,6 @@ change, also of Spark's temporary files, is durable before it is answered.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
 from spark_wal.webhdfs.contents.blob_store import READ_SIZE, BlobMissingError, BlobStore
@@ -15,7 +14,6 @@ from spark_wal.webhdfs.contents.uploads import Upload
 from spark_wal.webhdfs.errors import (
     EndOfFileError,
     NoSuchFileError,
-    PathThroughFileError,
     PlainIOError,
     WebHdfsError,
 )
@@ -283,13 +281,14 @@ async def finish_create(
 
     def record() -> Record:
         _check_there(owner, path, options)
-        new = _new_file(owner, upload.pieces(), file or options)
-        return PutFile(path, new, options.overwrite, options.create_parent)
+        return _put(owner, path, upload.pieces(), options, file)
 
-    await _store(owner, upload, record)
-    if file is not None and (rest := file.left_to_set(path)) is not None:
-        with suppress(NoSuchFileError, PathThroughFileError):  # it was moved or removed already
-            await owner.change(rest)
+    def on_applied() -> None:
+        upload.take()
+        if file is not None:
+            owner.incoming.end(file)  # what is set from now on is set in the tree, wherever the file is then
+
+    await _store(owner, upload, record, on_applied)
 
 
 async def begin_growing(owner: NamespaceOwner, path: str, options: CreateOptions) -> GrowingFile:
@@ -303,8 +302,12 @@ async def begin_growing(owner: NamespaceOwner, path: str, options: CreateOptions
     try:
         await owner.room()
         _check_there(owner, path, options)
-        record = PutFile(path, _new_file(owner, (), file), options.overwrite, options.create_parent)
-        await owner.change_now(record, on_applied=lambda: followed.append(owner.namespace.follow(path)))
+
+        def on_applied() -> None:
+            followed.append(owner.namespace.follow(path))
+            owner.incoming.end(file)
+
+        await owner.change_now(_put(owner, path, (), options, file), on_applied)
     except BaseException:
         for each in followed:
             owner.namespace.unfollow(each)
@@ -319,8 +322,10 @@ def _check_there(owner: NamespaceOwner, path: str, options: CreateOptions) -> No
         raise NoSuchFileError(f"Can't overwrite non-existent {path}")
 
 
-async def _store(owner: NamespaceOwner, upload: Upload, record: Callable[[], Record]) -> None:
-    """Put the bytes into the tree with a record.
+async def _store(
+    owner: NamespaceOwner, upload: Upload, record: Callable[[], Record], on_applied: Callable[[], None] | None = None
+) -> None:
+    """Put the bytes into the tree with a record. ``on_applied``, which takes them, is called when the tree has them.
 
     If this fails before the tree has them, nothing of them is left, neither in memory nor as a blob. Bytes that the
     tree has are not removed, durable or not.
@@ -329,7 +334,7 @@ async def _store(owner: NamespaceOwner, upload: Upload, record: Callable[[], Rec
         await upload.finish()
         await owner.room()
         await owner.change_now(
-            record(), on_applied=upload.take
+            record(), on_applied or upload.take
         )  # no pause between asking for the pieces and taking them
     except WebHdfsError:
         await owner.settled(owner.namespace.sequence)
@@ -338,9 +343,16 @@ async def _store(owner: NamespaceOwner, upload: Upload, record: Callable[[], Rec
         await upload.abandon()
 
 
-def _new_file(owner: NamespaceOwner, pieces: tuple[Piece, ...], given: IncomingFile | CreateOptions) -> NewFile:
+def _put(
+    owner: NamespaceOwner, path: str, pieces: tuple[Piece, ...], options: CreateOptions, file: IncomingFile | None
+) -> PutFile:
+    """The record that makes a file, with all attributes that it was given while its bytes came: with one more record
+    for some of them, they could be lost, or be those of another file that has the path then."""
+    given = file or options
     now = owner.clock.wall_ms()
-    return NewFile(pieces, given.permission, given.owner, given.replication, given.block_size, now)
+    new = NewFile(pieces, given.permission, given.owner, given.replication, given.block_size, now)
+    group, accessed_ms = (None, None) if file is None else (file.group, file.accessed_ms)
+    return PutFile(path, new, options.overwrite, options.create_parent, group, accessed_ms)
 
 
 async def check_append(owner: NamespaceOwner, path: str) -> None:

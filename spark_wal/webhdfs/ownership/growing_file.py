@@ -5,7 +5,9 @@ and a second after the first one that waits. So it is listed with its length, ca
 this gateway. An upload that is cut leaves what has come.
 
 Bytes in records are in memory, too, and in each snapshot. When a file has many of them, they move to a blob, while the
-upload goes on. How many there may be grows with the file: then a long file has few blobs.
+upload goes on. How many there may be grows with the file: then a long file has few blobs. All tails together have a
+budget: who appends beyond it waits until some have moved. A move that fails is tried again, also after the upload has
+ended.
 """
 
 from __future__ import annotations
@@ -22,15 +24,15 @@ from spark_wal.webhdfs.files.inodes import BlobRef, DirectoryNode, FileNode
 from spark_wal.webhdfs.files.namespace import TrackedFile
 from spark_wal.webhdfs.files.paths import child_of
 from spark_wal.webhdfs.files.records import AppendToFile, MoveToBlob
-from spark_wal.webhdfs.ownership.namespace_owner import NamespaceOwner, NotOwnerError
+from spark_wal.webhdfs.ownership.namespace_owner import TAIL_MAX, NamespaceOwner, NotOwnerError
 
 logger = logging.getLogger(__name__)
 
 SHARE: Final = 8
 """A tail may have this part of its file, within the two limits below, before it moves to a blob."""
 
-TAIL_MAX: Final = 16
-"""The longest tail, in sizes at which an upload is spilled; the shortest is one."""
+RETRY_S: Final = 1.0
+"""The pause before a move that failed is tried again, where something depends on it."""
 
 FAILURES: Final = (BookKeeperError, JournalError, NotOwnerError, OSError, WebHdfsError)
 """What may go wrong when bytes are stored."""
@@ -48,8 +50,11 @@ class GrowingFile:
         self._lock = asyncio.Lock()
         self._timer: asyncio.Task[None] | None = None
         self._settling: asyncio.Task[None] | None = None
+        self._attempt: asyncio.Future[None] | None = None
+        """For those who wait until the move that goes on has succeeded or failed."""
         self._failure: BaseException | None = None
         """Why nothing more is appended. Bytes that come after a failure would be in the place of those that it took."""
+        self._ended = False
         self.tail = length_of_tail(file.node)
         owner.growing.add(self)
 
@@ -107,15 +112,36 @@ class GrowingFile:
         self.tail += len(data)
         await self._settle_in_time()
 
-    def begin_settling(self) -> None:
-        """Begin to move the tail to a blob, unless that is under way."""
-        if self._settling is None or self._settling.done():
+    async def settle(self) -> None:
+        """Try to move the tail to a blob; one that is moving already counts. Does nothing when the session is over."""
+        self._begin_settling()
+        if self._settling is not None and not self._settling.done():
+            attempt = self._attempt = self._attempt or asyncio.get_running_loop().create_future()
+            await asyncio.wait([attempt, self._settling], return_when=asyncio.FIRST_COMPLETED)
+
+    def _begin_settling(self) -> None:
+        if (self._settling is None or self._settling.done()) and not self._owner.is_over:
             own = self._owner.namespace.follow_node(self._file)  # the upload may end before this does
             self._settling = self._owner.spawn(self._settle(own))
 
     async def _settle(self, own: TrackedFile) -> None:
-        await settle(self._owner, own)
-        self.tail = length_of_tail(own.node)
+        """Move the tail; of an upload that has ended until it is moved, because nobody else will."""
+        owner = self._owner
+        try:
+            while not owner.is_over:
+                done = await settle(owner, own)
+                self.tail = length_of_tail(own.node) if owner.namespace.still_there(own) else 0
+                if self._attempt is not None:
+                    self._attempt.set_result(None)
+                    self._attempt = None
+                if not self._ended or (done and self.tail <= owner.config.limits.inline_size):
+                    return
+                if not done:
+                    await asyncio.sleep(RETRY_S)
+        finally:
+            owner.namespace.unfollow(own)
+            if self._ended:
+                owner.growing.discard(self)
 
     def _take(self, most: int) -> bytes:
         data = bytes(self._pending[:most])
@@ -129,27 +155,36 @@ class GrowingFile:
             await self.flush()
 
     async def _settle_in_time(self) -> None:
-        """Have tails moved that are long enough; wait only if this one becomes far too long meanwhile."""
+        """Have tails moved that are long enough; wait only if this one becomes far too long meanwhile, or all of
+        them together."""
         limits = self._owner.config.limits
         tail, length = self.tail, self._file.node.length
         enough = min(max(limits.spill_size, length // SHARE), limits.spill_size * TAIL_MAX)
         if tail >= enough:
-            self.begin_settling()
-        if tail >= 2 * enough and self._settling is not None:
-            await asyncio.wait([self._settling])
-        if sum(growing.tail for growing in self._owner.growing) > limits.budget:
-            max(self._owner.growing, key=lambda growing: growing.tail).begin_settling()
+            self._begin_settling()
+        if tail >= 2 * enough:
+            await self.settle()
+        while (before := self._all_tails()) > limits.budget and not self._owner.is_over:
+            await max(self._owner.growing, key=lambda growing: growing.tail).settle()
+            if self._all_tails() >= before:
+                await asyncio.sleep(RETRY_S)
+
+    def _all_tails(self) -> int:
+        return sum(growing.tail for growing in self._owner.growing)
 
     def _require_there(self) -> None:
         if not self._owner.namespace.still_there(self._file):
             raise NoSuchFileError(f"File {self._file.path} was removed or replaced while it was written.")
 
     def _end(self) -> None:
-        self._owner.growing.discard(self)
+        self._ended = True
         if self._timer is not None:
             self._timer.cancel()
-        if self._owner.is_sure and length_of_tail(self._file.node) > self._owner.config.limits.inline_size:
-            self.begin_settling()
+        self.tail = length_of_tail(self._file.node)
+        if self.tail > self._owner.config.limits.inline_size:
+            self._begin_settling()
+        if self._settling is None or self._settling.done():
+            self._owner.growing.discard(self)
         self._owner.namespace.unfollow(self._file)
 
 
@@ -158,33 +193,37 @@ def length_of_tail(node: FileNode) -> int:
     return sum(map(len, node.tail()[1]))
 
 
-async def settle(owner: NamespaceOwner, file: TrackedFile) -> None:
-    """Move the tail of a file to a blob, whatever comes behind it meanwhile, and let the file go. A failure leaves the
-    tail as it is."""
-    start, pieces = file.node.tail()
+async def settle(owner: NamespaceOwner, file: TrackedFile) -> bool:
+    """Move the tail of a file to a blob, whatever comes behind it meanwhile. False: it failed, and the tail is as it
+    was."""
     moved = False
     blob = ""
     try:
-        writer = await owner.uploads.create_blob()
-        blob = writer.blob
-        data = b"".join(pieces)
-        try:
-            await writer.write(data)
-            await writer.finish()
-        except BaseException:
-            await writer.abandon()
-            blob = ""
-            raise
-        await owner.room()
-        if owner.namespace.still_there(file):
-            moved = True
-            await owner.change_now(MoveToBlob(file.path, start, BlobRef(blob, 0, len(data))))
+        async with owner.tail_moves.room(lambda: length_of_tail(file.node)):
+            start, pieces = file.node.tail()
+            data = b"".join(pieces)
+            if not data or not owner.namespace.still_there(file):
+                return True
+            writer = await owner.uploads.create_blob()
+            blob = writer.blob
+            try:
+                await writer.write(data)
+                await writer.finish()
+            except BaseException:
+                await writer.abandon()
+                blob = ""
+                raise
+            await owner.room()
+            if owner.namespace.still_there(file):
+                moved = True
+                await owner.change_now(MoveToBlob(file.path, start, BlobRef(blob, 0, len(data))))
     except FAILURES as error:
-        logger.warning("the newest bytes of %s stay in memory for now: %s", file.path, error)
+        owner.rarely.warning("the newest bytes of %s stay in memory for now: %s", file.path, error)
+        return False
     finally:
-        owner.namespace.unfollow(file)
         if blob and not moved:
             owner.uploads.discard(blob)
+    return True
 
 
 async def settle_left_behind(owner: NamespaceOwner) -> None:
@@ -200,8 +239,18 @@ async def settle_left_behind(owner: NamespaceOwner) -> None:
                 found.append((child_of(path, name), child))
         for place, node in found:
             if length_of_tail(node) > owner.config.limits.inline_size and _is_at(owner, place, node):
-                await settle(owner, owner.namespace.follow(place))
+                await _settle_certainly(owner, owner.namespace.follow(place))
         await asyncio.sleep(0)
+
+
+async def _settle_certainly(owner: NamespaceOwner, file: TrackedFile) -> None:
+    try:
+        while not owner.is_over:
+            if await settle(owner, file):
+                break
+            await asyncio.sleep(RETRY_S)
+    finally:
+        owner.namespace.unfollow(file)
 
 
 def _is_at(owner: NamespaceOwner, path: str, node: FileNode) -> bool:

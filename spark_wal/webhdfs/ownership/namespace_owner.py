@@ -18,6 +18,7 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from bookkeeper.gateways.lease import Lease
+from bookkeeper.rate_limited_log import RateLimitedLogger
 from bookkeeper.seams import Clock
 from journal_manager import (
     FIRST_TXID,
@@ -45,14 +46,21 @@ from spark_wal.webhdfs.files.records import DeletePath, Record, RecordFormatErro
 from spark_wal.webhdfs.files.temp_files import AbandonedFiles, TempFile, temporary_files
 from spark_wal.webhdfs.growing_paths import GrowingPaths
 from spark_wal.webhdfs.ownership.events import TreeEventFeed, event_of
+from spark_wal.webhdfs.ownership.tail_moves import TailMoves
 
 logger = logging.getLogger(__name__)
+
+TAIL_MAX: Final = 16
+"""The longest tail of a file that grows, in sizes at which an upload is spilled; so much is moved at a time, too."""
 
 DOUBT_S: Final = 20.0
 """Seconds that a change waits for a late renewal of the lease; well below the 60 s after which clients give up."""
 
 DOUBT_LOOK_S: Final = 0.02
 """Seconds between two checks whether the renewal came."""
+
+TELL_S: Final = 10.0
+"""Seconds between two log lines about what fails again and again."""
 
 PENDING_BYTES_MAX: Final = 16 << 20
 """Bytes of records that wait to become durable; above this, new records wait. Well below the edit log's own limit."""
@@ -96,8 +104,8 @@ class GrowingUpload(Protocol):
     async def flush(self) -> None:
         """Make durable what was received."""
 
-    def begin_settling(self) -> None:
-        """Begin to move the tail to a blob."""
+    async def settle(self) -> None:
+        """Try to move the tail to a blob."""
 
 
 class NamespaceOwner:
@@ -126,13 +134,17 @@ class NamespaceOwner:
         self.incoming = IncomingFiles()
         self.growing_paths = GrowingPaths(self.config.growing)
         self.growing: set[GrowingUpload] = set()
+        """Also those that have ended, until their tails are moved."""
+        self.tail_moves = TailMoves(self.config.limits.spill_size * TAIL_MAX)
+        self.rarely = RateLimitedLogger(logger, clock.monotonic, TELL_S)
+        """For what is tried again and again."""
         self.failed = asyncio.Event()
         """Set when the journal has failed. Then the session is over."""
         self._pending_bytes = 0
         self._since_snapshot = (0, 0)
         self._snapshotting: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._closed = False
+        self._closing = self._closed = False
 
     @property
     def epoch(self) -> int:
@@ -242,13 +254,14 @@ class NamespaceOwner:
         while not self.is_sure:
             now = self.clock.monotonic()
             until = now + DOUBT_S if until is None else until
-            if self._is_over or now >= until:
+            if self.is_over or now >= until:
                 self.check_sure()
             await asyncio.sleep(DOUBT_LOOK_S)
 
     @property
-    def _is_over(self) -> bool:
-        return self._closed or self.failed.is_set() or self._log.failure is not None
+    def is_over(self) -> bool:
+        """Whether this session has ended, or is about to: nothing new begins."""
+        return self._closing or self.failed.is_set() or self._log.failure is not None
 
     async def change(self, record: Record, on_applied: Callable[[], None] | None = None) -> AppliedRecord:
         """Apply a record and wait until it is durable. It waits for a late renewal of the lease. ``on_applied`` is
@@ -446,6 +459,7 @@ class NamespaceOwner:
 
     async def close(self, *, abort: bool = False) -> None:
         """End the session; with ``abort``, as a crash would end it."""
+        self._closing = True
         if not abort and self.is_sure:
             for growing in list(self.growing):
                 with suppress(WebHdfsError, NotOwnerError, JournalError):  # then its writer was told, or will be

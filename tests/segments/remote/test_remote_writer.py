@@ -17,6 +17,7 @@ from segments.errors import (
     StreamClosedError,
     StreamError,
     StreamExistsError,
+    StreamInvariantError,
     StreamNotFoundError,
     StreamNotReadyError,
     StreamSealedError,
@@ -26,7 +27,7 @@ from segments.errors import (
 from segments.gateway.config import GrpcLimits
 from segments.position import LATEST, Position
 from segments.record import AppendResult, Record, StoredRecord
-from segments.remote import connect
+from segments.remote import append_pipe, connect
 from segments.remote.remote_writer import RemoteProducer
 from segments.rpc import segments_pb2 as pb
 from segments.seek import AtSeqNo
@@ -245,3 +246,61 @@ async def test_a_repeat_that_is_refused_gives_no_number_a_second_time() -> None:
             await asyncio.shield(future)
         await asyncio.sleep(0)
         assert producer.next_seq == free
+
+
+@pytest.mark.parametrize("of", ["writer", "producer"])
+async def test_a_batch_of_too_many_records_is_refused_before_it_is_sent_and_spoils_nothing(
+    tmp_path: Path, of: str
+) -> None:
+    """Cause: only the gateway knew the limit. Its refusal ended the call, and the writer took it for its own end: a
+    good record after it was refused for what the batch before it had been."""
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG)
+        async with asyncio.timeout(60), await (stream.writer() if of == "writer" else stream.producer("p")) as writer:
+            for many in ([b""] * 140_000, [Record(b"", headers={"a": b"", "b": b""})] * 50_000):
+                with pytest.raises(RecordTooLargeError, match="may have 131072 records and headers"):
+                    await writer.append_batch(many)
+            await writer.append(b"g")
+        assert await stream.count() == 1
+
+
+@pytest.mark.parametrize("limits", [GrpcLimits(request_elements_max=50), GrpcLimits(message_bytes_max=1000)])
+async def test_a_message_that_is_refused_unread_says_nothing_of_those_behind_it(
+    tmp_path: Path, limits: GrpcLimits
+) -> None:
+    """Cause: a writer ended with the refusal of one message, also where a gateway allows less than usual, and told it
+    of every later append, which it was false of."""
+    async with served(tmp_path, limits=limits) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG)
+        async with asyncio.timeout(60), stream.writer() as writer:
+            await writer.append(b"before")
+            refused = writer.append_batch_nowait([bytes(100)] * 60)
+            with pytest.raises(StreamError, match=r"may have 50 records|larger than max"):
+                await refused
+            after = [writer.append_nowait(b"after") for _ in range(3)]
+            refused = writer.append_batch_nowait([bytes(100)] * 60)
+            behind = writer.append_nowait(b"behind")
+            with pytest.raises(StreamError, match=r"may have 50 records|larger than max"):
+                await refused
+            for each in await asyncio.gather(*after, behind, return_exceptions=True):
+                assert isinstance(each, AppendResult | AppendOutcomeUnknownError)
+            await writer.append(b"last")
+            last = await stream.last()
+            assert last is not None and last.value == b"last"
+
+
+async def test_a_bug_in_a_call_is_told_to_whoever_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cause: what went wrong while a batch was sent or its answer read ended a task that nobody looks at, and every
+    append waited for ever."""
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG)
+        async with asyncio.timeout(60):
+            writer = await stream.writer()
+            await writer.append(b"good")
+            monkeypatch.setattr(append_pipe, "get_result", {}.__getitem__)
+            with pytest.raises(AppendOutcomeUnknownError):
+                await writer.append(b"v")
+            with pytest.raises(StreamInvariantError, match="another writer can go on"):
+                await writer.append(b"w")
+            assert writer.lost.is_set()
+            await writer.close()

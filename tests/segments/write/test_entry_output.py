@@ -17,19 +17,20 @@ from bookkeeper.errors import (
     MetadataUnavailableError,
 )
 from segments.config import ProducerPolicy, RollPolicy, StreamConfig
-from segments.entries import decode_entry
+from segments.entries import RecordColumns, decode_entry
 from segments.errors import (
     Applied,
     OwnershipLostError,
     StreamCorruptError,
     StreamError,
+    StreamInvariantError,
     StreamMetadataError,
     StreamNotReadyError,
 )
 from segments.position import Position
 from segments.record import AppendResult
 from segments.stream import Stream
-from segments.write import Producer, entry_output
+from segments.write import Producer, entry_output, entry_sender
 from segments.write.segment_change import recovered_end
 from segments.write.stream_owner import StreamOwner
 from tests.segments.fake import AT_ONCE, Cluster, FakeWriter, chain_of, check_stream, stream_on, values_of
@@ -660,3 +661,96 @@ async def test_any_step_that_fails_once_is_hidden_or_leaves_a_stream_that_opens(
         assert len(story.acked) == 24
         if seen <= at:
             break
+
+
+# -- bugs ---------------------------------------------------------------------------------------------------
+
+
+def failing_for(word: bytes, monkeypatch: pytest.MonkeyPatch, name: str = "encode_entry") -> None:
+    """Have the making of entries fail as a bug would, for those that have this word."""
+    real = getattr(entry_sender, name)
+
+    def encode(of: Any, *args: Any, **options: Any) -> bytes:
+        if not isinstance(of, RecordColumns) or word in of.values.data:
+            raise KeyError("a bug")
+        return bytes(real(of, *args, **options))
+
+    monkeypatch.setattr(entry_sender, name, encode)
+
+
+@in_virtual_time
+async def test_an_entry_that_cannot_be_made_ends_the_writer_and_whoever_waits_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Cause: what went wrong while an entry was made was raised into a callback of the loop, which logs it. The futures
+    of its appends were never resolved, ``close`` waited for them for ever, and later appends came behind the gap."""
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    failing_for(b"bad", monkeypatch)
+    async with asyncio.timeout(60):
+        writer = await stream.writer()
+        await writer.append(b"good")
+        under_way = writer.append_nowait(b"under way")
+        await asyncio.sleep(0)
+        bad, beside = writer.append_nowait(b"bad"), writer.append_nowait(b"beside it")
+        told = await asyncio.gather(under_way, bad, beside, return_exceptions=True)
+        assert [type(each) for each in told] == [StreamInvariantError] * 3
+        assert [getattr(each, "outcome", None) for each in told] == [Applied.UNKNOWN, Applied.NO, Applied.NO]
+        assert writer.lost.is_set() and not writer.pending_bytes
+        with pytest.raises(StreamInvariantError, match="this is a bug, and another writer can go on"):
+            await writer.append(b"later")
+        await writer.close()
+        async with stream.writer() as another:
+            await another.append(b"again")
+    values = await values_of(cluster, stream)
+    assert (values[0], values[-1]) == (b"good", b"again") and not {b"bad", b"beside it", b"later"} & {*values}
+
+
+@in_virtual_time
+async def test_a_bug_between_two_segments_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cause: as above, for the groups that wait for the next segment, and those that are written again in it."""
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    broken = 0
+
+    def once(writer: FakeWriter, payload: bytes) -> BookKeeperError | None:
+        nonlocal broken
+        broken += 1
+        return AddTimeoutError("no ack quorum") if broken == 2 else None
+
+    cluster.breaks = once
+    async with asyncio.timeout(600):
+        writer = await stream.writer()
+        await writer.append(b"good")
+        futures = []
+        for value in (b"first", b"again", b"last"):
+            futures.append(writer.append_nowait(value))
+            await asyncio.sleep(0)
+        failing_for(b"again", monkeypatch)
+        while not writer.lost.is_set():
+            futures.append(writer.append_nowait(b"meanwhile"))
+            await asyncio.sleep(0.001)
+        told = await asyncio.gather(*futures, return_exceptions=True)
+        assert all(isinstance(each, StreamError) and each.outcome is not Applied.YES for each in told)
+        assert isinstance(told[1], StreamInvariantError) and told[1].outcome is Applied.NO
+        assert not writer.pending_bytes
+        await writer.close()
+    assert await values_of(cluster, stream) in ([b"good"], [b"good", b"first"])
+
+
+@in_virtual_time
+async def test_a_snapshot_that_cannot_be_made_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cause: as above, when the entry itself was sent already: what became of it is not known to this writer."""
+    cluster = Cluster()
+    stream = await stream_on(cluster, config=StreamConfig(producers=ProducerPolicy(snapshot_every_bytes=4096)))
+    failing_for(b"", monkeypatch, "encode_snapshot")
+    async with asyncio.timeout(60):
+        writer = await stream.writer()
+        with pytest.raises(StreamInvariantError) as caught:
+            await writer.append(bytes(5000))
+        assert caught.value.outcome is Applied.UNKNOWN
+        await writer.close()
+        monkeypatch.undo()
+        async with stream.writer() as another:
+            await another.append(b"again")
+    assert (await values_of(cluster, stream))[-1] == b"again"

@@ -17,6 +17,9 @@ def test_of_several_uploads_to_a_path_the_last_one_is_meant() -> None:
     assert files.at("/b") is None
     files.end(second)
     assert files.at("/a") is first
+    files.end(second)
+    assert files.at("/a") is first, "ending it again ends no other"
+    files.end(first)
     files.end(first)
     assert (files.at("/a"), len(files)) == (None, 0)
 
@@ -24,9 +27,9 @@ def test_of_several_uploads_to_a_path_the_last_one_is_meant() -> None:
 def test_what_is_set_is_kept_and_what_is_not_stays() -> None:
     made = file()
     made.set(SetAttributes("/a", permission=0o770))
-    assert (made.permission, made.owner, made.left_to_set("/a")) == (0o770, "me", None)
+    assert (made.permission, made.owner, made.group, made.accessed_ms) == (0o770, "me", None, None)
     made.set(SetAttributes("/a", owner="you", replication=3, modified_ms=7))
     assert (made.permission, made.owner, made.replication, made.modified_ms) == (0o770, "you", 3, 7)
-    assert made.left_to_set("/a") is None, "the record that makes the file has these, or HDFS forgets them"
+    assert (made.group, made.accessed_ms) == (None, None)
     made.set(SetAttributes("/a", group="us", accessed_ms=9))
-    assert made.left_to_set("/b") == SetAttributes("/b", group="us", accessed_ms=9)
+    assert (made.group, made.accessed_ms) == ("us", 9)

@@ -34,7 +34,7 @@ files = st.builds(NewFile, pieces, numbers, st.text(max_size=8), numbers, number
 maybe = st.none() | numbers
 records: st.SearchStrategy[Record] = st.one_of(
     st.builds(MakeDirectories, paths, numbers, st.text(max_size=8), numbers),
-    st.builds(PutFile, paths, files, st.booleans(), st.booleans()),
+    st.builds(PutFile, paths, files, st.booleans(), st.booleans(), st.none() | st.text(max_size=5), maybe),
     st.builds(AppendToFile, paths, pieces, numbers),
     st.builds(Rename, paths, paths, st.sampled_from(RenameMode), numbers, st.none() | files),
     st.builds(DeletePath, paths, st.booleans(), numbers),
@@ -110,6 +110,18 @@ def test_s9_a_journal_of_an_earlier_version_gives_its_tree() -> None:
 def test_what_is_written_now_has_the_form_that_earlier_versions_read() -> None:
     for opcode, body in EARLIER:
         assert encode_record(decode_record(opcode, body)) == (opcode, body)
+
+
+@pytest.mark.rule("S9")
+def test_a_file_with_a_group_of_its_own_is_a_record_that_earlier_versions_refuse() -> None:
+    file = NewFile((b"x",), 0o644, "a", 1, 2, 3)
+    body = b'\x00\x00\x00\x53{"p":"/a","f":[[1],420,"a",1,2,3],"ow":true,"cp":true,"group":"us","accessed_ms":9}x'
+    record = PutFile("/a", file, overwrite=True, group="us", accessed_ms=9)
+    assert encode_record(record) == (9, body)
+    assert decode_record(9, body) == record
+    assert encode_record(PutFile("/a", file, overwrite=True))[0] == 2, "all versions read this one"
+    with pytest.raises(RecordFormatError, match="unknown fields: accessed_ms, group"):
+        decode_record(2, body)
 
 
 @given(st.integers(0, 10), st.binary(max_size=64))

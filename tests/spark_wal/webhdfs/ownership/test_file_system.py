@@ -501,3 +501,55 @@ def test_a_renewal_of_the_lease_that_is_late_loses_nothing_and_leaks_nothing(bac
         await owner.close()
 
     story()
+
+
+@pytest.mark.rule("S2")
+@in_virtual_time
+async def test_s2_attributes_of_an_open_upload_come_with_the_file_or_not_at_all() -> None:
+    """Cause: a group and an access time were set by a second record, by path, when the file was durable already. After
+    a crash in between the group was missing, and another file that had the path by then got both."""
+    log = HeldLog()
+    owner = owner_on(log)
+    log.held = False
+    upload = owner.uploads.begin()
+    file = file_system.begin_create(owner, "/c/f", options())
+    await upload.write(b"mine")
+    await file_system.set_attributes(owner, SetAttributes("/c/f", group="us", accessed_ms=9))
+    log.held = True
+    making = asyncio.ensure_future(file_system.finish_create(owner, "/c/f", upload, options(), file))
+    await turns()
+    moving = asyncio.ensure_future(file_system.rename(owner, "/c/f", "/c/g", RenameMode.NONE))
+    stranger = asyncio.ensure_future(put(owner, "/c/f", b"of a stranger"))
+    await turns()
+    log.release()
+    log.held = False
+    await asyncio.gather(making, moving, stranger)
+    owner.incoming.end(file)
+    found = {name: await file_system.status(owner, f"/c/{name}") for name in ("f", "g")}
+    assert (found["g"].group, found["g"].accessed_ms) == ("us", 9)
+    assert found["f"].group != "us" and found["f"].accessed_ms != 9
+    crashed = owner_on(HeldLog(2, tuple(log.ops[:1])))
+    await crashed.replay()
+    node = crashed.namespace.find("/c/f").node
+    assert node is not None and (node.group, node.accessed_ms) == ("us", 9)
+
+
+@in_virtual_time
+async def test_attributes_of_a_file_that_was_moved_before_its_upload_was_answered_are_not_lost() -> None:
+    """Cause: a file counted as open until its upload was answered. Attributes that were set after it had been moved
+    were acknowledged, and nobody had them."""
+    log = HeldLog()
+    owner = owner_on(log)
+    upload = owner.uploads.begin()
+    file = file_system.begin_create(owner, "/f", options())
+    await upload.write(b"mine")
+    making = asyncio.ensure_future(file_system.finish_create(owner, "/f", upload, options(), file))
+    await turns()
+    moving = asyncio.ensure_future(file_system.rename(owner, "/f", "/g", RenameMode.NONE))
+    await turns()
+    setting = asyncio.ensure_future(file_system.set_attributes(owner, SetAttributes("/f", group="us")))
+    await turns()
+    log.release()
+    await asyncio.gather(making, moving)
+    with pytest.raises(NoSuchFileError):
+        await setting

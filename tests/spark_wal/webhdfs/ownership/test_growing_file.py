@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import tracemalloc
+from typing import Any, cast
 
 import pytest
 
@@ -247,7 +248,7 @@ def test_what_happens_to_a_file_while_its_tail_moves(what: str) -> None:
         hall = Hall()
         growing = await hall.begin()
         await growing.write(bytes(190))
-        growing.begin_settling()
+        moving = asyncio.ensure_future(growing.settle())
         path, expected, blobs = LOG, bytes(190), 1
         if what == "renamed":
             path = "/logs/app"
@@ -259,6 +260,7 @@ def test_what_happens_to_a_file_while_its_tail_moves(what: str) -> None:
             await growing.write(b"more")
             await growing.flush()
             expected += b"more"
+        await moving
         await settled(hall.owner)
         assert await content(hall.owner, path) == expected
         assert len(list(node_at(hall.owner, path).blobs())) == len(hall.blobs.blobs) == blobs
@@ -267,19 +269,107 @@ def test_what_happens_to_a_file_while_its_tail_moves(what: str) -> None:
     story()
 
 
+class Ailing(MemoryBlobs):
+    """Makes no blob while it ails; says how many bytes moved at the same time at most."""
+
+    ails = True
+    moving = most = 0
+
+    async def create(self, epoch: int) -> BlobWriter:
+        if self.ails:
+            raise AddTimeoutError("no bookie answers")
+        writer: Any = await super().create(epoch)
+        write, finish = writer.write, writer.finish
+
+        async def slow(data: bytes) -> None:
+            self.moving += len(data)
+            self.most = max(self.most, self.moving)
+            await asyncio.sleep(0.5)
+            await write(data)
+
+        async def end() -> None:
+            await finish()
+            self.moving = 0 if self.moving < 0 else self.moving - len(self.blobs[writer.blob])
+
+        writer.write, writer.finish = slow, end
+        return cast("BlobWriter", writer)
+
+
+def ailing_hall(limits: UploadLimits = LIMITS) -> tuple[Hall, Ailing]:
+    hall, ailing = Hall(limits), Ailing()
+    hall.blobs = ailing
+    hall.owner = owner_on(hall.log, blobs=ailing, config=hall.config)
+    return hall, ailing
+
+
+@in_virtual_time
+async def test_who_appends_beyond_the_budget_waits_until_tails_have_moved() -> None:
+    """Cause: beyond the budget one move was begun, and nobody waited for it: while no blob could be made the tails grew
+    without a bound."""
+    hall, ailing = ailing_hall(UploadLimits(inline_size=100, spill_size=10_000, budget=1000))
+    files = [await hall.begin(f"/{number}.inprogress") for number in range(3)]
+    writing = [asyncio.ensure_future(file.write(bytes(5000))) for file in files]
+    await asyncio.sleep(60)
+    held = sum(node_at(hall.owner, f"/{number}.inprogress").length for number in range(3))
+    assert 1000 < held <= 1000 + 3 * 100 and not any(each.done() for each in writing)
+    ailing.ails = False
+    await asyncio.gather(*writing)
+    for file in files:
+        await file.finish()
+    for number in range(3):
+        assert await content(hall.owner, f"/{number}.inprogress") == bytes(5000)
+
+
+@in_virtual_time
+async def test_an_owner_that_stops_waits_for_no_tail_to_move() -> None:
+    hall, _ = ailing_hall(UploadLimits(inline_size=100, spill_size=10_000, budget=1000))
+    growing = await hall.begin()
+    writing = asyncio.ensure_future(growing.write(bytes(5000)))
+    await asyncio.sleep(5)
+    async with asyncio.timeout(5):
+        await hall.owner.close()
+        await writing
+    assert await content(await hall.next_owner(), LOG) == bytes(5000)
+
+
+@in_virtual_time
+async def test_tails_of_ended_uploads_move_a_few_at_a_time_and_again_until_they_have() -> None:
+    """Cause: each upload that ended began a move of its own, however many there were. One that failed was not tried
+    again: the tail stayed in memory, and in each snapshot, until the next owner."""
+    hall, ailing = ailing_hall(UploadLimits(inline_size=100, spill_size=100, budget=1 << 20))
+    paths = [f"/{number}.inprogress" for number in range(40)]
+    for path in paths:
+        growing = await hall.begin(path)
+        await growing.write(bytes(190))
+        await growing.finish()
+    assert len(hall.owner.growing) == 40
+    await asyncio.sleep(10)
+    assert not ailing.blobs
+    ailing.ails = False
+    await asyncio.sleep(10)
+    assert all(len(list(node_at(hall.owner, path).blobs())) == 1 for path in paths)
+    assert 190 < ailing.most <= 16 * 100
+    assert (len(hall.owner.growing), hall.owner.namespace.following, hall.owner.tail_moves.bytes) == (0, 0, 0)
+
+
+@in_virtual_time
+async def test_a_tail_that_an_ended_owner_left_is_tried_again() -> None:
+    """Cause: as above, for those that the next owner moves."""
+    hall, ailing = ailing_hall()
+    growing = await hall.begin()
+    await growing.write(bytes(500))
+    successor = await hall.next_owner()
+    settling = asyncio.ensure_future(settle_left_behind(successor))
+    await asyncio.sleep(10)
+    assert not settling.done()
+    ailing.ails = False
+    await settling
+    assert len(list(node_at(successor, LOG).blobs())) == 1
+
+
 @in_virtual_time
 async def test_a_tail_whose_move_fails_stays_and_is_moved_later(caplog: pytest.LogCaptureFixture) -> None:
-    class Ailing(MemoryBlobs):
-        ails = True
-
-        async def create(self, epoch: int) -> BlobWriter:
-            if self.ails:
-                raise AddTimeoutError("no bookie answers")
-            return await super().create(epoch)
-
-    hall = Hall()
-    hall.blobs = ailing = Ailing()
-    hall.owner = owner_on(hall.log, blobs=ailing, config=hall.config)
+    hall, ailing = ailing_hall()
     growing = await hall.begin()
     await growing.write(bytes(500))
     await settled(hall.owner)
