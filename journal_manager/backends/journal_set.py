@@ -170,7 +170,10 @@ class SetSegmentWriter(SegmentWriter):
         rules.ensure_enough()
 
     async def _on_copy(self, member: Member, batch: Batch) -> None:
-        await self.parts[member].append(batch)
+        # Who joined later than the log was opened may take shorter batches than the log makes.
+        copy = self.parts[member]
+        for part in batch.parts(self._owner.max_batch_bytes_of(member)):
+            await copy.append(part)
 
     async def close(self) -> None:
         await self._owner.each(list(self.parts), lambda member: self.parts[member].close())
@@ -306,6 +309,10 @@ class SetWriter(JournalWriter):
     @property
     def max_batch_bytes(self) -> int:
         return min(writer.max_batch_bytes for writer in self._writers.values())
+
+    def max_batch_bytes_of(self, member: Member) -> int:
+        """The longest batch that a member takes, which is being written."""
+        return self._writers[member].max_batch_bytes
 
     @property
     def durable_txid(self) -> TxId:

@@ -122,6 +122,7 @@ async def _copy(leading: JournalWriter, member: JournalWriter, segment: SegmentI
     part = await member.start_segment(first, segment.layout_version)
     async with aclosing(leading.read(segment, first)) as batches:
         async for batch in batches:
-            await part.append(batch.beginning_at(max(batch.first, first)))
+            for piece in batch.beginning_at(max(batch.first, first)).parts(member.max_batch_bytes):
+                await part.append(piece)
     await part.close()
     await member.finalize_segment(first, segment.last)

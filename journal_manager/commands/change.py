@@ -18,7 +18,7 @@ from journal_manager.commands.shared import (
     segment_row,
     take_over_option,
 )
-from journal_manager.edits import Batch, SegmentInfo, encode_batch
+from journal_manager.edits import SegmentInfo
 from journal_manager.errors import JournalCorruptionError, JournalExistsError
 from journal_manager.journals import (
     Described,
@@ -260,20 +260,13 @@ async def _copy(reader: JournalReader, segment: SegmentInfo, writer: JournalWrit
     async for batch in reader.read(segment, segment.first):
         if copied is None:
             copied = await writer.start_segment(segment.first, segment.layout_version)
-        for part in _parts(batch, writer.max_batch_bytes):
+        for part in batch.parts(writer.max_batch_bytes):
             await copied.append(part)
             last = part.last
     if copied is not None:
         await copied.close()
         await writer.finalize_segment(segment.first, last)
     return last - segment.first + 1
-
-
-def _parts(batch: Batch, most: int) -> list[Batch]:
-    """The batch, or one for each edit if it is too long for the other journal."""
-    if len(batch.frames) <= most:
-        return [batch]
-    return [encode_batch(op.txid, [(op.opcode, op.body)], op.request) for op in batch.ops()]
 
 
 async def _copy_snapshot(store: SnapshotStore, writer: JournalWriter) -> int | None:

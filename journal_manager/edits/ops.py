@@ -91,6 +91,33 @@ class Batch:
             offset = _frame_end(self.frames, offset, len(self.frames))
         return self if not offset else Batch(first, self.last - first + 1, self.frames[offset:])
 
+    def parts(self, most: int) -> list[Batch]:
+        """The same frames, so with their request ids, in batches of at most ``most`` bytes; only lengths are checked.
+
+        What became durable at once in one journal does so in several steps in another then. Each is as long as it may
+        be.
+
+        Raises:
+            OpTooLargeError: one edit is longer. OpFormatError: the frames are cut short.
+        """
+        end = len(self.frames)
+        if end <= most:
+            return [self]
+        parts: list[Batch] = []
+        first, begin, offset = self.first, 0, 0
+        for txid in range(self.first, self.last + 1):
+            following = _frame_end(self.frames, offset, end)
+            if following - offset > most:
+                raise OpTooLargeError(
+                    f"edit {txid} has {following - offset} bytes; at most {most} bytes become durable at once here"
+                )
+            if following - begin > most:
+                parts.append(Batch(first, txid - first, self.frames[begin:offset]))
+                first, begin = TxId(txid), offset
+            offset = following
+        parts.append(Batch(first, self.last - first + 1, self.frames[begin:]))
+        return parts
+
     @classmethod
     def of(cls, frames: bytes) -> Batch:
         """Make the batch of these bytes. This checks only lengths: the store has verified its own checksum, and ``ops``

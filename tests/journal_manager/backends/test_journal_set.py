@@ -23,6 +23,7 @@ from journal_manager import (
     JournalWriter,
     Member,
     NotEnoughJournalsError,
+    OpTooLargeError,
     RequestId,
     SegmentInfo,
     SegmentWriter,
@@ -317,6 +318,35 @@ async def test_a_member_that_ends_within_a_batch_gets_the_rest_of_it(places: Pla
     log = await places.log()
     assert off(log) == [] and await places.edits("one") == [b"a", b"b", b"c"]
     await log.close()
+
+
+async def test_a_member_that_joins_later_gets_the_batches_as_short_as_it_takes_them(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log asks once how long its batches may be, so a member that was off then was given longer ones, and was off
+    again after each join."""
+    real = memory.MemorySegmentWriter._append
+
+    def append(segment: memory.MemorySegmentWriter, batch: Batch) -> None:
+        if places.name_of(segment._place) == "two" and len(batch.frames) > 100:
+            raise OpTooLargeError("too long for this member")
+        real(segment, batch)
+
+    def most(writer: memory.MemoryWriter) -> int:
+        return 100 if places.name_of(writer._place) == "two" else 1000
+
+    monkeypatch.setattr(memory.MemorySegmentWriter, "_append", append)
+    monkeypatch.setattr(memory.MemoryWriter, "max_batch_bytes", property(most))
+    words = [(0, bytes([n]) * 40) for n in range(4)]
+    async with await EditLog.open("set:", members=places.members[::2] + places.members[3:]) as log:
+        await log.log_group(words, request=RequestId(b"client", 1))
+    places.fail("start", "two")
+    async with await places.log() as log:
+        assert off(log) == ["mem:two"]
+        places.broken.clear()
+        await log.log_group(words)
+        assert off(log) == []
+    assert await places.edits("two") == [body for _, body in words] * 2
 
 
 async def test_a_member_with_other_edits_is_no_copy(places: Places) -> None:

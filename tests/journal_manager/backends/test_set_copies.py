@@ -10,11 +10,14 @@ from journal_manager import (
     JournalCorruptionError,
     JournalGapError,
     JournalWriter,
+    RequestId,
+    TxId,
     capability,
     format_journal,
     open_writer,
     read_ops,
 )
+from journal_manager.backends import memory
 from journal_manager.backends.memory import MemoryHub, MemoryWriter
 from journal_manager.backends.set_copies import bring_up, holds, still_there_below
 from journal_manager.edits import UNKNOWN_EPOCH
@@ -58,6 +61,19 @@ async def test_a_copy_gets_what_it_lacks_segment_by_segment() -> None:
     assert [(segment.first, segment.last) for segment in await copy.segments()] == [(1, 1), (2, 2), (3, 3)]
     assert await bodies(copy) == [b"1", b"2", b"3"]
     assert (await copy.describe()).copy_of is None, "as long as nothing was taken back there is nothing to remember"
+
+
+async def test_a_copy_that_takes_shorter_batches_gets_them_divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch was handed to it as it was, although longer than it takes: it was refused, and the copy never joined."""
+    two, request = Two(), RequestId(b"client", 7)
+    async with await EditLog.open("mem:leading", hub=two.hub) as log:
+        await log.log(b"0")
+        await log.log_group([(0, bytes([n]) * 30) for n in range(4)], request=request)
+    monkeypatch.setattr(memory, "MAX_BATCH_BYTES", 100)
+    copy = await two.bring_up()
+    batches = [batch for each in two.hub.places["copy"].batches.values() for batch in each]
+    assert len(batches) > 2 and max(len(batch.frames) for batch in batches) <= 100
+    assert [op.request async for op in read_ops(copy, TxId(1))] == [None] * 4 + [request]
 
 
 async def test_what_is_no_copy_gets_nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -121,3 +122,18 @@ def test_batches_that_follow_each_other_are_joined() -> None:
     one, two = encode_batch(TxId(1), [(1, b"a")]), encode_batch(TxId(2), [(1, b"b"), (1, b"c")])
     assert join([one, two]) == Batch.of(one.frames + two.frames)
     assert join([two]) is two
+
+
+@given(BODIES, st.integers(0, 400))
+def test_a_batch_is_divided_into_the_longest_parts_that_may_be(ops: list[tuple[int, bytes]], most: int) -> None:
+    batch = encode_batch(TxId(7), ops, RequestId(b"client", 1))
+    if any(len(encode_op(op.opcode, op.txid, op.body, op.request)) > most for op in batch.ops()):
+        with pytest.raises(OpTooLargeError, match=f"at most {most}"):
+            batch.parts(most)
+        return
+    parts = batch.parts(most)
+    assert [op for part in parts for op in part.ops()] == batch.ops()
+    assert join(parts) == batch and all(part.count and len(part.frames) <= most for part in parts)
+    for part, following in pairwise(parts):
+        first = following.ops()[0]
+        assert len(part.frames) + len(encode_op(first.opcode, first.txid, first.body, first.request)) > most
