@@ -19,14 +19,14 @@ import logging
 import os
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from bookkeeper.autorecovery.inside import InsideAutorecovery
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.errors import BookKeeperError, ConfigError, DirectoryLockedError, NoClusterError, in_words
 from bookkeeper.meta import Metadata, init_cluster
-from bookkeeper.meta.service_uri import sqlite_uri
+from bookkeeper.meta.service_uri import require_address, sqlite_uri, unescaped
 from bookkeeper.net.in_process import InProcessNet
 from bookkeeper.seams import Lock, Net, Seams
 from bookkeeper.secret import without_secrets
@@ -65,6 +65,7 @@ class EmbeddedUri:
     @classmethod
     def parse(cls, uri: str) -> EmbeddedUri:
         """Take an address ``embedded:///DIR?bookies=N`` apart. Raises: ConfigError."""
+        require_address(uri)
         parts = urlsplit(uri)
         if parts.scheme != "embedded" or parts.netloc or not parts.path.startswith("/") or parts.fragment:
             raise ConfigError(
@@ -79,7 +80,7 @@ class EmbeddedUri:
                     f"bookies={BOOKIES_MAX}, not {without_secrets(f'?{name}={value}')[1:]}"
                 )
             bookies = int(value)
-        return cls(os.path.realpath(unquote(parts.path)), bookies)
+        return cls(os.path.realpath(unescaped(uri, parts.path)), bookies)
 
 
 @dataclass(slots=True, eq=False)

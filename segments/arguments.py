@@ -14,6 +14,14 @@ SEQUENCE_MAX: Final = 2**63 - 2
 """The highest number of a record: the one behind it must fit into 64 bits, too, or no later writer could note it."""
 
 
+def check_address(uri: object) -> None:
+    """Check that an address is a text at all. Raises: StreamConfigError."""
+    if not isinstance(uri, str):
+        raise StreamConfigError(
+            f"an address is a text such as embedded:///DIR or grpc://HOST:PORT, not {type(uri).__name__}"
+        )
+
+
 def check_whole(number: object, what: str) -> None:
     """Check that it is a whole number. One that only equals it passes every comparison, and spoils the entry that its
     record shares with others. Raises: StreamConfigError."""

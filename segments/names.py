@@ -21,6 +21,7 @@ def check_stream_name(name: str) -> str:
     Raises:
         StreamNameError: says what is wrong with it.
     """
+    _check_text(name, "stream")
     normal = name[1:] if name.startswith("/") else name
     _check(normal, "stream", name)
     for part in normal.split("/"):
@@ -37,8 +38,14 @@ def check_short_name(name: str, what: str) -> str:
     Raises:
         StreamNameError: says what is wrong with it.
     """
+    _check_text(name, what)
     _check(name, what, name)
     return name
+
+
+def _check_text(name: object, what: str) -> None:
+    if not isinstance(name, str):
+        raise StreamNameError(f"a {what}'s name is a text, not {name!r}; nothing was done")
 
 
 def _check(name: str, what: str, given: str) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from bookkeeper import BookKeeper
 from bookkeeper.errors import NoSuchKeyError
 from bookkeeper.secret import without_secrets
+from segments.arguments import check_address
 from segments.config import DEFAULTS, StreamConfig
 from segments.error_translation import worded
 from segments.errors import StreamClosedError, StreamExistsError, StreamNotFoundError
@@ -40,7 +41,7 @@ def connect(
         StreamConfigError: the address is not a metadata URI, or there is no cluster at it.
         StreamMetadataError: the store does not answer.
     """
-    if client is None and uri.startswith(("grpc://", "grpcs://")):
+    if client is None and isinstance(uri, str) and uri.startswith(("grpc://", "grpcs://")):
         from segments.remote import connect as connect_gateways  # gRPC is an extra
 
         return cast("Opening[StreamNamespace]", connect_gateways(uri))
@@ -50,6 +51,7 @@ def connect(
 async def _connect(uri: str, config: ClientConfig | None, client: BookKeeper | None) -> StreamNamespace:
     if client is not None:
         return StreamNamespace(client, owns_client=False)
+    check_address(uri)
     with worded(f"connecting to {without_secrets(uri)}"):
         return StreamNamespace(await BookKeeper.connect(uri, config=config), owns_client=True)
 

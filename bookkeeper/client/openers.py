@@ -15,6 +15,7 @@ from typing import Final, Protocol, cast
 
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.meta import Metadata
+from bookkeeper.meta.service_uri import require_address
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.seams import Net, Seams
 
@@ -64,6 +65,7 @@ def with_surroundings(config: ClientConfig) -> ClientConfig:
 
 async def open_cluster(uri: str, seams: Seams, *, session_s: float) -> Cluster:
     """Open the cluster at ``uri``. ``session_s`` is for metadata stores in other processes. Raises: as Opener."""
+    require_address(uri)
     scheme = uri.partition(":")[0]
     if (target := _openers.get(scheme)) is not None:
         return await cast(Opener, _load(target))(uri, seams)

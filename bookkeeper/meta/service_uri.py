@@ -61,6 +61,7 @@ Opener = Callable[[ServiceUri, Seams], Awaitable[MetadataStore]]
 
 _ZOOKEEPER = re.compile(r"zk(?:\+(\w+))?")
 _HOST = re.compile(r"[^,;/\s:]+(?::\d{1,5})?|\[[0-9a-fA-F:.]+\](?::\d{1,5})?")
+_NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 PORT_MAX: Final = 65535
 _ANY_LAYOUT = (None, "", "null", "ms")
 
@@ -71,13 +72,14 @@ def parse(uri: str) -> ServiceUri:
     Raises:
         ConfigError: the scheme is unknown, or the rest does not fit it.
     """
+    require_address(uri)
     scheme, colon, rest = uri.partition(":")
     if not colon:
         raise ConfigError(f"{_shown(uri)} is not a metadata address, such as zk://HOST:PORT/ledgers or embedded:///DIR")
     if match := _ZOOKEEPER.fullmatch(scheme):
         return _parse_zookeeper(uri, match[1], rest)
     if scheme == "memory":
-        return ServiceUri("memory", unquote(rest.strip("/")))
+        return ServiceUri("memory", unescaped(uri, rest.strip("/")))
     if scheme in _OPENERS:
         if not rest.startswith("///") or len(rest) == 3:
             raise ConfigError(f"expected {scheme}:///PATH, got {_shown(uri)}")
@@ -89,13 +91,34 @@ def parse(uri: str) -> ServiceUri:
     )
 
 
+def require_address(uri: object) -> None:
+    """Check that an address is a text at all. Raises: ConfigError."""
+    if not isinstance(uri, str):
+        raise ConfigError(
+            f"an address is a text such as zk://HOST:PORT/ledgers or embedded:///DIR, not {type(uri).__name__}"
+        )
+
+
+def unescaped(uri: str, part: str) -> str:
+    """A part of an address without its escapes. Raises: ConfigError: one of them is none."""
+    try:
+        if _NO_ESCAPE.search(part) is None:
+            return unquote(part, errors="strict")
+    except UnicodeDecodeError:
+        pass
+    raise ConfigError(
+        f"{_shown(uri)} has a % that begins no escape of two digits (as %20 does), or escapes that are no UTF-8: "
+        "write %25 for a % that is meant as such"
+    )
+
+
 def _parse_sqlite(uri: str, path: str) -> ServiceUri:
     if "?" in path or "#" in path:
         raise ConfigError(
             f"expected sqlite:///FILE, which has no options, got {_shown(uri)}: in a file's name a ? is written %3F, "
             "and a # is written %23"
         )
-    file = unquote(path)
+    file = unescaped(uri, path)
     return ServiceUri("sqlite", file, undecoded=path if path != file else None)
 
 
@@ -120,7 +143,7 @@ def _parse_zookeeper(uri: str, layout: str | None, rest: str) -> ServiceUri:
             raise ConfigError(f"{_shown(uri)} has the port {port}, but ports go from 1 to {PORT_MAX}")
     if layout not in _ANY_LAYOUT and layout not in BY_URI_NAME:
         raise ConfigError(f"{_shown(uri)} names the unknown layout {layout}; known are {', '.join(BY_URI_NAME)}")
-    path = f"/{unquote(root.strip('/'))}" if root.strip("/") else DEFAULT_ROOT
+    path = f"/{unescaped(uri, root.strip('/'))}" if root.strip("/") else DEFAULT_ROOT
     try:
         check_path(path)
     except ValueError as error:

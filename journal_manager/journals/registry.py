@@ -50,8 +50,10 @@ def parse_uri(text: str) -> JournalURI:
     """Take a journal's address apart.
 
     Raises:
-        JournalConfigError: no scheme, a fragment, or a key given twice.
+        JournalConfigError: no scheme, a fragment, a key given twice, or a wrong escape.
     """
+    if not isinstance(text, str):
+        raise JournalConfigError(f"a journal's address is a text such as file:///DIRECTORY, not {type(text).__name__}")
     parts, told = urlsplit(text), _shown(text)
     if not parts.scheme or not re.match(r"[a-z][a-z0-9+.-]*:", text) or parts.fragment:
         raise JournalConfigError(f"expected SCHEME:PATH[?KEY=VALUE&…], got {told}")
@@ -63,7 +65,19 @@ def parse_uri(text: str) -> JournalURI:
         ) from error
     if len(dict(query)) != len(query):
         raise JournalConfigError(f"{told} gives a key twice")
-    return JournalURI(parts.scheme, unquote(parts.netloc), unquote(parts.path), dict(query))
+    return JournalURI(parts.scheme, _unescaped(parts.netloc, told), _unescaped(parts.path, told), dict(query))
+
+
+def _unescaped(part: str, told: str) -> str:
+    try:
+        if re.search("%(?![0-9A-Fa-f]{2})", part) is None:
+            return unquote(part, errors="strict")
+    except UnicodeDecodeError:
+        pass
+    raise JournalConfigError(
+        f"{told} has a % that begins no escape of two digits (as %20 does), or escapes that are no UTF-8: write %25 "
+        "for a % that is meant as such"
+    )
 
 
 def _shown(text: str) -> str:

@@ -39,6 +39,11 @@ def export(metadata: str, as_json: bool, start: Seek | None, stop: Seek | None, 
     What is durable now is copied, in whole segments; a hold keeps it until the end. FILE appears when it is complete;
     one of this name is replaced then.
     """
+    if str(file) == "-":
+        raise click.UsageError(
+            "a stream is copied to a file and not to standard output, because FILE appears when it is complete; a file "
+            "that is to have this name needs its whole path"
+        )
     part = file.with_name(f"{file.name}.part")
 
     async def work() -> Exported:
@@ -87,7 +92,8 @@ def export(metadata: str, as_json: bool, start: Seek | None, stop: Seek | None, 
 def import_command(
     metadata: str, as_json: bool, settings: dict[str, Any], dry_run: bool, name: str | None, file: BinaryIO
 ) -> None:
-    """Make a stream of FILE, with every record at its position. With --dry-run FILE is only verified.
+    """Make a stream of FILE, with every record at its position. With --dry-run FILE is only verified. A FILE of - is
+    standard input.
 
     The stream appears when all of FILE was found to be right. --set changes settings, for instance the replication.
     """

@@ -26,6 +26,8 @@ class GrpcLimits:
     """Connections at a time; one more waits, and is closed when it has waited too long."""
     calls_per_connection_max: int = 1_000
     """Calls at a time on one connection; one more waits at the client."""
+    connection_idle_s: float = 600.0
+    """Seconds without a call after which a connection is closed; a client makes another one with its next call."""
     handshake_s: float = HANDSHAKE_S
     """Seconds that a new connection may take until it is ready."""
     message_bytes_max: int = 20 * MIB
@@ -47,6 +49,7 @@ class GrpcLimits:
 
     def __post_init__(self) -> None:
         require_range(self, "connections_max", "calls_per_connection_max", "handshake_s", above=0)
+        require_range(self, "connection_idle_s", above=0)
         require_range(self, "message_bytes_max", "window_records", "window_bytes", "message_s", above=0)
         require_range(self, "request_elements_max", "address_calls_max", above=0)
         require_below(self, "message_bytes_max", "address_bytes_max", or_equal=True)

@@ -46,6 +46,7 @@ class GrpcServer:
                 ("grpc.so_reuseport", 0),  # a port that is taken is an error
                 ("grpc.max_allowed_incoming_connections", limits.connections_max),
                 ("grpc.max_concurrent_streams", limits.calls_per_connection_max),
+                ("grpc.max_connection_idle_ms", round(limits.connection_idle_s * 1000)),  # whatever pings it answers
                 ("grpc.server_handshake_timeout_ms", round(limits.handshake_s * 1000)),
                 ("grpc.max_receive_message_length", limits.message_bytes_max),
                 ("grpc.max_send_message_length", -1),

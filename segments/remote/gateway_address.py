@@ -8,6 +8,7 @@ from typing import Final
 
 from bookkeeper.ids import Address, is_loopback
 from bookkeeper.secret import Secret, without_secrets
+from segments.arguments import check_address
 from segments.errors import StreamConfigError
 
 SCHEMES: Final = ("grpc://", "grpcs://")
@@ -95,6 +96,7 @@ class GatewayAddresses:
         Raises:
             StreamConfigError: it is none.
         """
+        check_address(uri)
         scheme = next((each for each in SCHEMES if uri.startswith(each)), None)
         text = "" if scheme is None else uri[len(scheme) :].rstrip("/")
         try:

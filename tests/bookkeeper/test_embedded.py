@@ -25,6 +25,8 @@ from bookkeeper.real import system_seams
         ("embedded:///data?bookie=3", "the only option is bookies=1 to bookies=16, not bookie=3"),
         ("embedded:///data?bookies=none", "not bookies=none"),
         ("embedded:///data?bookies=17", "not bookies=17"),
+        ("embedded:///tmp/a%zz", "begins no escape of two digits"),
+        ("embedded:///tmp/a%ff", "escapes that are no UTF-8: write %25"),
     ],
 )
 def test_another_address_is_refused_with_what_is_expected(uri: str, message: str) -> None:

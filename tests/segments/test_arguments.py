@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from bookkeeper import BookKeeper
+from bookkeeper.errors import ConfigError
 from segments import connect
 from segments.arguments import check_timeout, checked_seek
-from segments.errors import SeekFormatError, StreamConfigError, StreamError
+from segments.errors import SeekFormatError, StreamConfigError, StreamError, StreamNameError
 from segments.position import EARLIEST, LATEST, Position
+from segments.remote import connect as connect_gateways
 from segments.seek import Ago, AtCursor, AtSeqNo, AtTime, AtTxId
 from tests.segments.gateway.clusters import CONFIG, served
 
@@ -96,3 +99,22 @@ async def test_a_producer_that_is_used_wrongly_spoils_nothing(tmp_path: Path, th
             assert await stream.count() == 2
             with pytest.raises(StreamConfigError, match="on_gap must be"):
                 await stream.read(on_gap="Raise").next()
+
+
+@pytest.mark.parametrize("wrong", [None, 5, b"x"])
+async def test_names_and_addresses_of_another_type_are_refused_by_name(tmp_path: Path, wrong: Any) -> None:
+    """Cause: the types of names and addresses were not looked at: a caller got a bare AttributeError or TypeError."""
+    with pytest.raises(StreamConfigError, match="an address is a text"):
+        await connect(wrong)
+    with pytest.raises(StreamConfigError, match="an address is a text"):
+        await connect_gateways(wrong)
+    with pytest.raises(ConfigError, match="an address is a text"):
+        await BookKeeper.connect(wrong)
+    async with served(tmp_path) as gateway:
+        assert gateway._namespace is not None
+        client: Any = gateway._namespace.client
+        for uri in (f"grpc://{gateway.address}", ""):
+            async with connect(uri, client=None if uri else client) as namespace:
+                for call in (namespace.open, namespace.create, namespace.exists):
+                    with pytest.raises(StreamNameError, match="a stream's name is a text"):
+                        await call(wrong)

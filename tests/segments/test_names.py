@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,3 +46,12 @@ def test_an_escaped_name_is_one_part_of_a_path(name: str) -> None:
 def test_an_id_has_128_bits() -> None:
     assert new_stream_id(5) == "0" * 31 + "5"
     assert new_stream_id(2**130 + 1) == "0" * 31 + "1"
+
+
+@pytest.mark.parametrize("name", [None, 5, b"name", ["name"]])
+def test_a_name_of_another_type_is_refused(name: Any) -> None:
+    """Cause: nothing looked at the type, so that a caller got an AttributeError of this module's inside."""
+    with pytest.raises(StreamNameError, match="a stream's name is a text"):
+        check_stream_name(name)
+    with pytest.raises(StreamNameError, match="a cursor's name is a text"):
+        check_short_name(name, "cursor")

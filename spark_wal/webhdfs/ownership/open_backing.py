@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote, urlsplit
 from bookkeeper.errors import ConfigError, DirectoryLockedError
 from bookkeeper.gateways.lease import SoleOwner
 from bookkeeper.gateways.process_location import NOWHERE, OwnLocation
+from bookkeeper.meta.service_uri import unescaped
 from bookkeeper.seams import Lock, Seams, Worker
 from spark_wal.webhdfs.config import GatewayConfig
 from spark_wal.webhdfs.contents.blob_store import FileBlobs, MemoryBlobs
@@ -72,7 +73,7 @@ async def _in_directory(uri: str, seams: Seams, namespace: str, owner: str) -> B
     parts = urlsplit(uri)
     if parts.netloc or parts.query or not parts.path.startswith("/"):
         raise ConfigError(f"expected file:///DIRECTORY, got {uri!r}")
-    directory = f"{unquote(parts.path).rstrip('/')}/{namespace}"
+    directory = f"{unescaped(uri, parts.path).rstrip('/')}/{namespace}"
     worker = seams.workers.worker("blobs")
     lock = await worker.call(lambda: _lock(seams, directory))
     try:

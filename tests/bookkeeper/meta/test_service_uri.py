@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -162,3 +163,21 @@ async def test_a_store_that_could_not_be_opened_was_asked_nothing(tmp_path: Path
     with pytest.raises(MetadataUnavailableError) as caught:
         await open_store(f"sqlite://{tmp_path}", seams())
     assert caught.value.outcome is Outcome.REJECTED
+
+
+@pytest.mark.parametrize(
+    "uri", ["sqlite:///tmp/a%zz", "sqlite:///tmp/a%", "sqlite:///tmp/a%ff", "memory:a%2", "zk://h:1/ledgers%zz"]
+)
+def test_a_wrong_escape_is_refused(uri: str) -> None:
+    """Cause: the library that decodes leaves what is no escape as it is, and puts another character for bytes that are
+    no text: a misspelt address was that of another, empty store."""
+    with pytest.raises(ConfigError, match="write %25 for a % that is meant as such"):
+        parse(uri)
+    assert parse("sqlite:///tmp/a%25zz").target == "/tmp/a%zz"
+
+
+@pytest.mark.parametrize("uri", [None, 5, b"sqlite:///x"])
+def test_an_address_of_another_type_is_refused(uri: Any) -> None:
+    """Cause: nothing looked at the type, so that a caller got an AttributeError of this module's inside."""
+    with pytest.raises(ConfigError, match="an address is a text such as"):
+        parse(uri)

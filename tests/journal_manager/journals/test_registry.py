@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, EntryPoints
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -108,3 +108,13 @@ def test_a_misspelt_option_of_an_address_is_answered_with_those_that_an_address_
     assert str(raised.value).endswith("the options are name, number, share, text, raw, flag, choice")
     with pytest.raises(JournalConfigError, match=r"choice, thing$"):
         parse_options(Sample, parse_uri("x:y"), {"nam": 1})
+
+
+@pytest.mark.parametrize(
+    "text", ["file:///tmp/a%zz", "file:///tmp/a%", "file:///tmp/a%ff", "mem://a%2/b", None, 5, b"m:a"]
+)
+def test_a_wrong_escape_and_what_is_no_text_are_refused(text: Any) -> None:
+    """Cause: a wrong escape was taken as it stood, so that a misspelt address was that of another, empty journal; what
+    is no text raised an error of the library that takes addresses apart."""
+    with pytest.raises(JournalConfigError, match=r"write %25 for a %|address is a text such as"):
+        parse_uri(text)

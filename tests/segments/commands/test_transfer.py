@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.segments.commands.helpers import Streams
 
 
@@ -48,3 +50,15 @@ def test_a_damaged_file_makes_no_stream_and_a_failed_export_no_file(tmp_path: Pa
     assert len(streams.json("list")) == 1
     assert "there is no stream" in streams.run("export", "others", str(tmp_path / "others"), status=1)
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["orders.stream"]
+
+
+def test_no_file_is_named_like_standard_output_by_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cause: ``-`` was the name of a file, while ``import`` took it for standard input, as nearly all programs do."""
+    streams = Streams(tmp_path / "one")
+    streams.filled()
+    monkeypatch.chdir(tmp_path)
+    said = streams.run("export", "orders", "-", status=2)
+    assert "a stream is copied to a file and not to standard output" in said and "whole path" in said
+    assert not (tmp_path / "-").exists()
+    streams.run("export", "orders", str(tmp_path / "-"))
+    assert (tmp_path / "-").exists()

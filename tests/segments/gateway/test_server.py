@@ -180,3 +180,35 @@ async def test_a_streaming_append_with_too_many_records_ends_with_the_reason(tmp
             await call.read()
         assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
         assert await stream.count() == 50
+
+
+async def test_a_connection_without_a_call_is_closed_and_the_next_call_makes_another() -> None:
+    """Cause: a connection that answers pings was never closed, so that one client could hold all that there may be."""
+    limits, until, ready = GrpcLimits(connection_idle_s=0.3), asyncio.Event(), grpc.ChannelConnectivity.READY
+    path, own = "/segments.v1.Append/AppendStream", (("grpc.use_local_subchannel_pool", 1),)  # else both share one
+
+    async def stall(requests: AsyncIterator[Any], call: Any) -> AsyncIterator[pb.AppendReply]:
+        yield pb.AppendReply()
+        await until.wait()
+        yield pb.AppendReply()
+
+    server, the_guard = GrpcServer(limits), guard(limits)
+    address = str(server.bind(Address("127.0.0.1", 0)))
+    await server.start(the_guard.handlers({"Append.AppendStream": stall}), the_guard)
+    try:
+        async with (
+            asyncio.timeout(60),
+            grpc.aio.insecure_channel(address, own) as busy,
+            grpc.aio.insecure_channel(address, own) as silent,
+        ):
+            call = busy.stream_stream(path)()
+            await call.read()
+            await silent.channel_ready()
+            while silent.get_state() is ready:
+                await silent.wait_for_state_change(ready)
+            assert busy.get_state() is ready, "a call goes on"
+            until.set()
+            await call.read()
+            await silent.stream_stream(path)().read()
+    finally:
+        await server.stop(0.1)

@@ -61,7 +61,9 @@ async def test_a_namespace_whose_name_says_something_in_an_address_is_refused(na
         await open_backing("mem:x", system_seams(), namespace=namespace, owner="o", address="h:1")
 
 
-@pytest.mark.parametrize("uri", ["/just/a/path", "file://host/dir", "file:///dir?x=1", "nonsense://x"])
+@pytest.mark.parametrize(
+    "uri", ["/just/a/path", "file://host/dir", "file:///dir?x=1", "file:///tmp/a%zz", "nonsense://x"]
+)
 async def test_what_is_no_address(uri: str) -> None:
     with pytest.raises(ConfigError):
         await backing(uri)
