@@ -14,7 +14,7 @@
     * :exc:`UnsupportedLayoutError` -- written by a newer program
     * :exc:`SegmentExistsError`, :exc:`SegmentNotFoundError`, :exc:`SegmentMismatchError`
     * :exc:`OpTooLargeError`, :exc:`JournalOverloadedError` (retryable)
-    * :exc:`JournalFullError` -- the list of the journal's segments is full: purge
+    * :exc:`JournalFullError` -- the list of the journal's segments, or of its snapshots, is full: purge
     * :exc:`RequestForgottenError` -- a repeated request is too old to tell whether it was carried out
     * :exc:`NotEnoughJournalsError` -- too few members of a journal set work
     * :exc:`NotActiveError` -- this replica is not the active one (retryable: ask the active one)
@@ -159,7 +159,8 @@ class JournalOverloadedError(JournalError):
 
 
 class JournalFullError(JournalError):
-    """The journal lists as many segments as its store can hold: no other begins before some were purged."""
+    """The journal lists as many segments, or snapshots, as its store can hold: no other is begun, or kept, before some
+    were removed."""
 
 
 class RequestForgottenError(JournalError):

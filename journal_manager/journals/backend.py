@@ -211,6 +211,7 @@ class JournalWriter(JournalReader, Protocol):
 
         Raises:
             SnapshotAheadError: ``at`` is above ``durable_txid``. JournalFencedError: another writer has the journal.
+            JournalFullError: the store can list no more snapshots; remove old ones.
             UpgradeError: an upgrade is in progress, and ``at`` is from before it.
         """
 

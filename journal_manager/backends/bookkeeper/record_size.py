@@ -22,6 +22,20 @@ ADVICE: Final = (
 )
 
 
+def ensure_snapshots_fit(name: str, size: int, snapshots: int) -> None:
+    """A journal's list of snapshots, which grows by one, fits into a value of the metadata store.
+
+    Raises:
+        JournalFullError: it does not. Nothing was changed.
+    """
+    if size > RECORD_MAX:
+        raise JournalFullError(
+            f"journal {name} keeps {snapshots - 1} snapshots, and the list of them is full ({size} of {RECORD_MAX} "
+            "bytes with one more): no other can be kept; remove old ones, with delete_snapshot of the edit log or "
+            "bk journal purge; a replica does so by its retention policy"
+        )
+
+
 class RecordSize:
     """Watches the record of one writer's journal."""
 
