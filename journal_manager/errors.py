@@ -14,6 +14,7 @@
     * :exc:`UnsupportedLayoutError` -- written by a newer program
     * :exc:`SegmentExistsError`, :exc:`SegmentNotFoundError`, :exc:`SegmentMismatchError`
     * :exc:`OpTooLargeError`, :exc:`JournalOverloadedError` (retryable)
+    * :exc:`JournalFullError` -- the list of the journal's segments, or of its snapshots, is full: purge
     * :exc:`RequestForgottenError` -- a repeated request is too old to tell whether it was carried out
     * :exc:`NotEnoughJournalsError` -- too few members of a journal set work
     * :exc:`NotActiveError` -- this replica is not the active one (retryable: ask the active one)
@@ -155,6 +156,11 @@ class JournalOverloadedError(JournalError):
     """More bytes wait to become durable than the edit log allows; wait with ``EditLog.room()``."""
 
     retryable = True
+
+
+class JournalFullError(JournalError):
+    """The journal lists as many segments, or snapshots, as its store can hold: no other is begun, or kept, before some
+    were removed."""
 
 
 class RequestForgottenError(JournalError):

@@ -172,6 +172,7 @@ class JournalWriter(JournalReader, Protocol):
         Raises:
             SegmentExistsError: a segment is open, or the id was used, or would leave a gap (C7); or this writer has
             taken the id back.
+            JournalFullError: the store can list no more segments; purge.
             JournalFencedError: another writer has the journal.
         """
 
@@ -210,6 +211,7 @@ class JournalWriter(JournalReader, Protocol):
 
         Raises:
             SnapshotAheadError: ``at`` is above ``durable_txid``. JournalFencedError: another writer has the journal.
+            JournalFullError: the store can list no more snapshots; remove old ones.
             UpgradeError: an upgrade is in progress, and ``at`` is from before it.
         """
 

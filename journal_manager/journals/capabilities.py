@@ -128,6 +128,10 @@ class JournalDescription:
     taken_back: TakenBack = NOTHING_TAKEN_BACK
     """The edits that were there once and are not any more, because somebody took them back."""
     copy_of: CopyOf | None = None
+    record_bytes: int | None = None
+    """The size of the journal's record, which grows with each segment until it is purged; None if nothing bounds it."""
+    record_bytes_max: int | None = None
+    """No segment begins if the record were longer."""
     """Whose edits it holds, if it is a member of a set whose leading member has taken edits back."""
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import NO_ENTRY
 from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
 from journal_manager.backends.bookkeeper.journal_record import JournalRecord
+from journal_manager.backends.bookkeeper.record_size import RECORD_MAX
 from journal_manager.backends.bookkeeper.shared_client import SharedClient
 from journal_manager.edits import Batch, SegmentInfo, TakenBack, TxId
 from journal_manager.errors import JournalClosedError, OpFormatError, check
@@ -94,7 +96,7 @@ class LedgerJournalReader(JournalReader, Described):
         self._ensure_open()
         with worded(f"reading the record of journal {self._record.name}"):
             chain, _ = await self._record.read()
-        return described(chain)
+        return replace(described(chain), record_bytes=len(chain.encode()), record_bytes_max=RECORD_MAX)
 
     async def changed(self, timeout_s: float) -> None:
         self._ensure_open()

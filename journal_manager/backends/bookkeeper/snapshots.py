@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Final
 from bookkeeper.errors import BookKeeperError, MetadataConflictError
 from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
 from journal_manager.backends.bookkeeper.ledgers import NewLedger, delete_quietly, snapshot_tags
-from journal_manager.backends.bookkeeper.snapshot_index import SnapshotIndex, SnapshotLine
+from journal_manager.backends.bookkeeper.record_size import ensure_snapshots_fit
+from journal_manager.backends.bookkeeper.snapshot_index import SnapshotIndex, SnapshotLine, encode_index
 from journal_manager.edits import UNKNOWN_EPOCH, TxId
-from journal_manager.errors import JournalCorruptionError, JournalFencedError, SegmentNotFoundError
+from journal_manager.errors import JournalCorruptionError, JournalFencedError, JournalFullError, SegmentNotFoundError
 from journal_manager.snapshots import (
     Chunks,
     SnapshotInfo,
@@ -115,7 +116,7 @@ class LedgerSnapshotKeeper:
                 line = replace(line, epoch=self._owner.token.epoch)
             try:
                 await self._replace({at: line})
-            except JournalFencedError:
+            except (JournalFencedError, JournalFullError):
                 await self._delete_unless_listed(line)
                 raise
         return line.info()
@@ -182,12 +183,15 @@ class LedgerSnapshotKeeper:
 
         Raises:
             JournalFencedError: another writer has the journal; nothing was changed.
+            JournalFullError: the list would be too long for the store; nothing was changed.
         """
         while True:
             condition = await self._owner.condition()
             kept, version = await self._index.read()
             lines = [each for each in kept if each.at not in changes and not self._is_taken_back(each)]
             lines += [line for line in changes.values() if line is not None]
+            if len(lines) > len(kept):
+                ensure_snapshots_fit(self._index.journal, len(encode_index(lines)), len(lines))
             try:
                 await self._index.write(lines, version, condition)
                 break

@@ -22,6 +22,7 @@ from journal_manager.backends.bookkeeper.journal_owner import JournalOwner
 from journal_manager.backends.bookkeeper.ledgers import NewLedger, delete_quietly, segment_tags
 from journal_manager.backends.bookkeeper.orphans import JournalOrphans, in_journal_words
 from journal_manager.backends.bookkeeper.reader import LedgerJournalReader, last_txid
+from journal_manager.backends.bookkeeper.record_size import RecordSize
 from journal_manager.backends.bookkeeper.shared_client import SharedClient
 from journal_manager.backends.bookkeeper.snapshots import LedgerSnapshotKeeper
 from journal_manager.edits import Batch, FencingToken, SegmentInfo, TxId
@@ -199,6 +200,7 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter, Discard, Upgrade, 
         self._owner, self._recovery = owner, recovery
         self._new_ledger, self._max_batch_bytes = new_ledger, max_batch_bytes
         self._snapshots = LedgerSnapshotKeeper(connection.client, owner, new_ledger)
+        self._size = RecordSize(owner.record.name)
         self._orphans = JournalOrphans(connection.client, owner, wall_ms)
         self._segment: LedgerSegmentWriter | None = None
         self._prepared: LedgerSegmentWriter | None = None
@@ -242,7 +244,8 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter, Discard, Upgrade, 
         if self._prepared is not None and replace(self._prepared.info, location="") == info:
             return self._prepared
         await self._give_up_prepared()
-        self._owner.chain.begin(self.token, info)  # refused before a ledger is made for nothing
+        begun = self._owner.chain.begin(self.token, info)  # refused before a ledger is made for nothing
+        self._size.begins(len(begun.encode()), len(begun.segments))
         with worded(f"making a ledger for journal {self._record.name}"):
             handle = await self._new_ledger(segment_tags(self._record.name, first, self.token))
         self._prepared = LedgerSegmentWriter(handle, self._owner, replace(info, location=str(handle.id)))

@@ -11,12 +11,14 @@ from journal_manager import (
     UNKNOWN_EPOCH,
     JournalCorruptionError,
     JournalFencedError,
+    JournalFullError,
     JournalWriter,
     SnapshotNotFoundError,
     format_journal,
     open_snapshots,
     open_writer,
 )
+from journal_manager.backends.bookkeeper import record_size
 from journal_manager.backends.bookkeeper.writer import LedgerJournalWriter
 from journal_manager.snapshots import SnapshotStore
 from tests.contracts.journal_backend import write_segment
@@ -55,6 +57,23 @@ async def test_of_damaged_ones_an_older_is_loaded_and_none_is_passed_over_on_dem
     cluster.ledgers.clear()
     with pytest.raises(JournalCorruptionError, match="reading the snapshot at edit 9"):
         await store.load()
+
+
+async def test_a_list_of_snapshots_that_is_full_takes_no_other_until_one_is_removed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It grew with each snapshot until the metadata store took it no more, with an error that told nobody why."""
+    cluster = await formatted()
+    writer = await writer_on(cluster)
+    monkeypatch.setattr(record_size, "RECORD_MAX", 300)
+    await writer.save_snapshot(1, [b"state"])
+    await writer.save_snapshot(2, [b"state"])
+    with pytest.raises(JournalFullError, match=r"keeps 2 snapshots.*bk journal purge"):
+        await writer.save_snapshot(3, [b"state"])
+    assert sorted(snapshot_ledgers(cluster).values()) == [b"1", b"2"], "its ledger is no orphan"
+    await writer.save_snapshot(2, [b"another state"])
+    await writer.delete_snapshot(1)
+    await writer.save_snapshot(3, [b"state"])
 
 
 async def test_a_snapshot_that_is_removed_while_it_is_looked_for_is_not_there() -> None:
