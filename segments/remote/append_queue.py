@@ -123,14 +123,13 @@ class RemoteAppendQueue:
             batch = self._sent.popleft()
             self.size -= batch.size
             told.append((batch, error))
-        if not self._idempotent or refuses:
-            if rest_not_applied:
-                for batch in self._sent:
-                    batch.was_sent = False
-            else:
-                told = [(batch, _unknown(error)) for batch in self._sent]
-                self.size -= sum(batch.size for batch in self._sent)
-                self._sent.clear()
+        if not rest_not_applied and (refuses or not self._idempotent):
+            told = [(batch, _unknown(error)) for batch in self._sent]
+            self.size -= sum(batch.size for batch in self._sent)
+            self._sent.clear()
+        elif not self._idempotent:  # a producer's may have been applied by an earlier call
+            for batch in self._sent:
+                batch.was_sent = False
         self._waiting = deque((*self._again, *self._sent, *self._waiting))
         self._again.clear()
         self._sent.clear()

@@ -6,6 +6,7 @@ from segments.errors import (
     AppendOutcomeUnknownError,
     GatewayRedirectError,
     SequenceGapError,
+    StreamConfigError,
     StreamError,
     StreamNotReadyError,
     StreamOverloadedError,
@@ -96,6 +97,28 @@ def test_what_the_gateway_does_not_know_is_told_or_sent_again_by_a_producer() ->
         sent(made)
     assert plain.answered(AppendOutcomeUnknownError("u")) is not None
     assert idempotent.answered(AppendOutcomeUnknownError("u")) is None
+
+
+@pytest.mark.parametrize("idempotent", [False, True])
+def test_a_message_that_is_refused_unread_is_told_alone_if_it_is_known(idempotent: bool) -> None:
+    """Cause: the refusal of one message was the end of all; a producer's would have been sent again for ever."""
+    known, unknown = queue(4, idempotent=idempotent), queue(4, idempotent=idempotent)
+    for made in (known, unknown):
+        made.resize(3, 1000)
+        assert sent(made) == [0, 1, 2]
+        assert made.answered(RESULT) is not None
+        assert sent(made) == [3]
+    refusal = StreamConfigError("too many")
+    told = known.ended(refusal, rest_not_applied=True, refuses=True)
+    assert [(batch.request, error) for batch, error in told] == [(1, refusal)]
+    told = unknown.ended(StreamError("too large"), rest_not_applied=False, refuses=True)
+    assert [(batch.request, type(error)) for batch, error in told] == [
+        (n, AppendOutcomeUnknownError) for n in (1, 2, 3)
+    ]
+    assert [(len(made), made.size) for made in (known, unknown)] == [(2, 20), (0, 0)]
+    known.began()
+    known.resize(10, 1000)
+    assert sent(known) == [2, 3]
 
 
 def test_who_gives_up_is_told_the_truth_about_each_batch() -> None:
