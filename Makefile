@@ -89,7 +89,7 @@ sim: $(STAMP) ## simulate whole clusters, one seed one world [SEEDS=100]
 	$(BIN)/python -m bookkeeper.testing.sim --seeds $(SEEDS)
 
 model: $(STAMP) ## a bookie and its disk against a dict, with crashes, compaction and undeletion; one seed, one life [LIVES=1000]
-	LIVES=$(LIVES) $(BIN)/pytest -q --timeout 0 -k against_a_dict tests/bookkeeper/storage/test_model.py tests/bookkeeper/bookie/garbage/test_model.py
+	LIVES=$(LIVES) $(BIN)/pytest -q -k against_a_dict tests/bookkeeper/storage/test_model.py tests/bookkeeper/bookie/garbage/test_model.py
 
 corruption: $(STAMP) ## files of a bookie damaged, N times, and what came of it, into docs/faultlog.md (90 ms each) [N=2000]
 	$(BIN)/python -m tests.corruption $(if $(filter command% environment%,$(origin N)),$(N),2000) --write docs/faultlog.md
