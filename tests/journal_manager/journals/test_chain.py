@@ -170,6 +170,7 @@ def test_an_upgrade_remembers_where_it_began_and_goes_back_there() -> None:
     for refused in (
         lambda: later.begin_upgrade(MINE, NEWER),
         lambda: later.discard(MINE, 1),
+        lambda: grown((1, 4), (5, 5)).begin_upgrade(MINE, NEWER).discard(MINE, 5),
         lambda: final.roll_back(MINE),
         lambda: final.begin_upgrade(MINE, EMPTY.namespace),
         lambda: grown((1, 5)).begin(MINE, segment(6)).begin_upgrade(MINE, NEWER),

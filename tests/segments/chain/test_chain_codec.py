@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bookkeeper.codec import crc32c
 from segments.chain import (
     SEGMENTS_MAX,
     RemovedLedger,
@@ -108,3 +109,9 @@ def test_a_record_that_breaks_its_own_rules_is_refused() -> None:
     for wrong in (replace(chain, records=5), replace(chain, next_number=2)):
         with pytest.raises(ChainCorruptError, match="rules"):
             decode_chain(encode_chain(wrong))
+
+
+def test_bytes_behind_the_end_of_a_record_are_noticed_although_its_checksum_is_right() -> None:
+    body = chain_of(3).encode()[:-4] + b"\0"
+    with pytest.raises(ChainCorruptError, match=f"it has {len(body)} bytes, and {len(body) - 1} are announced"):
+        decode_chain(body + crc32c(body).to_bytes(4, "little"))

@@ -68,6 +68,8 @@ def test_where_it_was_at_a_time() -> None:
         state = acked(state, None, i, 1000 + 10_000 * i)
     at = state.version_at(1000 + 10_000 * 4 + 5)
     assert at is not None and at.mark == mark(4)
+    exactly = state.version_at(1000 + 10_000 * 4)
+    assert exactly == at, "a version is the cursor's from its own millisecond on"
     assert state.version_at(999) is None
     assert state.version_at(10**9) == state.version
 

@@ -96,6 +96,8 @@ def test_a_clock_that_was_wrong_makes_nothing_old() -> None:
         2,
     ], "other limits need no clock"
     assert gone(decide(policy, with_times(100, 99.9, 101), now_h=124)) == [1, 2], "clocks differ a little"
+    same = decide(policy, with_times(100, 0, 100, 104), now_h=125)
+    assert gone(same) == [1, 2, 3], "the next one was completed in the same millisecond"
     ahead = decide(policy, with_times(100, 9000, 101, 102), now_h=500)
     assert gone(ahead) == [1] and whys(ahead, 2) == [Why.AGE]
 

@@ -122,3 +122,12 @@ def test_a_segment_with_a_limit_by_time_is_due_when_the_clock_says_so(
             assert rolling.reason(wake - 1e-3, records, size) is None
     else:
         assert rolling.reason(1e9, records, size) is None
+
+
+def test_one_attempt_that_failed_is_enough_to_be_put_off() -> None:
+    rolling = begun(RollLimits())
+    told = [rolling.is_put_off]
+    rolling.put_off(101)
+    told.append(rolling.is_put_off)
+    rolling.begin(102, 0)
+    assert [*told, rolling.is_put_off] == [False, True, False]

@@ -74,3 +74,14 @@ def test_answers_that_contradict_each_other_are_found() -> None:
     fencing._unfenced[B1] = LOST
     with pytest.raises(InvariantError, match="R3"):
         fencing.validate_state()
+
+
+@pytest.mark.rule("V2")
+def test_that_all_have_answered_and_nothing_follows_is_found() -> None:
+    fencing = phase()
+    for bookie in (B1, B2):
+        fencing.on_answer(bookie, Answer.UNKNOWN, None, 0.0, LOST)
+    fencing.validate_state()
+    fencing._unfenced[B4] = LOST
+    with pytest.raises(InvariantError, match="V2"):
+        fencing.validate_state()

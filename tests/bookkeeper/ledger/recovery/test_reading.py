@@ -103,3 +103,13 @@ def test_an_entry_for_which_nothing_is_asked_is_found() -> None:
     reading._readings[0].due = None
     with pytest.raises(InvariantError, match="V2"):
         reading.validate_state()
+
+
+@pytest.mark.rule("R14")
+@pytest.mark.parametrize("field", ["_next_take", "_next_read"])
+def test_an_entry_before_the_next_one_or_behind_the_end_is_found(field: str) -> None:
+    reading = phase()
+    reading.read_ahead(-1, 0.0)
+    setattr(reading, field, 2)
+    with pytest.raises(InvariantError, match="R14"):
+        reading.validate_state()

@@ -61,3 +61,14 @@ def test_groups_follow_one_another_and_none_holds_what_the_logs_hold() -> None:
     add_run(after, 7, [1])
     assert after.follows(before) and not before.follows(after)
     assert not before.holds(at >> 40, at % 2**40)
+
+
+def test_a_run_may_begin_behind_others_of_the_same_bytes() -> None:
+    logs = logs_of()
+    group, adds = LedgerGroup(GroupBuffer(1 << 16), logs), make_adds(7, [0, 1, 2])
+    begin = adds.record_ends[0]
+    places = list(group.add_run(7, adds.records, begin, adds.record_ends, 1, 3))
+    assert places == [place(1, BLOCK), place(1, BLOCK + adds.record_ends[1] - begin)]
+    assert bytes(group.data) == bytes(adds.records)[begin:]
+    size = adds.record_ends[2] - begin
+    assert group.parts == {1: GroupPart(BLOCK + size, {7: [size, 2]})}
