@@ -9,6 +9,7 @@ import pytest
 
 from bookkeeper import BookKeeper
 from bookkeeper.chains import OrphanLedger, delete_orphans, find_orphans
+from bookkeeper.ids import LedgerId
 from bookkeeper.testing.cluster import SimCluster
 
 TAGS = {"application": b"test", "chain": b"one"}
@@ -37,7 +38,7 @@ def test_what_is_tagged_old_and_not_needed_is_an_orphan() -> None:
             now = cluster.client.seams.clock.wall_ms()
             found = await find_orphans(client, TAGS, is_needed, now, older_than_s=60)
             assert [(each.ledger, each.length, each.tags["first"]) for each in found] == [(orphan, 5, b"1")]
-            created_ms = (await client.metadata_store.ledgers.read(orphan)).value.ctime_ms
+            created_ms = (await client.metadata_store.ledgers.read(LedgerId(orphan))).value.ctime_ms
             assert created_ms is not None and found[0].age_s == (now - created_ms) / 1000
             assert asked == [[orphan, needed]]
             await delete_orphans(client, [*found, *found])

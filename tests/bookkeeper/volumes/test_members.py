@@ -219,6 +219,17 @@ def test_a_bookie_is_read_only_at_once_when_its_last_volume_with_room_fills_up()
     assert told == [EngineState.READ_ONLY]
 
 
+def test_a_bookie_has_failed_at_once_when_its_last_volume_has() -> None:
+    door, told = Door(), list[tuple[EngineState, str]]()
+    door.volumes.on_state(lambda state, reason: told.append((state, reason)))
+    states = []
+    for number, reason in ((1, "burnt"), (2, "burnt, too")):
+        door.volumes.lose(number, reason)
+        states.append(door.volumes.state)
+    assert states == [EngineState.WRITABLE, EngineState.FAILED]
+    assert told == [(EngineState.FAILED, "the last ledger directory, /d2: burnt, too")]
+
+
 def test_while_the_volumes_close_nothing_more_is_placed() -> None:
     door, ended = Door(), list[BaseException | None]()
     door.acked(1, 0)

@@ -102,6 +102,16 @@ def test_the_bookies_own_files_are_checked_when_the_first_volume_is_lost() -> No
     assert door.engine(2).scrubber.state_files is check
 
 
+def test_the_bookies_own_files_are_checked_when_the_first_volume_is_let_go() -> None:
+    door = Door(3)
+    scrubber = door.volumes.scrubber
+    scrubber.state_files = check = lambda: iter(())
+    for state in (VolumeState.DRAINING, VolumeState.DRAINED):
+        assert door.done(lambda done: door.volumes.set_state(1, state, done)) is None  # noqa: B023
+    assert [each.number for each in door.volumes.serving] == [2, 3]
+    assert door.engine(2).scrubber.state_files is check
+
+
 def test_problems_of_every_volume_are_reported_also_of_one_that_comes_later() -> None:
     door = filled()
     scrubber = door.volumes.scrubber

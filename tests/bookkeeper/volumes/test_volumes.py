@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from bookkeeper.errors import (
     CookieError,
 )
+from bookkeeper.ids import LedgerId
+from bookkeeper.storage.checkpoint.manifest import read_manifest
+from bookkeeper.storage.ledger_logs.ledger_log_layout import FINISH_WITHIN_S
+from tests.bookkeeper.storage.workload import CONFIG
+from tests.bookkeeper.volumes import doors
 from tests.bookkeeper.volumes.stories import DISKS, DirectoriesCluster, Writers, directories_of, until
 
 
@@ -112,3 +118,24 @@ def test_disks_that_were_exchanged_are_named() -> None:
 
     cluster = DirectoriesCluster(seed=8, bookies=1)
     cluster.run(lambda _: story(cluster))
+
+
+def test_a_ledger_that_is_closed_has_its_log_finished_by_its_own_volume(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doors, "CONFIG", replace(CONFIG, entry_log_per_ledger=True))
+    now = [100.0]
+    door = doors.Door(monotonic=lambda: now[0])
+    for ledger in (1, 2):
+        door.acked(ledger, 0)
+        assert door.volumes.placements.volume_of(ledger) == ledger
+    door.volumes.ledger_closed(LedgerId(1))
+    door.volumes.ledger_closed(LedgerId(99))
+    for passed in (0.0, FINISH_WITHIN_S):
+        now[0] += passed
+        door.volumes.finish_logs()
+        door.pump()
+    finished = []
+    for number in (1, 2):
+        manifest = read_manifest(door.disk, f"/d{number}")
+        assert manifest is not None
+        finished.append([log.finished for log in manifest.logs.values()])
+    assert finished[0] == [True] and not any(finished[1])

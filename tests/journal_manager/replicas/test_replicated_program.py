@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from pathlib import Path
 from typing import Any
 
@@ -439,8 +439,14 @@ async def test_a_program_that_cannot_be_restored_after_a_failure_takes_no_more_p
         async with Pair() as pair:
             await pair.submit(b"x")
 
-            async def restore(machine: Ledger, chunks: object) -> None:
-                raise RuntimeError("the program has no way back")
+            tries, restores = 0, Ledger.restore
+
+            async def restore(machine: Ledger, chunks: AsyncIterator[bytes]) -> None:
+                nonlocal tries
+                tries += 1
+                if tries == 1:
+                    raise RuntimeError("the program has no way back")
+                await restores(machine, chunks)
 
             monkeypatch.setattr(Ledger, "restore", restore)
             gate.error = JournalUnavailableError("no ack quorum")

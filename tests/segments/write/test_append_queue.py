@@ -8,8 +8,10 @@ from datetime import datetime
 import pytest
 
 from segments.config import FlushPolicy, StreamConfig, StreamLimits
+from segments.entries import RecordColumns
 from segments.errors import (
     StreamOverloadedError,
+    TxidOrderError,
 )
 from segments.record import Record
 from tests.segments.fake import Cluster, check_stream, stream_on, values_of
@@ -92,3 +94,16 @@ async def test_what_lingers_is_sent_when_its_time_is_up_or_the_entry_is_full() -
         assert loop.time() - began < 0.01
         waiting = writer.append_nowait(b"3")
         assert await writer.flush() == (await waiting).position
+
+
+@in_virtual_time
+async def test_columns_whose_transaction_ids_fall_are_refused_and_others_are_not_looked_at() -> None:
+    cluster = Cluster()
+    stream = await stream_on(cluster, config=StreamConfig(txid="application"))
+    async with stream.writer() as writer:
+        await writer.append_batch(RecordColumns.of_values([b"a", b"b"], txids=[5, 7]))
+        await writer.append_batch(RecordColumns.of_values([b"c"]))
+        with pytest.raises(TxidOrderError, match="transaction id 6 is lower than 7"):
+            await writer.append_batch(RecordColumns.of_values([b"d", b"e"], txids=[6, 8]))
+        assert writer.last_txid == 7
+    assert await values_of(cluster, stream) == [b"a", b"b", b"c"]

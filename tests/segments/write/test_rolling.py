@@ -126,8 +126,8 @@ def test_a_segment_with_a_limit_by_time_is_due_when_the_clock_says_so(
 
 def test_one_attempt_that_failed_is_enough_to_be_put_off() -> None:
     rolling = begun(RollLimits())
-    assert not rolling.is_put_off
+    told = [rolling.is_put_off]
     rolling.put_off(101)
-    assert rolling.is_put_off
+    told.append(rolling.is_put_off)
     rolling.begin(102, 0)
-    assert not rolling.is_put_off
+    assert [*told, rolling.is_put_off] == [False, True, False]

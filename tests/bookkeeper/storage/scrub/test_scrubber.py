@@ -505,6 +505,17 @@ def test_notes_are_written_once_for_many_changes_and_before_the_end() -> None:
 
 
 @pytest.mark.rule("K30")
+def test_a_pass_is_noted_log_by_log_so_that_the_next_start_goes_on_with_it() -> None:
+    lived, ended, behind = Lived(), list[BaseException | None](), set[object]()
+    lived.engine.scrubber.run_now(ended.append)
+    while not ended:
+        assert lived.workers.step()
+        if "scrub" in lived.disk.list("/ledgers"):
+            behind.add(ScrubNotes.decode(lived.disk.read_file("/ledgers/scrub"), "notes").behind)
+    assert len(behind - {None}) >= len(lived.engine._entry_logs.logs) - 1 > 1
+
+
+@pytest.mark.rule("K30")
 def test_rotten_notes_are_written_anew_and_after_a_restart_without_them_everything_is_read_at_once() -> None:
     lived = Lived()
     lived.flip(*lived.place_of(2, 5))

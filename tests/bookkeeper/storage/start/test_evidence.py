@@ -127,6 +127,9 @@ def test_what_is_left_over_from_before_the_mark_is_no_evidence() -> None:
     unread = ReplayFindings(KnownLedgers())
     assert logged_only(RecordingDisk(files), "/ledgers", mark, unread, ()) is None
     assert logged_only(RecordingDisk(after), "/ledgers", Manifest(), unread, ()) is not None
+    assert logged_only(RecordingDisk(after), "/ledgers", Manifest(next_log=99), unread, ()) is None, "left over"
+    made = {name.removeprefix("/ledgers/") for name in after if name.endswith(".log")}
+    assert logged_only(RecordingDisk(after), "/ledgers", Manifest(), unread, made) is None, "of this very start"
     assert indexed_only(RecordingDisk(files), "/ledgers", mark, [1], unread) is None
 
 
