@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from bookkeeper.errors import BookieUnavailableError, DataMissingError, DigestMismatchError
+from bookkeeper.errors import BookieUnavailableError, DataMissingError, DigestMismatchError, NoSuchLedgerError
+from bookkeeper.ids import EntryId
 from segments.errors import StreamUnavailableError
 from segments.read.segment_feed import BrokenEntry, EntryRun, SegmentFeed, SegmentGoneError
 from segments.record import GapKind
@@ -133,6 +134,26 @@ def test_bookies_that_fail_are_asked_again_until_patience_ends() -> None:
         assert feed.stuck_s > 3
         failing = False
         assert isinstance(await feed.run(), EntryRun) and feed.stuck_s == 0
+        await feed.close()
+
+    simulated(story)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(NoSuchLedgerError("deleted"), SegmentGoneError), (BookieUnavailableError("away"), StreamUnavailableError)],
+)
+def test_who_asks_how_far_it_goes_is_told_why_nobody_answers(error: Exception, told: type[Exception]) -> None:
+    async def story(stream: BuiltStream) -> None:
+        await stream.start()
+        feed = await feed_of(stream)
+
+        async def fails() -> EntryId:
+            raise error
+
+        feed.handle.read_last_add_confirmed = fails  # type: ignore[method-assign]
+        with pytest.raises(told):
+            await feed.ask()
         await feed.close()
 
     simulated(story)

@@ -417,3 +417,20 @@ def test_damage_that_a_merge_met_is_remembered_until_a_restart_has_rebuilt_the_i
     fill(engine, workers, 1, 640, 641)
     checkpoint(engine, workers)
     assert not manifest_of(disk).rebuild
+
+
+def test_a_list_of_deletions_for_which_there_is_no_space_leaves_no_file_open(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    for ledger_id in (1, 2):
+        fill(engine, workers, ledger_id, 0, 3)
+    checkpoint(engine, workers)
+    path = f"/ledgers/{manifest_of(disk).next_segment + 1:016x}.index"
+    disk.faults["write", path] = OSError(errno.ENOSPC, "full")
+    answers: Answers = []
+    engine.collect({lid(1)}, answers.append)
+    workers.pump()
+    assert len(answers) == 1 and answers[0] is not None
+    assert path in disk.files() and path not in disk.left_open
+    disk.faults.clear()
+    checkpoint(engine, workers)
+    assert manifest_of(disk).deletions is not None

@@ -158,6 +158,35 @@ def test_a_checkpoint_waits_for_what_is_being_written(disk: RecordingDisk) -> No
     assert manifest_of(disk).logs[1].end == len(disk.files()["/ledgers/000001.log"])
 
 
+@pytest.mark.rule("K13")
+@pytest.mark.parametrize("fails", [False, True])
+def test_who_asks_during_a_write_waits_for_the_next_one_unless_this_one_fails(disk: RecordingDisk, fails: bool) -> None:
+    """What came while the first write was on its way is in the second one."""
+    engine, workers = open_engine(disk, SMALL)
+    layout, answers = layout_of(engine), list[BaseException | None]()
+
+    def step(name: str) -> None:
+        at = [who for who, _, _ in workers.jobs].index(name)
+        workers.jobs.insert(0, workers.jobs.pop(at))
+        assert workers.step()
+
+    for entry_id, size in ((0, 3000), (1, 100)):
+        add(engine, 1, entry_id, size=size)
+        engine.when_durable(lambda error: None)
+        step("journal")
+    assert layout.logs.writing and layout.logs.writable
+    layout.write_out(answers.append)
+    if fails:
+        disk.faults["write", ".log"] = OSError(errno.EIO, "broken")
+    step("log")
+    if fails:
+        assert len(answers) == 1 and answers[0] is not None and "broken" in str(answers[0])
+        return
+    assert answers == [] and layout.logs.writing
+    workers.pump()
+    assert answers == [None] and not layout.logs.writable
+
+
 @pytest.mark.rule("P12")
 def test_when_the_buffer_is_full_the_journal_waits_and_goes_on(disk: RecordingDisk) -> None:
     engine, workers = open_engine(disk, SMALL)

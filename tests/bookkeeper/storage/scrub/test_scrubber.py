@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -13,6 +13,7 @@ from bookkeeper.storage.checkpoint.manifest import read_manifest
 from bookkeeper.storage.durable_file import BLOCK
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.entry_log.entry_log_file import log_name
+from bookkeeper.storage.scrub.damage import DamagedPlace, FileKind
 from bookkeeper.storage.scrub.scrub_notes import ScrubNotes
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, add, lid, open_engine, read
@@ -247,6 +248,20 @@ def test_what_passes_by_itself_is_tried_again_and_other_errors_cost_one_file() -
     scrubber.run_now(ended.append)
     later.run(lived.workers, 50)
     assert ended == [None, None] and "ended unexpectedly" in lived.problems[-1]
+
+
+def test_a_check_of_many_small_pieces_is_gone_through_to_its_end() -> None:
+    lived, read_pieces = Lived(), list[int]()
+
+    def pieces() -> Iterator[int | DamagedPlace]:
+        for at in range(200):
+            read_pieces.append(at)
+            yield 1
+        yield DamagedPlace(FileKind.STATE, 0, "/d/VERSION", 0, 0, "it is rotten")
+
+    lived.engine.scrubber.state_files = pieces
+    assert len(lived.scrubbed()) == 1
+    assert read_pieces[-1] == 199
 
 
 def _breaks(_item: int) -> int:
