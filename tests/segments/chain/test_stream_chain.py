@@ -417,3 +417,13 @@ class Lives(RuleBasedStateMachine):
 
 TestLives = Lives.TestCase
 TestLives.settings = settings(max_examples=examples(40), stateful_step_count=25, deadline=None)
+
+
+def test_a_step_looks_only_at_the_last_two_segments() -> None:
+    """A stream may list thousands; the older ones were looked at when they were the last, and are when it is read."""
+    chain = chain_of(1, 1, 1, 1, 1)
+    first, *others = chain.segments
+    odd = replace(chain, recent=(replace(first, start_seq_no=first.start_seq_no + 1), *others))
+    with pytest.raises(StreamInvariantError):
+        checked(odd)
+    assert len(odd.start_segment(9_999, 0).recent) == 6
