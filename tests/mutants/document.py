@@ -18,7 +18,7 @@ _HEAD: Final = (
     "# Planted bugs\n\n"
     "`make mutants` changes one line of the code that keeps the promises: a condition is negated, a statement deleted, "
     "an addition is off by one, and so on.\n"
-    "It runs the tests that reach the line and notes whether one fails; then it goes on to the next bug.\n"
+    "It runs the tests of the core that reach the line and notes whether one fails; then it goes on to the next bug.\n"
     "A bug that nobody notices is a promise that nobody guards.\n"
     "Bugs are chosen by lot, spread over the functions of a package, the same in each run as long as the code is the "
     "same.\n"
