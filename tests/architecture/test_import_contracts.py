@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from bookkeeper.launchers.machine_speed import stretch
+
 ROOT = Path(__file__).resolve().parents[2]
 
 CONFIGURATION: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
@@ -114,7 +116,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
         env=os.environ | {"PYTHONPATH": str(copy), "COLUMNS": "500"},
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=110 * stretch(),
         check=False,
     )
     assert done.returncode == 1, done.stdout + done.stderr
