@@ -24,14 +24,9 @@ from bookkeeper.codec import Answers, Reads
 from bookkeeper.errors import BookieFailedError, check, in_words
 from bookkeeper.ids import EntryId, IdRanges, LedgerId
 from bookkeeper.seams import Buffer, Disk, Space, Workers
-from bookkeeper.storage.checkpoint.disk_space import give_up_space
-from bookkeeper.storage.compaction.compactor import Compactor
-from bookkeeper.storage.compaction.schedule import CompactionKind
-from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.durable_file import NO_SPACE
-from bookkeeper.storage.parts import EngineParts, put_together
-from bookkeeper.storage.record_runs import EntryRecords, RecordRun
-from bookkeeper.storage.results import (
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.durable_file import NO_SPACE
+from bookkeeper.storage.base.results import (
     NOTHING_KNOWN,
     AvailabilityRun,
     Done,
@@ -41,8 +36,13 @@ from bookkeeper.storage.results import (
     PackedEntries,
     PublishedProgress,
 )
+from bookkeeper.storage.checkpoint.disk_space import give_up_space
+from bookkeeper.storage.compaction.compactor import Compactor
+from bookkeeper.storage.compaction.schedule import CompactionKind
+from bookkeeper.storage.parts import EngineParts, put_together
 from bookkeeper.storage.scrub.scrubber import Scrubber
 from bookkeeper.storage.start.start import start
+from bookkeeper.storage.updates.record_runs import EntryRecords, RecordRun
 
 __all__ = ["AvailabilityRun", "Done", "Engine", "EngineState", "EngineStats", "OpenReport", "PackedEntries"]
 

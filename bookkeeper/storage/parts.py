@@ -12,37 +12,37 @@ from dataclasses import dataclass
 
 from bookkeeper.errors import in_words
 from bookkeeper.seams import Disk, Lock, Workers
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.disk_state import DiskState
+from bookkeeper.storage.base.manifest import Manifest
+from bookkeeper.storage.base.results import EngineState, EngineStats
+from bookkeeper.storage.base.workers import StorageWorkers
 from bookkeeper.storage.checkpoint.checkpointer import Checkpointer
 from bookkeeper.storage.checkpoint.disk_space import DiskSpace
-from bookkeeper.storage.checkpoint.manifest import Manifest
 from bookkeeper.storage.compaction.compaction_steps import CompactionSteps
 from bookkeeper.storage.compaction.compactor import Compactor
 from bookkeeper.storage.compaction.log_copy import CompactionFiles
 from bookkeeper.storage.compaction.schedule import CompactionSchedule
-from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.disk_state import DiskState
 from bookkeeper.storage.entry_log.entry_log_file import EntryLogWriter
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
-from bookkeeper.storage.entry_log_layout import EntryLogLayout, SharedLayout
 from bookkeeper.storage.index.entry_index import PageCache
+from bookkeeper.storage.journal.entry_log_layout import EntryLogLayout, SharedLayout
 from bookkeeper.storage.journal.group_commit import GroupCommit
 from bookkeeper.storage.journal.group_sequence import GroupSequence
 from bookkeeper.storage.journal.pending_group import PendingGroup
-from bookkeeper.storage.lac_waiters import LacWaiters
 from bookkeeper.storage.ledger_logs.ledger_log_layout import LedgerLogLayout
 from bookkeeper.storage.ledger_logs.ledger_logs import LedgerLogs
 from bookkeeper.storage.ledger_logs.log_writes import LogWrites
-from bookkeeper.storage.ledger_table import LedgerTable
-from bookkeeper.storage.ledger_updates import LedgerUpdates
+from bookkeeper.storage.ledgers.ledger_table import LedgerTable
+from bookkeeper.storage.ledgers.unknowns import Unknowns
 from bookkeeper.storage.reads.entry_places import EntryPlaces
 from bookkeeper.storage.reads.entry_reader import EntryReader
 from bookkeeper.storage.reads.ledger_reads import LedgerReads
 from bookkeeper.storage.reads.unwritten import LogMemory
-from bookkeeper.storage.results import EngineState, EngineStats
 from bookkeeper.storage.scrub.scrubber import Scrubber
 from bookkeeper.storage.start.start import ReplayedDisk
-from bookkeeper.storage.unknowns import Unknowns
-from bookkeeper.storage.workers import StorageWorkers
+from bookkeeper.storage.updates.lac_waiters import LacWaiters
+from bookkeeper.storage.updates.ledger_updates import LedgerUpdates
 
 
 class CommitReports:

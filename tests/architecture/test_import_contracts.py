@@ -41,7 +41,7 @@ PLANTS: dict[str, tuple[str, str]] = {
     ),
     "The floors of the simulator: imports go down": ("bookkeeper.testing.world.disk", "bookkeeper.testing.cluster"),
     "The protocol is pure: no I/O, no clock, no dice": ("bookkeeper.ledger.write.writer", "pathlib"),
-    "A bookie's disk knows no network": ("bookkeeper.storage.results", "bookkeeper.wire.status"),
+    "A bookie's disk knows no network": ("bookkeeper.storage.base.results", "bookkeeper.wire.status"),
     "Only the bindings touch the system: time, chance, files, sockets, threads": ("bookkeeper.bookie.config", "time"),
     "The packages, top to bottom": ("bookkeeper.errors", "journal_manager.edits.txid"),
     "The ZooKeeper client stays in its three files": ("bookkeeper.meta.stores.tree", "kazoo"),

@@ -7,7 +7,7 @@ deferred_start   the machine: when records are written that nobody waits for
 pending_group    one group in memory
 group_writer     groups into the journal's files, by one worker
 spare_files      journal files that are ready to be used next
-group_copier     durable groups into the entry log
+entry_log_layout what the journal asks of the way into the entry logs
 inline_sync      whether a group is written on the loop's own thread
 journal_format   the bytes
 torn_tail        what a power cut can have done to the last group, and what not

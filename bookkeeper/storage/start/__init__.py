@@ -12,5 +12,5 @@ replay              the journal behind the mark, into a new entry log
 |-- evidence            what shows that the journal once held more than can be read from it
 `-- orphaned_logs       after a loss: what entry logs hold beyond what the manifest says of them
 cover               a new journal file and a checkpoint; then files that nobody names are removed
-dirty_marker        the file that says that a directory is in use, until a clean stop
+directory_id        the random id of a directory, in every data file
 """

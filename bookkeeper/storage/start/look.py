@@ -14,9 +14,11 @@ from bookkeeper.codec.shapes import Scan
 from bookkeeper.errors import CorruptionError
 from bookkeeper.ids import IdRanges
 from bookkeeper.seams import Buffer, Disk, File
-from bookkeeper.storage.checkpoint.manifest import NAME, Manifest, ManifestLog, read_manifest
-from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.durable_file import BLOCK, close_all
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.dirty_marker import is_marked
+from bookkeeper.storage.base.durable_file import BLOCK, close_all
+from bookkeeper.storage.base.manifest import NAME, Manifest, ManifestLog, read_manifest
+from bookkeeper.storage.base.results import OpenReport
 from bookkeeper.storage.entry_log.entry_log_file import (
     Usage,
     check_header,
@@ -36,8 +38,6 @@ from bookkeeper.storage.index.index_segment import (
 )
 from bookkeeper.storage.index.segment_table import SegmentTable
 from bookkeeper.storage.journal.group_writer import journal_ids
-from bookkeeper.storage.results import OpenReport
-from bookkeeper.storage.start.dirty_marker import is_marked
 from bookkeeper.storage.start.inventory import Inventory
 from bookkeeper.storage.start.losses import StartLosses
 

@@ -16,16 +16,16 @@ from dataclasses import dataclass
 
 from bookkeeper.errors import DirectoryLockedError
 from bookkeeper.seams import Disk, Lock
-from bookkeeper.storage.checkpoint.manifest import Manifest
-from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.directory_id import directory_id_of, refuse_foreign
-from bookkeeper.storage.durable_file import close_all, remove_files
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.dirty_marker import mark
+from bookkeeper.storage.base.durable_file import close_all, remove_files
+from bookkeeper.storage.base.manifest import Manifest
+from bookkeeper.storage.base.results import OpenReport, PublishedProgress
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.journal.group_writer import GroupWriter
-from bookkeeper.storage.known_ledgers import KnownLedgers
-from bookkeeper.storage.results import OpenReport, PublishedProgress
+from bookkeeper.storage.ledgers.known_ledgers import KnownLedgers
 from bookkeeper.storage.start.cover import StartCheckpoint
-from bookkeeper.storage.start.dirty_marker import mark
+from bookkeeper.storage.start.directory_id import directory_id_of, refuse_foreign
 from bookkeeper.storage.start.look import look
 from bookkeeper.storage.start.replay import JournalReplay
 

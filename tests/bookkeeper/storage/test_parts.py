@@ -11,7 +11,7 @@ from bookkeeper.errors import (
     BookieFailedError,
     DiskFullError,
 )
-from bookkeeper.storage.results import EngineState
+from bookkeeper.storage.base.results import EngineState
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
 from tests.bookkeeper.storage.workload import (
     KEY,

@@ -16,15 +16,15 @@ import bookkeeper.bookie.identity.completion as completion
 import bookkeeper.client.ledgers.ledger_recovery as recover_shell
 import bookkeeper.ledger.recovery.reading as recovery_reading
 import bookkeeper.meta.records.ledgers as ledgers
+import bookkeeper.storage.base.durable_file as durable
 import bookkeeper.storage.checkpoint.checkpoint as checkpoint
-import bookkeeper.storage.durable_file as durable
 import bookkeeper.storage.journal.group_writer as journal
-import bookkeeper.storage.ledger_updates as ledger_updates
 import bookkeeper.storage.scrub.file_checks as file_checks
 import bookkeeper.storage.start.look as look
 import bookkeeper.storage.start.replay as replay
 import bookkeeper.storage.start.replayed_ledgers as replayed_ledgers
 import bookkeeper.storage.start.start as storage_start
+import bookkeeper.storage.updates.ledger_updates as ledger_updates
 import bookkeeper.testing.sim.plan as sim_plan
 from bookkeeper.autorecovery.repair_queue import RepairQueue
 from bookkeeper.bookie.bookie import Bookie
@@ -65,15 +65,15 @@ from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.entry_log.entry_log_file import log_name
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.index.entry_index import LOG_SHIFT, OFFSET_MASK
-from bookkeeper.storage.ledger_descriptor import LedgerDescriptor as StoredLedger
-from bookkeeper.storage.ledger_descriptor import StateRecordKind, apply_state, state_record
+from bookkeeper.storage.index.ledger_descriptor import LedgerDescriptor as StoredLedger
+from bookkeeper.storage.index.ledger_descriptor import StateRecordKind, apply_state, state_record
 from bookkeeper.storage.ledger_logs import log_writes
-from bookkeeper.storage.ledger_updates import LedgerUpdates
+from bookkeeper.storage.ledgers.unknowns import Unknowns
 from bookkeeper.storage.reads.entry_places import EntryPlaces
 from bookkeeper.storage.reads.entry_reader import EntryReader
 from bookkeeper.storage.scrub.scrub_notes import ScrubNotes
 from bookkeeper.storage.start.group_continuity import GroupContinuity
-from bookkeeper.storage.unknowns import Unknowns
+from bookkeeper.storage.updates.ledger_updates import LedgerUpdates
 from bookkeeper.testing.patches import Patch, patches
 from bookkeeper.testing.sim.bugs.bug import Bug, Plant, bug_into
 from bookkeeper.testing.sim.bugs.deletion_bugs import DELETION_BUGS

@@ -11,7 +11,7 @@ from bookkeeper.codec import record, scan_records
 from bookkeeper.errors import CorruptionError
 from bookkeeper.storage.compaction.chunk import Chunk, MovedEntries, all_at, living, pages, put_moved
 from bookkeeper.storage.index.entry_index import PAGE, place
-from bookkeeper.storage.ledger_descriptor import StateRecordKind, state_record
+from bookkeeper.storage.index.ledger_descriptor import StateRecordKind, state_record
 from tests.bookkeeper.storage.workload import make_entry
 
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from bookkeeper.errors import LedgerFencedError
+from bookkeeper.storage.base.results import PublishedProgress
 from bookkeeper.storage.engine import Engine
-from bookkeeper.storage.results import PublishedProgress
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.start.crashed_life import a_life, manifest_of
 from tests.bookkeeper.storage.workload import (
