@@ -26,7 +26,7 @@ from bookkeeper.storage.compaction.schedule import CompactionSchedule
 from bookkeeper.storage.entry_log.entry_log_file import EntryLogWriter
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.index.entry_index import PageCache
-from bookkeeper.storage.journal.entry_log_layout import EntryLogLayout, SharedLayout
+from bookkeeper.storage.journal.entry_log_layout import EntryLogLayout
 from bookkeeper.storage.journal.group_commit import GroupCommit
 from bookkeeper.storage.journal.group_sequence import GroupSequence
 from bookkeeper.storage.journal.pending_group import PendingGroup
@@ -40,6 +40,7 @@ from bookkeeper.storage.reads.entry_reader import EntryReader
 from bookkeeper.storage.reads.ledger_reads import LedgerReads
 from bookkeeper.storage.reads.unwritten import LogMemory
 from bookkeeper.storage.scrub.scrubber import Scrubber
+from bookkeeper.storage.shared_log.shared_layout import SharedLayout
 from bookkeeper.storage.start.start import ReplayedDisk
 from bookkeeper.storage.updates.lac_waiters import LacWaiters
 from bookkeeper.storage.updates.ledger_updates import LedgerUpdates

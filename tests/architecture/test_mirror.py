@@ -23,6 +23,7 @@ WITHOUT: dict[str, str] = {
     "bookkeeper/codec/shapes.py": _CODEC,
     "bookkeeper/seams.py": "protocols only; what keeps them is tested in real/ and testing/",
     "bookkeeper/storage/base/results.py": "data without behaviour: what the engine hands out",
+    "bookkeeper/storage/journal/entry_log_layout.py": "protocols only; shared_log/ and ledger_logs/ keep them",
     "bookkeeper/storage/start/inventory.py": "data without behaviour: what a start has found",
     "bookkeeper/wire/requests.py": _MESSAGES,
     "bookkeeper/wire/v2.py": _MESSAGES,

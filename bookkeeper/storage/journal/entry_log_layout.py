@@ -1,26 +1,43 @@
-"""Which entry logs records go to: all into one (:class:`SharedLayout`), or each ledger's into its own
-(:class:`~bookkeeper.storage.ledger_logs.ledger_log_layout.LedgerLogLayout`).
+"""The way of durable groups into the entry logs, as the journal, checkpoints and the engine ask for it. Protocols only.
 
-Group commit, checkpoints and the engine ask the layout; what is behind it is the same: places, index, files.
+``shared_log`` has the layout that puts all records into one log, ``ledger_logs`` the one with a log per ledger. What is
+behind them is the same: places, index, files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from bookkeeper.seams import File
 from bookkeeper.storage.base.results import Done
-from bookkeeper.storage.base.workers import StorageWorkers
-from bookkeeper.storage.entry_log.entry_log_file import EntryLogWriter
-from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.journal.group_sequence import GroupSequence
 from bookkeeper.storage.journal.pending_group import GroupBuffer, PendingGroup
-from bookkeeper.storage.shared_log.group_copier import CopyObserver, GroupCopied, GroupCopier
+
+
+@dataclass(slots=True)
+class GroupCopied:
+    """What a copy reports."""
+
+    created: File | None
+    """The entry log, if it was made for this group."""
+    seconds: float
+    """How long it took; 0 without a clock."""
+
+
+class CopyObserver(Protocol):
+    """Who is told how copying goes: group commit."""
+
+    def group_copied(self, copied: GroupCopied) -> None:
+        """The oldest durable group is in the entry log."""
+
+    def copy_failed(self, error: BaseException) -> None:
+        """The oldest durable group could not be copied; :attr:`Copier.stuck` is set."""
 
 
 class Copier(Protocol):
-    """The way of durable groups into the entry logs; see :class:`GroupCopier`."""
+    """The way of durable groups into the entry logs."""
 
     stuck: bool
     """The oldest durable group could not be copied at the last try."""
@@ -117,94 +134,3 @@ class EntryLogLayout(Protocol):
 
     def open_files(self) -> Iterable[File]:
         """Descriptors that wait to be closed."""
-
-
-class SharedLayout:
-    """All ledgers in one log, in the order in which their records came."""
-
-    copies_with_journal = True
-    syncs_names = True
-
-    def __init__(
-        self,
-        entry_logs: EntryLogs,
-        writer: EntryLogWriter,
-        workers: StorageWorkers,
-        monotonic: Callable[[], float] | None,
-    ) -> None:
-        self._entry_logs, self._writer, self._workers, self._monotonic = entry_logs, writer, workers, monotonic
-        self.new_group = PendingGroup
-        self.next_place = entry_logs.next_place
-
-    def group_closed(self, group: PendingGroup) -> None:
-        """See :class:`EntryLogLayout`."""
-        self._entry_logs.given(group.log_id, group.log_offset + group.size, group.usage)
-
-    def copier(self, groups: GroupSequence, observer: CopyObserver) -> GroupCopier:
-        """See :class:`EntryLogLayout`."""
-        return GroupCopier(groups, self._writer, self._workers, self._monotonic, observer)
-
-    def created(self, group: PendingGroup, file: File) -> None:
-        """See :class:`EntryLogLayout`."""
-        self._entry_logs.created(group.log_id, file)
-
-    def write_out(self, callback: Done) -> None:
-        """See :class:`EntryLogLayout`: a group counts as logged when it is written."""
-        callback(None)
-
-    def unsynced(self, ends: Mapping[int, int]) -> dict[int, File]:
-        """See :class:`EntryLogLayout`."""
-        files: dict[int, File] = {}
-        for log_id in ends:
-            file = self._entry_logs.logs[log_id].file
-            assert file is not None
-            files[log_id] = file
-        return files
-
-    def writer_of(self, log_id: int) -> File | None:
-        """See :class:`EntryLogLayout`."""
-        return self._entry_logs.logs[log_id].file
-
-    def has_writer(self, log_id: int) -> bool:
-        """See :class:`EntryLogLayout`."""
-        return self._entry_logs.logs[log_id].file is not None
-
-    def synced(self, ends: Mapping[int, int]) -> None:
-        """See :class:`EntryLogLayout`."""
-
-    def finished(self, log_ids: Iterable[int]) -> None:
-        """See :class:`EntryLogLayout`."""
-
-    def doomed(self, dropped: Callable[[int], bool]) -> list[int]:
-        """See :class:`EntryLogLayout`."""
-        return []
-
-    def removed(self, log_id: int) -> None:
-        """See :class:`EntryLogLayout`."""
-
-    def end_all(self) -> None:
-        """See :class:`EntryLogLayout`."""
-
-    def close(self, files: list[File]) -> None:
-        """See :class:`EntryLogLayout`: after the reads in progress."""
-        reads = self._workers.get("read")
-        for file in files:
-            reads.submit(file.close, _ignore)
-
-    def end_of(self, ledger_id: int) -> None:
-        """See :class:`EntryLogLayout`."""
-
-    def look(self) -> bool:
-        """See :class:`EntryLogLayout`."""
-        return False
-
-    def stop(self) -> None:
-        """See :class:`EntryLogLayout`."""
-
-    def open_files(self) -> Iterable[File]:
-        """See :class:`EntryLogLayout`."""
-        return ()
-
-
-def _ignore(_result: object, _error: BaseException | None) -> None:
-    pass

@@ -26,7 +26,7 @@ from bookkeeper.storage.base.durable_file import BLOCK, NO_SPACE, TRANSIENT, Syn
 from bookkeeper.storage.base.results import Done, EngineStats
 from bookkeeper.storage.base.workers import StorageWorkers
 from bookkeeper.storage.journal.deferred_start import DeferredStart, WhenToStart
-from bookkeeper.storage.journal.entry_log_layout import EntryLogLayout
+from bookkeeper.storage.journal.entry_log_layout import EntryLogLayout, GroupCopied
 from bookkeeper.storage.journal.group_sequence import GroupSequence
 from bookkeeper.storage.journal.group_writer import GroupWriter, GroupWritten
 from bookkeeper.storage.journal.inline_sync import InlineSync
@@ -34,7 +34,6 @@ from bookkeeper.storage.journal.journal_format import GROUP_HEADER
 from bookkeeper.storage.journal.pending_group import GroupBuffer, GroupState, PendingGroup
 from bookkeeper.storage.journal.spare_files import SpareFiles
 from bookkeeper.storage.journal.write_schedule import NextWrite, WriteSchedule
-from bookkeeper.storage.shared_log.group_copier import GroupCopied
 
 _FREE_BUFFERS = 4
 

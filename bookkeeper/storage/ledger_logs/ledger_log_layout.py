@@ -19,12 +19,12 @@ from bookkeeper.storage.base.durable_file import TRANSIENT
 from bookkeeper.storage.base.results import Done
 from bookkeeper.storage.base.workers import StorageWorkers, WorkerName
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
+from bookkeeper.storage.journal.entry_log_layout import CopyObserver, GroupCopied
 from bookkeeper.storage.journal.group_sequence import GroupSequence
 from bookkeeper.storage.journal.pending_group import GroupBuffer, PendingGroup
 from bookkeeper.storage.ledger_logs.ledger_group import LedgerGroup
 from bookkeeper.storage.ledger_logs.ledger_logs import LedgerLogs, WritePlan
 from bookkeeper.storage.ledger_logs.log_writes import LogsWritten, LogWrites
-from bookkeeper.storage.shared_log.group_copier import CopyObserver, GroupCopied
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,5 @@
 """The shared layout: all ledgers in one entry log, in the order in which their records came.
 
-group_copier   copies durable groups from memory into the log
+shared_layout   the layout
+group_copier    copies durable groups from memory into the log
 """

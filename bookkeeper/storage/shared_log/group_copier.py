@@ -7,34 +7,12 @@ that cannot be copied for now stays the oldest one, and is tried again by :meth:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
 
-from bookkeeper.seams import File
 from bookkeeper.storage.base.workers import StorageWorkers
 from bookkeeper.storage.entry_log.entry_log_file import EntryLogWriter
+from bookkeeper.storage.journal.entry_log_layout import CopyObserver, GroupCopied
 from bookkeeper.storage.journal.group_sequence import GroupSequence
 from bookkeeper.storage.journal.pending_group import PendingGroup
-
-
-@dataclass(slots=True)
-class GroupCopied:
-    """What a copy reports."""
-
-    created: File | None
-    """The entry log, if it was made for this group."""
-    seconds: float
-    """How long it took; 0 without a clock."""
-
-
-class CopyObserver(Protocol):
-    """Who is told how copying goes: group commit."""
-
-    def group_copied(self, copied: GroupCopied) -> None:
-        """The oldest durable group is in the entry log."""
-
-    def copy_failed(self, error: BaseException) -> None:
-        """The oldest durable group could not be copied; :attr:`GroupCopier.stuck` is set."""
 
 
 class GroupCopier:

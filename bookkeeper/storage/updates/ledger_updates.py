@@ -26,7 +26,6 @@ from bookkeeper.ids import LedgerId
 from bookkeeper.seams import Buffer
 from bookkeeper.storage.base.disk_state import DiskState
 from bookkeeper.storage.base.results import EngineState
-from bookkeeper.storage.compaction.chunk import MovedEntries, pages, put_moved
 from bookkeeper.storage.index.entry_index import PAGE
 from bookkeeper.storage.index.ledger_descriptor import (
     LedgerDescriptor,
@@ -35,6 +34,7 @@ from bookkeeper.storage.index.ledger_descriptor import (
     same_payload,
     state_record,
 )
+from bookkeeper.storage.index.moved_entries import MovedEntries, pages, put_moved
 from bookkeeper.storage.journal.group_commit import GroupCommit
 from bookkeeper.storage.ledgers.ledger_table import LedgerTable
 from bookkeeper.storage.ledgers.unknowns import Unknowns

@@ -60,13 +60,13 @@ from bookkeeper.meta.stores.memory import MemoryStore
 from bookkeeper.replication.copying import FragmentCopy
 from bookkeeper.seams import File
 from bookkeeper.storage.checkpoint.checkpointer import Checkpointer
-from bookkeeper.storage.compaction.chunk import MovedEntries
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.entry_log.entry_log_file import log_name
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.index.entry_index import LOG_SHIFT, OFFSET_MASK
 from bookkeeper.storage.index.ledger_descriptor import LedgerDescriptor as StoredLedger
 from bookkeeper.storage.index.ledger_descriptor import StateRecordKind, apply_state, state_record
+from bookkeeper.storage.index.moved_entries import MovedEntries
 from bookkeeper.storage.ledger_logs import log_writes
 from bookkeeper.storage.ledgers.unknowns import Unknowns
 from bookkeeper.storage.reads.entry_places import EntryPlaces

@@ -11,9 +11,9 @@ import pytest
 from bookkeeper.errors import BookieFailedError
 from bookkeeper.seams import Space
 from bookkeeper.storage.base.results import EngineState
-from bookkeeper.storage.compaction.chunk import MovedEntries
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.entry_log.entry_log_file import log_ids, log_name, read_map
+from bookkeeper.storage.index.moved_entries import MovedEntries
 from bookkeeper.storage.ledgers.known_ledgers import KnownLedgers
 from bookkeeper.storage.updates.ledger_updates import LedgerUpdates
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk

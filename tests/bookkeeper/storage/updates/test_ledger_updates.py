@@ -18,9 +18,9 @@ from bookkeeper.errors import (
     UnauthorizedError,
 )
 from bookkeeper.ids import EntryId
-from bookkeeper.storage.compaction.chunk import MovedEntries
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.index import ledger_descriptor
+from bookkeeper.storage.index.moved_entries import MovedEntries
 from bookkeeper.storage.updates import ledger_updates
 from tests.bookkeeper.storage.recording_disk import RecordingDisk, crash_images
 from tests.bookkeeper.storage.workload import (

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from bookkeeper.storage.base.config import StorageConfig
-from bookkeeper.storage.journal.entry_log_layout import EntryLogLayout, SharedLayout
+from bookkeeper.storage.journal.entry_log_layout import EntryLogLayout
 from bookkeeper.storage.journal.pending_group import PendingGroup
 from bookkeeper.storage.ledger_logs.ledger_group import LedgerGroup
+from bookkeeper.storage.shared_log.shared_layout import SharedLayout
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, PER_LEDGER, add, lid, open_engine
 
