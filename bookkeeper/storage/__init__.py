@@ -1,6 +1,6 @@
 """A bookie's disk. :class:`~bookkeeper.storage.engine.Engine` is its one door; calls go down this stack.
 
-    engine                          the front: every public method, opening and closing (``parts`` wires what is below)
+    engine                          the front: every public method, opening and closing (wired by ``assembly``)
     |
     +-- base/disk_state             writable, read-only, failed, closed
     +-- updates/ledger_updates      adds, fences, explicit LACs, removals: admitted or refused, then recorded;
@@ -52,7 +52,7 @@
 
 Each line owns what it names: nothing else changes it, others ask or tell it. The parts share what is in ``base``: the
 five ``workers``, ``config``, and the counters of ``results``, of which each is counted in one place. Three things go
-up, all wired in ``parts``: group commit reports to its ``CommitObserver``; the space and the checkpointer set the
+up, all wired in ``assembly``: group commit reports to its ``CommitObserver``; the space and the checkpointer set the
 disk's state; a failed sync anywhere ends group commit.
 
 Entries come in as ``updates/record_runs`` says. Before there is an engine, ``start/start`` reads the directory and

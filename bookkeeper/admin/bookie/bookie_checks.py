@@ -170,10 +170,10 @@ def checks_of(bookie: StoppedBookie, *, deep: bool) -> Iterator[tuple[FileKind, 
 
 def without_manifest(bookie: StoppedBookie) -> Manifest:
     """What stands for a manifest that cannot be read: every file that is there."""
-    from bookkeeper.storage.start.look import look
+    from bookkeeper.storage.start.scan_files import scan_files
 
     disk, storage = bookie.disk, bookie.storage
-    found = look(storage, disk, bookie.data_directories, 0)
+    found = scan_files(storage, disk, bookie.data_directories, 0)
     for file in found.entry_logs.open_files():
         file.close()
     found.manifest.segments = dict.fromkeys(sorted(segment_ids(disk, storage.ledger_dir)), 0)

@@ -42,7 +42,7 @@ RIDE_S: Final = 0.01
 
 
 class CommitObserver(Protocol):
-    """Who is told how group commit goes: what ``parts`` puts together."""
+    """Who is told how group commit goes: the parts that ``assembly`` makes."""
 
     def group_logged(self, group: PendingGroup) -> None:
         """A group is durable and in the entry log; those who wait for it are called next."""

@@ -1,7 +1,7 @@
 """From a directory to a disk that serves.
 
-start               the whole of it: lock, look, replay, cover
-look                what is there: manifest, entry logs, index; nothing is written
+start               the whole of it: lock, scan, replay, cover
+scan_files          what is there: manifest, entry logs, index; nothing is written
 |-- inventory           what was found, data
 |-- replayed_ledgers    the ledgers, from index segments and records
 `-- losses              the machine: what is missing or damaged, and what may still go

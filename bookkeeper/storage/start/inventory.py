@@ -13,7 +13,7 @@ from bookkeeper.storage.start.replayed_ledgers import ReplayedLedgers
 
 @dataclass(slots=True)
 class Inventory:
-    """Made by the look; the replay adds to it; the checkpoint covers it."""
+    """Made by the scan; the replay adds to it; the checkpoint covers it."""
 
     manifest: Manifest
     """The mark: what is on disk, or what stands for it where none is."""

@@ -45,7 +45,7 @@ READING_SHARE = 10
 """As many logs are kept open for reading as times for writing."""
 
 
-def look(config: StorageConfig, disk: Disk, directories: Sequence[str], directory_id: int) -> Inventory:
+def scan_files(config: StorageConfig, disk: Disk, directories: Sequence[str], directory_id: int) -> Inventory:
     """Blocks; reads only.
 
     Args:

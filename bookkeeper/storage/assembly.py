@@ -1,4 +1,4 @@
-"""The parts of a bookie's disk, put together: who knows whom. Nothing is decided here.
+"""Makes the parts of a bookie's disk: who knows whom. Nothing is decided here.
 
 Calls go down the stack that is drawn in ``bookkeeper/storage/__init__.py``, and so the parts are made from the bottom
 up, a function for each floor. What goes up passes through :class:`CommitReports`: what group commit reports concerns
@@ -112,8 +112,8 @@ class EngineParts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ground:
-    """What every floor stands on: what a start has made ready, the seams, and the parts that need no other."""
+class _Shared:
+    """What all parts share: what a start has made ready, the seams, and the parts that need no other."""
 
     config: StorageConfig
     disk: Disk
@@ -139,7 +139,7 @@ class _Ground:
         return self.began.entry_logs
 
 
-def put_together(
+def build_engine(
     config: StorageConfig,
     disk: Disk,
     worker_threads: Workers,
@@ -148,9 +148,9 @@ def put_together(
     monotonic: Callable[[], float] | None,
     call_later: Callable[[float, Callable[[], None]], object] | None,
 ) -> EngineParts:
-    """The parts of a disk that a start has made ready. See :meth:`Engine.open` for the arguments."""
+    """Make the parts of a disk that a start has made ready. See :meth:`Engine.open` for the arguments."""
     state = DiskState()
-    ground = _Ground(
+    shared = _Shared(
         config=config,
         disk=disk,
         began=began,
@@ -165,35 +165,35 @@ def put_together(
         unknowns=Unknowns(began.manifest.limbo, began.manifest.quarantined),
         reports=CommitReports(state),
     )
-    layout, memory = _layout(ground)
-    commit = _group_commit(ground, layout)
-    space = _space(ground)
-    reader = _reader(ground, commit.groups, memory)
-    checkpointer = _checkpointer(ground, layout, commit, space, reader.places)
+    layout, memory = _layout(shared)
+    commit = _group_commit(shared, layout)
+    space = _space(shared)
+    reader = _reader(shared, commit.groups, memory)
+    checkpointer = _checkpointer(shared, layout, commit, space, reader.places)
     lac_waiters = LacWaiters()
-    updates = LedgerUpdates(state, ground.ledgers, ground.unknowns, commit, reader, lac_waiters, config.inflight_bytes)
-    schedule = CompactionSchedule(config, ground.clock())
-    scrubber = _scrubber(ground, commit, checkpointer, schedule)
+    updates = LedgerUpdates(state, shared.ledgers, shared.unknowns, commit, reader, lac_waiters, config.inflight_bytes)
+    schedule = CompactionSchedule(config, shared.clock())
+    scrubber = _scrubber(shared, commit, checkpointer, schedule)
     reader.found_damage = scrubber.look_at_path
     checkpointer.report_problem = lambda text, error: scrubber.report_problem(text, error)
     return EngineParts(
         state=state,
-        stats=ground.stats,
-        workers=ground.workers,
+        stats=shared.stats,
+        workers=shared.workers,
         locks=began.locks,
-        reports=ground.reports,
-        ledgers=ground.ledgers,
-        unknowns=ground.unknowns,
-        entry_logs=ground.entry_logs,
+        reports=shared.reports,
+        ledgers=shared.ledgers,
+        unknowns=shared.unknowns,
+        entry_logs=shared.entry_logs,
         layout=layout,
         commit=commit,
         space=space,
         reader=reader,
-        reads=LedgerReads(ground.ledgers, ground.unknowns, reader, config.batch_read_bytes),
+        reads=LedgerReads(shared.ledgers, shared.unknowns, reader, config.batch_read_bytes),
         lac_waiters=lac_waiters,
         updates=updates,
         checkpointer=checkpointer,
-        compactor=_compactor(ground, schedule, checkpointer, updates, scrubber),
+        compactor=_compactor(shared, schedule, checkpointer, updates, scrubber),
         scrubber=scrubber,
     )
 
@@ -201,9 +201,9 @@ def put_together(
 # -- from the entry logs up -------------------------------------------------------------------------------
 
 
-def _layout(ground: _Ground) -> tuple[EntryLogLayout, LogMemory | None]:
+def _layout(shared: _Shared) -> tuple[EntryLogLayout, LogMemory | None]:
     """Which entry logs records go to, and what is in memory of them before it is in a file; None: only groups are."""
-    config, entry_logs = ground.config, ground.entry_logs
+    config, entry_logs = shared.config, shared.entry_logs
     layout: EntryLogLayout
     memory: LogMemory | None = None
     if config.entry_log_per_ledger:
@@ -217,138 +217,138 @@ def _layout(ground: _Ground) -> tuple[EntryLogLayout, LogMemory | None]:
         )
         layout = LedgerLogLayout(
             logs,
-            LogWrites(ground.disk, config.ledger_dir, ground.manifest.directory_id, ground.boot),
+            LogWrites(shared.disk, config.ledger_dir, shared.manifest.directory_id, shared.boot),
             entry_logs,
-            ground.workers,
-            ground.clock,
-            no_space=ground.reports.no_space,
-            fail=ground.reports.failed,
+            shared.workers,
+            shared.clock,
+            no_space=shared.reports.no_space,
+            fail=shared.reports.failed,
         )
         memory = LogMemory(logs, entry_logs)
     else:
-        writer = EntryLogWriter(ground.disk, config.ledger_dir, ground.manifest.directory_id, ground.boot)
-        layout = SharedLayout(entry_logs, writer, ground.workers, ground.monotonic)
+        writer = EntryLogWriter(shared.disk, config.ledger_dir, shared.manifest.directory_id, shared.boot)
+        layout = SharedLayout(entry_logs, writer, shared.workers, shared.monotonic)
     entry_logs.close_by(layout.close)
     return layout, memory
 
 
-def _group_commit(ground: _Ground, layout: EntryLogLayout) -> GroupCommit:
+def _group_commit(shared: _Shared, layout: EntryLogLayout) -> GroupCommit:
     groups = GroupSequence(
-        durable=ground.manifest.sequence,
-        file_id=ground.manifest.file_id,
-        file_bytes=ground.config.journal_file_bytes,
-        inflight_bytes=ground.config.inflight_bytes,
+        durable=shared.manifest.sequence,
+        file_id=shared.manifest.file_id,
+        file_bytes=shared.config.journal_file_bytes,
+        inflight_bytes=shared.config.inflight_bytes,
         new_group=layout.new_group,
     )
-    commit = ground.reports.commit = GroupCommit(
-        ground.config,
+    commit = shared.reports.commit = GroupCommit(
+        shared.config,
         groups,
-        ground.began.journal,
+        shared.began.journal,
         layout,
-        ground.workers,
-        ground.stats,
-        ground.reports,
-        spares=ground.began.spares,
-        monotonic=ground.monotonic,
-        call_later=ground.call_later,
+        shared.workers,
+        shared.stats,
+        shared.reports,
+        spares=shared.began.spares,
+        monotonic=shared.monotonic,
+        call_later=shared.call_later,
     )
     return commit
 
 
-def _space(ground: _Ground) -> DiskSpace:
-    reports = ground.reports
-    space = reports.space = DiskSpace(ground.config, ground.disk, ground.workers, ground.state.set, reports.failed)
+def _space(shared: _Shared) -> DiskSpace:
+    reports = shared.reports
+    space = reports.space = DiskSpace(shared.config, shared.disk, shared.workers, shared.state.set, reports.failed)
     return space
 
 
-def _reader(ground: _Ground, groups: GroupSequence, memory: LogMemory | None) -> EntryReader:
+def _reader(shared: _Shared, groups: GroupSequence, memory: LogMemory | None) -> EntryReader:
     places = EntryPlaces(
-        disk=ground.disk,
-        directory=ground.config.ledger_dir,
-        pages=PageCache(ground.config.page_cache_pages),
-        workers=ground.workers,
-        unknowns=ground.unknowns,
+        disk=shared.disk,
+        directory=shared.config.ledger_dir,
+        pages=PageCache(shared.config.page_cache_pages),
+        workers=shared.workers,
+        unknowns=shared.unknowns,
     )
     return EntryReader(
-        entry_logs=ground.entry_logs,
+        entry_logs=shared.entry_logs,
         places=places,
-        stats=ground.stats,
-        workers=ground.workers,
+        stats=shared.stats,
+        workers=shared.workers,
         unwritten=memory if memory is not None else groups,
-        source_of=memory.source_of if memory is not None else ground.entry_logs.file,
+        source_of=memory.source_of if memory is not None else shared.entry_logs.file,
     )
 
 
 def _checkpointer(
-    ground: _Ground, layout: EntryLogLayout, commit: GroupCommit, space: DiskSpace, places: EntryPlaces
+    shared: _Shared, layout: EntryLogLayout, commit: GroupCommit, space: DiskSpace, places: EntryPlaces
 ) -> Checkpointer:
-    checkpointer = ground.reports.checkpointer = Checkpointer(
-        config=ground.config,
-        disk=ground.disk,
-        workers=ground.workers,
+    checkpointer = shared.reports.checkpointer = Checkpointer(
+        config=shared.config,
+        disk=shared.disk,
+        workers=shared.workers,
         commit=commit,
         places=places,
-        entry_logs=ground.entry_logs,
+        entry_logs=shared.entry_logs,
         layout=layout,
-        ledgers=ground.ledgers,
-        unknowns=ground.unknowns,
+        ledgers=shared.ledgers,
+        unknowns=shared.unknowns,
         space=space,
-        stats=ground.stats,
-        manifest=ground.manifest,
-        set_state=ground.state.set,
+        stats=shared.stats,
+        manifest=shared.manifest,
+        set_state=shared.state.set,
     )
     return checkpointer
 
 
 def _scrubber(
-    ground: _Ground, commit: GroupCommit, checkpointer: Checkpointer, schedule: CompactionSchedule
+    shared: _Shared, commit: GroupCommit, checkpointer: Checkpointer, schedule: CompactionSchedule
 ) -> Scrubber:
     return Scrubber(
-        config=ground.config,
-        disk=ground.disk,
-        workers=ground.workers,
+        config=shared.config,
+        disk=shared.disk,
+        workers=shared.workers,
         checkpointer=checkpointer,
         commit=commit,
-        entry_logs=ground.entry_logs,
-        ledgers=ground.ledgers,
-        unknowns=ground.unknowns,
+        entry_logs=shared.entry_logs,
+        ledgers=shared.ledgers,
+        unknowns=shared.unknowns,
         compaction=schedule,
-        state=ground.state,
-        stats=ground.stats,
-        monotonic=ground.clock,
-        call_later=ground.call_later,
+        state=shared.state,
+        stats=shared.stats,
+        monotonic=shared.clock,
+        call_later=shared.call_later,
     )
 
 
 def _compactor(
-    ground: _Ground,
+    shared: _Shared,
     schedule: CompactionSchedule,
     checkpointer: Checkpointer,
     updates: LedgerUpdates,
     scrubber: Scrubber,
 ) -> Compactor:
-    config, directory_id = ground.config, ground.manifest.directory_id
+    config, directory_id = shared.config, shared.manifest.directory_id
     steps = CompactionSteps(
         schedule=schedule,
-        files=CompactionFiles(ground.disk, config.ledger_dir, directory_id, ground.boot, config.log_sync_bytes),
-        workers=ground.workers,
-        entry_logs=ground.entry_logs,
-        ledgers=ground.ledgers,
+        files=CompactionFiles(shared.disk, config.ledger_dir, directory_id, shared.boot, config.log_sync_bytes),
+        workers=shared.workers,
+        entry_logs=shared.entry_logs,
+        ledgers=shared.ledgers,
         places=checkpointer.places,
         updates=updates,
-        unknowns=ground.unknowns,
+        unknowns=shared.unknowns,
         checkpointer=checkpointer,
         space=checkpointer.space,
-        state=ground.state,
-        stats=ground.stats,
-        fail=ground.reports.failed,
+        state=shared.state,
+        stats=shared.stats,
+        fail=shared.reports.failed,
         found_damage=scrubber.look_at,
         found_unindexed=scrubber.suspect_unindexed,
-        monotonic=ground.clock,
-        call_later=ground.call_later,
+        monotonic=shared.clock,
+        call_later=shared.call_later,
         log_bytes=config.entry_log_bytes,
     )
-    return Compactor(ground.disk, config.ledger_dir, schedule, steps)
+    return Compactor(shared.disk, config.ledger_dir, schedule, steps)
 
 
 def _nothing() -> None:
