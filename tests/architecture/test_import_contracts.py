@@ -30,6 +30,10 @@ PLANTS: dict[str, tuple[str, str]] = {
         "bookkeeper.ledger.ensemble.acks",
         "bookkeeper.ledger.write.writer",
     ),
+    "The floors of a bookie's disk: imports go down": (
+        "bookkeeper.storage.journal.group_commit",
+        "bookkeeper.storage.shared_log.group_copier",
+    ),
     "The floors of metadata: imports go down": ("bookkeeper.meta.records.layout", "bookkeeper.meta.stores.tree"),
     "The floors of the command bk: imports go down": (
         "bookkeeper.admin.ledger.explain",
