@@ -21,7 +21,7 @@ from benchmarks.processes import BookieProcesses
 from benchmarks.report import Figure, Report
 from bookkeeper.codec import Dialect
 from bookkeeper.ids import Address, EntryId, LedgerId
-from bookkeeper.storage.config import MIB
+from bookkeeper.storage.base.config import MIB
 from bookkeeper.wire import BatchRead, encode_request
 
 _SIZE: Final = 1000

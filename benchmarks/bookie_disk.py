@@ -22,9 +22,9 @@ from benchmarks.layouts import LayoutRun, ended
 from benchmarks.report import Aim, Figure, Report
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.real import run
-from bookkeeper.storage.config import MIB
+from bookkeeper.storage.base.config import MIB
+from bookkeeper.storage.base.results import PackedEntries
 from bookkeeper.storage.engine import Engine
-from bookkeeper.storage.results import PackedEntries
 
 _WARM_TURNS: Final = 64
 """Megabytes that are written before memory is measured: buffers have their size then."""

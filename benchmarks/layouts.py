@@ -22,9 +22,9 @@ from bookkeeper.codec import Adds, Run, record
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.real import PosixDisk, SystemClock, ThreadWorkers, run
 from bookkeeper.seams import File
-from bookkeeper.storage.config import MIB, StorageConfig
+from bookkeeper.storage.base.config import MIB, StorageConfig
+from bookkeeper.storage.base.results import Done, PackedEntries
 from bookkeeper.storage.engine import Engine
-from bookkeeper.storage.results import Done, PackedEntries
 
 LEDGERS: Final = (100, 5000)
 MEGABYTES: Final = 1024

@@ -30,7 +30,7 @@ from bookkeeper.meta.service_uri import require_address, sqlite_uri, unescaped
 from bookkeeper.net.in_process import InProcessNet
 from bookkeeper.seams import Lock, Net, Seams
 from bookkeeper.secret import without_secrets
-from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.base.config import StorageConfig
 
 _log = logging.getLogger(__name__)
 

@@ -54,11 +54,11 @@ from bookkeeper.meta.records.cookies import Cookie
 from bookkeeper.meta.records.disks import DiskRecord
 from bookkeeper.meta.store import settled_create, update
 from bookkeeper.seams import Seams
-from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.directory_id import ForeignDirectoryError, is_unused
-from bookkeeper.storage.durable_file import replace_file
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.durable_file import replace_file
+from bookkeeper.storage.base.results import PublishedProgress
 from bookkeeper.storage.engine import Engine, EngineState
-from bookkeeper.storage.results import PublishedProgress
+from bookkeeper.storage.start.directory_id import ForeignDirectoryError, is_unused
 from bookkeeper.volumes import BookieStorage, Volume
 from bookkeeper.volumes.volume_list import NAME, VolumeEntry, VolumeList, VolumeState, share_of, write_volumes
 from bookkeeper.volumes.volume_start import (

@@ -8,7 +8,7 @@
 
     ledger_dirs = ["/disk1", "/disk2"]  # several disks; default: one, below `directory`
 
-    [storage]                        # see bookkeeper.storage.config
+    [storage]                        # see bookkeeper.storage.base.config
     journal_dir = "/fast/journal"    # default: below `directory`
 
     [tls]                            # see bookkeeper.net.tls.ServerTls
@@ -33,7 +33,7 @@ from bookkeeper.meta import service_uri
 from bookkeeper.meta.stores import credentials
 from bookkeeper.net.tls import ServerTls
 from bookkeeper.settings import structure
-from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.base.config import StorageConfig
 
 MIB: Final = 1024 * 1024
 

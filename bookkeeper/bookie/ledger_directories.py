@@ -14,7 +14,7 @@ from bookkeeper.bookie.control import Says
 from bookkeeper.bookie.identity.progress_publisher import ProgressPublisher
 from bookkeeper.errors import IllegalOperationError
 from bookkeeper.seams import Disk
-from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.volumes import BookieStorage, Volume, Volumes
 from bookkeeper.volumes.joined import until_done
 from bookkeeper.volumes.volume_drain import VolumeDrain

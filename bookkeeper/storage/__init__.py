@@ -1,11 +1,11 @@
 """A bookie's disk. :class:`~bookkeeper.storage.engine.Engine` is its one door; calls go down this stack.
 
-    engine                          the front: every public method, opening and closing (``parts`` wires what is below)
+    engine                          the front: every public method, opening and closing (wired by ``assembly``)
     |
-    +-- disk_state                  writable, read-only, failed, closed
-    +-- ledger_updates              adds, fences, explicit LACs, removals: admitted or refused, then recorded;
+    +-- base/disk_state             writable, read-only, failed, closed
+    +-- updates/ledger_updates      adds, fences, explicit LACs, removals: admitted or refused, then recorded;
     |                               the one place where an entry's place goes into its ledger's index
-    +-- lac_waiters                 who waits for a last add confirmed
+    +-- updates/lac_waiters         who waits for a last add confirmed
     |
     +-- checkpoint/checkpointer     the manifest; when a checkpoint is made and what it covers
     |     +-- checkpoint/disk_space       the reserve; whether the disk is read-only
@@ -34,30 +34,31 @@
     |     |     `-- journal/pending_group       one group: its records, and who waits for it
     |     +-- journal/group_writer        the open journal file
     |     +-- journal/spare_files         journal files that are ready to be used next
-    |     `-- entry_log_layout            which logs records go to
-    |           |-- journal/group_copier        the shared layout: the way of durable groups into the one entry log
+    |     `-- journal/entry_log_layout    which logs records go to
+    |           |-- shared_log/shared_layout        all into one
+    |           |     |-- shared_log/group_copier         the way of durable groups into it
     |           |     `-- entry_log/entry_log_file      the open entry log
     |           `-- ledger_logs/ledger_log_layout     a log per ledger: durable groups are taken in, written late
     |                 |-- ledger_logs/ledger_logs          the machine: what goes where, and is written when
     |                 `-- ledger_logs/log_writes           writes, makes, syncs and closes files
     |
     +-- entry_log/entry_logs        every entry log: its end, its ledgers, its descriptor
-    +-- ledger_table                every ledger here, the deleted ones, what no checkpoint has written yet
-    |     `-- known_ledgers               those that were asked for, and behind them what segments know
-    |           |-- resident_ledgers              the machine: which of them stay in memory
+    +-- ledgers/ledger_table        every ledger here, the deleted ones, what no checkpoint has written yet
+    |     `-- ledgers/known_ledgers       those that were asked for, and behind them what segments know
+    |           |-- ledgers/resident_ledgers    the machine: which of them stay in memory
     |           |-- index/segment_table         what one index segment knows, as it is in the file
     |           `-- index/entry_index           where the entries of a ledger are
-    `-- unknowns                    limbo, index damage, doubt: what this disk cannot answer for
+    `-- ledgers/unknowns            limbo, index damage, doubt: what this disk cannot answer for
 
-Each line owns what it names: nothing else changes it, others ask or tell it. The parts share ``workers`` (the five
-threads), ``config`` and the counters of ``results``, of which each is counted in one place. Three things go up, all
-wired in ``parts``: group commit reports to its ``CommitObserver``; the space and the checkpointer set the disk's state;
-a failed sync anywhere ends group commit.
+Each line owns what it names: nothing else changes it, others ask or tell it. The parts share what is in ``base``: the
+five ``workers``, ``config``, and the counters of ``results``, of which each is counted in one place. Three things go
+up, all wired in ``assembly``: group commit reports to its ``CommitObserver``; the space and the checkpointer set the
+disk's state; a failed sync anywhere ends group commit.
 
-Entries come in as ``record_runs`` says. Before there is an engine, ``start/start`` reads the directory and makes what
-the engine begins with. The bytes of files are in ``journal/journal_format``, ``entry_log/entry_log_file``,
-``index/index_segment``, ``checkpoint/manifest``, ``ledger_descriptor``; how files come to be and are replaced, in
-``durable_file``. Whether they are whole is checked in ``scrub``, by the same codecs, with an engine or without one.
+Entries come in as ``updates/record_runs`` says. Before there is an engine, ``start/start`` reads the directory and
+makes what the engine begins with. The bytes of files are in ``journal/journal_format``, ``entry_log/entry_log_file``,
+``index/index_segment``, ``base/manifest``, ``index/ledger_descriptor``; how files come to be and are replaced, in
+``base/durable_file``. Whether they are whole is checked in ``scrub``, by the same codecs, with an engine or without.
 
-Nothing is imported here: a configuration needs ``config`` only.
+Nothing is imported here: a configuration needs ``base/config`` only.
 """

@@ -2,8 +2,8 @@
 
 Everything here runs on the loop's thread and never waits for the disk: blocking work goes to four workers
 (journal, entry log, checkpoint, read), whose results come back on the loop's thread. The state that decides anything
-(handles, index tails, fences) is owned by the loop's thread alone. The work is done by the parts that ``parts`` puts
-together: ``ledger_updates`` takes what changes a ledger, ``reads/ledger_reads`` answers what is asked of one.
+(handles, index tails, fences) is owned by the loop's thread alone. The work is done by the parts that ``assembly``
+makes: ``ledger_updates`` takes what changes a ledger, ``reads/ledger_reads`` answers what is asked of one.
 
 **What is promised.** An entry is visible to reads and fences from the moment :meth:`Engine.append` returns, and
 durable when a callback given to :meth:`Engine.when_durable` *after* it is called with None. A fence answers
@@ -24,14 +24,10 @@ from bookkeeper.codec import Answers, Reads
 from bookkeeper.errors import BookieFailedError, check, in_words
 from bookkeeper.ids import EntryId, IdRanges, LedgerId
 from bookkeeper.seams import Buffer, Disk, Space, Workers
-from bookkeeper.storage.checkpoint.disk_space import give_up_space
-from bookkeeper.storage.compaction.compactor import Compactor
-from bookkeeper.storage.compaction.schedule import CompactionKind
-from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.durable_file import NO_SPACE
-from bookkeeper.storage.parts import EngineParts, put_together
-from bookkeeper.storage.record_runs import EntryRecords, RecordRun
-from bookkeeper.storage.results import (
+from bookkeeper.storage.assembly import EngineParts, build_engine
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.durable_file import NO_SPACE
+from bookkeeper.storage.base.results import (
     NOTHING_KNOWN,
     AvailabilityRun,
     Done,
@@ -41,8 +37,12 @@ from bookkeeper.storage.results import (
     PackedEntries,
     PublishedProgress,
 )
+from bookkeeper.storage.checkpoint.disk_space import give_up_space
+from bookkeeper.storage.compaction.compactor import Compactor
+from bookkeeper.storage.compaction.schedule import CompactionKind
 from bookkeeper.storage.scrub.scrubber import Scrubber
 from bookkeeper.storage.start.start import start
+from bookkeeper.storage.updates.record_runs import EntryRecords, RecordRun
 
 __all__ = ["AvailabilityRun", "Done", "Engine", "EngineState", "EngineStats", "OpenReport", "PackedEntries"]
 
@@ -100,7 +100,7 @@ class Engine:
             except OSError as error:  # a full disk starts read-only
                 if error.errno not in NO_SPACE or not give_up_space(config, disk):
                     raise
-        parts = put_together(config, disk, workers, began, boot, monotonic, call_later)
+        parts = build_engine(config, disk, workers, began, boot, monotonic, call_later)
         parts.space.begin()
         parts.scrubber.recall(rebuilt=began.report.rebuilt)
         return cls(config, disk, began.report, parts)

@@ -41,7 +41,7 @@ from bookkeeper.meta.records import ledger_format
 from bookkeeper.meta.stores.memory import MemoryCluster, MemoryStore
 from bookkeeper.meta.stores.tree import Transaction
 from bookkeeper.seams import Net, Seams
-from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.engine import Engine
 from bookkeeper.testing.world import Node, SimDisk, World
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 
 from bookkeeper.errors import BookieFailedError
 from bookkeeper.ids import IdRanges, LedgerId
+from bookkeeper.storage.base.results import Done
 from bookkeeper.storage.engine import Engine, EngineState
-from bookkeeper.storage.results import Done
 from bookkeeper.volumes.joined import join
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Sequence
 
 from bookkeeper.errors import BookieFailedError, in_words
-from bookkeeper.storage.results import Done
+from bookkeeper.storage.base.results import Done
 
 
 class PartlyFailedError(BookieFailedError):

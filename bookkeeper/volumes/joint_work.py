@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterable
 
 from bookkeeper.ids import IdRanges, LedgerId
 from bookkeeper.seams import Space
-from bookkeeper.storage.results import Done, EngineStats
+from bookkeeper.storage.base.results import Done, EngineStats
 from bookkeeper.volumes.dropped_ledgers import collects, share
 from bookkeeper.volumes.joined import join
 from bookkeeper.volumes.ledger_places import LedgerPlaces

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from bookkeeper.errors import DiskFullError, in_words
 from bookkeeper.seams import Disk, Worker
-from bookkeeper.storage.durable_file import NO_SPACE, SyncFailedError
-from bookkeeper.storage.results import Done
+from bookkeeper.storage.base.durable_file import NO_SPACE, SyncFailedError
+from bookkeeper.storage.base.results import Done
 from bookkeeper.volumes.volume_list import NAME, VolumeList, VolumeState, write_volumes
 
 

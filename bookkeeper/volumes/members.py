@@ -12,10 +12,10 @@ from contextlib import suppress
 from dataclasses import replace
 
 from bookkeeper.errors import BookieFailedError, in_words
-from bookkeeper.storage.disk_state import DiskState
-from bookkeeper.storage.durable_file import NO_SPACE, TRANSIENT
+from bookkeeper.storage.base.disk_state import DiskState
+from bookkeeper.storage.base.durable_file import NO_SPACE, TRANSIENT
+from bookkeeper.storage.base.results import Done
 from bookkeeper.storage.engine import EngineState
-from bookkeeper.storage.results import Done
 from bookkeeper.volumes.dropped_ledgers import collects
 from bookkeeper.volumes.joined import join
 from bookkeeper.volumes.kept_list import KeptList

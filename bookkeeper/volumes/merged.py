@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields
 
-from bookkeeper.storage.results import EngineStats, OpenReport
+from bookkeeper.storage.base.results import EngineStats, OpenReport
 
 
 def merged_report(reports: Sequence[OpenReport]) -> OpenReport:

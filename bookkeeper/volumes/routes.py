@@ -11,7 +11,7 @@ from collections.abc import Container
 
 from bookkeeper.errors import BookieFailedError, DataUnknownError, LedgerFencedError, NoSuchLedgerError
 from bookkeeper.ids import LedgerId
-from bookkeeper.storage.disk_state import DiskState
+from bookkeeper.storage.base.disk_state import DiskState
 from bookkeeper.storage.engine import Engine, EngineState
 from bookkeeper.volumes.kept_list import KeptList
 from bookkeeper.volumes.ledger_places import LedgerPlaces

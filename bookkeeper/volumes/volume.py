@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.engine import Engine
 
 

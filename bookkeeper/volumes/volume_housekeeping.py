@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from bookkeeper.storage.base.results import Done
 from bookkeeper.storage.compaction.compactor import Compactor
 from bookkeeper.storage.compaction.schedule import CompactionKind
-from bookkeeper.storage.results import Done
 from bookkeeper.storage.scrub.damage import CheckedFile, DamagedPlace
 from bookkeeper.storage.scrub.file_checks import Check
 from bookkeeper.storage.scrub.scrubber import Scrubber

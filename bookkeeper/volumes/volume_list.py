@@ -19,8 +19,8 @@ from typing import Final
 
 from bookkeeper.errors import CookieError, CorruptionError, in_words
 from bookkeeper.seams import Disk
-from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.durable_file import replace_file, stamp, unstamp
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.durable_file import replace_file, stamp, unstamp
 
 NAME: Final = "volumes"
 _MAGIC: Final = b"BKVL"

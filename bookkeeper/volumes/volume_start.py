@@ -16,9 +16,9 @@ from bookkeeper.errors import CookieError, CorruptionError, StorageError, in_wor
 from bookkeeper.ids import LedgerId
 from bookkeeper.meta.records.disks import PlacementsEnd
 from bookkeeper.seams import Disk, Worker
-from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.directory_id import is_unused
+from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.engine import Engine
+from bookkeeper.storage.start.directory_id import is_unused
 from bookkeeper.storage.start.start import LOCK
 from bookkeeper.volumes.placement import PlacementKind, PlacementRecord, Placements
 from bookkeeper.volumes.placement_file import NAME, ReadPlacements, decode_placements, judged

@@ -23,10 +23,10 @@ from bookkeeper.codec import Answers, Reads
 from bookkeeper.errors import NoSuchLedgerError
 from bookkeeper.ids import EntryId, IdRanges, LedgerId
 from bookkeeper.seams import Buffer, Disk, Space, Worker
-from bookkeeper.storage.disk_state import DiskState
+from bookkeeper.storage.base.disk_state import DiskState
+from bookkeeper.storage.base.results import AvailabilityRun, Done, EngineState, EngineStats, OpenReport, PackedEntries
 from bookkeeper.storage.engine import Engine
-from bookkeeper.storage.record_runs import EntryRecords, RecordRun
-from bookkeeper.storage.results import AvailabilityRun, Done, EngineState, EngineStats, OpenReport, PackedEntries
+from bookkeeper.storage.updates.record_runs import EntryRecords, RecordRun
 from bookkeeper.volumes.joint_work import JointWork
 from bookkeeper.volumes.kept_list import KeptList
 from bookkeeper.volumes.ledger_moves import LedgerMove, LedgerMoves

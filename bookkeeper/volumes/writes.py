@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from bookkeeper.errors import BookieFailedError
 from bookkeeper.ids import LedgerId
 from bookkeeper.seams import Buffer
+from bookkeeper.storage.base.results import Done
 from bookkeeper.storage.engine import Engine
-from bookkeeper.storage.record_runs import EntryRecords, RecordRun
-from bookkeeper.storage.results import Done
+from bookkeeper.storage.updates.record_runs import EntryRecords, RecordRun
 from bookkeeper.volumes.joined import join, join_ledgers
 from bookkeeper.volumes.ledger_moves import LedgerMoves
 from bookkeeper.volumes.ledger_places import LedgerPlaces

@@ -107,7 +107,7 @@ def test_the_rooms_have_their_settings() -> None:
         "bookkeeper/gateways/config.py",
         "bookkeeper/ledger/config.py",
         "bookkeeper/replication/config.py",
-        "bookkeeper/storage/config.py",
+        "bookkeeper/storage/base/config.py",
         "spark_wal/webhdfs/config.py",
     } <= rooms
 

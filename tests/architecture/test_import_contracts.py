@@ -30,6 +30,10 @@ PLANTS: dict[str, tuple[str, str]] = {
         "bookkeeper.ledger.ensemble.acks",
         "bookkeeper.ledger.write.writer",
     ),
+    "The floors of a bookie's disk: imports go down": (
+        "bookkeeper.storage.journal.group_commit",
+        "bookkeeper.storage.shared_log.group_copier",
+    ),
     "The floors of metadata: imports go down": ("bookkeeper.meta.records.layout", "bookkeeper.meta.stores.tree"),
     "The floors of the command bk: imports go down": (
         "bookkeeper.admin.ledger.explain",
@@ -41,7 +45,7 @@ PLANTS: dict[str, tuple[str, str]] = {
     ),
     "The floors of the simulator: imports go down": ("bookkeeper.testing.world.disk", "bookkeeper.testing.cluster"),
     "The protocol is pure: no I/O, no clock, no dice": ("bookkeeper.ledger.write.writer", "pathlib"),
-    "A bookie's disk knows no network": ("bookkeeper.storage.results", "bookkeeper.wire.status"),
+    "A bookie's disk knows no network": ("bookkeeper.storage.base.results", "bookkeeper.wire.status"),
     "Only the bindings touch the system: time, chance, files, sockets, threads": ("bookkeeper.bookie.config", "time"),
     "The packages, top to bottom": ("bookkeeper.errors", "journal_manager.edits.txid"),
     "The ZooKeeper client stays in its three files": ("bookkeeper.meta.stores.tree", "kazoo"),

@@ -26,9 +26,9 @@ OWNERS: dict[str, tuple[str, set[str]]] = {
         {"writing", "journalled", "synced", "made", "ended", "buffered", "writable"},
     ),
     "when the journal writes": ("journal/write_schedule.py", {"busy", "began_at", "gap_left_s"}),
-    "whether the disk takes adds": ("disk_state.py", {"now", "closing"}),
-    "limbo": ("unknowns.py", {"limbo", "index_damaged"}),
-    "the ledgers": ("ledger_table.py", {"ledgers", "dropped"}),
+    "whether the disk takes adds": ("base/disk_state.py", {"now", "closing"}),
+    "limbo": ("ledgers/unknowns.py", {"limbo", "index_damaged"}),
+    "the ledgers": ("ledgers/ledger_table.py", {"ledgers", "dropped"}),
 }
 """What is owned -> who writes it, and the names of its fields."""
 

@@ -16,8 +16,8 @@ from bookkeeper import wire
 from bookkeeper.codec import record
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.meta.stores.memory import MemorySnapshot
-from bookkeeper.storage.checkpoint.manifest import Manifest
-from bookkeeper.storage.durable_file import BLOCK, STAMP_SIZE
+from bookkeeper.storage.base.durable_file import BLOCK, STAMP_SIZE
+from bookkeeper.storage.base.manifest import Manifest
 from bookkeeper.storage.index.entry_index import Extent
 from bookkeeper.storage.index.index_segment import read_segment
 from bookkeeper.storage.journal.journal_format import GROUP_HEADER, JournalGroup, read_groups

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from bookkeeper.bookie.identity import checked_note
-from bookkeeper.storage.durable_file import STAMP_SIZE
+from bookkeeper.storage.base.durable_file import STAMP_SIZE
 from bookkeeper.storage.index import index_segment
 from bookkeeper.testing.sim.bugs.bugs import BUGS
 from tests.corruption.campaign import Tally, campaign, outcomes, stopped_bookies, trials

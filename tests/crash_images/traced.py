@@ -10,7 +10,7 @@ from random import Random
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.meta.stores.memory import MemoryCluster, MemorySnapshot
 from bookkeeper.seams import Buffer
-from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.testing.world import SimDisk, SimFile
 from tests.bookkeeper.storage.recording_disk import Op, RecordingDisk, crash_images
 from tests.bookkeeper.storage.workload import Truth, everything, open_engine, violations

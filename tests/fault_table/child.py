@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bookkeeper.real.disk import PosixDisk
-from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.base.config import StorageConfig
 from tests.bookkeeper.storage.workload import make_entry
 from tests.fault_table.simulated import SETTINGS, FaultyLife, guarded, result_of
 

@@ -22,7 +22,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import EntryId
 from bookkeeper.seams import Disk
-from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.engine import Engine, EngineState
 from bookkeeper.testing.world import Fault, SimDisk
 from tests.bookkeeper.storage.recording_disk import QueueWorkers

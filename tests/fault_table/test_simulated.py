@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bookkeeper.storage import durable_file
+from bookkeeper.storage.base import durable_file
 from bookkeeper.storage.journal import group_commit
 from bookkeeper.testing.sim.bugs.bugs import BUGS
 from bookkeeper.testing.world import SimFile

@@ -16,10 +16,10 @@ from bookkeeper.admin.shared import counted, json_option, print_json, print_tabl
 from bookkeeper.bookie.identity.state_files import check_state_files
 from bookkeeper.errors import CorruptionError, UnsupportedFormatError
 from bookkeeper.ids import IdRanges
-from bookkeeper.storage.checkpoint.manifest import Manifest
+from bookkeeper.storage.base.dirty_marker import is_marked
+from bookkeeper.storage.base.durable_file import remove_files, replace_file
+from bookkeeper.storage.base.manifest import Manifest
 from bookkeeper.storage.compaction.log_use import uses_of
-from bookkeeper.storage.directory_id import ForeignDirectoryError, refuse_foreign
-from bookkeeper.storage.durable_file import remove_files, replace_file
 from bookkeeper.storage.entry_log.entry_log_file import log_ids, log_name
 from bookkeeper.storage.index.index_segment import read_segment, segment_ids, segment_name
 from bookkeeper.storage.scrub.damage import DamagedPlace, FileKind
@@ -33,7 +33,7 @@ from bookkeeper.storage.scrub.file_checks import (
 )
 from bookkeeper.storage.scrub.scrub_notes import NAME as NOTES
 from bookkeeper.storage.scrub.scrub_notes import ScrubNotes
-from bookkeeper.storage.start.dirty_marker import is_marked
+from bookkeeper.storage.start.directory_id import ForeignDirectoryError, refuse_foreign
 
 if TYPE_CHECKING:
     from bookkeeper.storage.scrub.file_checks import Check
@@ -170,10 +170,10 @@ def checks_of(bookie: StoppedBookie, *, deep: bool) -> Iterator[tuple[FileKind, 
 
 def without_manifest(bookie: StoppedBookie) -> Manifest:
     """What stands for a manifest that cannot be read: every file that is there."""
-    from bookkeeper.storage.start.look import look
+    from bookkeeper.storage.start.scan_files import scan_files
 
     disk, storage = bookie.disk, bookie.storage
-    found = look(storage, disk, bookie.data_directories, 0)
+    found = scan_files(storage, disk, bookie.data_directories, 0)
     for file in found.entry_logs.open_files():
         file.close()
     found.manifest.segments = dict.fromkeys(sorted(segment_ids(disk, storage.ledger_dir)), 0)

@@ -24,7 +24,7 @@ from bookkeeper.ids import BookieId, bookie_id
 from bookkeeper.meta.records import cookies as cookie_format
 from bookkeeper.meta.records.cookies import Cookie
 from bookkeeper.real import system_seams
-from bookkeeper.storage.durable_file import create_file
+from bookkeeper.storage.base.durable_file import create_file
 
 
 @click.group(cls=CommandGroup)

@@ -19,7 +19,8 @@ from bookkeeper.codec.shapes import Scan
 from bookkeeper.errors import CorruptionError, UnsupportedFormatError, in_words
 from bookkeeper.option_types import WholeNumber
 from bookkeeper.seams import File
-from bookkeeper.storage.durable_file import BLOCK
+from bookkeeper.storage.base.dirty_marker import is_marked
+from bookkeeper.storage.base.durable_file import BLOCK
 from bookkeeper.storage.entry_log.entry_log_file import (
     QuarantinedStretch,
     Usage,
@@ -31,6 +32,7 @@ from bookkeeper.storage.entry_log.entry_log_file import (
 )
 from bookkeeper.storage.index.entry_index import LOG_SHIFT, OFFSET_MASK
 from bookkeeper.storage.index.index_segment import decode_page, read_segment, segment_ids, segment_name
+from bookkeeper.storage.index.ledger_descriptor import LedgerDescriptor, StateRecordKind
 from bookkeeper.storage.journal.group_writer import LOST, journal_ids, journal_name, put_aside, spare_names
 from bookkeeper.storage.journal.journal_format import (
     CLEAN_STOP,
@@ -40,8 +42,6 @@ from bookkeeper.storage.journal.journal_format import (
     read_groups,
 )
 from bookkeeper.storage.journal.torn_tail import rot_in
-from bookkeeper.storage.ledger_descriptor import LedgerDescriptor, StateRecordKind
-from bookkeeper.storage.start.dirty_marker import is_marked
 
 _STATES: Final = {
     StateRecordKind.KEY: "master key",

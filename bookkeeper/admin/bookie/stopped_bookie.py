@@ -16,8 +16,8 @@ from bookkeeper.bookie.config import load_storage_config
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.real import system_seams
 from bookkeeper.seams import Disk, Lock
-from bookkeeper.storage.checkpoint.manifest import NAME, Manifest, read_manifest
-from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.manifest import NAME, Manifest, read_manifest
 from bookkeeper.storage.start.start import LOCK
 from bookkeeper.volumes.volume_list import VolumeEntry, VolumeList, read_volumes
 

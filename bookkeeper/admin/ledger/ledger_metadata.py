@@ -40,7 +40,7 @@ def _export(metadata: str, ledger_id: int, path: str) -> None:
         async with connected(metadata) as bk:
             return await bk.metadata_store.ledgers.stored(LedgerId(ledger_id))
 
-    from bookkeeper.storage.durable_file import create_file
+    from bookkeeper.storage.base.durable_file import create_file
 
     value = finish(work())
     try:

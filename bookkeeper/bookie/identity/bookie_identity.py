@@ -28,7 +28,7 @@ from bookkeeper.ids import BookieId, bookie_id
 from bookkeeper.meta.records import cookies as cookie_format
 from bookkeeper.meta.records.cookies import Cookie, Cookies
 from bookkeeper.seams import Disk, Lock
-from bookkeeper.storage.durable_file import replace_file
+from bookkeeper.storage.base.durable_file import replace_file
 from bookkeeper.storage.start.start import LOCK
 
 COOKIE = "VERSION"

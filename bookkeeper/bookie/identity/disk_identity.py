@@ -35,7 +35,7 @@ from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.records.layout import SHORT_MAX
 from bookkeeper.seams import Disk
-from bookkeeper.storage.durable_file import replace_file
+from bookkeeper.storage.base.durable_file import replace_file
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from bookkeeper.ids import BookieId
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.records.rollback import RollbackCounter
 from bookkeeper.seams import Disk
-from bookkeeper.storage.durable_file import NO_SPACE, replace_file
+from bookkeeper.storage.base.durable_file import NO_SPACE, replace_file
 
 log = logging.getLogger(__name__)
 

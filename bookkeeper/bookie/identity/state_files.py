@@ -17,7 +17,7 @@ from bookkeeper.errors import BookKeeperError, in_words
 from bookkeeper.ids import BookieId
 from bookkeeper.meta.records import cookies
 from bookkeeper.seams import Disk
-from bookkeeper.storage.durable_file import TRANSIENT
+from bookkeeper.storage.base.durable_file import TRANSIENT
 from bookkeeper.storage.scrub.damage import DamagedPlace, FileKind
 from bookkeeper.storage.scrub.file_checks import let_go
 from bookkeeper.volumes.placement_file import NAME as PLACEMENTS

@@ -21,9 +21,9 @@ from typing import Final
 from bookkeeper.errors import CorruptionError, in_words
 from bookkeeper.ids import IdRanges
 from bookkeeper.seams import Disk, File
-from bookkeeper.storage.checkpoint.manifest import Manifest, ManifestLog
-from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.durable_file import TRANSIENT, remove_files, sync
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.durable_file import TRANSIENT, remove_files, sync
+from bookkeeper.storage.base.manifest import Manifest, ManifestLog
 from bookkeeper.storage.entry_log.entry_log_file import Usage, finish_log, log_name, read_usage
 from bookkeeper.storage.index.entry_index import Extent, IndexTail
 from bookkeeper.storage.index.index_segment import (

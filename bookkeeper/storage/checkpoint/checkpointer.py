@@ -17,6 +17,12 @@ from typing import Final
 
 from bookkeeper.errors import BookieFailedError, BookKeeperError, DiskFullError, InvariantError, in_words
 from bookkeeper.seams import Disk
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.dirty_marker import unmark
+from bookkeeper.storage.base.durable_file import BLOCK, NO_SPACE, TRANSIENT, SyncFailedError, remove_files
+from bookkeeper.storage.base.manifest import Manifest
+from bookkeeper.storage.base.results import Done, EngineState, EngineStats
+from bookkeeper.storage.base.workers import StorageWorkers
 from bookkeeper.storage.checkpoint.checkpoint import (
     SEGMENTS,
     CheckpointResult,
@@ -24,22 +30,16 @@ from bookkeeper.storage.checkpoint.checkpoint import (
     run_checkpoint,
 )
 from bookkeeper.storage.checkpoint.disk_space import DiskSpace
-from bookkeeper.storage.checkpoint.manifest import Manifest
-from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.durable_file import BLOCK, NO_SPACE, TRANSIENT, SyncFailedError, remove_files
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.entry_log.write_behind import WriteBehind
-from bookkeeper.storage.entry_log_layout import EntryLogLayout
 from bookkeeper.storage.index.index_segment import segment_name
+from bookkeeper.storage.journal.entry_log_layout import EntryLogLayout
 from bookkeeper.storage.journal.group_commit import GroupCommit
 from bookkeeper.storage.journal.journal_format import CLEAN_STOP
 from bookkeeper.storage.journal.pending_group import PendingGroup
-from bookkeeper.storage.ledger_table import LedgerChanges, LedgerTable
+from bookkeeper.storage.ledgers.ledger_table import LedgerChanges, LedgerTable
+from bookkeeper.storage.ledgers.unknowns import Unknowns
 from bookkeeper.storage.reads.entry_places import EntryPlaces
-from bookkeeper.storage.results import Done, EngineState, EngineStats
-from bookkeeper.storage.start.dirty_marker import unmark
-from bookkeeper.storage.unknowns import Unknowns
-from bookkeeper.storage.workers import StorageWorkers
 
 RETRY_MAX: Final = 32
 """While checkpoints fail, at most so many calls of :meth:`Checkpointer.try_again` pass between two of them."""

@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 from bookkeeper.errors import in_words
 from bookkeeper.seams import Disk
-from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.durable_file import NO_SPACE, SyncFailedError, create_file, remove_files
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.durable_file import NO_SPACE, SyncFailedError, create_file, remove_files
+from bookkeeper.storage.base.results import EngineState
+from bookkeeper.storage.base.workers import StorageWorkers
 from bookkeeper.storage.journal.group_writer import spare_names
-from bookkeeper.storage.results import EngineState
-from bookkeeper.storage.workers import StorageWorkers
 
 RESERVE = "reserve"
 

@@ -7,18 +7,18 @@ by one.
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 from operator import le
 from struct import Struct
 
-from bookkeeper.codec import RECORD_HEADER, record_places, scatter
+from bookkeeper.codec import RECORD_HEADER, record_places
 from bookkeeper.codec.shapes import Scan
 from bookkeeper.errors import CorruptionError
 from bookkeeper.storage.entry_log.entry_log_file import Usage
 from bookkeeper.storage.index.entry_index import PAGE, place
+from bookkeeper.storage.index.moved_entries import MovedEntries, all_at, pages
 
 _LAC = Struct(">q")
 
@@ -55,16 +55,6 @@ class LedgerRecords:
             array("q", [self.places[at] for at in kept]),
             [(records[at], records[at] + 1) for at in kept],
         )
-
-
-@dataclass(slots=True)
-class MovedEntries:
-    """Entries of one ledger that were copied. Ids ascend; all are parallel."""
-
-    ledger_id: int
-    entry_ids: array[int]
-    old: array[int]
-    new: array[int]
 
 
 class Chunk:
@@ -166,35 +156,6 @@ def living(part: LedgerRecords, page_of: Callable[[int], array[int]]) -> LedgerR
     if len(kept) == len(part.entry_ids):
         return part
     return part.only(kept) if kept else None
-
-
-def pages(entry_ids: array[int]) -> Iterator[tuple[int, int, int]]:
-    """(number of a page, first, end): which of these ascending ids are in it."""
-    begin = 0
-    while begin < len(entry_ids):
-        number = entry_ids[begin] // PAGE
-        end = bisect_left(entry_ids, PAGE * (number + 1), begin)
-        yield number, begin, end
-        begin = end
-
-
-def all_at(page: array[int], origin: int, entry_ids: array[int], i0: int, i1: int, places: array[int]) -> bool:
-    """Whether the page, whose first entry is ``origin``, has the entries ``i0 .. i1 - 1`` at these places."""
-    same = page[:]
-    scatter(same, origin, entry_ids, i0, i1, places[i0:i1])
-    return same == page
-
-
-def put_moved(page: array[int], origin: int, moved: MovedEntries, i0: int, i1: int) -> int:
-    """Put the new places of the entries ``i0 .. i1 - 1`` into a page, of those that it has at their old places. Returns
-    how many these were."""
-    if all_at(page, origin, moved.entry_ids, i0, i1, moved.old):
-        scatter(page, origin, moved.entry_ids, i0, i1, moved.new[i0:i1])
-        return i1 - i0
-    same = [at for at in range(i0, i1) if page[moved.entry_ids[at] - origin] == moved.old[at]]
-    for at in same:
-        page[moved.entry_ids[at] - origin] = moved.new[at]
-    return len(same)
 
 
 def _ascends(entry_ids: array[int]) -> bool:

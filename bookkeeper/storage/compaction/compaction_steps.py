@@ -22,28 +22,23 @@ from functools import partial
 from typing import TypeVar
 
 from bookkeeper.errors import BookieFailedError, CorruptionError, in_words
+from bookkeeper.storage.base.disk_state import DiskState
+from bookkeeper.storage.base.durable_file import BLOCK, TRANSIENT, SyncFailedError
+from bookkeeper.storage.base.results import Done, EngineStats
+from bookkeeper.storage.base.workers import StorageWorkers
 from bookkeeper.storage.checkpoint.checkpointer import Checkpointer
 from bookkeeper.storage.checkpoint.disk_space import DiskSpace
-from bookkeeper.storage.compaction.chunk import (
-    Chunk,
-    LedgerRecords,
-    MovedEntries,
-    UnindexedRecordsError,
-    living,
-)
+from bookkeeper.storage.compaction.chunk import Chunk, LedgerRecords, UnindexedRecordsError, living
 from bookkeeper.storage.compaction.log_copy import CompactionFiles, CopiedRecords
 from bookkeeper.storage.compaction.schedule import CompactionSchedule, LogUse
-from bookkeeper.storage.disk_state import DiskState
-from bookkeeper.storage.durable_file import BLOCK, TRANSIENT, SyncFailedError
 from bookkeeper.storage.entry_log.entry_log_file import Usage
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
-from bookkeeper.storage.ledger_descriptor import StateRecordKind
-from bookkeeper.storage.ledger_table import LedgerTable
-from bookkeeper.storage.ledger_updates import LedgerUpdates
+from bookkeeper.storage.index.ledger_descriptor import StateRecordKind
+from bookkeeper.storage.index.moved_entries import MovedEntries
+from bookkeeper.storage.ledgers.ledger_table import LedgerTable
+from bookkeeper.storage.ledgers.unknowns import Unknowns
 from bookkeeper.storage.reads.entry_places import NONE_HELD, EntryPlaces, Held, PageMissing
-from bookkeeper.storage.results import Done, EngineStats
-from bookkeeper.storage.unknowns import Unknowns
-from bookkeeper.storage.workers import StorageWorkers
+from bookkeeper.storage.updates.ledger_updates import LedgerUpdates
 
 T = TypeVar("T")
 MOVES_MAX = 1 << 20

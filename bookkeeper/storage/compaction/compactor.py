@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from bookkeeper.errors import BookieFailedError
 from bookkeeper.seams import Disk
+from bookkeeper.storage.base.results import Done
 from bookkeeper.storage.compaction.compaction_steps import CompactionSteps
 from bookkeeper.storage.compaction.log_use import uses_of
 from bookkeeper.storage.compaction.schedule import CompactionKind, CompactionSchedule, LogUse
-from bookkeeper.storage.results import Done
 
 
 @dataclass(slots=True)

@@ -9,9 +9,10 @@ from bookkeeper.codec import RECORD_HEADER, scan_records
 from bookkeeper.codec.shapes import RECORD_MAX, Stop
 from bookkeeper.errors import CorruptionError
 from bookkeeper.seams import Disk, File
-from bookkeeper.storage.compaction.chunk import Chunk, LedgerRecords, MovedEntries
-from bookkeeper.storage.durable_file import remove_files, sync
+from bookkeeper.storage.base.durable_file import remove_files, sync
+from bookkeeper.storage.compaction.chunk import Chunk, LedgerRecords
 from bookkeeper.storage.entry_log.entry_log_file import EntryLogWriter, Usage, check_header, log_name
+from bookkeeper.storage.index.moved_entries import MovedEntries
 
 CHUNK = 256 * 1024
 """Bytes that are read at once: between two of them others have their turn."""

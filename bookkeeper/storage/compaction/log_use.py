@@ -7,9 +7,9 @@ from collections.abc import Container, Mapping
 
 from bookkeeper.errors import CorruptionError, in_words
 from bookkeeper.seams import Disk
-from bookkeeper.storage.checkpoint.manifest import ManifestLog
+from bookkeeper.storage.base.durable_file import TRANSIENT
+from bookkeeper.storage.base.manifest import ManifestLog
 from bookkeeper.storage.compaction.schedule import LogUse
-from bookkeeper.storage.durable_file import TRANSIENT
 from bookkeeper.storage.entry_log.entry_log_file import Usage, log_name, read_usage
 
 

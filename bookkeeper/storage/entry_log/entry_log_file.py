@@ -24,8 +24,8 @@ from bookkeeper.codec import RECORD_HEADER, find_record, ledger_runs, scan_recor
 from bookkeeper.codec.shapes import RECORD_MAX, LedgerRuns, Scan, Stop
 from bookkeeper.errors import CorruptionError, UnsupportedFormatError
 from bookkeeper.seams import Buffer, Disk, File
-from bookkeeper.storage.durable_file import BLOCK, STAMP_SIZE, create_file, stamp, sync, unstamp
-from bookkeeper.storage.read_room import ReadRoom
+from bookkeeper.storage.base.durable_file import BLOCK, STAMP_SIZE, create_file, stamp, sync, unstamp
+from bookkeeper.storage.base.read_room import ReadRoom
 
 VERSION = 1
 _HEADER = Struct(">QQQ")

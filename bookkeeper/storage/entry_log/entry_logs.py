@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 
 from bookkeeper.errors import CorruptionError, check
 from bookkeeper.seams import Disk, File
-from bookkeeper.storage.checkpoint.manifest import ManifestLog
-from bookkeeper.storage.durable_file import BLOCK
+from bookkeeper.storage.base.durable_file import BLOCK
+from bookkeeper.storage.base.manifest import ManifestLog
 from bookkeeper.storage.entry_log.entry_log_file import Usage, log_name
 from bookkeeper.storage.index.entry_index import LOG_SHIFT
 

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bookkeeper.seams import File
-from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.durable_file import BLOCK, sync
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.durable_file import BLOCK, sync
+from bookkeeper.storage.base.workers import StorageWorkers
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
-from bookkeeper.storage.workers import StorageWorkers
 
 _Stretch = tuple[File, int, int]
 """File, first byte, end."""

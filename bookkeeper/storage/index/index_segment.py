@@ -27,7 +27,7 @@ from bookkeeper.codec import crc32c
 from bookkeeper.errors import CorruptionError, in_words
 from bookkeeper.ids import IdRanges
 from bookkeeper.seams import Disk, File
-from bookkeeper.storage.durable_file import (
+from bookkeeper.storage.base.durable_file import (
     BLOCK,
     STAMP_SIZE,
     TRANSIENT,
@@ -38,8 +38,8 @@ from bookkeeper.storage.durable_file import (
     version_of,
 )
 from bookkeeper.storage.index.entry_index import PAGE, Extent, IndexTail, overlay, trimmed
+from bookkeeper.storage.index.ledger_descriptor import dropped_row
 from bookkeeper.storage.index.segment_table import SegmentTable, extent_row
-from bookkeeper.storage.ledger_descriptor import dropped_row
 
 VERSION = 1
 RANGES = 2

@@ -19,7 +19,7 @@ from struct import Struct
 
 from bookkeeper.errors import CorruptionError
 from bookkeeper.storage.index.entry_index import Extent
-from bookkeeper.storage.ledger_descriptor import LedgerDescriptor, decode_row, find_rows, row_at
+from bookkeeper.storage.index.ledger_descriptor import LedgerDescriptor, decode_row, find_rows, row_at
 
 _ROW = Struct(">qqIIQI")
 _OFFSET = Struct(">24xQ4x")

@@ -7,9 +7,10 @@ machines, and calls those who waited.
     :class:`~bookkeeper.storage.journal.write_schedule.WriteSchedule`    when it is written, and on which thread
     :class:`~bookkeeper.storage.journal.deferred_start.DeferredStart`    when records are written that nobody waits for
 
-A group is answered when it is durable. It is copied to the entry log (:mod:`~bookkeeper.storage.journal.group_copier`):
-a small one in the same job of the journal's worker, before its answers; a large one by the log's worker while the next
-is made durable; one that was written on the loop's own thread a turn later, when its answers are on their way.
+A group is answered when it is durable. Then a copier (:mod:`~bookkeeper.storage.shared_log.group_copier`) brings it to
+the entry log: a small one in the same job of the journal's worker, before its answers; a large one by the log's worker
+while the next is made durable; one that was written on the loop's own thread a turn later, when its answers are on
+their way.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from typing import Final, Protocol
 
 from bookkeeper.errors import BookieFailedError, DiskFullError, in_words
 from bookkeeper.seams import Buffer
-from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.durable_file import BLOCK, NO_SPACE, TRANSIENT, SyncFailedError
-from bookkeeper.storage.entry_log_layout import EntryLogLayout
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.durable_file import BLOCK, NO_SPACE, TRANSIENT, SyncFailedError
+from bookkeeper.storage.base.results import Done, EngineStats
+from bookkeeper.storage.base.workers import StorageWorkers
 from bookkeeper.storage.journal.deferred_start import DeferredStart, WhenToStart
-from bookkeeper.storage.journal.group_copier import GroupCopied
+from bookkeeper.storage.journal.entry_log_layout import EntryLogLayout, GroupCopied
 from bookkeeper.storage.journal.group_sequence import GroupSequence
 from bookkeeper.storage.journal.group_writer import GroupWriter, GroupWritten
 from bookkeeper.storage.journal.inline_sync import InlineSync
@@ -32,8 +34,6 @@ from bookkeeper.storage.journal.journal_format import GROUP_HEADER
 from bookkeeper.storage.journal.pending_group import GroupBuffer, GroupState, PendingGroup
 from bookkeeper.storage.journal.spare_files import SpareFiles
 from bookkeeper.storage.journal.write_schedule import NextWrite, WriteSchedule
-from bookkeeper.storage.results import Done, EngineStats
-from bookkeeper.storage.workers import StorageWorkers
 
 _FREE_BUFFERS = 4
 
@@ -42,7 +42,7 @@ RIDE_S: Final = 0.01
 
 
 class CommitObserver(Protocol):
-    """Who is told how group commit goes: what ``parts`` puts together."""
+    """Who is told how group commit goes: the parts that ``assembly`` makes."""
 
     def group_logged(self, group: PendingGroup) -> None:
         """A group is durable and in the entry log; those who wait for it are called next."""

@@ -32,11 +32,11 @@ from itertools import pairwise
 from typing import Final
 
 from bookkeeper.errors import check
-from bookkeeper.storage.durable_file import BLOCK
+from bookkeeper.storage.base.durable_file import BLOCK
+from bookkeeper.storage.base.results import Done
 from bookkeeper.storage.index.entry_index import LOG_SHIFT, OFFSET_MASK, place
 from bookkeeper.storage.journal.journal_format import padded
 from bookkeeper.storage.journal.pending_group import GroupBuffer, GroupState, PendingGroup
-from bookkeeper.storage.results import Done
 
 UNLOGGED_MAX: Final = 2
 """This many groups may be durable and not yet in the entry log before the journal waits for them."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from bookkeeper.errors import check
 from bookkeeper.seams import Disk, File
-from bookkeeper.storage.durable_file import remove_files, sync, write_zeros
+from bookkeeper.storage.base.durable_file import remove_files, sync, write_zeros
 from bookkeeper.storage.journal.journal_format import FileHeader
 from bookkeeper.storage.journal.pending_group import PendingGroup
 

@@ -29,8 +29,8 @@ from bookkeeper.codec import chain_crcs, crc32c, scan_records
 from bookkeeper.codec.shapes import RECORD_HEADER, Scan
 from bookkeeper.errors import CorruptionError
 from bookkeeper.seams import Buffer, File
-from bookkeeper.storage.durable_file import BLOCK, stamp, unstamp
-from bookkeeper.storage.read_room import ReadRoom
+from bookkeeper.storage.base.durable_file import BLOCK, stamp, unstamp
+from bookkeeper.storage.base.read_room import ReadRoom
 
 VERSION = 1
 FILE_MAGIC = b"BKJF"

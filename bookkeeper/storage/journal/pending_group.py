@@ -12,11 +12,11 @@ from enum import IntEnum
 
 from bookkeeper.codec import chain_crcs, record_places
 from bookkeeper.seams import Buffer
-from bookkeeper.storage.durable_file import BLOCK
+from bookkeeper.storage.base.durable_file import BLOCK
+from bookkeeper.storage.base.results import Done
 from bookkeeper.storage.entry_log.entry_log_file import Usage
 from bookkeeper.storage.index.entry_index import place
 from bookkeeper.storage.journal.journal_format import GROUP_HEADER, GroupHeader, padded
-from bookkeeper.storage.results import Done
 
 _PADDING = memoryview(bytes(BLOCK))
 

@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from bookkeeper.storage.durable_file import SyncFailedError
+from bookkeeper.storage.base.durable_file import SyncFailedError
+from bookkeeper.storage.base.workers import StorageWorkers
 from bookkeeper.storage.journal.group_writer import GroupWriter
-from bookkeeper.storage.workers import StorageWorkers
 
 MADE_AHEAD: Final = 1 << 63
 """Added to the numbers of spare files that are made in advance, so that they never meet those of recycled files."""

@@ -1,6 +1,6 @@
 """The shell of a log per ledger: takes durable groups into the memory of their logs, and has that written.
 
-It takes the place of :class:`~bookkeeper.storage.journal.group_copier.GroupCopier`: a group counts as logged when its
+It stands in for :class:`~bookkeeper.storage.shared_log.group_copier.GroupCopier`: a group counts as logged when its
 records may be written, which is at once unless the buffer is full. Before a checkpoint everything is written
 (:meth:`LedgerLogLayout.write_out`).
 
@@ -15,16 +15,16 @@ from typing import Final
 
 from bookkeeper.errors import BookieFailedError, in_words
 from bookkeeper.seams import File
-from bookkeeper.storage.durable_file import TRANSIENT
+from bookkeeper.storage.base.durable_file import TRANSIENT
+from bookkeeper.storage.base.results import Done
+from bookkeeper.storage.base.workers import StorageWorkers, WorkerName
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
-from bookkeeper.storage.journal.group_copier import CopyObserver, GroupCopied
+from bookkeeper.storage.journal.entry_log_layout import CopyObserver, GroupCopied
 from bookkeeper.storage.journal.group_sequence import GroupSequence
 from bookkeeper.storage.journal.pending_group import GroupBuffer, PendingGroup
 from bookkeeper.storage.ledger_logs.ledger_group import LedgerGroup
 from bookkeeper.storage.ledger_logs.ledger_logs import LedgerLogs, WritePlan
 from bookkeeper.storage.ledger_logs.log_writes import LogsWritten, LogWrites
-from bookkeeper.storage.results import Done
-from bookkeeper.storage.workers import StorageWorkers, WorkerName
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class LedgerLogLayout:
             self._entry_logs.given(log_id, part.end, part.usage)
 
     def copier(self, groups: GroupSequence, observer: CopyObserver) -> LedgerLogLayout:
-        """See :class:`~bookkeeper.storage.entry_log_layout.EntryLogLayout`."""
+        """See :class:`~bookkeeper.storage.journal.entry_log_layout.EntryLogLayout`."""
         self._groups, self._observer = groups, observer
         return self
 

@@ -34,7 +34,7 @@ from typing import Final
 from bookkeeper.codec import RECORD_HEADER
 from bookkeeper.errors import check
 from bookkeeper.seams import Buffer
-from bookkeeper.storage.durable_file import BLOCK
+from bookkeeper.storage.base.durable_file import BLOCK
 from bookkeeper.storage.index.entry_index import LOG_SHIFT, OFFSET_MASK
 
 SHARED: Final = -1

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bookkeeper.seams import Disk, File
-from bookkeeper.storage.durable_file import sync
+from bookkeeper.storage.base.durable_file import sync
 from bookkeeper.storage.entry_log.entry_log_file import log_header, log_name
 from bookkeeper.storage.ledger_logs.ledger_logs import LogWrite, WritePlan
 

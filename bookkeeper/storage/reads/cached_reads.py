@@ -14,7 +14,7 @@ from typing import Final
 from bookkeeper.codec import RECORD_HEADER, Answers, Reads, answer_reads
 from bookkeeper.errors import CorruptionError
 from bookkeeper.storage.index.entry_index import LOG_SHIFT, OFFSET_MASK, Extent
-from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
+from bookkeeper.storage.index.ledger_descriptor import LedgerDescriptor
 from bookkeeper.storage.reads.entry_places import PageMissing
 from bookkeeper.storage.reads.entry_reader import HINT_UNIT, EntryReader
 

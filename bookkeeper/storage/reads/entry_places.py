@@ -16,12 +16,12 @@ from bookkeeper.codec import unbroken
 from bookkeeper.errors import CorruptionError
 from bookkeeper.ids import EntryId
 from bookkeeper.seams import Disk, File
+from bookkeeper.storage.base.results import AvailabilityRun
+from bookkeeper.storage.base.workers import StorageWorkers
 from bookkeeper.storage.index.entry_index import PAGE, Extent, PageCache, overlay
 from bookkeeper.storage.index.index_segment import decode_page, segment_name
-from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
-from bookkeeper.storage.results import AvailabilityRun
-from bookkeeper.storage.unknowns import Unknowns
-from bookkeeper.storage.workers import StorageWorkers
+from bookkeeper.storage.index.ledger_descriptor import LedgerDescriptor
+from bookkeeper.storage.ledgers.unknowns import Unknowns
 
 Held = Mapping[Extent, "array[int]"]
 """The index pages that one read has waited for."""

@@ -16,15 +16,15 @@ from bookkeeper.codec import RECORD_HEADER, ascending, pack_entries, read_record
 from bookkeeper.codec.shapes import RECORD_MAX, Stop
 from bookkeeper.errors import BookieFailedError, CorruptionError, DataUnknownError, NoSuchEntryError, in_words
 from bookkeeper.seams import Buffer, File
-from bookkeeper.storage.durable_file import TRANSIENT
+from bookkeeper.storage.base.durable_file import TRANSIENT
+from bookkeeper.storage.base.read_room import ReadRoom
+from bookkeeper.storage.base.results import EngineStats, PackedEntries
+from bookkeeper.storage.base.workers import StorageWorkers
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.index.entry_index import LOG_SHIFT, OFFSET_MASK
-from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
-from bookkeeper.storage.read_room import ReadRoom
+from bookkeeper.storage.index.ledger_descriptor import LedgerDescriptor
 from bookkeeper.storage.reads.entry_places import NONE_HELD, EntryPlaces, Held, PageMissing
 from bookkeeper.storage.reads.unwritten import CachedSource, UnwrittenRecords
-from bookkeeper.storage.results import EngineStats, PackedEntries
-from bookkeeper.storage.workers import StorageWorkers
 
 T = TypeVar("T")
 _BATCH_MAX = 8192

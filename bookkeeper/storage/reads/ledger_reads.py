@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from bookkeeper.codec import Answers, Reads
 from bookkeeper.errors import BookKeeperError, DataUnknownError, NoSuchLedgerError
 from bookkeeper.ids import EntryId, LedgerId
-from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
-from bookkeeper.storage.ledger_table import LedgerTable
+from bookkeeper.storage.base.results import AvailabilityRun, PackedEntries
+from bookkeeper.storage.index.ledger_descriptor import LedgerDescriptor
+from bookkeeper.storage.ledgers.ledger_table import LedgerTable
+from bookkeeper.storage.ledgers.unknowns import Unknowns
 from bookkeeper.storage.reads.cached_reads import CachedReads
 from bookkeeper.storage.reads.entry_reader import EntryReader
-from bookkeeper.storage.results import AvailabilityRun, PackedEntries
-from bookkeeper.storage.unknowns import Unknowns
 
 
 class LedgerReads:

@@ -22,8 +22,8 @@ from bookkeeper.codec import crc32c
 from bookkeeper.codec.shapes import RECORD_MAX
 from bookkeeper.errors import CorruptionError, UnsupportedFormatError, in_words
 from bookkeeper.seams import Disk, File
-from bookkeeper.storage.checkpoint.manifest import NAME, Manifest, ManifestLog, read_manifest
-from bookkeeper.storage.durable_file import BLOCK, TRANSIENT
+from bookkeeper.storage.base.durable_file import BLOCK, TRANSIENT
+from bookkeeper.storage.base.manifest import NAME, Manifest, ManifestLog, read_manifest
 from bookkeeper.storage.entry_log.entry_log_file import (
     LogPiece,
     QuarantinedStretch,

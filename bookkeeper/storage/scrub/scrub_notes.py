@@ -15,7 +15,7 @@ from typing import Final
 
 from bookkeeper.errors import CorruptionError
 from bookkeeper.seams import Buffer
-from bookkeeper.storage.durable_file import stamp, unstamp
+from bookkeeper.storage.base.durable_file import stamp, unstamp
 
 VERSION: Final = 1
 NAME: Final = "scrub"

@@ -27,15 +27,17 @@ from typing import Final
 from bookkeeper.errors import BookieFailedError, BookKeeperError, CorruptionError, in_words
 from bookkeeper.ids import LedgerId
 from bookkeeper.seams import Disk
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.disk_state import DiskState
+from bookkeeper.storage.base.durable_file import BLOCK, replace_file
+from bookkeeper.storage.base.results import Done, EngineStats
+from bookkeeper.storage.base.workers import StorageWorkers
 from bookkeeper.storage.checkpoint.checkpointer import Checkpointer
 from bookkeeper.storage.compaction.schedule import CompactionSchedule
-from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.disk_state import DiskState
-from bookkeeper.storage.durable_file import BLOCK, replace_file
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.journal.group_commit import GroupCommit
-from bookkeeper.storage.ledger_table import LedgerTable
-from bookkeeper.storage.results import Done, EngineStats
+from bookkeeper.storage.ledgers.ledger_table import LedgerTable
+from bookkeeper.storage.ledgers.unknowns import PLACES_MAX, Unknowns, newest_places
 from bookkeeper.storage.scrub.damage import CheckedFile, DamagedPlace, FileKind
 from bookkeeper.storage.scrub.file_checks import (
     Check,
@@ -46,8 +48,6 @@ from bookkeeper.storage.scrub.file_checks import (
 )
 from bookkeeper.storage.scrub.schedule import ScrubSchedule
 from bookkeeper.storage.scrub.scrub_notes import NAME, ScrubNotes
-from bookkeeper.storage.unknowns import PLACES_MAX, Unknowns, newest_places
-from bookkeeper.storage.workers import StorageWorkers
 
 STEP_BYTES: Final = 256 * 1024
 """A step of the worker ends after so many bytes, or after one piece that is longer."""

@@ -10,16 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bookkeeper.seams import Disk
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.durable_file import remove_files
+from bookkeeper.storage.base.manifest import Manifest
 from bookkeeper.storage.checkpoint.checkpoint import CheckpointResult, CheckpointScope, run_checkpoint
-from bookkeeper.storage.checkpoint.manifest import Manifest
-from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.durable_file import remove_files
 from bookkeeper.storage.entry_log.entry_log_file import log_ids, log_name
 from bookkeeper.storage.index.index_segment import segment_ids, segment_name
 from bookkeeper.storage.journal.group_writer import GroupWriter, journal_ids, spare_names
+from bookkeeper.storage.ledgers.unknowns import newest_places
 from bookkeeper.storage.start.inventory import Inventory
 from bookkeeper.storage.start.orphaned_logs import put_journals_aside
-from bookkeeper.storage.unknowns import newest_places
 
 
 @dataclass(slots=True)

@@ -16,13 +16,13 @@ from bookkeeper.codec import RECORD_HEADER, ledger_runs
 from bookkeeper.codec.shapes import LedgerRuns, Scan
 from bookkeeper.errors import CorruptionError
 from bookkeeper.seams import Buffer, Disk, File
-from bookkeeper.storage.checkpoint.manifest import Manifest
-from bookkeeper.storage.durable_file import BLOCK
+from bookkeeper.storage.base.durable_file import BLOCK
+from bookkeeper.storage.base.manifest import Manifest
+from bookkeeper.storage.base.read_room import ReadRoom
 from bookkeeper.storage.entry_log.entry_log_file import LogPiece, log_ids, log_name, scan_steps
 from bookkeeper.storage.index.index_segment import read_segment, segment_name
-from bookkeeper.storage.known_ledgers import KnownLedgers
-from bookkeeper.storage.ledger_descriptor import LedgerDescriptor, StateRecordKind, explicit_lac_in
-from bookkeeper.storage.read_room import ReadRoom
+from bookkeeper.storage.index.ledger_descriptor import LedgerDescriptor, StateRecordKind, explicit_lac_in
+from bookkeeper.storage.ledgers.known_ledgers import KnownLedgers
 from bookkeeper.storage.start.replayed_groups import ReplayedGroups
 
 _LENGTH = Struct(">I")

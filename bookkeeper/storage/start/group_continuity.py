@@ -16,11 +16,11 @@ What is missing it says to :class:`~bookkeeper.storage.start.losses.StartLosses`
 
 from __future__ import annotations
 
-from bookkeeper.storage.checkpoint.manifest import Manifest
-from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.manifest import Manifest
+from bookkeeper.storage.base.results import PublishedProgress
 from bookkeeper.storage.journal.group_writer import journal_name
 from bookkeeper.storage.journal.journal_format import DamagedStretch
-from bookkeeper.storage.results import PublishedProgress
 from bookkeeper.storage.start.losses import StartLosses
 
 

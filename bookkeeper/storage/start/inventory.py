@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from bookkeeper.storage.checkpoint.manifest import Manifest
+from bookkeeper.storage.base.manifest import Manifest
+from bookkeeper.storage.base.results import OpenReport
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
-from bookkeeper.storage.results import OpenReport
 from bookkeeper.storage.start.losses import StartLosses
 from bookkeeper.storage.start.replayed_ledgers import ReplayedLedgers
 
 
 @dataclass(slots=True)
 class Inventory:
-    """Made by the look; the replay adds to it; the checkpoint covers it."""
+    """Made by the scan; the replay adds to it; the checkpoint covers it."""
 
     manifest: Manifest
     """The mark: what is on disk, or what stands for it where none is."""

@@ -16,8 +16,10 @@ from bookkeeper.codec import ledger_runs
 from bookkeeper.codec.shapes import Scan
 from bookkeeper.errors import CorruptionError
 from bookkeeper.seams import Buffer, Disk, File
-from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.durable_file import BLOCK, sync
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.durable_file import BLOCK, sync
+from bookkeeper.storage.base.read_room import ReadRoom
+from bookkeeper.storage.base.results import PublishedProgress
 from bookkeeper.storage.entry_log.entry_log_file import Usage, add_usage, create_log, log_ids, log_name
 from bookkeeper.storage.index.entry_index import place
 from bookkeeper.storage.index.index_segment import segment_ids
@@ -31,8 +33,6 @@ from bookkeeper.storage.journal.journal_format import (
     read_groups,
 )
 from bookkeeper.storage.journal.torn_tail import rot_in
-from bookkeeper.storage.read_room import ReadRoom
-from bookkeeper.storage.results import PublishedProgress
 from bookkeeper.storage.start.evidence import ReplayFindings, indexed_only, logged_only
 from bookkeeper.storage.start.group_continuity import GroupContinuity
 from bookkeeper.storage.start.inventory import Inventory

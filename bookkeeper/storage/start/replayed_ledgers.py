@@ -6,8 +6,8 @@ from bookkeeper.codec import RECORD_HEADER, ledger_runs
 from bookkeeper.codec.shapes import LedgerRuns, Scan
 from bookkeeper.ids import IdRanges, LedgerId
 from bookkeeper.seams import Buffer
-from bookkeeper.storage.known_ledgers import KnownLedgers
-from bookkeeper.storage.ledger_descriptor import LedgerDescriptor, StateRecordKind, apply_state
+from bookkeeper.storage.index.ledger_descriptor import LedgerDescriptor, StateRecordKind, apply_state
+from bookkeeper.storage.ledgers.known_ledgers import KnownLedgers
 
 
 class ReplayedLedgers:

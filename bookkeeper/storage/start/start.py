@@ -1,8 +1,8 @@
-"""Starting a bookie's disk: lock, look, replay, cover.
+"""Starting a bookie's disk: lock, scan, replay, cover.
 
 1. The directories are locked, and files of other directories refused (``directory_id``).
-2. :mod:`~bookkeeper.storage.start.look`: manifest, index, entry logs; nothing is written. Then the dirty markers are
-   made, durably, before anything else is written.
+2. :mod:`~bookkeeper.storage.start.scan_files`: manifest, index, entry logs; nothing is written. Then the dirty markers
+   are made, durably, before anything else is written.
 3. :mod:`~bookkeeper.storage.start.replay`: the journal behind the mark goes into a new entry log.
 4. :mod:`~bookkeeper.storage.start.cover`: a new journal file and a checkpoint; only then may anything go.
 
@@ -16,18 +16,18 @@ from dataclasses import dataclass
 
 from bookkeeper.errors import DirectoryLockedError
 from bookkeeper.seams import Disk, Lock
-from bookkeeper.storage.checkpoint.manifest import Manifest
-from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.directory_id import directory_id_of, refuse_foreign
-from bookkeeper.storage.durable_file import close_all, remove_files
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.dirty_marker import mark
+from bookkeeper.storage.base.durable_file import close_all, remove_files
+from bookkeeper.storage.base.manifest import Manifest
+from bookkeeper.storage.base.results import OpenReport, PublishedProgress
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.journal.group_writer import GroupWriter
-from bookkeeper.storage.known_ledgers import KnownLedgers
-from bookkeeper.storage.results import OpenReport, PublishedProgress
+from bookkeeper.storage.ledgers.known_ledgers import KnownLedgers
 from bookkeeper.storage.start.cover import StartCheckpoint
-from bookkeeper.storage.start.dirty_marker import mark
-from bookkeeper.storage.start.look import look
+from bookkeeper.storage.start.directory_id import directory_id_of, refuse_foreign
 from bookkeeper.storage.start.replay import JournalReplay
+from bookkeeper.storage.start.scan_files import scan_files
 
 LOCK = "lock"
 
@@ -82,7 +82,7 @@ def _start(
     known: PublishedProgress,
     locks: list[Lock],
 ) -> ReplayedDisk:
-    found = look(config, disk, directories, known.directory_id)
+    found = scan_files(config, disk, directories, known.directory_id)
     replay, checkpoint = JournalReplay(config, disk, boot, found), StartCheckpoint(config, disk, boot, found)
     try:
         mark(disk, directories, boot)

@@ -33,7 +33,7 @@ from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.stores.memory import MemorySnapshot, MemoryStore
 from bookkeeper.meta.stores.tree import Tree, TreeNode
 from bookkeeper.seams import Seams
-from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.testing.cluster import CLIENT, SESSION_TIMEOUT_S, SimCluster, WitnessedStore, _Session, bookie_config
 from bookkeeper.testing.sim.plan import WorldPlan
 from bookkeeper.testing.sim.users.litter import Litter

@@ -15,7 +15,7 @@ from bookkeeper.ids import Address
 from bookkeeper.metrics import Metrics
 from bookkeeper.net.connection import BookieConnection, connect_bookie
 from bookkeeper.net.in_process import InProcessNet
-from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.engine import Engine
 from bookkeeper.testing import World
 from bookkeeper.wire import Dialect

@@ -21,7 +21,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import Address, EntryId, LedgerId
 from bookkeeper.net.connection import AddRun, connect_bookie
-from bookkeeper.storage.results import EngineState
+from bookkeeper.storage.base.results import EngineState
 from bookkeeper.testing import Fault
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run

@@ -15,22 +15,22 @@ import pytest
 
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.seams import Disk, File
-from bookkeeper.storage import ledger_updates
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.durable_file import remove_files
+from bookkeeper.storage.base.manifest import Manifest
 from bookkeeper.storage.checkpoint import checkpoint
 from bookkeeper.storage.checkpoint.checkpoint import CheckpointScope
 from bookkeeper.storage.checkpoint.checkpointer import Checkpointer
-from bookkeeper.storage.checkpoint.manifest import Manifest
 from bookkeeper.storage.compaction.compaction_steps import CompactionSteps
 from bookkeeper.storage.compaction.log_copy import CompactionFiles
 from bookkeeper.storage.compaction.schedule import LogUse
-from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.durable_file import remove_files
 from bookkeeper.storage.entry_log.entry_log_file import Usage, log_name
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
+from bookkeeper.storage.index.ledger_descriptor import StateRecordKind, state_record
 from bookkeeper.storage.journal.group_commit import GroupCommit
-from bookkeeper.storage.ledger_descriptor import StateRecordKind, state_record
 from bookkeeper.storage.start import evidence
 from bookkeeper.storage.start.evidence import ReplayFindings
+from bookkeeper.storage.updates import ledger_updates
 from tests.bookkeeper.storage.recording_disk import RecordingDisk, RecordingFile, crash_images
 from tests.bookkeeper.storage.workload import (
     CONFIG,

@@ -16,9 +16,9 @@ from bookkeeper.errors import (
     NoSuchEntryError,
     NoSuchLedgerError,
 )
-from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.index.ledger_descriptor import StateRecordKind, state_record
 from bookkeeper.storage.journal.journal_format import GROUP_HEADER, FileHeader, GroupHeader, padded
-from bookkeeper.storage.ledger_descriptor import StateRecordKind, state_record
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
 from tests.bookkeeper.storage.workload import (
     CONFIG,

@@ -20,9 +20,9 @@ from bookkeeper.errors import (
     UnsupportedFormatError,
 )
 from bookkeeper.ids import EntryId
+from bookkeeper.storage.base.results import EngineState
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.index.entry_index import PageCache
-from bookkeeper.storage.results import EngineState
 from bookkeeper.testing.world import SimDisk
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import (
@@ -423,7 +423,7 @@ def test_journal_files_are_recycled_and_their_number_is_bounded(disk: RecordingD
 
 @pytest.mark.rule("K9")
 def test_files_of_another_version_are_refused_with_a_sentence(disk: RecordingDisk) -> None:
-    from bookkeeper.storage.durable_file import stamp
+    from bookkeeper.storage.base.durable_file import stamp
 
     engine, _ = open_engine(disk)
     engine.close_blocking()

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from bookkeeper.ids import LedgerId
-from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.engine import Engine
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import add, lid, open_engine

@@ -20,17 +20,18 @@ from hypothesis import strategies as st
 
 from bookkeeper.errors import BookKeeperError, LedgerFencedError, NoSuchEntryError, NoSuchLedgerError
 from bookkeeper.seams import Disk, File
-from bookkeeper.storage import ledger_updates
+from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.checkpoint import checkpoint
 from bookkeeper.storage.checkpoint.checkpoint import CheckpointScope
 from bookkeeper.storage.compaction import chunk, compaction_steps
-from bookkeeper.storage.compaction.chunk import LedgerRecords, MovedEntries
+from bookkeeper.storage.compaction.chunk import LedgerRecords
 from bookkeeper.storage.compaction.log_copy import CompactionFiles
-from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.entry_log.entry_log_file import Usage
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
+from bookkeeper.storage.index.moved_entries import MovedEntries
 from bookkeeper.storage.ledger_logs.ledger_log_layout import LedgerLogLayout
 from bookkeeper.storage.ledger_logs.ledger_logs import GroupPart, LedgerLogs
+from bookkeeper.storage.updates import ledger_updates
 from tests.bookkeeper.storage.recording_disk import RecordingDisk, RecordingFile, image_of_a_crash
 from tests.bookkeeper.storage.workload import (
     CONFIG,

@@ -11,9 +11,9 @@ import pytest
 from bookkeeper.ids import EntryId
 from bookkeeper.real.disk import PosixDisk
 from bookkeeper.real.workers import ThreadWorkers
-from bookkeeper.storage.config import MIB, StorageConfig
+from bookkeeper.storage.base.config import MIB, StorageConfig
+from bookkeeper.storage.base.results import PackedEntries
 from bookkeeper.storage.engine import Engine
-from bookkeeper.storage.results import PackedEntries
 from tests.bookkeeper.storage.workload import CONFIG, PER_LEDGER, lid, make_adds, make_entry
 
 

@@ -15,10 +15,10 @@ from typing import Any
 from bookkeeper.codec import Adds, Run, record
 from bookkeeper.errors import BookieFailedError, DiskFullError, NoSuchEntryError, NoSuchLedgerError
 from bookkeeper.ids import EntryId, LedgerId
-from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.results import PackedEntries
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.ledger_logs.ledger_log_layout import LedgerLogLayout
-from bookkeeper.storage.results import PackedEntries
 from bookkeeper.volumes import BookieStorage
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.meta.records.disks import PlacementsEnd
+from bookkeeper.storage.base.results import PackedEntries
 from bookkeeper.storage.engine import Engine
-from bookkeeper.storage.results import PackedEntries
 from bookkeeper.volumes import Volume, Volumes
 from bookkeeper.volumes.ledger_moves import LedgerMove
 from bookkeeper.volumes.volume_list import VolumeList, VolumeState, read_volumes, share_of

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bookkeeper.errors import BookKeeperError
-from bookkeeper.storage.results import Done
+from bookkeeper.storage.base.results import Done
 from bookkeeper.volumes.ledger_moves import LedgerMove, LedgerMoves
 from bookkeeper.volumes.ledger_places import LedgerPlaces
 from bookkeeper.volumes.placement_log import PlacementLog

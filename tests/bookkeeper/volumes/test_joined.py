@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from bookkeeper.errors import BookieFailedError
-from bookkeeper.storage.results import Done
+from bookkeeper.storage.base.results import Done
 from bookkeeper.volumes.joined import PartlyFailedError, concerns, join, join_ledgers, until_done
 
 Answers = list[BaseException | None]

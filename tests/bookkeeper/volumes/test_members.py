@@ -14,8 +14,8 @@ from bookkeeper.errors import (
     LedgerFencedError,
 )
 from bookkeeper.ids import LedgerId
+from bookkeeper.storage.base.results import Done
 from bookkeeper.storage.engine import Engine, EngineState
-from bookkeeper.storage.results import Done
 from bookkeeper.volumes import Volume
 from bookkeeper.volumes.volume_list import VolumeList, VolumeState, read_volumes, share_of
 from tests.bookkeeper.storage.workload import CONFIG, KEY, make_entry

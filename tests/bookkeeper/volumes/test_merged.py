@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from bookkeeper.storage.results import EngineStats, OpenReport
+from bookkeeper.storage.base.results import EngineStats, OpenReport
 from bookkeeper.volumes.merged import merged_report, merged_stats
 
 

@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from bookkeeper.errors import CookieError, CorruptionError, UnsupportedFormatError
-from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.durable_file import STAMP_SIZE, stamp, unstamp
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.durable_file import STAMP_SIZE, stamp, unstamp
 from bookkeeper.testing.world import SimDisk
 from bookkeeper.volumes.volume_list import (
     VolumeList,

@@ -20,7 +20,7 @@ from bookkeeper.errors import (
 from bookkeeper.ids import LedgerId
 from bookkeeper.meta.records.disks import PlacementsEnd
 from bookkeeper.real.disk import PosixDisk
-from bookkeeper.storage.durable_file import SyncFailedError, stamp
+from bookkeeper.storage.base.durable_file import SyncFailedError, stamp
 from bookkeeper.storage.engine import Engine
 from bookkeeper.testing.world import Fault, SimDisk
 from bookkeeper.volumes.placement import PlacementKind, PlacementRecord

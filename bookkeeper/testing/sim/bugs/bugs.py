@@ -16,15 +16,15 @@ import bookkeeper.bookie.identity.completion as completion
 import bookkeeper.client.ledgers.ledger_recovery as recover_shell
 import bookkeeper.ledger.recovery.reading as recovery_reading
 import bookkeeper.meta.records.ledgers as ledgers
+import bookkeeper.storage.base.durable_file as durable
 import bookkeeper.storage.checkpoint.checkpoint as checkpoint
-import bookkeeper.storage.durable_file as durable
 import bookkeeper.storage.journal.group_writer as journal
-import bookkeeper.storage.ledger_updates as ledger_updates
 import bookkeeper.storage.scrub.file_checks as file_checks
-import bookkeeper.storage.start.look as look
 import bookkeeper.storage.start.replay as replay
 import bookkeeper.storage.start.replayed_ledgers as replayed_ledgers
+import bookkeeper.storage.start.scan_files as scan_files
 import bookkeeper.storage.start.start as storage_start
+import bookkeeper.storage.updates.ledger_updates as ledger_updates
 import bookkeeper.testing.sim.plan as sim_plan
 from bookkeeper.autorecovery.repair_queue import RepairQueue
 from bookkeeper.bookie.bookie import Bookie
@@ -60,20 +60,20 @@ from bookkeeper.meta.stores.memory import MemoryStore
 from bookkeeper.replication.copying import FragmentCopy
 from bookkeeper.seams import File
 from bookkeeper.storage.checkpoint.checkpointer import Checkpointer
-from bookkeeper.storage.compaction.chunk import MovedEntries
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.entry_log.entry_log_file import log_name
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.index.entry_index import LOG_SHIFT, OFFSET_MASK
-from bookkeeper.storage.ledger_descriptor import LedgerDescriptor as StoredLedger
-from bookkeeper.storage.ledger_descriptor import StateRecordKind, apply_state, state_record
+from bookkeeper.storage.index.ledger_descriptor import LedgerDescriptor as StoredLedger
+from bookkeeper.storage.index.ledger_descriptor import StateRecordKind, apply_state, state_record
+from bookkeeper.storage.index.moved_entries import MovedEntries
 from bookkeeper.storage.ledger_logs import log_writes
-from bookkeeper.storage.ledger_updates import LedgerUpdates
+from bookkeeper.storage.ledgers.unknowns import Unknowns
 from bookkeeper.storage.reads.entry_places import EntryPlaces
 from bookkeeper.storage.reads.entry_reader import EntryReader
 from bookkeeper.storage.scrub.scrub_notes import ScrubNotes
 from bookkeeper.storage.start.group_continuity import GroupContinuity
-from bookkeeper.storage.unknowns import Unknowns
+from bookkeeper.storage.updates.ledger_updates import LedgerUpdates
 from bookkeeper.testing.patches import Patch, patches
 from bookkeeper.testing.sim.bugs.bug import Bug, Plant, bug_into
 from bookkeeper.testing.sim.bugs.deletion_bugs import DELETION_BUGS
@@ -523,7 +523,7 @@ def _one_listing_is_enough(patch: Patch) -> None:
 @_bug("missing-log-is-empty", "K18 B5", 100, FIRST_WITH_DAMAGE)
 def _missing_log_is_empty(patch: Patch) -> None:
     """An entry log that is missing or too short is no loss, and what it should hold was never there."""
-    open_logs, found = look._Contents._open_logs, EntryPlaces.find
+    open_logs, found = scan_files._Contents._open_logs, EntryPlaces.find
     logs_of: dict[int, EntryLogs] = {}
 
     def opened(self: Any) -> None:
@@ -537,7 +537,7 @@ def _missing_log_is_empty(patch: Patch) -> None:
         log = logs_of[id(self.disk)].logs.get(place >> LOG_SHIFT)
         return place if log is not None and log.end > place & OFFSET_MASK else 0
 
-    patch(look._Contents, "_open_logs", opened)
+    patch(scan_files._Contents, "_open_logs", opened)
     patch(EntryPlaces, "find", known)
 
 
@@ -554,13 +554,13 @@ def _damage_is_denied(patch: Patch) -> None:
 @_bug("damaged-index-is-empty", "K19 B5", 100, FIRST_WITH_DAMAGE)
 def _damaged_index_is_empty(patch: Patch) -> None:
     """An index segment that is damaged or missing is left out, and not made anew from the entry logs."""
-    load = look._Contents._load_segments
+    load = scan_files._Contents._load_segments
 
     def loaded(self: Any) -> bool:
         load(self)
         return True
 
-    patch(look._Contents, "_load_segments", loaded)
+    patch(scan_files._Contents, "_load_segments", loaded)
 
 
 @_bug("older-copy-believed", "K32", 100, FIRST_WITH_DAMAGE)

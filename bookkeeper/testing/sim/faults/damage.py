@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from bookkeeper.storage.checkpoint.manifest import NAME as MANIFEST
+from bookkeeper.storage.base.manifest import NAME as MANIFEST
 from bookkeeper.storage.journal.journal_format import GROUP_HEADER
 from bookkeeper.testing.world import SECTOR, SimDisk
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from bookkeeper.errors import MetadataError, NoSuchKeyError
 from bookkeeper.meta.stores.memory import Fate
-from bookkeeper.storage.durable_file import BLOCK
+from bookkeeper.storage.base.durable_file import BLOCK
 from bookkeeper.storage.entry_log.entry_log_file import log_name
 from bookkeeper.testing.cluster import SESSION_TIMEOUT_S
 from bookkeeper.testing.sim.cluster import SwarmCluster

@@ -33,8 +33,8 @@ from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, LedgerState
 from bookkeeper.meta.records.disks import DiskRecord
 from bookkeeper.storage.engine import AvailabilityRun, Engine
-from bookkeeper.storage.ledger_descriptor import StateRecordKind
-from bookkeeper.storage.record_runs import EntryRecords, RecordRun
+from bookkeeper.storage.index.ledger_descriptor import StateRecordKind
+from bookkeeper.storage.updates.record_runs import EntryRecords, RecordRun
 from bookkeeper.testing.sim.faults.damage import LastGroup
 from bookkeeper.testing.sim.users.litter import LITTER
 from bookkeeper.testing.sim.watch.deletions import DeletionMonitor

@@ -18,9 +18,9 @@ from bookkeeper.codec import scan_records
 from bookkeeper.ids import LedgerId
 from bookkeeper.meta.records.disks import PlacementsEnd
 from bookkeeper.seams import Disk
+from bookkeeper.storage.base.results import Done
 from bookkeeper.storage.engine import Engine
-from bookkeeper.storage.ledger_descriptor import StateRecordKind
-from bookkeeper.storage.results import Done
+from bookkeeper.storage.index.ledger_descriptor import StateRecordKind
 from bookkeeper.testing.sim.users.volume_operator import HOME
 from bookkeeper.testing.world import SimDisk
 from bookkeeper.volumes import BookieStorage, Volume, Volumes

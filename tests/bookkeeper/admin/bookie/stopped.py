@@ -10,7 +10,7 @@ from typing import Any
 from bookkeeper.ids import LedgerId
 from bookkeeper.real.disk import PosixDisk
 from bookkeeper.real.workers import ThreadWorkers
-from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.engine import Engine
 from tests.bookkeeper.storage.workload import CONFIG, make_adds
 

@@ -9,7 +9,7 @@ import pytest
 
 from bookkeeper.real.disk import PosixDisk
 from bookkeeper.real.workers import ThreadWorkers
-from bookkeeper.storage.checkpoint.manifest import read_manifest
+from bookkeeper.storage.base.manifest import read_manifest
 from bookkeeper.storage.engine import Engine
 from tests.bookkeeper.admin.bookie.stopped import config_of, flip, names, written
 from tests.bookkeeper.admin.commands import bk

@@ -28,7 +28,7 @@ from bookkeeper.meta import Metadata, init_cluster_in
 from bookkeeper.meta.records.cookies import Cookie, encode
 from bookkeeper.meta.stores.memory import Fate, MemoryCluster
 from bookkeeper.seams import Lock
-from bookkeeper.storage.durable_file import replace_file
+from bookkeeper.storage.base.durable_file import replace_file
 from bookkeeper.storage.start.start import LOCK
 from bookkeeper.testing import Node, NodeCrashed, World
 from bookkeeper.testing.world import SimDisk

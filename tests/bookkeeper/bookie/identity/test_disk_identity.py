@@ -22,7 +22,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta.records.layout import SHORT_MAX
-from bookkeeper.storage.durable_file import replace_file
+from bookkeeper.storage.base.durable_file import replace_file
 from bookkeeper.testing import World
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run

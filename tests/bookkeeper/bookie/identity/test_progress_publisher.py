@@ -21,8 +21,8 @@ from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.records.disks import DiskRecord
 from bookkeeper.meta.stores.memory import Fate
-from bookkeeper.storage.checkpoint.manifest import read_manifest
-from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.manifest import read_manifest
 from bookkeeper.storage.engine import Engine
 from bookkeeper.testing.world import Fault, SimDisk
 from bookkeeper.volumes import Volumes

@@ -14,7 +14,7 @@ from bookkeeper.bookie.identity.state_files import check_state_files
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta.records import cookies
 from bookkeeper.meta.records.cookies import Cookie
-from bookkeeper.storage.durable_file import replace_file
+from bookkeeper.storage.base.durable_file import replace_file
 from bookkeeper.storage.scrub.damage import DamagedPlace, FileKind
 from bookkeeper.testing.world import Fault, SimDisk
 

@@ -17,7 +17,7 @@ from bookkeeper.errors import CookieError
 from bookkeeper.ids import BookieId
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.records.cookies import encode
-from bookkeeper.storage.durable_file import replace_file
+from bookkeeper.storage.base.durable_file import replace_file
 from bookkeeper.testing import Node, NodeCrashed
 from tests.bookkeeper.bookie.identity.test_bookie_identity import DIRECTORIES, cookie, run
 

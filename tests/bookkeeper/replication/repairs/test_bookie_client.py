@@ -7,7 +7,7 @@ from dataclasses import replace
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.net.tls import ServerTls, TlsConfig
 from bookkeeper.replication.repairs.bookie_client import _own_tls
-from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.base.config import StorageConfig
 
 STORAGE = StorageConfig(journal_dir="d/journal", ledger_dir="d/ledgers")
 

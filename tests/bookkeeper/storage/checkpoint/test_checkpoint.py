@@ -9,10 +9,10 @@ from itertools import pairwise
 import pytest
 
 from bookkeeper.ids import IdRanges
-from bookkeeper.storage.checkpoint.manifest import Manifest, read_manifest
+from bookkeeper.storage.base.manifest import Manifest, read_manifest
+from bookkeeper.storage.base.results import EngineState
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.index.index_segment import decode_page, read_segment
-from bookkeeper.storage.results import EngineState
 from tests.bookkeeper.storage.recording_disk import Op, QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, KEY, add, everything, lid, make_entry, open_engine, read
 

@@ -11,12 +11,12 @@ import pytest
 
 from bookkeeper.errors import BookieFailedError, DiskFullError
 from bookkeeper.ids import EntryId
-from bookkeeper.storage.checkpoint.manifest import Manifest, read_manifest
+from bookkeeper.storage.base.manifest import Manifest, read_manifest
+from bookkeeper.storage.base.results import EngineState
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.index.entry_index import PageCache
+from bookkeeper.storage.index.ledger_descriptor import LedgerDescriptor
 from bookkeeper.storage.journal.journal_format import CLEAN_STOP, JournalGroup, read_groups
-from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
-from bookkeeper.storage.results import EngineState
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, KEY, add, everything, lid, make_entry, open_engine, read
 

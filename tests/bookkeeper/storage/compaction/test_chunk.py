@@ -9,9 +9,10 @@ import pytest
 
 from bookkeeper.codec import record, scan_records
 from bookkeeper.errors import CorruptionError
-from bookkeeper.storage.compaction.chunk import Chunk, MovedEntries, all_at, living, pages, put_moved
+from bookkeeper.storage.compaction.chunk import Chunk, living
 from bookkeeper.storage.index.entry_index import PAGE, place
-from bookkeeper.storage.ledger_descriptor import StateRecordKind, state_record
+from bookkeeper.storage.index.ledger_descriptor import StateRecordKind, state_record
+from bookkeeper.storage.index.moved_entries import put_moved
 from tests.bookkeeper.storage.workload import make_entry
 
 
@@ -84,22 +85,6 @@ def test_of_an_entry_that_is_there_twice_the_one_in_the_index_lives() -> None:
         _, (moved,), _ = chunk.copy([alive], [], 9, 4096)
         assert put_moved(page, 0, moved, 0, len(moved.new)) >= 2
         assert page[5] == dict(zip(moved.old, moved.new, strict=True))[part.places[kept]]
-
-
-@pytest.mark.rule("G3")
-def test_only_places_that_have_not_changed_are_moved() -> None:
-    moved = MovedEntries(1, array("q", [1, 2, 3]), array("q", [11, 12, 13]), array("q", [91, 92, 93]))
-    page = page_with((1, 11), (2, 77), (3, 13))
-    assert put_moved(page, 0, moved, 0, 3) == 2
-    assert list(page[:5]) == [0, 91, 77, 93, 0]
-    assert not all_at(page, 0, moved.entry_ids, 0, 3, moved.new)
-    page = page_with((1, 11), (2, 12), (3, 13))
-    assert put_moved(page, 0, moved, 0, 3) == 3 and all_at(page, 0, moved.entry_ids, 0, 3, moved.new)
-
-
-def test_ids_are_cut_at_the_borders_of_pages() -> None:
-    ids = array("q", [1, 511, 512, 512, 600, 5000])
-    assert list(pages(ids)) == [(0, 0, 2), (1, 2, 5), (9, 5, 6)]
 
 
 def test_a_state_record_is_told_with_its_lac() -> None:

@@ -10,12 +10,12 @@ import pytest
 
 from bookkeeper.errors import BookieFailedError
 from bookkeeper.seams import Space
-from bookkeeper.storage.compaction.chunk import MovedEntries
+from bookkeeper.storage.base.results import EngineState
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.entry_log.entry_log_file import log_ids, log_name, read_map
-from bookkeeper.storage.known_ledgers import KnownLedgers
-from bookkeeper.storage.ledger_updates import LedgerUpdates
-from bookkeeper.storage.results import EngineState
+from bookkeeper.storage.index.moved_entries import MovedEntries
+from bookkeeper.storage.ledgers.known_ledgers import KnownLedgers
+from bookkeeper.storage.updates.ledger_updates import LedgerUpdates
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, KEY, add, everything, lid, open_engine, read, read_batch
 

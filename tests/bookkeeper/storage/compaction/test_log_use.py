@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from bookkeeper.storage.checkpoint.manifest import ManifestLog
+from bookkeeper.storage.base.manifest import ManifestLog
 from bookkeeper.storage.compaction.log_use import uses_of
 from bookkeeper.storage.entry_log.entry_log_file import create_log, finish_log
 from tests.bookkeeper.storage.recording_disk import RecordingDisk

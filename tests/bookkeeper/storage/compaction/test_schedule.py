@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.compaction.schedule import CompactionKind, CompactionSchedule, LogUse
-from bookkeeper.storage.config import StorageConfig
 from tests.bookkeeper.storage.workload import CONFIG
 
 MINOR, MAJOR = CompactionKind.MINOR, CompactionKind.MAJOR

@@ -10,7 +10,7 @@ from bookkeeper.codec import record
 from bookkeeper.codec.shapes import Scan
 from bookkeeper.errors import CorruptionError, UnsupportedFormatError
 from bookkeeper.seams import Buffer, File
-from bookkeeper.storage.durable_file import BLOCK, SyncFailedError, stamp
+from bookkeeper.storage.base.durable_file import BLOCK, SyncFailedError, stamp
 from bookkeeper.storage.entry_log.entry_log_file import (
     EntryLogWriter,
     LogPiece,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bookkeeper.errors import CorruptionError, InvariantError
-from bookkeeper.storage.checkpoint.manifest import ManifestLog
-from bookkeeper.storage.durable_file import BLOCK
+from bookkeeper.storage.base.durable_file import BLOCK
+from bookkeeper.storage.base.manifest import ManifestLog
 from bookkeeper.storage.entry_log.entry_log_file import create_log
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from tests.bookkeeper.storage.recording_disk import RecordingDisk

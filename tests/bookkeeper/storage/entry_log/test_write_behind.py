@@ -9,9 +9,9 @@ import pytest
 
 from bookkeeper.errors import BookieFailedError
 from bookkeeper.ids import LedgerId
-from bookkeeper.storage.durable_file import SyncFailedError
+from bookkeeper.storage.base.durable_file import SyncFailedError
+from bookkeeper.storage.base.results import EngineState
 from bookkeeper.storage.engine import Engine
-from bookkeeper.storage.results import EngineState
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, add, open_engine
 

@@ -17,7 +17,7 @@ from bookkeeper.storage.index.index_segment import (
     read_segment,
     segment_name,
 )
-from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
+from bookkeeper.storage.index.ledger_descriptor import LedgerDescriptor
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from bookkeeper.errors import CorruptionError
 from bookkeeper.ids import LedgerId
 from bookkeeper.storage.index.entry_index import Extent
+from bookkeeper.storage.index.ledger_descriptor import LedgerDescriptor, decode_row, dropped_row, find_rows, row_at
 from bookkeeper.storage.index.segment_table import SegmentTable, extent_row
-from bookkeeper.storage.ledger_descriptor import LedgerDescriptor, decode_row, dropped_row, find_rows, row_at
 
 KEY = b"k" * 20
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bookkeeper.storage.durable_file import BLOCK
+from bookkeeper.storage.base.durable_file import BLOCK
 from bookkeeper.storage.journal.deferred_start import SOON_BYTES, SOON_TURNS, DeferredStart, WhenToStart
 from bookkeeper.storage.journal.group_sequence import GroupSequence
 from bookkeeper.storage.journal.pending_group import GroupBuffer

@@ -12,11 +12,11 @@ import pytest
 
 from bookkeeper.errors import BookieFailedError, DiskFullError
 from bookkeeper.ids import EntryId
+from bookkeeper.storage.base.results import EngineState
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.journal.deferred_start import SOON_BYTES, SOON_TURNS
 from bookkeeper.storage.journal.group_commit import RIDE_S
 from bookkeeper.storage.journal.journal_format import JournalGroup, padded, read_groups
-from bookkeeper.storage.results import EngineState
 from tests.bookkeeper.storage.recording_disk import Op, QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, KEY, add, everything, lid, make_entry, open_engine, read
 

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from bookkeeper.codec import record
 from bookkeeper.errors import InvariantError
-from bookkeeper.storage.durable_file import BLOCK
+from bookkeeper.storage.base.durable_file import BLOCK
 from bookkeeper.storage.index.entry_index import place
 from bookkeeper.storage.journal.group_sequence import NOWHERE, UNLOGGED_MAX, GroupSequence
 from bookkeeper.storage.journal.journal_format import padded

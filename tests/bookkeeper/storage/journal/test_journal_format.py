@@ -9,7 +9,7 @@ import pytest
 from bookkeeper.codec import chain_crcs, record
 from bookkeeper.errors import CorruptionError, UnsupportedFormatError
 from bookkeeper.seams import File
-from bookkeeper.storage.durable_file import BLOCK
+from bookkeeper.storage.base.durable_file import BLOCK
 from bookkeeper.storage.journal.journal_format import (
     GROUP_HEADER,
     DamagedStretch,

@@ -6,10 +6,10 @@ import errno
 
 import pytest
 
-from bookkeeper.storage.durable_file import BLOCK, SyncFailedError
+from bookkeeper.storage.base.durable_file import BLOCK, SyncFailedError
+from bookkeeper.storage.base.workers import StorageWorkers
 from bookkeeper.storage.journal.group_writer import GroupWriter, spare_names
 from bookkeeper.storage.journal.spare_files import SpareFiles
-from bookkeeper.storage.workers import StorageWorkers
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bookkeeper.errors import InvariantError
-from bookkeeper.storage.durable_file import BLOCK
+from bookkeeper.storage.base.durable_file import BLOCK
 from bookkeeper.storage.journal.group_sequence import UNLOGGED_MAX, GroupSequence
 from bookkeeper.storage.journal.inline_sync import INLINE_BYTES, InlineSync
 from bookkeeper.storage.journal.pending_group import GroupBuffer, PendingGroup

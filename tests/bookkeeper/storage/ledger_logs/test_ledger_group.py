@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import count
 
-from bookkeeper.storage.durable_file import BLOCK
+from bookkeeper.storage.base.durable_file import BLOCK
 from bookkeeper.storage.index.entry_index import place
+from bookkeeper.storage.index.ledger_descriptor import StateRecordKind, state_record
 from bookkeeper.storage.journal.pending_group import GroupBuffer
-from bookkeeper.storage.ledger_descriptor import StateRecordKind, state_record
 from bookkeeper.storage.ledger_logs.ledger_group import LedgerGroup
 from bookkeeper.storage.ledger_logs.ledger_logs import GroupPart, LedgerLogs
 from tests.bookkeeper.storage.workload import make_adds

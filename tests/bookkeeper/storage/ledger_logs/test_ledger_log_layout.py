@@ -12,13 +12,13 @@ import pytest
 from bookkeeper.errors import DiskFullError, InvariantError
 from bookkeeper.ids import EntryId
 from bookkeeper.seams import File
-from bookkeeper.storage.checkpoint.manifest import Manifest, read_manifest
-from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.manifest import Manifest, read_manifest
+from bookkeeper.storage.base.results import EngineState
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.entry_log.entry_log_file import read_map
 from bookkeeper.storage.ledger_logs.ledger_log_layout import FINISH_WITHIN_S, LedgerLogLayout
 from bookkeeper.storage.ledger_logs.log_writes import LogWrites
-from bookkeeper.storage.results import EngineState
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import (
     CONFIG,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from bookkeeper.errors import InvariantError
-from bookkeeper.storage.durable_file import BLOCK
+from bookkeeper.storage.base.durable_file import BLOCK
 from bookkeeper.storage.index.entry_index import place
 from bookkeeper.storage.ledger_logs.ledger_logs import SHARED, GroupPart, LedgerLogs, LogWrite
 from tests.examples_of import examples

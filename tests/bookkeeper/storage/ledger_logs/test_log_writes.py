@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from bookkeeper.seams import File
-from bookkeeper.storage.durable_file import BLOCK, SyncFailedError
+from bookkeeper.storage.base.durable_file import BLOCK, SyncFailedError
 from bookkeeper.storage.entry_log.entry_log_file import check_header
 from bookkeeper.storage.ledger_logs.ledger_logs import LogWrite, WritePlan
 from bookkeeper.storage.ledger_logs.log_writes import LogsWritten, LogWrites

@@ -10,13 +10,13 @@ import pytest
 from bookkeeper.codec import crc32c
 from bookkeeper.errors import CorruptionError, NoSuchEntryError
 from bookkeeper.ids import EntryId
+from bookkeeper.storage.base.results import AvailabilityRun, PackedEntries
+from bookkeeper.storage.base.workers import StorageWorkers
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.index.entry_index import Extent, PageCache
-from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
+from bookkeeper.storage.index.ledger_descriptor import LedgerDescriptor
+from bookkeeper.storage.ledgers.unknowns import Unknowns
 from bookkeeper.storage.reads.entry_places import EntryPlaces, Held, PageMissing
-from bookkeeper.storage.results import AvailabilityRun, PackedEntries
-from bookkeeper.storage.unknowns import Unknowns
-from bookkeeper.storage.workers import StorageWorkers
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, KEY, add, lid, make_entry, open_engine
 

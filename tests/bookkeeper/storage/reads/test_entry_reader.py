@@ -14,9 +14,9 @@ from bookkeeper.codec import record
 from bookkeeper.errors import BookieFailedError, CorruptionError, DataUnknownError, NoSuchEntryError
 from bookkeeper.ids import EntryId
 from bookkeeper.seams import File
+from bookkeeper.storage.base.results import AvailabilityRun, PackedEntries
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.reads.entry_reader import _Stretch, absent, fetch, fetch_batch
-from bookkeeper.storage.results import AvailabilityRun, PackedEntries
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk, RecordingFile
 from tests.bookkeeper.storage.workload import (
     CONFIG,

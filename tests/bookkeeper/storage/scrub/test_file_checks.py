@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from bookkeeper.seams import File
-from bookkeeper.storage.checkpoint.manifest import ManifestLog, read_manifest
-from bookkeeper.storage.durable_file import BLOCK
+from bookkeeper.storage.base.durable_file import BLOCK
+from bookkeeper.storage.base.manifest import ManifestLog, read_manifest
 from bookkeeper.storage.entry_log.entry_log_file import log_ids
 from bookkeeper.storage.journal.group_writer import journal_ids
 from bookkeeper.storage.scrub.damage import DamagedPlace, FileKind

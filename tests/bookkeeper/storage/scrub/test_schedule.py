@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.scrub.damage import CheckedFile, FileKind
 from bookkeeper.storage.scrub.schedule import ScrubSchedule
 

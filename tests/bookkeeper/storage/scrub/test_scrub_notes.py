@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bookkeeper.errors import CorruptionError, UnsupportedFormatError
-from bookkeeper.storage.durable_file import stamp
+from bookkeeper.storage.base.durable_file import stamp
 from bookkeeper.storage.scrub.scrub_notes import ScrubNotes
 
 NOTES = ScrubNotes(12.5, (3, 7), False, [1, 5], [5], ["a place"])

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from bookkeeper.errors import CorruptionError, DataUnknownError, NoSuchEntryError
-from bookkeeper.storage.checkpoint.manifest import read_manifest
-from bookkeeper.storage.durable_file import BLOCK
+from bookkeeper.storage.base.durable_file import BLOCK
+from bookkeeper.storage.base.manifest import read_manifest
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.entry_log.entry_log_file import log_name
 from bookkeeper.storage.scrub.damage import DamagedPlace, FileKind

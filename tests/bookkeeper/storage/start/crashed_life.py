@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bookkeeper.storage.checkpoint.manifest import Manifest, read_manifest
+from bookkeeper.storage.base.manifest import Manifest, read_manifest
 from bookkeeper.storage.journal.journal_format import JournalGroup, read_groups
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
 from tests.bookkeeper.storage.workload import Life, State, everything

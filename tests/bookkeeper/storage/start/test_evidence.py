@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from bookkeeper.codec import record, scan_records
-from bookkeeper.storage.checkpoint.manifest import Manifest, read_manifest
-from bookkeeper.storage.known_ledgers import KnownLedgers
-from bookkeeper.storage.ledger_descriptor import LedgerDescriptor
+from bookkeeper.storage.base.manifest import Manifest, read_manifest
+from bookkeeper.storage.index.ledger_descriptor import LedgerDescriptor
+from bookkeeper.storage.ledgers.known_ledgers import KnownLedgers
 from bookkeeper.storage.start.evidence import ReplayFindings, indexed_only, logged_only
 from bookkeeper.storage.start.replayed_ledgers import ReplayedLedgers
 from tests.bookkeeper.storage.recording_disk import RecordingDisk

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bookkeeper.storage.checkpoint.manifest import Manifest, ManifestLog
+from bookkeeper.storage.base.manifest import Manifest, ManifestLog
+from bookkeeper.storage.base.results import NOTHING_KNOWN, PublishedProgress
 from bookkeeper.storage.journal.group_writer import journal_name
 from bookkeeper.storage.journal.journal_format import DamagedStretch
-from bookkeeper.storage.results import NOTHING_KNOWN, PublishedProgress
 from bookkeeper.storage.start.group_continuity import GroupContinuity
 from bookkeeper.storage.start.losses import StartLosses
 from tests.bookkeeper.storage.workload import CONFIG

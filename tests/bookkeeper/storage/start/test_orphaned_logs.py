@@ -8,8 +8,8 @@ import pytest
 
 from bookkeeper.codec import record, scan_records
 from bookkeeper.errors import DataUnknownError
-from bookkeeper.storage.checkpoint.manifest import read_manifest
-from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.manifest import read_manifest
 from bookkeeper.storage.entry_log.entry_log_file import log_name
 from bookkeeper.storage.start.orphaned_logs import behind
 from tests.bookkeeper.storage.recording_disk import RecordingDisk

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from bookkeeper.errors import DataUnknownError
+from bookkeeper.storage.base.results import PublishedProgress
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.entry_log.entry_log_file import first_group_of, log_ids, log_name
 from bookkeeper.storage.journal.journal_format import GROUP_HEADER, GroupHeader, padded
-from bookkeeper.storage.results import PublishedProgress
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.start.crashed_life import a_life, groups_of, manifest_of
 from tests.bookkeeper.storage.workload import (

@@ -10,8 +10,8 @@ import pytest
 
 from bookkeeper.codec import record
 from bookkeeper.seams import File
-from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.durable_file import BLOCK
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.durable_file import BLOCK
 from bookkeeper.storage.entry_log.entry_log_file import create_log
 from bookkeeper.storage.start.replayed_groups import ReplayedGroups
 from tests.bookkeeper.storage.recording_disk import RecordingDisk

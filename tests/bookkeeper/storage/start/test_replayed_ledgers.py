@@ -6,8 +6,8 @@ import pytest
 
 from bookkeeper.codec import record, scan_records
 from bookkeeper.ids import IdRanges
+from bookkeeper.storage.index.ledger_descriptor import LedgerDescriptor, StateRecordKind, dropped_row, state_record
 from bookkeeper.storage.index.segment_table import SegmentTable
-from bookkeeper.storage.ledger_descriptor import LedgerDescriptor, StateRecordKind, dropped_row, state_record
 from bookkeeper.storage.start.replayed_ledgers import ReplayedLedgers
 from tests.bookkeeper.storage.workload import KEY, lid, make_entry
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from bookkeeper.errors import BookKeeperError, DirectoryLockedError, LedgerFencedError, UnsupportedFormatError
-from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.durable_file import stamp
-from bookkeeper.storage.results import NOTHING_KNOWN, EngineState
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.durable_file import stamp
+from bookkeeper.storage.base.results import NOTHING_KNOWN, EngineState
 from bookkeeper.storage.start.start import start
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
 from tests.bookkeeper.storage.start.crashed_life import a_life, manifest_of

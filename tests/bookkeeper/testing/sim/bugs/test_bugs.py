@@ -13,9 +13,9 @@ from bookkeeper.ledger.recovery.writing import WritePhase
 from bookkeeper.ledger.write import LedgerWriter
 from bookkeeper.ledger.write.ensemble_changes import EnsembleChanges
 from bookkeeper.storage.engine import Engine
-from bookkeeper.storage.ledger_updates import LedgerUpdates
+from bookkeeper.storage.ledgers.unknowns import Unknowns
 from bookkeeper.storage.start.group_continuity import GroupContinuity
-from bookkeeper.storage.unknowns import Unknowns
+from bookkeeper.storage.updates.ledger_updates import LedgerUpdates
 from bookkeeper.testing.sim.bugs.bugs import BUGS, planted
 
 WATCHED = (
