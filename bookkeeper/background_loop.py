@@ -1,4 +1,15 @@
-"""The event loop in a daemon thread on which the blocking interfaces of this process run their work."""
+"""The event loop in a daemon thread on which the blocking interfaces of this process run their work.
+
+A class for threads names the methods that it takes from an asynchronous one, and how they cross over:
+
+    class Reader(BlockingCloser[AsyncReader]):
+        position = Shown[Position]()                 # an attribute, as it is there
+        next = blocking(AsyncReader.next)            # waits for the result
+        batches = iterating(AsyncReader.batches)     # one hop between the threads for each item
+        close = blocking(AsyncReader.close)
+
+Parameters, result and docstring are those of the asynchronous method, for type checkers and ``help()``, too.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +17,17 @@ import asyncio
 import concurrent.futures
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from functools import wraps
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from bookkeeper.errors import IllegalOperationError
 
+P = ParamSpec("P")
 T = TypeVar("T")
+R = TypeVar("R")
+A = TypeVar("A")
 
 
 class _Background:
@@ -95,10 +110,22 @@ def each(start: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
             run(_aclose(iterator))
 
 
-class BlockingCloser:
-    """What is closed by a ``with``."""
+class Blocking(Generic[A]):
+    """An asynchronous object, for threads."""
 
-    def close(self) -> None:
+    def __init__(self, original: A) -> None:
+        self._original = original
+
+    def bound(self, method: Callable[Concatenate[A, P], T]) -> Callable[P, T]:
+        """The original's method of this name, which a derived class may have replaced."""
+        found: Callable[P, T] = getattr(self._original, method.__name__)
+        return found
+
+
+class BlockingCloser(Blocking[A]):
+    """One that is closed by a ``with``."""
+
+    def close(self, /) -> None:
         """Release everything. Idempotent."""
         raise NotImplementedError
 
@@ -111,8 +138,89 @@ class BlockingCloser:
         self.close()
 
 
-async def _call(function: Callable[[], T]) -> T:
-    return function()
+class Shown(Generic[T]):
+    """An attribute that shows the original's of the same name."""
+
+    _name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, blocking: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, blocking: Blocking[Any], owner: type) -> T: ...
+
+    def __get__(self, blocking: Blocking[Any] | None, owner: type) -> T | Self:
+        if blocking is None:
+            return self
+        shown: T = getattr(blocking._original, self._name)
+        return shown
+
+
+def blocking(method: Callable[Concatenate[A, P], Awaitable[T]]) -> Callable[Concatenate[Any, P], T]:
+    """The method of this name of the original, begun on the loop and waited for."""
+    return opening(method, lambda result: result)
+
+
+def opening(
+    method: Callable[Concatenate[A, P], Awaitable[T]], twin: Callable[[T], R]
+) -> Callable[Concatenate[Any, P], R]:
+    """As ``blocking``, for what returns an asynchronous object: it becomes its ``twin`` for threads."""
+
+    @wraps(method)
+    def call(blocking: Blocking[A], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return twin(run(_await(blocking.bound(method), *args, **kwargs)))
+
+    return call
+
+
+def making(method: Callable[Concatenate[A, P], T], twin: Callable[[T], R]) -> Callable[Concatenate[Any, P], R]:
+    """As ``opening``, for a method that returns the object without being waited for. It is called on the loop."""
+
+    @wraps(method)
+    def call(blocking: Blocking[A], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return twin(run(_call(blocking.bound(method), *args, **kwargs)))
+
+    return call
+
+
+def submitting(
+    method: Callable[Concatenate[A, P], Awaitable[T]],
+) -> Callable[Concatenate[Any, P], concurrent.futures.Future[T]]:
+    """As ``blocking``, without waiting."""
+
+    @wraps(method)
+    def call(blocking: Blocking[A], /, *args: P.args, **kwargs: P.kwargs) -> concurrent.futures.Future[T]:
+        return submit(_await(blocking.bound(method), *args, **kwargs))
+
+    call.__doc__ = f"""As ``{method.__name__}``, without waiting: the future has what it returns, or raises.
+
+    The calls of one thread keep their order. The original waits for room on the loop, and not here: a fast thread
+    should limit what it has in flight, for instance by waiting for the oldest future.
+    """
+    return call
+
+
+def iterating(
+    method: Callable[Concatenate[A, P], AsyncIterator[T]],
+) -> Callable[Concatenate[Any, P], Iterator[T]]:
+    """The items of the original's method, with one hop between the threads for each."""
+
+    @wraps(method)
+    def call(blocking: Blocking[A], /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        return each(lambda: blocking.bound(method)(*args, **kwargs))
+
+    return call
+
+
+async def _await(method: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+    return await method(*args, **kwargs)
+
+
+async def _call(method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    return method(*args, **kwargs)
 
 
 async def _next(iterator: AsyncIterator[T]) -> T | None:

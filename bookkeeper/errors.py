@@ -39,8 +39,9 @@ from __future__ import annotations
 import errno
 import os
 import re
+from collections.abc import Callable
 from enum import Enum
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Protocol
 
 
 class Outcome(Enum):
@@ -51,6 +52,9 @@ class Outcome(Enum):
 
     UNKNOWN = "unknown"
     """It may have been made, or may still be made; only a later read or a recovery can tell."""
+
+    APPLIED = "applied"
+    """It was made, and what failed came after it."""
 
 
 class BookKeeperError(Exception):
@@ -386,16 +390,27 @@ class InvariantError(BookKeeperError):
     code = -999
 
 
-def check(condition: bool, rule: str, detail: object = "") -> None:
-    """Stop if an invariant that guards data does not hold. Runs always, also under ``-O``.
+class InvariantCheck(Protocol):
+    """Stops a component whose invariant does not hold. Runs always, also under ``-O``."""
 
-    Raises:
-        InvariantError: names the rule.
-    """
-    if not condition:
-        raise InvariantError(
-            f"rule {rule} of docs/rules.md does not hold: {detail} (this is a bug, or the memory is damaged)"
-        )
+    def __call__(self, condition: bool, rule: str, detail: object = "") -> None:
+        """Raise an error that names the rule, unless ``condition`` holds."""
+
+
+def check_raising(error: Callable[[str], Exception]) -> InvariantCheck:
+    """The check of a package whose invariants raise ``error``."""
+
+    def check(condition: bool, rule: str, detail: object = "") -> None:
+        if not condition:
+            raise error(
+                f"rule {rule} of docs/rules.md does not hold: {detail} (this is a bug, or the memory is damaged)"
+            )
+
+    return check
+
+
+check: Final = check_raising(InvariantError)
+"""Stop if an invariant that guards data does not hold. Raises InvariantError, which names the rule."""
 
 
 def require(condition: bool, sentence: str) -> None:

@@ -29,7 +29,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from bookkeeper.errors import Outcome, check_raising
 
 if TYPE_CHECKING:
     from journal_manager.edits import FencingToken, TxId
@@ -41,8 +43,8 @@ class JournalError(Exception):
     retryable: ClassVar[bool] = False
     """Whether the same call may succeed later without any change."""
 
-    outcome_unknown: ClassVar[bool] = False
-    """Whether the call may or may not have had an effect; only a later read by a recovered writer can tell."""
+    outcome: ClassVar[Outcome] = Outcome.REJECTED
+    """Whether the call had an effect; where that is unknown, only a later read by a recovered writer can tell."""
 
 
 class JournalFencedError(JournalError):
@@ -51,7 +53,7 @@ class JournalFencedError(JournalError):
     Edits that were not acknowledged may still be in the journal, if the new writer's recovery found them.
     """
 
-    outcome_unknown = True
+    outcome = Outcome.UNKNOWN
 
     def __init__(self, message: str, *, epoch: int, by: FencingToken | None = None) -> None:
         super().__init__(message)
@@ -64,20 +66,20 @@ class JournalFencedError(JournalError):
 class JournalFailedError(JournalError):
     """The edit log has failed (``__cause__``) and takes nothing more. The outcome of pending edits is unknown."""
 
-    outcome_unknown = True
+    outcome = Outcome.UNKNOWN
 
 
 class JournalUnavailableError(JournalError):
     """The journal's store cannot be reached now."""
 
     retryable = True
-    outcome_unknown = True
+    outcome = Outcome.UNKNOWN
 
 
 class JournalLockedError(JournalUnavailableError):
     """Another process is in the middle of a step (claim, start, finalize, purge) on the same journal."""
 
-    outcome_unknown = False
+    outcome = Outcome.REJECTED
 
 
 class JournalDiskError(JournalUnavailableError):
@@ -166,13 +168,13 @@ class JournalFullError(JournalError):
 class RequestForgottenError(JournalError):
     """A request with this id may have been carried out, so long ago that its answer is not remembered any more."""
 
-    outcome_unknown = True
+    outcome = Outcome.UNKNOWN
 
 
 class NotEnoughJournalsError(JournalError):
     """Too few members of a journal set work."""
 
-    outcome_unknown = True
+    outcome = Outcome.UNKNOWN
 
 
 class NotActiveError(JournalError):
@@ -228,13 +230,5 @@ class JournalInvariantError(JournalError):
     """A rule of docs/rules.md does not hold, so this component must stop. The cause is a bug or damaged memory."""
 
 
-def check(condition: bool, rule: str, detail: object = "") -> None:
-    """Stop if a rule that guards data does not hold. Runs always, also under ``-O``.
-
-    Raises:
-        JournalInvariantError: names the rule.
-    """
-    if not condition:
-        raise JournalInvariantError(
-            f"rule {rule} of docs/rules.md does not hold: {detail} (this is a bug, or the memory is damaged)"
-        )
+check: Final = check_raising(JournalInvariantError)
+"""Stop if a rule that guards data does not hold. Raises JournalInvariantError, which names the rule."""

@@ -23,18 +23,15 @@ the same loop.
 
 from __future__ import annotations
 
-import asyncio
-import concurrent.futures
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import aclosing
 from typing import Final, Protocol, TypeVar
 
 import journal_manager
-from bookkeeper.background_loop import BlockingCloser, each, run, submit
+from bookkeeper.background_loop import BlockingCloser, Shown, blocking, each, iterating, run, submitting
+from journal_manager import EditLog as AsyncEditLog
 from journal_manager import (
-    UNKNOWN_EPOCH,
-    Chunks,
     EditLogConfig,
     EditRun,
     FencingToken,
@@ -45,16 +42,12 @@ from journal_manager import (
     ReplicaConfig,
     ReplicaRole,
     ReplicaStatus,
-    SegmentInfo,
-    SnapshotInfo,
-    TakenBack,
     TxId,
 )
-from journal_manager import EditLog as AsyncEditLog
 from journal_manager import JournalReader as AsyncJournalReader
 from journal_manager import Replicated as AsyncReplicated
 from journal_manager import SnapshotStore as AsyncSnapshotStore
-from journal_manager.edits import RequestAnswer, RequestId, RequestTable
+from journal_manager.edits import RequestId, RequestTable
 from journal_manager.journals import Election
 
 __all__ = [
@@ -79,31 +72,29 @@ _IN_MEMORY: Final = 16 << 20
 _CHUNK: Final = 1 << 20
 
 
-def format_journal(uri: str, *, namespace: NamespaceInfo | None = None, force: bool = False, **options: object) -> None:
-    """Make an empty journal. Raises as the async one."""
-    run(journal_manager.format_journal(uri, namespace=namespace, force=force, **options))
-
-
-def has_data(uri: str, **options: object) -> bool:
-    """Whether ``format_journal`` would destroy something."""
-    return run(journal_manager.has_data(uri, **options))
-
-
-def open_reader(uri: str, *, namespace: NamespaceInfo | None = None, **options: object) -> JournalReader:
-    """Open for reading, without disturbing a writer. Raises as the async one."""
-    return JournalReader(run(journal_manager.open_reader(uri, namespace=namespace, **options)))
-
-
-def open_snapshots(uri: str, **options: object) -> SnapshotStore:
-    """Open the snapshots that are kept beside the journal. Raises as the async one."""
-    return SnapshotStore(run(journal_manager.open_snapshots(uri, **options)))
-
-
-class EditLog(BlockingCloser):
+class EditLog(BlockingCloser[AsyncEditLog]):
     """One writer's log, for threads. See :class:`journal_manager.EditLog`."""
 
-    def __init__(self, log: AsyncEditLog) -> None:
-        self._log = log
+    token = Shown[FencingToken]()
+    recovery = Shown[RecoveryReport]()
+    next_txid = Shown[TxId]()
+    durable_txid = Shown[TxId]()
+    failure = Shown[BaseException | None]()
+
+    log = blocking(AsyncEditLog.log)
+    log_nowait = submitting(AsyncEditLog.log)
+    sync = blocking(AsyncEditLog.sync)
+    roll = blocking(AsyncEditLog.roll)
+    read_runs = iterating(AsyncEditLog.read_runs)
+    taken_back = blocking(AsyncEditLog.taken_back)
+    segments = blocking(AsyncEditLog.segments)
+    purge = blocking(AsyncEditLog.purge)
+    save_snapshot = blocking(AsyncEditLog.save_snapshot)
+    delete_snapshot = blocking(AsyncEditLog.delete_snapshot)
+    adopt_snapshots = blocking(AsyncEditLog.adopt_snapshots)
+    ensure_owner = blocking(AsyncEditLog.ensure_owner)
+    close = blocking(AsyncEditLog.close)
+    abort = blocking(AsyncEditLog.abort)
 
     @classmethod
     def open(
@@ -124,167 +115,74 @@ class EditLog(BlockingCloser):
         )
         return cls(run(opening))
 
-    @property
-    def token(self) -> FencingToken:
-        return self._log.token
-
-    @property
-    def recovery(self) -> RecoveryReport:
-        return self._log.recovery
-
-    @property
-    def next_txid(self) -> TxId:
-        return self._log.next_txid
-
-    @property
-    def durable_txid(self) -> TxId:
-        return self._log.durable_txid
-
-    @property
-    def failure(self) -> BaseException | None:
-        return self._log.failure
-
-    def log(self, body: bytes, opcode: int = 0, *, request: RequestId | None = None) -> TxId:
-        """Give ``body`` the next id and make it durable; returns the id. Raises as the async one."""
-        return self.log_nowait(body, opcode, request=request).result()
-
-    def log_nowait(
-        self, body: bytes, opcode: int = 0, *, request: RequestId | None = None
-    ) -> concurrent.futures.Future[TxId]:
-        """As ``log``, without waiting: the future has the id, or the error. One thread's edits keep their order."""
-
-        async def log() -> TxId:
-            return await self._log.log(body, opcode, request=request)
-
-        return submit(log())
-
     def log_group(self, ops: Iterable[tuple[int, bytes]], *, request: RequestId | None = None) -> TxId:
         """Log ``(opcode, body)`` edits that become durable together or not at all; returns the last id."""
         edits = list(ops)
 
         async def log() -> TxId:
-            return await self._log.log_group(edits, request=request)
+            return await self._original.log_group(edits, request=request)
 
         return run(log())
 
-    def sync(self, upto: TxId | None = None) -> TxId:
-        """Wait until ``upto`` (default: everything logged so far) is durable; returns ``durable_txid``."""
-        return run(self._log.sync(upto))
-
-    def roll(self) -> SegmentInfo | None:
-        """Make everything logged so far durable and final; returns the finalized segment, None if none was open."""
-        return run(self._log.roll())
-
     def read(self, start: TxId, end: TxId | None = None) -> Iterator[Op]:
         """The durable edits from ``start`` up to ``end`` (default: ``durable_txid``), in order."""
-        return _ops(lambda: self._log.read(start, end))
-
-    def read_runs(self, start: TxId, end: TxId | None = None) -> Iterator[EditRun]:
-        """The same edits as ``read`` gives, in lists of edits that follow each other."""
-        return each(lambda: self._log.read_runs(start, end))
-
-    def taken_back(self) -> TakenBack:
-        """Which edits were taken back before this log was opened."""
-        return run(self._log.taken_back())
-
-    def segments(self) -> tuple[SegmentInfo, ...]:
-        """All segments, in order."""
-        return run(self._log.segments())
-
-    def purge(self, below: TxId) -> tuple[SegmentInfo, ...]:
-        """Remove whole final segments that end below ``below`` (never the newest); return them."""
-        return run(self._log.purge(below))
-
-    def save_snapshot(self, at: TxId, chunks: Chunks) -> SnapshotInfo:
-        """Keep the state after edit ``at``. The chunks are taken on the background loop's thread."""
-        return run(self._log.save_snapshot(at, chunks))
-
-    def delete_snapshot(self, at: TxId) -> None:
-        """Remove a snapshot. It is no error if there is none."""
-        run(self._log.delete_snapshot(at))
-
-    def adopt_snapshots(self) -> tuple[SnapshotInfo, ...]:
-        """Keep the newest snapshot that a standby has offered. Returns what is new."""
-        return run(self._log.adopt_snapshots())
-
-    def ensure_owner(self) -> None:
-        """Ask the journal whether this writer still has it. Raises JournalFencedError."""
-        run(self._log.ensure_owner())
-
-    def close(self) -> None:
-        """Make everything durable, finalize the segment, and release everything. Idempotent."""
-        run(self._log.close())
-
-    def abort(self) -> None:
-        """Release without waiting, as a crash would. Never raises."""
-        run(self._log.abort())
+        return _ops(lambda: self._original.read(start, end))
 
 
-class JournalReader(BlockingCloser):
+class JournalReader(BlockingCloser[AsyncJournalReader]):
     """Reads a journal, for threads. See :class:`journal_manager.JournalReader`."""
 
-    def __init__(self, reader: AsyncJournalReader) -> None:
-        self._reader = reader
-
-    def segments(self) -> tuple[SegmentInfo, ...]:
-        """All segments, in order."""
-        return run(self._reader.segments())
+    segments = blocking(AsyncJournalReader.segments)
+    taken_back = blocking(AsyncJournalReader.taken_back)
+    changed = blocking(AsyncJournalReader.changed)
+    close = blocking(AsyncJournalReader.close)
 
     def read(
         self, start: TxId, end: TxId | None = None, *, in_progress: bool = True, epoch: int | None = None
     ) -> Iterator[Op]:
         """The edits from ``start`` up to ``end`` (default: all that are durable now), in order. ``epoch`` is that of
         the edit before ``start`` if the caller goes on from there."""
-        return _ops(lambda: journal_manager.read_ops(self._reader, start, end, in_progress=in_progress, epoch=epoch))
+        return _ops(lambda: journal_manager.read_ops(self._original, start, end, in_progress=in_progress, epoch=epoch))
 
     def read_runs(
         self, start: TxId, end: TxId | None = None, *, in_progress: bool = True, epoch: int | None = None
     ) -> Iterator[EditRun]:
         """The same edits, in lists of edits that follow each other, with their epoch."""
-        return each(lambda: journal_manager.read_runs(self._reader, start, end, in_progress=in_progress, epoch=epoch))
+        return each(lambda: journal_manager.read_runs(self._original, start, end, in_progress=in_progress, epoch=epoch))
 
     def tail(self, start: TxId, *, in_progress: bool = True, epoch: int | None = None) -> Iterator[Op]:
         """The durable edits from ``start`` on, for ever: it waits for the next one. Close the iterator to end it."""
-        return each(lambda: journal_manager.tail(self._reader, start, in_progress=in_progress, epoch=epoch))
-
-    def taken_back(self) -> TakenBack:
-        """Which edits were taken back until now."""
-        return run(self._reader.taken_back())
-
-    def changed(self, timeout_s: float) -> None:
-        """Wait until there may be more to read than at the last call, at most ``timeout_s`` seconds."""
-        run(self._reader.changed(timeout_s))
-
-    def close(self) -> None:
-        """Release everything. Idempotent."""
-        run(self._reader.close())
+        return each(lambda: journal_manager.tail(self._original, start, in_progress=in_progress, epoch=epoch))
 
 
-class SnapshotStore(BlockingCloser):
+class SnapshotStore(BlockingCloser[AsyncSnapshotStore]):
     """Reads snapshots, for threads. See :class:`journal_manager.SnapshotStore`."""
 
-    def __init__(self, store: AsyncSnapshotStore) -> None:
-        self._store = store
+    list = blocking(AsyncSnapshotStore.list)
+    read = iterating(AsyncSnapshotStore.read)
+    load = blocking(AsyncSnapshotStore.load)
+    offer = blocking(AsyncSnapshotStore.offer)
+    close = blocking(AsyncSnapshotStore.close)
 
-    def list(self) -> tuple[SnapshotInfo, ...]:
-        """List all snapshots, oldest first."""
-        return run(self._store.list())
 
-    def read(self, at: TxId) -> Iterator[bytes]:
-        """The content of the snapshot at ``at``, in parts; verified when the end was reached."""
-        return each(lambda: self._store.read(at))
+def format_journal(uri: str, *, namespace: NamespaceInfo | None = None, force: bool = False, **options: object) -> None:
+    """Make an empty journal. Raises as the async one."""
+    run(journal_manager.format_journal(uri, namespace=namespace, force=force, **options))
 
-    def load(self, at: TxId | None = None) -> tuple[SnapshotInfo, bytes] | None:
-        """Load the snapshot at ``at``, or the newest that is intact, as a whole; None if there is none."""
-        return run(self._store.load(at))
 
-    def offer(self, at: TxId, chunks: Chunks, *, epoch: int = UNKNOWN_EPOCH) -> SnapshotInfo:
-        """Hand the state after edit ``at``, whose epoch is ``epoch``, to the journal's owner."""
-        return run(self._store.offer(at, chunks, epoch=epoch))
+def has_data(uri: str, **options: object) -> bool:
+    """Whether ``format_journal`` would destroy something."""
+    return run(journal_manager.has_data(uri, **options))
 
-    def close(self) -> None:
-        """Release everything. Idempotent."""
-        run(self._store.close())
+
+def open_reader(uri: str, *, namespace: NamespaceInfo | None = None, **options: object) -> JournalReader:
+    """Open for reading, without disturbing a writer. Raises as the async one."""
+    return JournalReader(run(journal_manager.open_reader(uri, namespace=namespace, **options)))
+
+
+def open_snapshots(uri: str, **options: object) -> SnapshotStore:
+    """Open the snapshots that are kept beside the journal. Raises as the async one."""
+    return SnapshotStore(run(journal_manager.open_snapshots(uri, **options)))
 
 
 class StateMachine(Protocol):
@@ -319,52 +217,24 @@ class _MachineOnLoop:
             self._machine.restore(iter(lambda: content.read(_CHUNK), b""))
 
 
-class Replicated(BlockingCloser):
+class Replicated(BlockingCloser[AsyncReplicated]):
     """One replica of a program, for threads. See :class:`journal_manager.Replicated`. Made by :func:`replicated`."""
 
-    def __init__(self, replica: AsyncReplicated) -> None:
-        self._replica = replica
+    role = Shown[ReplicaRole]()
+    applied = Shown[TxId]()
 
-    @property
-    def role(self) -> ReplicaRole:
-        return self._replica.role
-
-    @property
-    def applied(self) -> TxId:
-        return self._replica.applied
+    submit = blocking(AsyncReplicated.submit)
+    read = blocking(AsyncReplicated.read)
+    checkpoint = blocking(AsyncReplicated.checkpoint)
+    close = blocking(AsyncReplicated.close)
 
     def status(self) -> ReplicaStatus:
         """What this replica knows of itself and the others."""
-        return self._replica.status()
-
-    def submit(self, body: bytes, opcode: int = 0, *, request: RequestId | None = None) -> RequestAnswer:
-        """Apply an edit on every replica. Returns its id and what ``apply`` answered, once the edit is durable.
-
-        Raises as the async one. Ctrl-C does not withdraw the edit.
-        """
-        return run(self._replica.submit(body, opcode, request=request))
-
-    def read(self, query: Callable[[], T]) -> T:
-        """Call ``query`` on the loop's thread, and return its result. It shows every edit that any replica answered
-        before this call. Raises as the async one."""
-        return run(self._replica.read(query))
+        return self._original.status()
 
     def until_active(self, timeout_s: float | None = None) -> None:
         """Wait until this replica is the active one. Raises as the async one; TimeoutError: not within the time."""
-
-        async def wait() -> None:
-            async with asyncio.timeout(timeout_s):
-                await self._replica.until_active()
-
-        run(wait())
-
-    def checkpoint(self) -> SnapshotInfo | None:
-        """Take a snapshot now, and apply the retention policy. Raises as the async one."""
-        return run(self._replica.checkpoint())
-
-    def close(self) -> None:
-        """Give everything up in order, so that a successor need not wait. Idempotent."""
-        run(self._replica.close())
+        run(self._original.until_active(), timeout_s)
 
 
 def replicated(

@@ -34,7 +34,9 @@ Callers branch on the class; retry loops read ``retryable`` and ``outcome``; nob
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from bookkeeper.errors import check_raising
 
 if TYPE_CHECKING:
     from segments.position import Position
@@ -300,13 +302,5 @@ class StreamInvariantError(StreamError):
     """A rule of docs/rules.md does not hold, so this component must stop. The cause is a bug or damaged memory."""
 
 
-def check(condition: bool, rule: str, detail: object = "") -> None:
-    """Stop if a rule that guards data does not hold. Runs always, also under ``-O``.
-
-    Raises:
-        StreamInvariantError: names the rule.
-    """
-    if not condition:
-        raise StreamInvariantError(
-            f"rule {rule} of docs/rules.md does not hold: {detail} (this is a bug, or the memory is damaged)"
-        )
+check: Final = check_raising(StreamInvariantError)
+"""Stop if a rule that guards data does not hold. Raises StreamInvariantError, which names the rule."""

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from collections.abc import AsyncIterator
 
 import pytest
 
-from bookkeeper.background_loop import BlockingCloser, each, run, submit
+from bookkeeper.background_loop import (
+    Blocking,
+    BlockingCloser,
+    Shown,
+    blocking,
+    each,
+    iterating,
+    making,
+    opening,
+    run,
+    submit,
+    submitting,
+)
 from bookkeeper.errors import IllegalOperationError
 
 
@@ -66,15 +79,92 @@ def test_the_loop_does_not_wait_for_itself() -> None:
 
 
 def test_a_with_closes_whatever_happens_in_it() -> None:
-    class Thing(BlockingCloser):
+    class Thing(BlockingCloser[None]):
         closed = 0
 
-        def close(self) -> None:
+        def close(self, /) -> None:
             self.closed += 1
 
-    with Thing() as thing:
+    with Thing(None) as thing:
         assert thing.closed == 0
     assert thing.closed == 1
     with pytest.raises(ValueError, match="on the way"), thing:
         raise ValueError("on the way")
     assert thing.closed == 2
+
+
+class Count:
+    """An asynchronous counter, and where it was called."""
+
+    def __init__(self, value: int = 0) -> None:
+        self._value = value
+        self.threads: set[str] = set()
+
+    @property
+    def value(self) -> int:
+        return self._value
+
+    async def add(self, number: int, *, twice: bool = False) -> int:
+        """Add a number."""
+        self.threads.add(threading.current_thread().name)
+        if number < 0:
+            raise ValueError("negative")
+        self._value += number * (2 if twice else 1)
+        return self._value
+
+    async def to(self, end: int) -> AsyncIterator[int]:
+        """Count on."""
+        while self._value < end:
+            yield await self.add(1)
+
+    async def copy(self) -> Count:
+        """Another one."""
+        return Count(self._value)
+
+    def fresh(self) -> Count:
+        """One from zero, which needs a loop."""
+        asyncio.get_running_loop()
+        return Count()
+
+
+class DoubleCount(Count):
+    async def add(self, number: int, *, twice: bool = False) -> int:
+        return await super().add(number * 2, twice=twice)
+
+
+class BlockingCount(Blocking[Count]):
+    value = Shown[int]()
+    add = blocking(Count.add)
+    add_nowait = submitting(Count.add)
+    to = iterating(Count.to)
+
+
+class BlockingMaker(Blocking[Count]):
+    copy = opening(Count.copy, BlockingCount)
+    fresh = making(Count.fresh, BlockingCount)
+
+
+def test_methods_of_an_asynchronous_object_are_called_on_the_loop() -> None:
+    original = Count()
+    count = BlockingCount(original)
+    assert (count.add(2), count.add(3, twice=True), count.add_nowait(1).result(30), count.value) == (2, 8, 9, 9)
+    assert list(count.to(12)) == [10, 11, 12]
+    assert original.threads == {"bookkeeper-sync"}
+    with pytest.raises(ValueError, match="negative"):
+        count.add(-1)
+    assert isinstance(BlockingCount.value, Shown)
+
+
+def test_what_an_asynchronous_object_makes_becomes_its_twin() -> None:
+    maker = BlockingMaker(Count(5))
+    assert (maker.copy().add(1), maker.fresh().add(1)) == (6, 1)
+
+
+def test_a_method_that_a_derived_class_replaces_is_called() -> None:
+    assert BlockingCount(DoubleCount()).add(2) == 4
+
+
+def test_help_is_that_of_the_asynchronous_method() -> None:
+    assert BlockingCount.add.__doc__ == "Add a number."
+    assert list(inspect.signature(BlockingCount.add).parameters) == ["self", "number", "twice"]
+    assert "without waiting" in str(BlockingCount.add_nowait.__doc__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bookkeeper.errors import Outcome
 from journal_manager import errors
 from journal_manager.errors import JournalError, JournalInvariantError, check
 
@@ -27,7 +28,7 @@ def test_what_may_be_tried_again_and_what_may_have_happened() -> None:
         "ElectionLostError",
         "NotActiveError",
     }
-    unknown = {error.__name__ for error in ALL if error.outcome_unknown}
+    unknown = {error.__name__ for error in ALL if error.outcome is Outcome.UNKNOWN}
     assert unknown == {
         "JournalFencedError",
         "JournalFailedError",

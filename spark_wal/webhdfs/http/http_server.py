@@ -376,7 +376,7 @@ class HttpServer:
 
     async def _health(self, request: web.BaseRequest) -> web.Response:
         gateway, session = self._gateway, self._gateway.session
-        fields: dict[str, object] = {"role": gateway.role.value, "sure": bool(session and session.is_sure)}
+        fields: dict[str, object] = {"role": gateway.role.value, "sure": bool(session and session.holds_lease)}
         if self._access is not None and not self._access.authenticator.is_open:
             return web.json_response(fields, status=200 if session else 503)
         if session is not None:

@@ -158,7 +158,7 @@ class CreateOptions:
 async def status(owner: NamespaceOwner, path: str) -> FileStatus:
     """The status of a path. A file whose upload is open has one, as in HDFS. Raises NoSuchFileError, or as
     ``Namespace.find``."""
-    owner.check_sure()
+    owner.require_lease()
     found = owner.namespace.find(path)
     answer = FileStatus.of(found.node) if found.node is not None else None
     if answer is None and (opened := owner.incoming.at(path)) is not None:
@@ -171,7 +171,7 @@ async def status(owner: NamespaceOwner, path: str) -> FileStatus:
 
 async def listing(owner: NamespaceOwner, path: str) -> list[FileStatus]:
     """A directory's children in order of their names. The listing of a file is the file, with an empty name."""
-    owner.check_sure()
+    owner.require_lease()
     found = owner.namespace.find(path)
     seen = found.seen
     if found.node is None:
@@ -188,7 +188,7 @@ async def listing(owner: NamespaceOwner, path: str) -> list[FileStatus]:
 
 async def summary(owner: NamespaceOwner, path: str) -> ContentSummary:
     """The counts and sums below a path."""
-    owner.check_sure()
+    owner.require_lease()
     found = owner.namespace.find(path)
     answer = owner.namespace.summary(found.node) if found.node is not None else None
     await owner.settled(owner.namespace.sequence)
@@ -199,7 +199,7 @@ async def summary(owner: NamespaceOwner, path: str) -> ContentSummary:
 
 async def check_open(owner: NamespaceOwner, path: str, offset: int) -> None:
     """Check a path in the first step of OPEN. A directory passes, and fails in the second step."""
-    owner.check_sure()
+    owner.require_lease()
     found = owner.namespace.find(path)
     length = found.node.length if isinstance(found.node, FileNode) else None
     await owner.settled(found.seen)
@@ -215,7 +215,7 @@ async def open_file(owner: NamespaceOwner, path: str, offset: int, length: int |
     Raises:
         NoSuchFileError: there is nothing, or a directory. EndOfFileError: ``offset`` is behind the end.
     """
-    owner.check_sure()
+    owner.require_lease()
     pieces, size = await _content(owner, path)
     if offset > size:
         raise EndOfFileError("Cannot seek after EOF")
@@ -253,7 +253,7 @@ async def make_directories(owner: NamespaceOwner, path: str, permission: int, us
 
 def check_create(owner: NamespaceOwner, path: str, options: CreateOptions) -> None:
     """Refuse a CREATE before its bytes arrive, if it would be refused anyway."""
-    owner.check_sure()
+    owner.require_lease()
     owner.namespace.check_put(path, overwrite=options.overwrite)
     _check_there(owner, path, options)
 
@@ -357,7 +357,7 @@ def _put(
 
 async def check_append(owner: NamespaceOwner, path: str) -> None:
     """Check a path in the first step of APPEND. A directory passes, and fails in the second step."""
-    owner.check_sure()
+    owner.require_lease()
     found = owner.namespace.find(path)
     await owner.settled(found.seen)
     if found.node is None:
@@ -370,13 +370,13 @@ def begin_append(owner: NamespaceOwner, path: str) -> TrackedFile:
     Raises:
         NoSuchFileError, PathExistsError: there is no file.
     """
-    owner.check_sure()
+    owner.require_lease()
     return owner.namespace.follow(path)
 
 
 async def grow(owner: NamespaceOwner, file: TrackedFile) -> GrowingFile:
     """Have a file grow with the bytes of an APPEND. It is followed already."""
-    owner.check_sure()
+    owner.require_lease()
     return GrowingFile(owner, file)
 
 

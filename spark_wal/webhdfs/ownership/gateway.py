@@ -118,12 +118,12 @@ class Gateway:
             StandbyError: another gateway owns the namespace. RetriableError: no owner is known.
         """
         session = self.session
-        if session is not None and session.is_sure:
+        if session is not None and session.holds_lease:
             return session
         loop = asyncio.get_running_loop()
         deadline, seen = loop.time() + self.config.park_s, self._lease.others_seen
         while (left := deadline - loop.time()) > 0 and self._parks:
-            if self.session is not None and self.session.is_sure:
+            if self.session is not None and self.session.holds_lease:
                 return self.session
             if self._lease.others_seen != seen:
                 raise StandbyError("Operation category READ is not supported in state standby")

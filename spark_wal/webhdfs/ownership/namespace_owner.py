@@ -53,10 +53,10 @@ logger = logging.getLogger(__name__)
 TAIL_MAX: Final = 16
 """The longest tail of a file that grows, in sizes at which an upload is spilled; so much is moved at a time, too."""
 
-DOUBT_S: Final = 20.0
+LEASE_WAIT_S: Final = 20.0
 """Seconds that a change waits for a late renewal of the lease; well below the 60 s after which clients give up."""
 
-DOUBT_LOOK_S: Final = 0.02
+LEASE_LOOK_S: Final = 0.02
 """Seconds between two checks whether the renewal came."""
 
 TELL_S: Final = 10.0
@@ -160,7 +160,7 @@ class NamespaceOwner:
         return isinstance(self._log.failure, JournalFencedError)
 
     @property
-    def is_sure(self) -> bool:
+    def holds_lease(self) -> bool:
         """Whether it may answer now."""
         return not self._closed and self._lease.is_held and self._log.failure is None
 
@@ -234,29 +234,29 @@ class NamespaceOwner:
 
     # -- changing and reading --------------------------------------------------------------------------
 
-    def check_sure(self) -> None:
+    def require_lease(self) -> None:
         """Check that this gateway is certainly the owner, because only the owner answers from memory.
 
         Raises:
             NotOwnerError: it may not be the owner any more.
         """
-        if not self.is_sure:
+        if not self.holds_lease:
             raise NotOwnerError("this gateway does not certainly own the namespace any more")
 
-    async def until_sure(self) -> None:
+    async def wait_for_lease(self) -> None:
         """Wait for a late renewal of the lease: a request then waits a moment and does not fail. Does not pause
-        if there is no doubt.
+        while the lease is held.
 
         Raises:
             NotOwnerError: the session is over, or the renewal takes too long.
         """
         until: float | None = None
-        while not self.is_sure:
+        while not self.holds_lease:
             now = self.clock.monotonic()
-            until = now + DOUBT_S if until is None else until
+            until = now + LEASE_WAIT_S if until is None else until
             if self.is_over or now >= until:
-                self.check_sure()
-            await asyncio.sleep(DOUBT_LOOK_S)
+                self.require_lease()
+            await asyncio.sleep(LEASE_LOOK_S)
 
     @property
     def is_over(self) -> bool:
@@ -277,7 +277,7 @@ class NamespaceOwner:
 
     async def change_now(self, record: Record, on_applied: Callable[[], None] | None = None) -> AppliedRecord:
         """Like :meth:`change`, after :meth:`room`. There is no pause before the tree takes or refuses the record."""
-        self.check_sure()
+        self.require_lease()
         opcode, body = encode_record(record)
         if len(body) > self.config.record_bytes_max:
             raise OpTooLargeError(
@@ -306,10 +306,10 @@ class NamespaceOwner:
         Raises:
             NotOwnerError: this gateway is not the owner any more.
         """
-        await self.until_sure()
+        await self.wait_for_lease()
         while self._pending_bytes > PENDING_BYTES_MAX:
             await self.settled(self.namespace.sequence)
-            await self.until_sure()
+            await self.wait_for_lease()
 
     async def settled(self, seen: int) -> None:
         """Wait until everything up to ``seen`` is durable, so that a reply may show it.
@@ -460,7 +460,7 @@ class NamespaceOwner:
     async def close(self, *, abort: bool = False) -> None:
         """End the session; with ``abort``, as a crash would end it."""
         self._closing = True
-        if not abort and self.is_sure:
+        if not abort and self.holds_lease:
             for growing in list(self.growing):
                 with suppress(WebHdfsError, NotOwnerError, JournalError):  # then its writer was told, or will be
                     await growing.flush()

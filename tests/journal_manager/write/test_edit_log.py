@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from bookkeeper.errors import Outcome
 from journal_manager import (
     NOTHING,
     Batch,
@@ -341,7 +342,7 @@ async def test_abort_leaves_the_outcome_open(log: EditLog, writer: SlowWriter) -
     await log.abort()
     with pytest.raises(JournalFailedError) as caught:
         await waiter
-    assert caught.value.outcome_unknown
+    assert caught.value.outcome is Outcome.UNKNOWN
     assert writer.calls == ["start 1", "abort segment", "close"]
 
 
