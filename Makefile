@@ -86,7 +86,7 @@ kills: $(STAMP) ## the gateway killed under a running query, N times, and what c
 	@$(BIN)/python -m tests.kills $(N) $(ARGS)
 
 sim: $(STAMP) ## simulate whole clusters, one seed one world [SEEDS=100]
-	$(BIN)/python -m bookkeeper.testing.sim --seeds $(SEEDS)
+	$(BIN)/python -m tests.simulation --seeds $(SEEDS)
 
 model: $(STAMP) ## a bookie and its disk against a dict, with crashes, compaction and undeletion; one seed, one life [LIVES=1000]
 	LIVES=$(LIVES) $(BIN)/pytest -q -k against_a_dict tests/bookkeeper/storage/test_model.py tests/bookkeeper/bookie/garbage/test_model.py

@@ -8,6 +8,7 @@ memory copy).
     bare_add      the least an add of three copies can take here, whoever implements it
     processes     a cluster of real processes
     ledgers       adds, reads, tails
+    ledger_load   adds or reads of one client on any cluster: ``python -m benchmarks.ledger_load``
     gateway       atomic files a second, by the requests Spark sends
     spark         a streaming query on the gateway and on file://, interleaved
     journals      an edit log over bare appends, a take-over, replay of HDFS's edits

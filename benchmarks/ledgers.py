@@ -17,6 +17,7 @@ from benchmarks.processes import ROOT, BookieProcesses, resident_mb
 from benchmarks.report import Aim, Figure, Report
 
 PURE = {"BK_CODEC": "pure"}
+LOAD = "benchmarks.ledger_load"
 
 
 def measure(report: Report, calibration: Calibration, directory: Path) -> None:
@@ -34,10 +35,10 @@ def measure(report: Report, calibration: Calibration, directory: Path) -> None:
 
 
 def add(cluster: BookieProcesses, repeats: int = 3, **options: object) -> dict[str, Any]:
-    """The median run of ``bk bench add``, by rate."""
+    """The median run of :mod:`benchmarks.ledger_load`, by rate."""
     arguments = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", str(value))]
     pids = ",".join(map(str, cluster.pids))
-    runs: list[dict[str, Any]] = [cluster.bk("bench", "add", "--pids", pids, *arguments) for _ in range(repeats)]
+    runs: list[dict[str, Any]] = [cluster.bk("add", "--pids", pids, *arguments, module=LOAD) for _ in range(repeats)]
     return sorted(runs, key=lambda run: run["entries_per_s"])[len(runs) // 2]
 
 
@@ -96,9 +97,9 @@ def _reads(report: Report, cluster: BookieProcesses) -> None:
     report.heading("reads of 1 KB, one reader")
     written = cluster.bk("ledger", "append", "--json", "--size", "1000", "--count", "200000")
     ledger = str(written["ledger"])
-    batch = cluster.bk("bench", "read", ledger, "--mode", "batch", "--rounds", "3")
+    batch = cluster.bk("read", ledger, "--mode", "batch", "--rounds", "3", module=LOAD)
     report.add(Figure("sequential batch read", batch["entries_per_s"], "/s", Aim(1_500_000, 600_000)))
-    single = cluster.bk("bench", "read", ledger, "--mode", "single", "--window", "100")
+    single = cluster.bk("read", ledger, "--mode", "single", "--window", "100", module=LOAD)
     report.add(
         Figure("reads one by one, window 100", single["entries_per_s"], "/s", Aim(200_000, 100_000), _spans(single))
     )

@@ -16,10 +16,10 @@ from bookkeeper.launchers.waiting import Watched, until
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def bk(*arguments: str, environment: Mapping[str, str] | None = None) -> Any:
-    """Run a ``bk`` command to its end; its JSON output, or None if it prints none."""
+def bk(*arguments: str, environment: Mapping[str, str] | None = None, module: str = "bookkeeper.admin") -> Any:
+    """Run a ``bk`` command (or another program of ours) to its end; its JSON output, or None if it prints none."""
     done = subprocess.run(
-        [sys.executable, "-m", "bookkeeper.admin", *arguments],
+        [sys.executable, "-m", module, *arguments],
         env={**os.environ, **(environment or {})},
         cwd=ROOT,
         stdout=subprocess.PIPE,
@@ -65,8 +65,8 @@ class BookieProcesses:
         self._logs[process.pid] = path
         return process
 
-    def bk(self, *arguments: str) -> Any:
-        return bk(*arguments, environment={"BK_METADATA": self.metadata, **self._environment})
+    def bk(self, *arguments: str, module: str = "bookkeeper.admin") -> Any:
+        return bk(*arguments, environment={"BK_METADATA": self.metadata, **self._environment}, module=module)
 
     def __enter__(self) -> Self:
         self.directory.mkdir(parents=True, exist_ok=True)

@@ -15,8 +15,8 @@ from collections.abc import Awaitable, Callable
 from statistics import median
 from typing import Any, Final
 
+from benchmarks.ledger_load import ClosedLoop
 from bookkeeper import BookKeeper
-from bookkeeper.admin.bench import ClosedLoop
 from bookkeeper.real import run
 from segments.config import RollPolicy, StreamConfig
 from segments.namespace import StreamNamespace

@@ -20,15 +20,15 @@ from benchmarks.apache.surroundings import Forwarder, Surroundings
 from benchmarks.processes import ROOT
 from bookkeeper.errors import BookieUnavailableError
 from bookkeeper.ids import Address
-from bookkeeper.launchers.apache.bookie import ApacheBookie
-from bookkeeper.launchers.apache.process import RELEASE
-from bookkeeper.launchers.apache.settings import QUICK_ADDS, java_uri
 from bookkeeper.launchers.waiting import StalledError, Watched, until
 from bookkeeper.launchers.zookeeper import free_port, tied_to_parent
 from bookkeeper.meta import init_cluster
 from bookkeeper.meta.records import service_info
 from bookkeeper.real import run, system_seams
 from bookkeeper.testing.certificates import Authority, Certificate
+from examples.apache_servers.bookie import ApacheBookie
+from examples.apache_servers.process import RELEASE
+from examples.apache_servers.settings import QUICK_ADDS, java_uri
 
 BOOKIES: Final = 3
 _HOST: Final = "127.0.0.1"

@@ -26,8 +26,8 @@ from benchmarks.apache.runner import Bench, Progress, Results, Stage, start_driv
 from benchmarks.apache.surroundings import PLAIN, Surroundings
 from benchmarks.calibration import calibrate
 from bookkeeper.errors import BookKeeperError, ConfigError
-from bookkeeper.launchers.apache.jars import jars
 from bookkeeper.launchers.zookeeper import ZooKeeperServer
+from examples.apache_servers.jars import jars
 
 FREE_GB: Final = {False: 25, True: 6}
 """What a whole run, or a quick one, may need on the disk."""

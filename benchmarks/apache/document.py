@@ -69,7 +69,7 @@ def placed(page: str, text: str) -> str:
 
 def section(found: Found, records: Sequence[dict[str, Any]], pictures: Sequence[str]) -> str:
     """The section's text."""
-    from bookkeeper.launchers.apache.jars import VERSION
+    from examples.apache_servers.jars import VERSION
 
     heap = next((record["heap_mb"] for record in records if "heap_mb" in record), 1024)
     parts = [

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from benchmarks.processes import ROOT
 from bookkeeper.errors import BookKeeperError, ConfigError
-from bookkeeper.launchers.apache.jars import jars
-from bookkeeper.launchers.apache.process import RELEASE, java_command
 from bookkeeper.launchers.zookeeper import tied_to_parent
+from examples.apache_servers.jars import jars
+from examples.apache_servers.process import RELEASE, java_command
 
 SOURCE: Final = Path(__file__).with_name("Load.java")
 

@@ -19,11 +19,11 @@ from typing import Final, Self
 from benchmarks.apache.clusters import ApacheCluster, BenchmarkCluster, OurCluster
 from benchmarks.apache.surroundings import PLAIN
 from benchmarks.processes import ROOT
-from bookkeeper.launchers.apache import JavaProcess, client_settings, java_command
-from bookkeeper.launchers.apache.process import RELEASE
-from bookkeeper.launchers.apache.settings import write_settings
 from bookkeeper.launchers.waiting import until
 from bookkeeper.launchers.zookeeper import ZooKeeperServer, tied_to_parent
+from examples.apache_servers import JavaProcess, client_settings, java_command
+from examples.apache_servers.process import RELEASE
+from examples.apache_servers.settings import write_settings
 
 OURS: Final = "ours"
 APACHE: Final = "apache"

@@ -18,10 +18,10 @@ from benchmarks.healing.load import Pace, connect, fill, pace, pace_while, until
 from benchmarks.processes import ROOT
 from benchmarks.report import Aim, Figure, Report
 from bookkeeper.bookie.control import SOCKET
-from bookkeeper.launchers.apache import whats_missing
 from bookkeeper.launchers.zookeeper import ZooKeeperServer
 from bookkeeper.real import run
 from bookkeeper.real.unix_socket import ask_unix
+from examples.apache_servers import whats_missing
 
 LEDGERS: Final = 30
 LEDGER_BYTES: Final = 200_000_000 // LEDGERS

@@ -19,9 +19,9 @@ from benchmarks.rivals import drivers
 from benchmarks.rivals.servers import KafkaServers, NatsServers, RivalServers
 from benchmarks.rivals.table import OURS, OURS_ALONE, ROWS, RivalRow, placed, section
 from bookkeeper.errors import BookKeeperError
-from bookkeeper.launchers.apache import jars
 from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.zookeeper import ZooKeeperServer, free_port
+from examples.apache_servers import jars
 
 PAGE: Final = ROOT / "docs" / "benchmarks.md"
 APART: Final = ("unshare", "--user", "--map-root-user", "--fork", "--pid", "--mount-proc", "--kill-child")

@@ -13,9 +13,9 @@ from typing import Final
 
 from benchmarks.apache.drivers import LoadDriver
 from bookkeeper.errors import ConfigError
-from bookkeeper.launchers.apache import RELEASE, fetch_jars, jars, java_command
-from bookkeeper.launchers.apache.jars import cache_directory
 from bookkeeper.launchers.java import find_java
+from examples.apache_servers import RELEASE, fetch_jars, jars, java_command
+from examples.apache_servers.jars import cache_directory
 
 KAFKA: Final = "4.4.0"
 """The version that ``pom.xml`` asks for."""

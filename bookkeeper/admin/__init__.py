@@ -8,7 +8,6 @@ Read in this order
     bookie      bk bookie: one bookie on this machine, and its files
     cluster     bk init, bk cluster, bk metadata, bk autorecovery
     servers     bk zookeeper, bk standalone
-    bench       bk bench add|read
     console_script  what is installed as ``bk``: it loads the command
     command_group    a group of commands, whose help has a whole sentence of each
     standard_output  standard output, whose errors name it

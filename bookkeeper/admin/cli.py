@@ -30,7 +30,6 @@ COMMAND_GROUP = "bookkeeper.commands"
 
 OWN: Final[Mapping[str, str]] = {
     "autorecovery": "bookkeeper.admin.cluster.autorecovery:autorecovery",
-    "bench": "bookkeeper.admin.bench:bench",
     "bookie": "bookkeeper.admin.bookie.bookie:bookie",
     "bookies": "bookkeeper.admin.bookies.bookies:bookies",
     "cluster": "bookkeeper.admin.cluster.cluster_status:cluster",
@@ -45,7 +44,6 @@ OWN: Final[Mapping[str, str]] = {
 SENTENCES: Final[Mapping[str, str]] = {
     "bookkeeper.admin.cluster.autorecovery:autorecovery": "Find under-replicated ledgers and repair them (the "
     "default), show what is being done, switch it off and on.",
-    "bookkeeper.admin.bench:bench": "Measure a cluster.",
     "bookkeeper.admin.bookie.bookie:bookie": "Run a bookie in the foreground (the default), command one that runs on "
     "this machine, or look at the files of one that does not.",
     "bookkeeper.admin.bookies.bookies:bookies": "List bookies (the default), ask how full they are and which may stop, "

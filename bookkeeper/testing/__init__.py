@@ -1,7 +1,6 @@
 """Shipped for our tests and everyone else's: a world in one thread, by one seed.
 
 Rooms and modules, each above those that it imports
-    sim             whole clusters by seed: users, faults, watchers, planted bugs, and what came of it
     cluster         production bookies and clients in one world: to write tests with
     world           nodes that crash and freeze, their disks, one network, one clock
     patches         production code replaced for a while

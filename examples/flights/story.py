@@ -146,7 +146,7 @@ class Story:
 
     async def _start_apache(self, name: str) -> Child:
         """A Java bookie, up to where it answers; registered is not enough there."""
-        from bookkeeper.launchers.apache import QUICK_ADDS, ApacheBookie
+        from examples.apache_servers import QUICK_ADDS, ApacheBookie
 
         settings = {**QUICK_ADDS, "bookieId": name}
         try:

@@ -19,7 +19,7 @@ COUNT = 122
 ROW = re.compile(r"^\| (SEG-\d{2,3}) \| (.+) \| (.*) \|$", re.MULTILINE)
 TEST = re.compile(r"`([\w/.]+\.py)::(\w+)`")
 NAMED = re.compile(r"\bSEG-\d{2,3}\b")
-ROOMS = ("life", "write", "read", "cursors", "gateway", "remote", "commands", "", "chain", "entries", "testing", "rpc")
+ROOMS = ("life", "write", "read", "cursors", "gateway", "remote", "commands", "", "chain", "entries", "world", "rpc")
 
 
 def rows() -> dict[str, str]:

@@ -43,7 +43,7 @@ PLANTS: dict[str, tuple[str, str]] = {
         "bookkeeper.replication.copying.throttle",
         "bookkeeper.replication.repairs.tidy",
     ),
-    "The floors of the simulator: imports go down": ("bookkeeper.testing.world.disk", "bookkeeper.testing.cluster"),
+    "The floors of testing: imports go down": ("bookkeeper.testing.world.disk", "bookkeeper.testing.cluster"),
     "The protocol is pure: no I/O, no clock, no dice": ("bookkeeper.ledger.write.writer", "pathlib"),
     "A bookie's disk knows no network": ("bookkeeper.storage.base.results", "bookkeeper.wire.status"),
     "Only the bindings touch the system: time, chance, files, sockets, threads": ("bookkeeper.bookie.config", "time"),

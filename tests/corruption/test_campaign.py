@@ -11,11 +11,11 @@ import pytest
 from bookkeeper.bookie.identity import checked_note
 from bookkeeper.storage.base.durable_file import STAMP_SIZE
 from bookkeeper.storage.index import index_segment
-from bookkeeper.testing.sim.bugs.bugs import BUGS
 from tests.corruption.campaign import Tally, campaign, outcomes, stopped_bookies, trials
 from tests.corruption.damage import HARMS, changed
 from tests.corruption.directory import Stopped, kind_of
 from tests.faultlog import put_section
+from tests.simulation.bugs.bugs import BUGS
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ import pytest
 
 from bookkeeper.storage.base import durable_file
 from bookkeeper.storage.journal import group_commit
-from bookkeeper.testing.sim.bugs.bugs import BUGS
 from bookkeeper.testing.world import SimFile
 from tests.fault_table.simulated import PER_LEDGER, Trial, try_cell
 from tests.fault_table.table import CALLS, PLACES, Cell, Result, When, cells
+from tests.simulation.bugs.bugs import BUGS
 
 
 def some_cells() -> list[Cell]:

@@ -16,7 +16,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from bookkeeper.launchers.apache import VERSION, whats_missing
+from examples.apache_servers import VERSION, whats_missing
 from tests.interop.cells import CELLS, COLUMNS, ROWS, TOOLS, Cell, Tool
 from tests.interop.clusters import Site, site
 from tests.interop.document import PAGE, with_matrix

@@ -10,12 +10,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, Literal
 
-from bookkeeper.launchers.apache import QUICK_ADDS, ApacheBookie, apache_init
 from bookkeeper.launchers.zookeeper import ZooKeeperServer, free_port
 from bookkeeper.meta import init_cluster
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.real import run, system_seams
 from bookkeeper.testing.certificates import Authority, Certificate
+from examples.apache_servers import QUICK_ADDS, ApacheBookie, apache_init
 from tests.integration.processes import Process, until
 from tests.interop.clients import Client, OurClient
 from tests.interop.java_client import Java, JavaClient

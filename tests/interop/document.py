@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from bookkeeper.launchers.apache import VERSION
+from examples.apache_servers import VERSION
 from tests.interop.cells import COLUMNS, ROWS, TOOLS, Cell, Tool
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "compatibility.md"

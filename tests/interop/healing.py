@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from bookkeeper.launchers.apache import JavaProcess, apache_init, client_settings, java_command, shell
-from bookkeeper.launchers.apache.settings import write_settings
 from bookkeeper.meta import init_cluster
 from bookkeeper.real import run, system_seams
+from examples.apache_servers import JavaProcess, apache_init, client_settings, java_command, shell
+from examples.apache_servers.settings import write_settings
 from tests.integration.processes import Process, bk, bk_json, until
 from tests.interop.clients import OurClient, Shape
 from tests.interop.clusters import Bookie, JavaBookie, Kind, OurBookie, Site

@@ -14,7 +14,7 @@ from py4j.finalizer import ThreadSafeFinalizer
 from py4j.java_gateway import GatewayParameters, JavaGateway, find_jar_path, is_instance_of
 from py4j.protocol import Py4JJavaError
 
-from bookkeeper.launchers.apache import JavaProcess, client_settings, java_command
+from examples.apache_servers import JavaProcess, client_settings, java_command
 from tests.interop.clients import LONGEST_S, PASSWORD, FencedError, Reader, Seen, Shape, Writer
 
 _READY: Final = "py4j is ready"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from bookkeeper.launchers.apache import JavaProcess, client_settings, java_command, run_to_end, shell
-from bookkeeper.launchers.apache.settings import write_settings
+from examples.apache_servers import JavaProcess, client_settings, java_command, run_to_end, shell
+from examples.apache_servers.settings import write_settings
 from tests.integration.processes import until
 from tests.interop.clients import PASSWORD, Client, Shape
 from tests.interop.clusters import Bookie, Site

@@ -9,9 +9,9 @@ import pytest
 
 from bookkeeper import BookKeeper
 from bookkeeper.client.config import ClientConfig
-from bookkeeper.launchers.apache import whats_missing
 from bookkeeper.real import run
 from bookkeeper.wire import GetBookieInfo, InfoReply, Status
+from examples.apache_servers import whats_missing
 from tests.interop.clusters import site
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.errors import BookieUnavailableError
-from bookkeeper.launchers.apache import ApacheBookie, apache_init, shell, whats_missing
 from bookkeeper.launchers.zookeeper import ZooKeeperServer, free_port
+from examples.apache_servers import ApacheBookie, apache_init, shell, whats_missing
 from tests.integration.processes import Process, bk
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bookkeeper.launchers.apache import whats_missing
+from examples.apache_servers import whats_missing
 from tests.interop.cells import CELLS, TOOLS, Cell, Tool
 from tests.interop.clusters import Site, site
 from tests.interop.document import PAGE, with_matrix

@@ -11,13 +11,13 @@ import pytest
 
 from bookkeeper import BookKeeper
 from bookkeeper.ids import BookieId, LedgerId
-from bookkeeper.launchers.apache import ApacheBookie, shell, whats_missing
 from bookkeeper.launchers.zookeeper import ZooKeeperServer
 from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.ledger.quorum import QuorumSpec
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.records.layout import BY_URI_NAME, Layout
 from bookkeeper.real import run, system_seams
+from examples.apache_servers import ApacheBookie, shell, whats_missing
 from tests.integration.processes import Process, bk, bk_json, free_port
 
 pytestmark = [pytest.mark.interop, pytest.mark.zookeeper, pytest.mark.timeout(240)]

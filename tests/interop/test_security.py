@@ -13,11 +13,11 @@ import pytest
 
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.errors import AddTimeoutError
-from bookkeeper.launchers.apache import QUICK_ADDS, ApacheBookie, apache_init, whats_missing
 from bookkeeper.launchers.zookeeper import ZooKeeperServer, free_port
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.sync import BookKeeper
 from bookkeeper.testing.certificates import Authority, Certificate
+from examples.apache_servers import QUICK_ADDS, ApacheBookie, apache_init, whats_missing
 from tests.integration.processes import Process
 from tests.interop.clients import Shape
 from tests.interop.java_client import Java, JavaClient, JavaError

@@ -14,10 +14,10 @@ from typing import Final
 import pytest
 
 from bookkeeper.errors import ConfigError
-from bookkeeper.launchers.apache import QUICK_START, fetch_jars
-from bookkeeper.launchers.apache.jars import cache_directory
 from bookkeeper.launchers.java import find_java
 from bookkeeper.launchers.machine_speed import stretch
+from examples.apache_servers import QUICK_START, fetch_jars
+from examples.apache_servers.jars import cache_directory
 from tests.segments.gateway.processes import ROOT, gateway, standalone
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]

@@ -15,7 +15,7 @@ from bookkeeper.real.disk import PosixDisk, PosixFile
 from bookkeeper.real.unix_socket import listen_unix
 from bookkeeper.seams import Disk, File
 from bookkeeper.storage.journal.group_commit import GroupCommit
-from bookkeeper.testing.sim.bugs.bugs import BUGS
+from tests.simulation.bugs.bugs import BUGS
 
 
 class LazyFile(PosixFile):

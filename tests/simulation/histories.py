@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from bookkeeper.testing.sim.watch.history import ClientEvent, EventKind, make_payload
+from tests.simulation.watch.history import ClientEvent, EventKind, make_payload
 
 Plant = Callable[[list[ClientEvent], Random], None]
 

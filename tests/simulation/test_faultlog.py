@@ -1,29 +1,35 @@
-"""The simulator finds planted bugs; docs/faultlog.md says at which seed."""
+"""The page about planted bugs."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
-from bookkeeper.testing.sim import run_seed
-from bookkeeper.testing.sim.bugs.bugs import BUGS
-
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "faultlog.md"
-CLUSTERS, _, _ = PAGE.read_text().partition("\n## Without a planted bug")
-ROWS = {
-    cells[0].strip("` "): cells[4].strip()
-    for line in CLUSTERS.splitlines()
-    if line.startswith("| `") and len(cells := line.strip("| ").split("|")) >= 5
-}
-FAST = [name for name, seed in ROWS.items() if seed.isdigit() and int(seed) <= 1][:8]
+from tests.simulation import run_seed
+from tests.simulation.faultlog import document, find, row, rows_of, sections_of_others, with_rows
 
 
-def test_the_page_names_every_planted_bug_and_all_were_found() -> None:
-    assert list(ROWS) == list(BUGS)
-    assert [name for name, seed in ROWS.items() if not seed.isdigit()] == []
+def test_a_found_bug_is_a_row_with_its_seed() -> None:
+    result = find("ack-before-sync")
+    assert result is not None
+    cells = row("ack-before-sync", result).split(" | ")
+    assert cells[0] == "| `ack-before-sync`"
+    assert cells[2:5] == ["K7", "20", str(result.seed)]
+    assert "not found" in row("ack-before-sync", None)
 
 
-@pytest.mark.parametrize("name", FAST)
-def test_fast_ones_are_found(name: str) -> None:
-    assert any(run_seed(seed, name).problems for seed in range(int(ROWS[name]), int(ROWS[name]) + 10))
+def test_the_page_has_the_table_and_the_counts() -> None:
+    page = document(["| `x` |"], [run_seed(3)])
+    assert "| `x` |" in page
+    assert "1 seeds" in page
+    assert "failed: none" in page
+    assert "acks" in page
+
+
+def test_some_rows_are_made_anew_and_the_rest_of_the_page_stays() -> None:
+    page = document(["| `x` | old |", "| `y` | old |"], [run_seed(3)])
+    rows = rows_of(page) | {"y": "| `y` | new |"}
+    assert with_rows(page, list(rows.values())) == page.replace("| `y` | old |", "| `y` | new |")
+
+
+def test_sections_of_other_commands_stay() -> None:
+    page = document(["| `x` |"], [run_seed(3)])
+    assert sections_of_others(page) == ""
+    assert sections_of_others(page + "\n## Damaged files\n\nnone\n") == "\n## Damaged files\n\nnone\n"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bookkeeper.testing.sim import run_seed
-from bookkeeper.testing.sim.plan import (
+from tests.simulation import run_seed
+from tests.simulation.plan import (
     FIRST_OF_LATER,
     FIRST_WITH_COLLECTION,
     FIRST_WITH_DAMAGE,
@@ -110,7 +110,7 @@ def test_seeds_that_once_found_something(seed: int) -> None:
 def test_the_same_seed_is_the_same_world_in_every_process() -> None:
     for seed in (0, 50):
         assert run_seed(seed).digest == run_seed(seed).digest
-    script = "from bookkeeper.testing.sim import run_seed; print(run_seed(50).digest)"
+    script = "from tests.simulation import run_seed; print(run_seed(50).digest)"
     environment = {**os.environ, "PYTHONHASHSEED": "4711"}
     out = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     assert out.stdout.strip() == run_seed(50).digest

@@ -26,10 +26,9 @@ from spark_wal.commands import GatewayVerbs
 from tests.bookkeeper.admin.commands import bk
 
 ROOT = Path(__file__).parents[3]
-VERBS = ["bench", "bookie", "bookies", "gateway", "init", "ledger", "standalone", "zookeeper"]
+VERBS = ["bookie", "bookies", "gateway", "init", "ledger", "standalone", "zookeeper"]
 LEAVES = [
     *(["ledger", verb] for verb in ("append", "read", "tail", "show", "list", "recover", "delete")),
-    *(["bench", verb] for verb in ("add", "read")),
     ["gateway", "webhdfs"],
     *([verb] for verb in ("bookie", "bookies", "init", "standalone", "zookeeper")),
 ]
@@ -151,9 +150,7 @@ def test_the_wheel_brings_our_packages_and_no_other() -> None:
     assert found == {"bookkeeper", "journal_manager", "segments", "spark_wal"}
 
 
-@pytest.mark.parametrize(
-    "words", [["bookies"], ["init"], ["ledger", "list"], ["ledger", "show", "0"], ["bench", "add"]], ids=" ".join
-)
+@pytest.mark.parametrize("words", [["bookies"], ["init"], ["ledger", "list"], ["ledger", "show", "0"]], ids=" ".join)
 def test_without_an_address_it_is_said_how_to_give_one(words: list[str]) -> None:
     bk(*words).refused("--metadata URI", "BK_METADATA", status=2)
 

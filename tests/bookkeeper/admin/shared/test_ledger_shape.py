@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from bookkeeper.admin.bench import add
+from benchmarks.ledger_load import add
 from bookkeeper.admin.ledger.append import append
 
 NAMES = ["ensemble", "write_quorum", "ack_quorum", "digest"]

@@ -96,7 +96,6 @@ def test_the_address_may_come_from_the_environment(embedded: str) -> None:
         ["ledger", "entries", "0"],
         ["ledger", "recover", "0"],
         ["ledger", "delete", "0", "--yes"],
-        ["bench", "read", "0"],
         ["metadata", "show"],
         ["metadata", "audit-acls"],
     ],

@@ -1,0 +1,133 @@
+"""Faults that come by chance to a simulated world of a stream."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+from bookkeeper.errors import BookKeeperError
+from segments.errors import StreamError
+from segments.stream import Stream
+from tests.segments.world.stream_cluster import LostReplies
+from tests.segments.world.world_state import CLEANER, HOSTS, READERS, WorldState
+
+
+class Faults:
+    """The faults of one world."""
+
+    def __init__(self, world: WorldState, stream: Stream) -> None:
+        self._world, self._stream = world, stream
+        self.names: list[str] = []
+        """Those that came."""
+
+    async def one(self) -> None:
+        """One fault by chance, while something is on its way."""
+        owner = self._world.owner
+        other = self._world.rng.choice([name for name in HOSTS if name != owner])
+        faults = (
+            self._kill,
+            self._pause,
+            self._pause,
+            self._overtake,
+            self._crash_bookie,
+            self._end_session,
+            self._lose_replies,
+            self._outage,
+            self._cut_off,
+            self._kill_reader,
+            self._kill_cleaner,
+        )
+        chosen = self._world.rng.choice(faults)
+        self.names.append(chosen.__name__.removeprefix("_"))
+        self._world.busy.clear()
+        try:
+            async with asyncio.timeout(1):
+                await self._world.busy.wait()
+        except TimeoutError:
+            pass
+        await asyncio.sleep(self._world.rng.random() * 0.006)  # while it is on its way
+        await chosen(owner, other)
+
+    async def _kill(self, owner: str, other: str) -> None:
+        self._world.cluster.world.node(owner).crash()
+        self._world.turn = other
+        await asyncio.sleep(self._world.rng.random() * 2)
+        self._world.cluster.world.node(owner).restart()
+
+    async def _pause(self, owner: str, other: str) -> None:
+        machine = self._world.cluster.world.node(owner)
+        machine.freeze()
+        await asyncio.sleep(self._world.rng.random() * 0.5)
+        self._world.turn = other
+        await asyncio.sleep(self._world.rng.random() * 3)
+        machine.thaw()
+
+    async def _overtake(self, owner: str, other: str) -> None:
+        """Another host takes over; among gateways, a program with the library does, and goes."""
+        self._world.turn = other
+        if self._world.gateways:
+            try:
+                async with self._stream.writer(owner="a program"):
+                    pass
+            except (StreamError, BookKeeperError):
+                pass
+
+    async def _crash_bookie(self, owner: str, other: str) -> None:
+        name = self._world.rng.choice(self._world.cluster.names)
+        self._world.cluster.node(name).crash()
+        await asyncio.sleep(self._world.rng.random() * 2)
+        self._world.cluster.node(name).restart()
+        await self._world.cluster.until_up(name)
+
+    async def _end_session(self, owner: str, other: str) -> None:
+        if owner in self._world.sessions:
+            self._world.cluster.store.expire(self._world.sessions[owner])
+
+    async def _lose_replies(self, owner: str, other: str) -> None:
+        store, before = self._world.cluster.store, self._world.cluster.store.interference
+        store.interference = LostReplies(Random(self._world.rng.getrandbits(64)), 0.05, 0.15)
+        if self._world.rng.random() < 0.5:
+            self._world.turn = other
+        await asyncio.sleep(1 + self._world.rng.random() * 2)
+        store.interference = before
+
+    async def _kill_reader(self, owner: str, other: str) -> None:
+        """Whoever reads by the cursor is killed, or paused and woken as a former owner; another one goes on."""
+        reading = self._world.reading
+        machine = self._world.cluster.world.node(reading)
+        self._world.reading = next(name for name in READERS if name != reading)
+        if self._world.rng.random() < 0.5:
+            machine.crash()
+            await asyncio.sleep(self._world.rng.random())
+            machine.restart()
+        else:
+            machine.freeze()
+            await asyncio.sleep(self._world.rng.random() * 2)
+            machine.thaw()
+
+    async def _kill_cleaner(self, owner: str, other: str) -> None:
+        machine = self._world.cluster.world.node(CLEANER)
+        machine.crash()
+        await asyncio.sleep(self._world.rng.random())
+        machine.restart()
+
+    async def _cut_off(self, owner: str, other: str) -> None:
+        """The owner reaches no bookie, or hears nothing of them; somebody takes over."""
+        network = self._world.cluster.world.network
+        deaf = self._world.rng.random() < 0.5
+        for bookie in self._world.cluster.names:
+            if deaf:
+                network.cut(bookie, owner, both=False)
+            else:
+                network.cut(owner, bookie)
+        await asyncio.sleep(self._world.rng.random())
+        self._world.turn = other
+        await asyncio.sleep(self._world.rng.random() * 3)
+        for bookie in self._world.cluster.names:
+            network.mend(bookie, owner)
+            network.mend(owner, bookie)
+
+    async def _outage(self, owner: str, other: str) -> None:
+        self._world.cluster.store.begin_outage()
+        await asyncio.sleep(self._world.rng.random() * 3)
+        self._world.cluster.store.end_outage()
