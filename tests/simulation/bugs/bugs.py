@@ -24,6 +24,7 @@ import bookkeeper.storage.start.replay as replay
 import bookkeeper.storage.start.replayed_ledgers as replayed_ledgers
 import bookkeeper.storage.start.scan_files as scan_files
 import bookkeeper.storage.start.start as storage_start
+import bookkeeper.storage.updates.ledger_updates as ledger_updates
 import tests.simulation.plan as sim_plan
 from bookkeeper.autorecovery.repair_queue import RepairQueue
 from bookkeeper.bookie.bookie import Bookie

@@ -15,7 +15,7 @@ from bookkeeper.ledger.write.ensemble_changes import EnsembleChanges
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.ledgers.unknowns import Unknowns
 from bookkeeper.storage.start.group_continuity import GroupContinuity
-from bookkeeper.storage.unknowns import Unknowns
+from bookkeeper.storage.updates.ledger_updates import LedgerUpdates
 from tests.simulation.bugs.bugs import BUGS, planted
 
 WATCHED = (

@@ -20,8 +20,7 @@ from bookkeeper.meta.records.disks import PlacementsEnd
 from bookkeeper.seams import Disk
 from bookkeeper.storage.base.results import Done
 from bookkeeper.storage.engine import Engine
-from bookkeeper.storage.ledger_descriptor import StateRecordKind
-from bookkeeper.storage.results import Done
+from bookkeeper.storage.index.ledger_descriptor import StateRecordKind
 from bookkeeper.testing.world import SimDisk
 from bookkeeper.volumes import BookieStorage, Volume, Volumes
 from bookkeeper.volumes.joined import concerns
