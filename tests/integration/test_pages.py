@@ -17,6 +17,7 @@ from typing import Final
 import pytest
 
 from bookkeeper.gateways.tokens import new_token, signing_key_line, token_line
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.testing.certificates import Authority
 from tests.integration.processes import Process, bookies, free_port
 from tests.integration.test_readme import ROOT, run_python
@@ -80,7 +81,7 @@ def test_the_contract_runs_for_a_backend_of_ones_own(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_mode = auto\n")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "read", str(tmp_path)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240 * stretch(), check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(re.findall(r"(\d+) passed", done.stdout)[0]) > 5
 

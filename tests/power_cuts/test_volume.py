@@ -13,6 +13,7 @@ from random import Random
 
 import pytest
 
+from bookkeeper.launchers.machine_speed import stretch
 from tests.power_cuts.volume import Flush, Volume, is_mounted, volume, why_not
 
 KINDS = ("ext4", "xfs")
@@ -119,7 +120,7 @@ def test_nothing_stays_mounted_after_ctrl_c(number: signal.Signals, tmp_path: Pa
     while "volume 0" not in campaign.stdout.readline():  # the next one is being made, mounted or used
         assert campaign.poll() is None
     campaign.send_signal(number)
-    said, _ = campaign.communicate(timeout=60)
+    said, _ = campaign.communicate(timeout=60 * stretch())
     assert campaign.returncode != 0
     left = [path for path in tmp_path.rglob("*") if not path.is_dir()]  # a signal within mkdtemp leaves an empty one
     assert not left, said

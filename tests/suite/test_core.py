@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.architecture import rules
+from tests.architecture.source import parsed
 from tests.suite.costs import FILE, KINDS, read
 from tests.suite.selection import OUTSIDE, ROOT, Selection, matching, module_of, selection
 
@@ -22,10 +24,11 @@ def marks(nodes: list[ast.expr]) -> set[str]:
     return found
 
 
+@cache
 def functions(module: Path) -> dict[str, set[str]]:
     """The tests of a module, those of its classes as ``Class::test`` -> their marks, the module's too."""
     found: dict[str, set[str]] = {}
-    tree = ast.parse(module.read_text())
+    tree = parsed(module)
     shared = set()
     for node in tree.body:
         if isinstance(node, ast.Assign) and any(ast.unparse(target) == "pytestmark" for target in node.targets):
@@ -106,13 +109,14 @@ def _exists(module: str, name: str) -> bool:
     return inside != name and (ROOT / module).exists() and inside in (ROOT / module).read_text()
 
 
+@cache
 def _names(module: str) -> set[str]:
     path = ROOT / module
     if not path.exists():
         return set()
     assigned = {
         target.id
-        for node in ast.parse(path.read_text()).body
+        for node in parsed(path).body
         if isinstance(node, ast.Assign)
         for target in node.targets
         if isinstance(target, ast.Name)

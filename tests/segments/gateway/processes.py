@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bookkeeper.launchers.machine_speed import stretch
+
 ROOT = Path(__file__).resolve().parents[3]
 STARTED_S = 60.0
 
@@ -130,7 +132,7 @@ def run_foreign(program: str, stub: Path, *arguments: str) -> str:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=100 * stretch(),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

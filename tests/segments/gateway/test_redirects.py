@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from bookkeeper.launchers.machine_speed import stretch
 from segments.gateway.service import GrpcGatewayService
 from segments.read import Activity
 from segments.record import AppendOutcome, StoredRecord
@@ -111,7 +112,7 @@ async def test_all_other_calls_are_answered_by_any_gateway(tmp_path: Path) -> No
         await stream.release_hold("audit")
         assert await stream.count() == 1 and len(await stream.splits(target=1)) == 1
         async with stream.read(follow=True) as reader:
-            record = await reader.next(timeout=20)
+            record = await reader.next(timeout=20 * stretch())
             assert isinstance(record, StoredRecord) and record.value == b"first"
         copy = b"".join([chunk async for chunk in stream.export().chunks()])
 

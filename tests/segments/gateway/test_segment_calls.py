@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bookkeeper.launchers.machine_speed import stretch
 from segments.errors import StreamConfigError
 from segments.remote import connect
 from segments.rpc import segments_pb2 as pb
@@ -15,7 +16,7 @@ async def test_a_roll_of_what_has_no_records_is_answered_at_once(tmp_path: Path)
     """It answers as a stream of the library does: with the last completed segment, if there is one."""
     async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
         stream = await namespace.create("s", config=CONFIG)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(10 * stretch()):
             assert await stream.roll() is None
             async with stream.writer() as writer:
                 await writer.append(b"v")
@@ -62,6 +63,6 @@ async def test_what_cannot_be_is_the_callers_error(tmp_path: Path) -> None:
         assert await stream.count() == 0
         async with stream.writer() as writer:
             await writer.append(b"v")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(10 * stretch()):
             reply = await namespace.channels.call("Read.GetSplits", pb.SplitsRequest(stream="s", target=last))
         assert 1 <= len(reply.ranges) <= 2

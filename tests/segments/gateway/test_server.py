@@ -12,6 +12,7 @@ import pytest
 from bookkeeper.gateways.authentication import UnauthenticatedError
 from bookkeeper.gateways.listener import CannotListenError
 from bookkeeper.ids import Address
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.real import SystemClock
 from segments.gateway.call_guard import CallGuard
 from segments.gateway.config import GrpcLimits
@@ -197,7 +198,7 @@ async def test_a_connection_without_a_call_is_closed_and_the_next_call_makes_ano
     await server.start(the_guard.handlers({"Append.AppendStream": stall}), the_guard)
     try:
         async with (
-            asyncio.timeout(60),
+            asyncio.timeout(60 * stretch()),
             grpc.aio.insecure_channel(address, own) as busy,
             grpc.aio.insecure_channel(address, own) as silent,
         ):

@@ -12,6 +12,7 @@ import pytest
 from bookkeeper.errors import ConfigError, MetadataUnavailableError
 from bookkeeper.gateways.access_control import AccessConfig
 from bookkeeper.ids import Address
+from bookkeeper.launchers.machine_speed import stretch
 from segments.errors import StreamError
 from segments.gateway.service import GrpcServingConfig
 from segments.remote import connect, gateway_channels
@@ -49,7 +50,7 @@ async def test_a_gateway_is_not_healthy_while_the_store_does_not_answer(
         store = gateway._namespace.client.metadata_store.store
 
         async def until(state: str) -> None:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(30 * stretch()):
                 while await status_of(gateway.address, "segments.v1.Append") != state:  # type: ignore[arg-type]  # noqa: ASYNC110
                     await asyncio.sleep(0.1)
 
@@ -72,7 +73,7 @@ async def test_a_gateway_that_ends_completes_its_segments_and_gives_up_its_lease
         async with stream.producer("p") as producer:
             await producer.append(b"v")
         reader = stream.read(follow=True)
-        assert await reader.next(timeout=10) is not None
+        assert await reader.next(timeout=10 * stretch()) is not None
         await gateway.close()
         with pytest.raises(StreamError):
             await stream.count()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bookkeeper.launchers.machine_speed import stretch
 from segments.errors import StreamNotFoundError
 from segments.life.directory import NameChange
 from segments.remote import connect
@@ -17,7 +18,7 @@ async def test_streams_are_watched_as_they_come_and_go(tmp_path: Path) -> None:
         await namespace.create("a", config=CONFIG)
         events = namespace.watch()
         seen = []
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(30 * stretch()):
             seen.append(await anext(events))
             await namespace.rename("a", "b")
             seen.append(await anext(events))

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from bookkeeper.gateways.tokens import Principal
+from bookkeeper.launchers.machine_speed import stretch
 from segments.errors import StreamAccessError, StreamConfigError, StreamError, StreamNotReadyError
 from segments.gateway import transfer_calls
 from segments.gateway.call_guard import GrpcCall
@@ -136,7 +137,7 @@ async def test_an_import_whose_client_goes_away_leaves_nothing(tmp_path: Path) -
             patch.setattr(transfer_calls, "import_stream", slowly)
             async for request in sent(chunks[:3], stream="copy"):
                 await call.send(request)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(30 * stretch()):
                 await began.wait()
                 call.cancel()
                 await go_on.wait()

@@ -14,6 +14,7 @@ from random import Random
 
 import pytest
 
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.waiting import grown
 from bookkeeper.testing.certificates import Authority
 from tests.bookkeeper.admin.commands import bk
@@ -62,7 +63,7 @@ def test_standalone_serves_ledgers_and_the_gateway_stops_cleanly_and_goes_on_whe
                 number = run_bk("ledger", "append", "-m", uri, stdin=b"kept\n")[1].strip()
             assert run_bk("ledger", "read", number, "-m", uri)[1] == "kept\n"
             listing = f"http://127.0.0.1:{port}/webhdfs/v1/?op=LISTSTATUS"
-            with urllib.request.urlopen(listing, timeout=20) as reply:
+            with urllib.request.urlopen(listing, timeout=20 * stretch()) as reply:
                 assert b"FileStatuses" in reply.read()
             family = children(standalone.pid)
             assert len(family) == 5, "three bookies, the healer, the gateway"
@@ -138,7 +139,9 @@ def test_a_standalone_that_is_encrypted_serves_only_who_shows_a_certificate(tmp_
         number = run_bk("ledger", "append", "-m", uri, *shown, stdin=b"kept\n")[1].strip()
         told = {"BK_TLS_CA": authority.ca, "BK_TLS_CERT": client.cert, "BK_TLS_KEY": client.key}
         assert bk("ledger", "read", number, "-m", uri, environment=told).out == "kept\n"
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/webhdfs/v1/?op=LISTSTATUS", timeout=20) as reply:
+        with urllib.request.urlopen(
+            f"http://127.0.0.1:{port}/webhdfs/v1/?op=LISTSTATUS", timeout=20 * stretch()
+        ) as reply:
             assert b"FileStatuses" in reply.read()
         half_told = {"BK_TLS_CA": authority.ca}
         refused = bk("ledger", "read", number, "-m", uri, environment=half_told)
