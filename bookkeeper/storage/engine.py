@@ -177,12 +177,12 @@ class Engine:
             UnauthorizedError, LedgerFencedError (deleted ledger), DiskFullError, BookieFailedError
         """
         self._updates.set_explicit_lac(ledger_id, master_key, lac, blob)
-        self._commit.when_carried(callback)
+        self._commit.when_durable_lazily(callback)
 
     def force(self, ledger_id: LedgerId, callback: Done) -> None:
         """``callback(None)`` when every add accepted so far for the ledger is durable; at once for a ledger that
-        is not here. What an earlier life had accepted and lost is not known here: whoever forces has to know that it
-        spoke with one life only."""
+        is not here. What an earlier start accepted and lost is not known here: the caller must know that all its acks
+        came from this start."""
         self._commit.when_durable(callback)
 
     def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
@@ -219,11 +219,11 @@ class Engine:
         """
         self._reads.read(ledger_id, entry_id, reply)
 
-    def answer_at_hand(self, reads: Reads, i0: int, frame_max: int) -> Answers | None:
-        """Replies to the plain reads from ``i0`` on, in order: as many as are of one ledger and at hand, each entry
-        verified as by :meth:`read`. None, or fewer than there are, says nothing about the next: not at hand, not here,
-        damaged; :meth:`read` tells."""
-        return self._reads.answer_at_hand(reads, i0, frame_max)
+    def try_read_cached(self, reads: Reads, i0: int, frame_max: int) -> Answers | None:
+        """Replies to the plain reads from ``i0`` on, in order: as many as are of one ledger and need no disk, each
+        entry verified as by :meth:`read`. None, or fewer than there are, says nothing about the next: not cached,
+        absent, damaged; :meth:`read` tells."""
+        return self._reads.try_read_cached(reads, i0, frame_max)
 
     def read_batch(
         self,
