@@ -392,12 +392,12 @@ class Engine:
     def ledger_closed(self, ledger_id: LedgerId) -> None:
         """Advice that no more adds to a ledger are expected: where it has a log of its own, that log is finished soon,
         and its descriptor closed. Nothing depends on it: an add that comes all the same is taken."""
-        self._layout.end_of(ledger_id)
+        self._layout.ledger_closed(ledger_id)
 
     def finish_logs(self) -> None:
         """Look for logs of ledgers that have ended, or had no add for long, and have them finished. Cheap; call it
         every few seconds."""
-        if self._commit.failure is None and not self._state.closing and self._layout.look():
+        if self._commit.failure is None and not self._state.closing and self._layout.end_idle_logs():
             self._checkpointer.checkpoint(_nothing)
 
     def close(self, callback: Done) -> None:
