@@ -177,12 +177,12 @@ class Engine:
             UnauthorizedError, LedgerFencedError (deleted ledger), DiskFullError, BookieFailedError
         """
         self._updates.set_explicit_lac(ledger_id, master_key, lac, blob)
-        self._commit.when_carried(callback)
+        self._commit.when_durable_lazily(callback)
 
     def force(self, ledger_id: LedgerId, callback: Done) -> None:
         """``callback(None)`` when every add accepted so far for the ledger is durable; at once for a ledger that
-        is not here. What an earlier life had accepted and lost is not known here: whoever forces has to know that it
-        spoke with one life only."""
+        is not here. What an earlier start accepted and lost is not known here: the caller must know that all its acks
+        came from this start."""
         self._commit.when_durable(callback)
 
     def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
@@ -219,11 +219,11 @@ class Engine:
         """
         self._reads.read(ledger_id, entry_id, reply)
 
-    def answer_at_hand(self, reads: Reads, i0: int, frame_max: int) -> Answers | None:
-        """Replies to the plain reads from ``i0`` on, in order: as many as are of one ledger and at hand, each entry
-        verified as by :meth:`read`. None, or fewer than there are, says nothing about the next: not at hand, not here,
-        damaged; :meth:`read` tells."""
-        return self._reads.answer_at_hand(reads, i0, frame_max)
+    def try_read_cached(self, reads: Reads, i0: int, frame_max: int) -> Answers | None:
+        """Replies to the plain reads from ``i0`` on, in order: as many as are of one ledger and need no disk, each
+        entry verified as by :meth:`read`. None, or fewer than there are, says nothing about the next: not cached,
+        absent, damaged; :meth:`read` tells."""
+        return self._reads.try_read_cached(reads, i0, frame_max)
 
     def read_batch(
         self,
@@ -392,12 +392,12 @@ class Engine:
     def ledger_closed(self, ledger_id: LedgerId) -> None:
         """Advice that no more adds to a ledger are expected: where it has a log of its own, that log is finished soon,
         and its descriptor closed. Nothing depends on it: an add that comes all the same is taken."""
-        self._layout.end_of(ledger_id)
+        self._layout.ledger_closed(ledger_id)
 
     def finish_logs(self) -> None:
         """Look for logs of ledgers that have ended, or had no add for long, and have them finished. Cheap; call it
         every few seconds."""
-        if self._commit.failure is None and not self._state.closing and self._layout.look():
+        if self._commit.failure is None and not self._state.closing and self._layout.end_idle_logs():
             self._checkpointer.checkpoint(_nothing)
 
     def close(self, callback: Done) -> None:

@@ -27,10 +27,10 @@ class VolumeReads:
             return reply(error)
         return engine.read(ledger_id, entry_id, reply)
 
-    def answer_at_hand(self, reads: Reads, i0: int, frame_max: int) -> Answers | None:
-        """See :meth:`Engine.answer_at_hand`."""
+    def try_read_cached(self, reads: Reads, i0: int, frame_max: int) -> Answers | None:
+        """See :meth:`Engine.try_read_cached`."""
         volume = self._routes.at(reads.ledger_ids[i0])
-        return volume.engine.answer_at_hand(reads, i0, frame_max) if volume is not None else None
+        return volume.engine.try_read_cached(reads, i0, frame_max) if volume is not None else None
 
     def read_batch(
         self,

@@ -193,9 +193,9 @@ class Volumes:
         """See :meth:`Engine.read`."""
         self._reads.read(ledger_id, entry_id, reply)
 
-    def answer_at_hand(self, reads: Reads, i0: int, frame_max: int) -> Answers | None:
-        """See :meth:`Engine.answer_at_hand`."""
-        return self._reads.answer_at_hand(reads, i0, frame_max)
+    def try_read_cached(self, reads: Reads, i0: int, frame_max: int) -> Answers | None:
+        """See :meth:`Engine.try_read_cached`."""
+        return self._reads.try_read_cached(reads, i0, frame_max)
 
     def read_batch(
         self,

@@ -287,7 +287,7 @@ class ServerConnection(FrameProtocol):
         while done < count and not self.reading_paused:
             if self._owes_too_much():
                 break
-            if answered := self._answer_at_hand(reads, done, reads.ends[done] - at):
+            if answered := self._answer_cached(reads, done, reads.ends[done] - at):
                 done += answered
             else:
                 self._general(bytes(memoryview(buffer)[at + 4 : reads.ends[done]]))
@@ -295,12 +295,12 @@ class ServerConnection(FrameProtocol):
             at = reads.ends[done - 1]
         return at
 
-    def _answer_at_hand(self, reads: Reads, first: int, size: int) -> int:
+    def _answer_cached(self, reads: Reads, first: int, size: int) -> int:
         """Answer the reads from ``first`` on that need not wait; its frame has ``size`` bytes. Returns how many."""
         if not self.admission.has_room(size + READ_CHARGE):
             return 0
         try:
-            answers = self.bookie.engine.answer_at_hand(reads, first, self.frame_max)
+            answers = self.bookie.engine.try_read_cached(reads, first, self.frame_max)
         except Exception:  # the general path meets the same error and reports it
             return 0
         if answers is None or not answers.n:

@@ -49,7 +49,7 @@ FULL_RETRY: Final = 8
 
 
 @dataclass(slots=True)
-class _UnderWay:
+class _Checkpoint:
     """One checkpoint, from its snapshot to its result."""
 
     scope: CheckpointScope
@@ -189,15 +189,15 @@ class Checkpointer:
         else:
             self._step(under_way, None, self._taken)
 
-    def _take(self, last: PendingGroup | None, callbacks: list[Done]) -> _UnderWay:
+    def _take(self, last: PendingGroup | None, callbacks: list[Done]) -> _Checkpoint:
         """Take what the checkpoint is to cover: all of it or, with an error, nothing."""
         full = self.entry_logs.full()
         scope = CheckpointScope(self.manifest, self.manifest.next_segment, self.entry_logs.next_log)
         scope.collect, self._collect = self._collect, False
         scope.emptied, self._emptied = self._emptied, set()
-        return _UnderWay(scope, self.ledgers.take_changes(), self.entry_logs.take_dirty(), full, last, callbacks)
+        return _Checkpoint(scope, self.ledgers.take_changes(), self.entry_logs.take_dirty(), full, last, callbacks)
 
-    def _taken(self, under_way: _UnderWay) -> None:
+    def _taken(self, under_way: _Checkpoint) -> None:
         """Make the scope a snapshot of everything accepted so far, and wait for the groups that hold it: they are
         closed."""
         scope, changes = under_way.scope, under_way.changes
@@ -208,14 +208,14 @@ class Checkpointer:
         scope.logs = self.entry_logs.entries()
         scope.emptied.intersection_update(self.entry_logs.logs)
         if scope.collect:
-            scope.emptied.update(self.layout.doomed(scope.dropped.__contains__))
+            scope.emptied.update(self.layout.dead_logs(scope.dropped.__contains__))
         scope.rebuild = self.unknowns.index_damaged or self.manifest.rebuild  # a start rebuilds it (K19)
         scope.limbo, scope.quarantined = self.unknowns.limbo, self.unknowns.quarantined
         scope.unreadable = set(self._unreadable)
         scope.clean = self._stopping
         self.commit.when_logged(lambda error: self._step(under_way, error, self._logged))
 
-    def _step(self, under_way: _UnderWay, error: BaseException | None, step: Callable[[_UnderWay], None]) -> None:
+    def _step(self, under_way: _Checkpoint, error: BaseException | None, step: Callable[[_Checkpoint], None]) -> None:
         """One step of a checkpoint; an error before it or in it ends the checkpoint, and goes no further."""
         try:
             if error is None:
@@ -227,14 +227,14 @@ class Checkpointer:
                 raise
             self._done(under_way, None, raised)
 
-    def _logged(self, under_way: _UnderWay) -> None:
+    def _logged(self, under_way: _Checkpoint) -> None:
         """Everything that the checkpoint covers is in the entry logs (K13): hand it to the worker."""
         scope, last, groups = under_way.scope, under_way.last, self.commit.groups
         scope.file_id = last.file_id if last is not None else groups.file_id
         scope.sequence = last.sequence if last is not None else groups.durable
         self.layout.write_out(lambda error: self._step(under_way, error, self._written_out))
 
-    def _written_out(self, under_way: _UnderWay) -> None:
+    def _written_out(self, under_way: _Checkpoint) -> None:
         """The files of the logs have all of it."""
         scope, logs = under_way.scope, self.entry_logs.logs
         scope.next_file = self.commit.groups.file_id + 1
@@ -252,7 +252,7 @@ class Checkpointer:
             lambda covered, failed: self._done(under_way, covered, failed),
         )
 
-    def _done(self, under_way: _UnderWay, covered: CheckpointResult | None, error: BaseException | None) -> None:
+    def _done(self, under_way: _Checkpoint, covered: CheckpointResult | None, error: BaseException | None) -> None:
         self.running, under_way.is_over = False, True
         if covered is None or error is not None:
             self._undo(under_way)
@@ -266,7 +266,7 @@ class Checkpointer:
                 callback(None)
         self._begin_next()
 
-    def _adopted(self, under_way: _UnderWay, covered: CheckpointResult) -> bool:
+    def _adopted(self, under_way: _Checkpoint, covered: CheckpointResult) -> bool:
         """Use the files of a checkpoint. An error half-way leaves an index that nobody can trust: the disk has failed,
         and a start reads what is in the files."""
         try:
@@ -277,7 +277,7 @@ class Checkpointer:
             return False
         return True
 
-    def _undo(self, under_way: _UnderWay) -> None:
+    def _undo(self, under_way: _Checkpoint) -> None:
         """Give everything back, so that the next checkpoint covers it."""
         self.entry_logs.give_back_dirty(under_way.dirty_logs)
         self.ledgers.give_back(under_way.changes)

@@ -109,7 +109,7 @@ class EntryLogLayout(Protocol):
     def finished(self, log_ids: Iterable[int]) -> None:
         """These logs have their map and footer."""
 
-    def doomed(self, dropped: Callable[[int], bool]) -> list[int]:
+    def dead_logs(self, dropped: Callable[[int], bool]) -> list[int]:
         """Logs that are not finished, and hold nothing but a ledger that is deleted."""
 
     def removed(self, log_id: int) -> None:
@@ -123,11 +123,11 @@ class EntryLogLayout(Protocol):
 
     # -- for the engine
 
-    def end_of(self, ledger_id: int) -> None:
-        """Somebody says that the ledger is closed."""
+    def ledger_closed(self, ledger_id: int) -> None:
+        """Advice: the ledger is closed."""
 
-    def look(self) -> bool:
-        """To be called every few seconds. Returns whether a checkpoint is wanted."""
+    def end_idle_logs(self) -> bool:
+        """To be called every few seconds. Returns whether a checkpoint is wanted, which finishes ended logs."""
 
     def stop(self) -> None:
         """The workers end: nothing is handed to them any more."""

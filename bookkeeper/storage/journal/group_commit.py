@@ -37,8 +37,8 @@ from bookkeeper.storage.journal.write_schedule import NextWrite, WriteSchedule
 
 _FREE_BUFFERS = 4
 
-RIDE_S: Final = 0.01
-"""So long a record that is in no hurry waits for another one that somebody waits for."""
+LAZY_SYNC_S: Final = 0.01
+"""A record that is in no hurry waits at most so long for one that somebody waits for."""
 
 
 class CommitObserver(Protocol):
@@ -93,8 +93,8 @@ class GroupCommit:
             split_bytes=config.split_bytes if layout.copies_with_journal else -1,
         )
         self._deferred = DeferredStart(groups, has_turns=call_later is not None)
-        self._ride: PendingGroup | None = None
-        """The group that is started when the time of its first rider is over."""
+        self._lazy_group: PendingGroup | None = None
+        """The group that is started ``LAZY_SYNC_S`` after its first lazy waiter came."""
 
     @property
     def busy(self) -> bool:
@@ -172,29 +172,29 @@ class GroupCommit:
         group.waiters.append(callback)
         return None if self._schedule.busy else self.start()
 
-    def when_carried(self, callback: Done) -> None:
-        """As :meth:`when_durable`, for what is in no hurry: it is written with whatever somebody waits for next, by the
-        worker after ``RIDE_S`` if nobody does, and answered behind those who wait."""
+    def when_durable_lazily(self, callback: Done) -> None:
+        """As :meth:`when_durable`, for what is in no hurry: it is written with what somebody waits for next, by the
+        worker after ``LAZY_SYNC_S`` if nobody does, and answered behind those who wait."""
         if self.groups.failure is not None:
             return callback(_failed(self.groups.failure))
         if (group := self.groups.newest_not_durable) is None:
             return callback(None)
-        group.riders.append(callback)
+        group.lazy_waiters.append(callback)
         if self._call_later is None:
             return None if self._schedule.busy else self.start()
-        return self._begin_ride(group)
+        return self._begin_lazy_wait(group)
 
-    def _begin_ride(self, group: PendingGroup) -> None:
-        if self._ride is None and self._call_later is not None and group.state <= GroupState.CLOSED:
-            self._ride = group
-            self._call_later(RIDE_S, self._ride_over)
+    def _begin_lazy_wait(self, group: PendingGroup) -> None:
+        if self._lazy_group is None and self._call_later is not None and group.state <= GroupState.CLOSED:
+            self._lazy_group = group
+            self._call_later(LAZY_SYNC_S, self._lazy_wait_over)
 
-    def _ride_over(self) -> None:
-        group, self._ride = self._ride, None
+    def _lazy_wait_over(self) -> None:
+        group, self._lazy_group = self._lazy_group, None
         if group is not None and group.state <= GroupState.CLOSED:
             self.start()
-        elif (newest := self.groups.newest_not_durable) is not None and newest.riders:
-            self._begin_ride(newest)
+        elif (newest := self.groups.newest_not_durable) is not None and newest.lazy_waiters:
+            self._begin_lazy_wait(newest)
 
     def when_logged(self, callback: Done) -> None:
         """``callback(None)`` when everything handed in so far is durable and in the entry logs: what a checkpoint
@@ -203,7 +203,7 @@ class GroupCommit:
             return callback(_failed(self.groups.failure))
         if (group := self.groups.newest) is None:
             return callback(None)
-        group.followers.append(callback)
+        group.logged_waiters.append(callback)
         return self.start()
 
     # -- when a group is written --------------------------------------------------------------------------
@@ -358,9 +358,9 @@ class GroupCommit:
             self._layout.created(group, copied.created)
         self._release(group.buffer)
         self._observer.group_logged(group)
-        if group.waiters or group.riders:
+        if group.waiters or group.lazy_waiters:
             self._answer(self.groups.answerable(group))
-        if group.followers:
+        if group.logged_waiters:
             self._answer(self.groups.covered(group))
         if self.groups.paused and self.groups.relieved():
             self._observer.pressure_changed(False)

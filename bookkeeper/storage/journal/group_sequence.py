@@ -131,11 +131,11 @@ class GroupSequence:
     def is_awaited(self) -> bool:
         """Somebody waits for a group that is not durable yet."""
         writing, collecting = self.writing, self.collecting
-        if writing is not None and (writing.waiters or writing.followers):
+        if writing is not None and (writing.waiters or writing.logged_waiters):
             return True
-        if collecting is not None and (collecting.waiters or collecting.followers):
+        if collecting is not None and (collecting.waiters or collecting.logged_waiters):
             return True
-        return any(group.waiters or group.followers for group in self.closed)
+        return any(group.waiters or group.logged_waiters for group in self.closed)
 
     # -- what happens -------------------------------------------------------------------------------------
 
@@ -202,19 +202,19 @@ class GroupSequence:
     # -- who waits ----------------------------------------------------------------------------------------
 
     def answerable(self, group: PendingGroup) -> list[Done]:
-        """Those who waited until ``group`` is durable, and then those who rode along; each is handed out once.
+        """Those who waited until ``group`` is durable, and then the lazy ones; each is handed out once.
 
         Raises:
             InvariantError: it is not durable.
         """
-        if not group.waiters and not group.riders:
+        if not group.waiters and not group.lazy_waiters:
             return []
         if group.state < GroupState.DURABLE:
             check(False, "K7", f"a group is answered that is {group.state.name}, not durable")
         waiters, group.waiters = group.waiters, []
-        if group.riders:
-            waiters += group.riders
-            group.riders = []
+        if group.lazy_waiters:
+            waiters += group.lazy_waiters
+            group.lazy_waiters = []
         return waiters
 
     def covered(self, group: PendingGroup) -> list[Done]:
@@ -223,19 +223,19 @@ class GroupSequence:
         Raises:
             InvariantError: it is not there.
         """
-        if not group.followers:
+        if not group.logged_waiters:
             return []
         if group.state is not GroupState.LOGGED:
             check(False, "K13", f"a group counts as covered that is {group.state.name}, not logged")
-        followers, group.followers = group.followers, []
-        return followers
+        logged_waiters, group.logged_waiters = group.logged_waiters, []
+        return logged_waiters
 
     def everyone(self) -> list[Done]:
         """All who wait for any group, the oldest group's first; each is handed out once."""
         waiting: list[Done] = []
         for group in reversed(list(self.newest_first())):
-            waiting += group.waiters + group.riders + group.followers
-            group.waiters, group.riders, group.followers = [], [], []
+            waiting += group.waiters + group.lazy_waiters + group.logged_waiters
+            group.waiters, group.lazy_waiters, group.logged_waiters = [], [], []
         return waiting
 
     # -- trouble ------------------------------------------------------------------------------------------
@@ -301,5 +301,5 @@ class GroupSequence:
         check(self.in_flight == size, "P12", f"{self.in_flight} bytes are counted in flight, {size} are")
         check(not self.paused or self.in_flight > self._inflight_bytes // 2, "P12", "callers pause for nothing")
         check(self.blocked is None or bool(groups), "K26", "nothing is left that could be blocked")
-        answered = all(not group.waiters and not group.riders for group in self.unlogged)
+        answered = all(not group.waiters and not group.lazy_waiters for group in self.unlogged)
         check(answered, "K7", "a group is durable and somebody still waits for that")

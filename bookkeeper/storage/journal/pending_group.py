@@ -56,12 +56,12 @@ class PendingGroup:
         "file_id",
         "file_offset",
         "flags",
-        "followers",
         "header",
+        "lazy_waiters",
         "log_id",
         "log_offset",
+        "logged_waiters",
         "records",
-        "riders",
         "seconds",
         "sequence",
         "size",
@@ -84,9 +84,9 @@ class PendingGroup:
         self.header: bytes | None = None
         self.waiters: list[Done] = []
         """Called when the group is durable."""
-        self.riders: list[Done] = []
+        self.lazy_waiters: list[Done] = []
         """Called then, too, behind the waiters; they start nothing."""
-        self.followers: list[Done] = []
+        self.logged_waiters: list[Done] = []
         """Called when the group is in the entry log, too."""
         self.seconds = 0.0
         """How long its writes took."""

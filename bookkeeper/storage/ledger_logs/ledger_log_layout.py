@@ -284,7 +284,7 @@ class LedgerLogLayout:
         self.logs.removed(log_id)
         self._files.pop(log_id, None)
 
-    def doomed(self, dropped: Callable[[int], bool]) -> list[int]:
+    def dead_logs(self, dropped: Callable[[int], bool]) -> list[int]:
         """Logs that are not finished, and whose ledger is deleted."""
         return self.logs.ended_of(dropped)
 
@@ -294,11 +294,11 @@ class LedgerLogLayout:
 
     # -- logs that end ------------------------------------------------------------------------------------
 
-    def end_of(self, ledger_id: int) -> None:
-        """Somebody says that the ledger is closed."""
+    def ledger_closed(self, ledger_id: int) -> None:
+        """Advice: the ledger is closed."""
         self.logs.end_of(ledger_id)
 
-    def look(self) -> bool:
+    def end_idle_logs(self) -> bool:
         """To be called every few seconds: ends idle logs, and repeats a write that failed.
 
         Returns:

@@ -54,8 +54,8 @@ class LedgerReads:
         size = min(size_max, self._batch_read_bytes)
         return self._reader.read_batch(ledger, first, count_max, size, self._unknowns.has(ledger_id), reply)
 
-    def answer_at_hand(self, reads: Reads, i0: int, frame_max: int) -> Answers | None:
-        """See :meth:`Engine.answer_at_hand`."""
+    def try_read_cached(self, reads: Reads, i0: int, frame_max: int) -> Answers | None:
+        """See :meth:`Engine.try_read_cached`."""
         ledger = self._ledgers.ledgers.get(reads.ledger_ids[i0])
         return self._cached.answer(ledger, reads, i0, frame_max) if ledger is not None else None
 

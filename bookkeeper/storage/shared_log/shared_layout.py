@@ -71,7 +71,7 @@ class SharedLayout:
     def finished(self, log_ids: Iterable[int]) -> None:
         """See :class:`EntryLogLayout`."""
 
-    def doomed(self, dropped: Callable[[int], bool]) -> list[int]:
+    def dead_logs(self, dropped: Callable[[int], bool]) -> list[int]:
         """See :class:`EntryLogLayout`."""
         return []
 
@@ -87,10 +87,10 @@ class SharedLayout:
         for file in files:
             reads.submit(file.close, _ignore)
 
-    def end_of(self, ledger_id: int) -> None:
+    def ledger_closed(self, ledger_id: int) -> None:
         """See :class:`EntryLogLayout`."""
 
-    def look(self) -> bool:
+    def end_idle_logs(self) -> bool:
         """See :class:`EntryLogLayout`."""
         return False
 

@@ -6,7 +6,6 @@ scan_files          what is there: manifest, entry logs, index; nothing is writt
 |-- replayed_ledgers    the ledgers, from index segments and records
 `-- losses              the machine: what is missing or damaged, and what may still go
 replay              the journal behind the mark, into a new entry log
-|-- read_ahead          has the system read on while what was read is checked and copied
 |-- group_continuity    the machine: whether groups follow one another without a gap
 |-- replayed_groups     which groups were replayed, and what of an entry log comes from them alone
 |-- evidence            what shows that the journal once held more than can be read from it

@@ -26,7 +26,7 @@ Found = Callable[[Buffer, int, Scan], None]
 
 
 @dataclass(slots=True)
-class TakenIn:
+class OrphanRecords:
     """What lies at or behind the known end of a log."""
 
     file: File
@@ -39,10 +39,10 @@ class TakenIn:
     """Stretches that hold no valid record although valid ones follow."""
 
 
-def take_in(disk: Disk, directory: str, log_id: int, known: int, found: Found) -> TakenIn:
+def take_in(disk: Disk, directory: str, log_id: int, known: int, found: Found) -> OrphanRecords:
     """Hand every valid record of a log at or behind ``known`` to ``found``."""
     file = disk.open(f"{directory}/{log_name(log_id)}", write=True)
-    taken = TakenIn(file, known, {}, [])
+    taken = OrphanRecords(file, known, {}, [])
 
     def each(data: Buffer, at: int, scan: Scan) -> None:
         news = behind(scan, known - at)

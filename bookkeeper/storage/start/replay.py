@@ -12,6 +12,8 @@ what the journal has lost.
 
 from __future__ import annotations
 
+from typing import Final
+
 from bookkeeper.codec import ledger_runs
 from bookkeeper.codec.shapes import Scan
 from bookkeeper.errors import CorruptionError
@@ -37,8 +39,13 @@ from bookkeeper.storage.start.evidence import ReplayFindings, indexed_only, logg
 from bookkeeper.storage.start.group_continuity import GroupContinuity
 from bookkeeper.storage.start.inventory import Inventory
 from bookkeeper.storage.start.orphaned_logs import take_in
-from bookkeeper.storage.start.read_ahead import FileReadAhead
 from bookkeeper.storage.start.replayed_groups import ReplayedGroups
+
+AHEAD: Final = 16 << 20
+"""So many bytes are asked for before they are needed."""
+
+STEP: Final = 1 << 20
+"""The system takes no more than a small part of a longer piece of advice."""
 
 
 class JournalReplay:
@@ -152,3 +159,25 @@ class JournalReplay:
                 file = None
             found.entry_logs.extend(log_id, file, taken.end, taken.usage)
             found.losses.quarantined += map(str, taken.bad)
+
+
+class FileReadAhead:
+    """Has the system read one file of the journal while what was read before is checked and copied.
+
+    The journal is written past the page cache, so a start reads it from the disk. What the system reads ahead by itself
+    is little by default; then the disk is idle while a group goes into its entry log.
+    """
+
+    def __init__(self, file: File) -> None:
+        self._file, self._size = file, file.size()
+        self._asked = 0
+        self.reached(0)
+
+    def reached(self, offset: int) -> None:
+        """Everything below ``offset`` was read."""
+        self._asked = max(self._asked, offset)
+        end = min(offset + AHEAD, self._size)
+        while self._asked + STEP <= end or self._asked < end == self._size:
+            size = min(STEP, end - self._asked)
+            self._file.expect(self._asked, size)
+            self._asked += size

@@ -73,7 +73,7 @@ def test_no_answer_before_the_sync_that_covers_it(disk: RecordingDisk) -> None:
     engine.when_durable(lambda error: order.append("second"))
     before = len(disk.ops)
     workers.step()
-    assert order == ["first"], "the second rides in the next group"
+    assert order == ["first"], "the second is in the next group"
     assert ("sync", True) in [(op.kind, "journal" in op.path) for op in disk.ops[before:]]
     workers.pump()
     assert order == ["first", "second"]

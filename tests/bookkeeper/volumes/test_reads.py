@@ -22,6 +22,6 @@ def test_reads_of_what_is_at_hand_are_answered_by_the_volume_that_has_it() -> No
     reads = reads_of((1, 0), (1, 1), (2, 1), (3, 0))
     counts = []
     for i0 in (0, 2, 3):
-        answers = door.volumes.answer_at_hand(reads, i0, FRAME_MAX)
+        answers = door.volumes.try_read_cached(reads, i0, FRAME_MAX)
         counts.append(answers.n if answers is not None else 0)
     assert counts == [2, 1, 0], "one ledger's at a time, and none of a ledger that is nowhere"

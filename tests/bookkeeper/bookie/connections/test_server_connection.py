@@ -363,14 +363,14 @@ def test_a_plain_read_of_an_entry_at_hand_is_answered_and_counted_like_any_other
         assert isinstance(expected, wire.ReadReply)
         assert expected.entry is not None
         assert (await connection.request(read(3), 5)).status is Status.NO_ENTRY
-        at_hand, answered = house.engine.answer_at_hand, []
+        cached, answered = house.engine.try_read_cached, []
 
         def counting(reads: Reads, first: int, frame_max: int) -> Answers | None:
-            answers = at_hand(reads, first, frame_max)
+            answers = cached(reads, first, frame_max)
             answered.append(answers.n if answers is not None else 0)
             return answers
 
-        house.engine.answer_at_hand = counting  # type: ignore[method-assign,assignment]
+        house.engine.try_read_cached = counting  # type: ignore[method-assign,assignment]
         assert await connection.request(read(1), 5) == expected
         assert answered == [1]
         entries = [0, 2, 3, 1, 2]
@@ -379,7 +379,7 @@ def test_a_plain_read_of_an_entry_at_hand_is_answered_and_counted_like_any_other
             Status.NO_ENTRY if entry == 3 else Status.OK for entry in entries
         ]
         assert [reply.entry_id for reply in replies if isinstance(reply, wire.ReadReply)] == entries
-        assert answered == [1, 2, 0, 2], "what is at hand is answered together, the others in their place"
+        assert answered == [1, 2, 0, 2], "what is cached is answered together, the others in their place"
         assert counted.value == 4 + 4
         assert house.admission.admit(house.admission.limit)
         assert (await connection.request(read(1), 5)).status is Status.TOO_MANY_REQUESTS

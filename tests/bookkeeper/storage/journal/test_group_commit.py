@@ -15,7 +15,7 @@ from bookkeeper.ids import EntryId
 from bookkeeper.storage.base.results import EngineState
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.journal.deferred_start import SOON_BYTES, SOON_TURNS
-from bookkeeper.storage.journal.group_commit import RIDE_S
+from bookkeeper.storage.journal.group_commit import LAZY_SYNC_S
 from bookkeeper.storage.journal.journal_format import JournalGroup, padded, read_groups
 from tests.bookkeeper.storage.recording_disk import Op, QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, KEY, add, everything, lid, make_entry, open_engine, read
@@ -166,7 +166,7 @@ def test_an_explicit_lac_that_nothing_carries_is_written_after_a_while(disk: Rec
         if full:  # its group is closed, and waits for its turn
             add(engine, 1, round_, size=LARGE_GROUPS.group_bytes - 1000)
         workers.pump()
-        assert len(answers) == round_ and [delay for delay, _ in timers.calls] == [RIDE_S]
+        assert len(answers) == round_ and [delay for delay, _ in timers.calls] == [LAZY_SYNC_S]
         timers.fire()
         workers.pump()
         assert len(answers) == round_ + 1 and answers[-1][1] is None

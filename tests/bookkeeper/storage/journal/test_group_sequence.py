@@ -116,7 +116,7 @@ def test_nobody_is_answered_before_the_group_is_durable_and_nobody_twice() -> No
 def test_nobody_is_told_that_a_group_is_covered_before_it_is_in_the_entry_log() -> None:
     pen = Pen()
     group = pen.written()
-    group.followers.append(ignored)
+    group.logged_waiters.append(ignored)
     pen.groups.made_durable()
     with pytest.raises(InvariantError, match="K13"):
         pen.groups.covered(group)
@@ -241,7 +241,7 @@ class Groups(RuleBasedStateMachine):
         assert group is not None
         number = len(self.asked)
         self.asked.append(number)
-        (group.followers if follows else group.waiters).append(self.waiter(number))
+        (group.logged_waiters if follows else group.waiters).append(self.waiter(number))
 
     def waiter(self, number: int) -> Any:
         def called(error: BaseException | None) -> None:

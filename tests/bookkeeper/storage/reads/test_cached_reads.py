@@ -28,7 +28,7 @@ def reads_of(*wanted: tuple[int, int]) -> Reads:
 
 def answered(engine: Engine, reads: Reads, i0: int = 0, frame_max: int = FRAME_MAX) -> list[tuple[int, bytes, int]]:
     """(entry id, entry, LAC) of the replies."""
-    answers = engine.answer_at_hand(reads, i0, frame_max)
+    answers = engine.try_read_cached(reads, i0, frame_max)
     if answers is None:
         return []
     frames = answers.frames

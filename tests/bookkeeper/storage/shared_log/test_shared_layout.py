@@ -31,7 +31,7 @@ def test_a_layout_knows_the_descriptors_of_a_checkpoint(config: StorageConfig) -
     end = engine._entry_logs.logs[1].end
     assert layout.unsynced({1: end}) == {1: layout.writer_of(1)} and layout.writer_of(1) is not None
     layout.synced({1: end})
-    assert not layout.look() and list(layout.open_files()) == []
+    assert not layout.end_idle_logs() and list(layout.open_files()) == []
 
 
 @LAYOUTS
@@ -53,7 +53,7 @@ def test_in_the_shared_layout_nothing_is_added_to_the_way_of_a_run() -> None:
     layout = engine._layout
     assert isinstance(layout, SharedLayout) and layout.new_group is PendingGroup
     assert layout.next_place == engine._entry_logs.next_place and layout.copies_with_journal and layout.syncs_names
-    assert layout.doomed(lambda ledger_id: True) == []
+    assert layout.dead_logs(lambda ledger_id: True) == []
     add(engine, 1, 0)
     assert type(engine._commit.groups.collecting) is PendingGroup
     assert engine._reader.unwritten is engine._commit.groups
