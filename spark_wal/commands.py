@@ -155,7 +155,7 @@ def gateway() -> None:
 @click.option(
     "--upload-log",
     type=FILE,
-    help="A file in which the gateway notes what becomes of each upload; it outlives a kill -9.",
+    help="A file that records the outcome of each upload; it survives a kill -9.",
 )
 @limit("--lease-s", GatewayConfig, "lease_s", "Seconds for which the owner may answer after its last renewal.")
 @metadata_session

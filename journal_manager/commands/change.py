@@ -46,7 +46,7 @@ USUAL: Final = RetentionPolicy()
 @click.option("--namespace-id", type=AnyWholeNumber(), metavar="N", default=0, help="The namespace's number.")
 @click.option("--cluster-id", default="", metavar="TEXT", help="The namespace's cluster.")
 @click.option("--pool-id", default="", metavar="TEXT", help="The namespace's block pool.")
-@click.option("--force", is_flag=True, help="Remove the edits that are there, without asking.")
+@click.option("--force", is_flag=True, help="Remove existing edits without asking.")
 @journal_argument
 def format_command(namespace_id: int, cluster_id: str, pool_id: str, force: bool, uri: str) -> None:
     """Make an empty journal. Edits that are there are removed after a question."""
@@ -96,7 +96,7 @@ def recover(as_json: bool, yes: bool, uri: str) -> None:
 
 
 @click.command()
-@click.option("--below", type=Txid(), help="Remove what ends below this edit, whatever snapshots there are.")
+@click.option("--below", type=Txid(), help="Remove segments that end below this edit, without regard to snapshots.")
 @click.option(
     "--keep-snapshots",
     type=WholeNumber(1),

@@ -22,5 +22,5 @@ class Alarm:
             effects.append(WakeAt(time))
 
     def on_tick(self) -> None:
-        """It has rung. Who still waits for a time names it again."""
+        """The alarm fired; set it again for later deadlines."""
         self.at = None
