@@ -13,8 +13,8 @@ from bookkeeper.admin.bookies.operations import drain, forget, info
 from bookkeeper.admin.bookies.read_only import read_only
 from bookkeeper.admin.bookies.safe_to_stop import safe_to_stop
 from bookkeeper.admin.shared import (
-    Answer,
     DefaultCommandGroup,
+    VerbAnswer,
     counted,
     json_option,
     metadata_option,
@@ -44,10 +44,10 @@ bookies.add_command(safe_to_stop)
 @metadata_option
 @json_option
 @on_cluster()
-async def list_(bk: BookKeeper) -> Answer:
+async def list_(bk: BookKeeper) -> VerbAnswer:
     """List the bookies: writable, read-only, and absent (known by their cookie, not registered now)."""
     rows = await present(bk.metadata_store)
-    return Answer(rows, lambda: print_table(counted(len(rows), "bookie"), ["bookie", "state", "address"], rows))
+    return VerbAnswer(rows, lambda: print_table(counted(len(rows), "bookie"), ["bookie", "state", "address"], rows))
 
 
 async def present(metadata: Metadata) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ import click
 
 from bookkeeper.admin.bookies.operations import drain_config, drain_options, give_up_option
 from bookkeeper.admin.shared import (
-    Answer,
+    VerbAnswer,
     counted,
     json_option,
     metadata_option,
@@ -63,12 +63,12 @@ def decommission(
     config = DecommissionConfig(drain=settings, wait_s=wait, give_up_deleted=give_up_deleted)
 
     @on_cluster(changes=True)
-    async def work(bk: BookKeeper) -> Answer:
+    async def work(bk: BookKeeper) -> VerbAnswer:
         from bookkeeper.replication.decommissioning import decommission as take_out
 
         with decommission_bar(", ".join(names)) as (show, say):
             report = await take_out(bk, names, config, show, say)
-        return Answer(_document(report), lambda: _tell(report), is_good=report.is_complete)
+        return VerbAnswer(_document(report), lambda: _tell(report), is_good=report.is_complete)
 
     work(metadata=metadata, as_json=as_json)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from bookkeeper.admin.shared import (
-    Answer,
+    VerbAnswer,
     byte_count,
     connected,
     counted,
@@ -50,7 +50,7 @@ _STUCK_SHOWN = 20
 @json_option
 @click.argument("names", nargs=-1, metavar="[ID]...")
 @on_cluster()
-async def info(bk: BookKeeper, names: tuple[str, ...]) -> Answer:
+async def info(bk: BookKeeper, names: tuple[str, ...]) -> VerbAnswer:
     """Ask bookies how full they are, and show it (default: all bookies that are registered)."""
     from bookkeeper.client.operators import Operator
 
@@ -59,7 +59,7 @@ async def info(bk: BookKeeper, names: tuple[str, ...]) -> Answer:
     rows = [await _info(operator, name) for name in names or sorted(up)]
     shown = [{**row, **{key: size_in_words(row[key]) for key in ("total", "free")}} for row in rows]
     columns = ["bookie", "total", "free", "problem"]
-    return Answer(
+    return VerbAnswer(
         rows,
         lambda: print_table(counted(len(rows), "bookie"), columns, shown),
         is_good=not any(row["problem"] for row in rows),
@@ -229,12 +229,12 @@ def _list(ledgers: Sequence[int]) -> str:
 
 
 @on_cluster(changes=True)
-async def _drain(bk: BookKeeper, names: tuple[str, ...], config: DrainConfig) -> Answer:
+async def _drain(bk: BookKeeper, names: tuple[str, ...], config: DrainConfig) -> VerbAnswer:
     from bookkeeper.replication import drain as drain_them
 
     with _bar(", ".join(names)) as show:
         report = await drain_them(bk, names, config, show)
-    return Answer(_document(report), lambda: _tell(report), is_good=report.is_complete)
+    return VerbAnswer(_document(report), lambda: _tell(report), is_good=report.is_complete)
 
 
 def _document(report: DrainReport) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import click
 
 from bookkeeper.admin.bookies.operations import counting
 from bookkeeper.admin.shared import (
-    Answer,
+    VerbAnswer,
     counted,
     json_option,
     metadata_option,
@@ -29,7 +29,7 @@ _SHOWN: Final = 20
 @json_option
 @click.argument("names", nargs=-1, required=True, metavar="ID...")
 @on_cluster()
-async def safe_to_stop(bk: BookKeeper, names: tuple[str, ...]) -> Answer:
+async def safe_to_stop(bk: BookKeeper, names: tuple[str, ...]) -> VerbAnswer:
     """Say whether bookies can be stopped together: yes (exit status 0) or no (1), with the ledgers that would suffer.
 
     Yes means that, with them away, every entry keeps a copy that was seen on another bookie, and every open ledger
@@ -47,7 +47,7 @@ async def safe_to_stop(bk: BookKeeper, names: tuple[str, ...]) -> Answer:
         "asked": found.asked,
         "obstacles": [{"ledger": each.ledger_id, "reason": each.reason} for each in found.obstacles],
     }
-    return Answer(document, lambda: _tell_verdict(found), is_good=found.is_safe)
+    return VerbAnswer(document, lambda: _tell_verdict(found), is_good=found.is_safe)
 
 
 def _tell_verdict(found: StopVerdict) -> None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from bookkeeper.admin.shared import (
-    Answer,
     DefaultCommandGroup,
+    VerbAnswer,
     byte_count,
     counted,
     json_option,
@@ -135,12 +135,12 @@ def _pages(http: str, *, allowed: bool) -> Address:
 @metadata_option
 @json_option
 @on_cluster()
-async def status(bk: BookKeeper) -> Answer:
+async def status(bk: BookKeeper) -> VerbAnswer:
     """Show who audits, what is being repaired, and which ledgers are stuck and why. Exit status 1: some are stuck."""
     from bookkeeper.autorecovery.status import status_of
 
     found = await status_of(bk.metadata_store)
-    return Answer(_document(found), lambda: _tell(found), is_good=not found.stuck)
+    return VerbAnswer(_document(found), lambda: _tell(found), is_good=not found.stuck)
 
 
 def _document(found: AutorecoveryStatus) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import click
 
 from bookkeeper.admin.shared import (
-    Answer,
     CommandGroup,
+    VerbAnswer,
     counted,
     json_option,
     metadata_option,
@@ -57,7 +57,7 @@ def status(metadata: str, as_json: bool, watch: bool) -> None:
     """
 
     @on_cluster()
-    async def work(bk: BookKeeper) -> Answer:
+    async def work(bk: BookKeeper) -> VerbAnswer:
         from bookkeeper.autorecovery.cluster_status import ClusterObserver
 
         observer = ClusterObserver(bk)
@@ -65,7 +65,7 @@ def status(metadata: str, as_json: bool, watch: bool) -> None:
             await _watch(observer, as_json)
         found = await observer.look()
         console = screen_console(markup=False, emoji=False)
-        return Answer(document(found), lambda: console.print(screen(found, console.width)), is_good=found.is_well)
+        return VerbAnswer(document(found), lambda: console.print(screen(found, console.width)), is_good=found.is_well)
 
     work(metadata=metadata, as_json=as_json)
 

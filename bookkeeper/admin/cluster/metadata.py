@@ -12,8 +12,8 @@ from typing import Any, cast
 import click
 
 from bookkeeper.admin.shared import (
-    Answer,
     CommandGroup,
+    VerbAnswer,
     connected,
     counted,
     finish,
@@ -292,7 +292,7 @@ def audit_acls(metadata: str, fix: bool, as_json: bool) -> None:
     """
 
     @on_cluster(changes=fix)
-    async def work(bk: BookKeeper) -> Answer:
+    async def work(bk: BookKeeper) -> VerbAnswer:
         store = bk.metadata_store.store
         if not hasattr(store, "access"):
             raise click.ClickException(f"{metadata} has no access lists: everybody who may open the file may change it")
@@ -302,8 +302,8 @@ def audit_acls(metadata: str, fix: bool, as_json: bool) -> None:
             await asyncio.gather(*(listed.take(deviation.path) for deviation in found))
         rows = [{"path": deviation.path, "problem": deviation.problem, "fixed": fix} for deviation in found]
         if not rows:
-            return Answer(rows, "only the creator of each node may use it: there is nothing to fix")
-        return Answer(
+            return VerbAnswer(rows, "only the creator of each node may use it: there is nothing to fix")
+        return VerbAnswer(
             rows, lambda: print_table(counted(len(rows), "node"), ["path", "problem", "fixed"], rows), is_good=fix
         )
 
@@ -320,7 +320,7 @@ def show(metadata: str, as_json: bool) -> None:
     """Show which cluster this is: its instance id, root, ledger layout, and the copies that it went through."""
 
     @on_cluster()
-    async def work(bk: BookKeeper) -> Answer:
+    async def work(bk: BookKeeper) -> VerbAnswer:
         found = bk.metadata_store
         document = {
             "metadata": metadata,
@@ -331,6 +331,6 @@ def show(metadata: str, as_json: bool) -> None:
             "bookies_known": len(await found.bookies.known()),
         }
         rows = [{"what": key.replace("_", " "), "value": value} for key, value in document.items()]
-        return Answer(document, lambda: print_table(metadata, ["what", "value"], rows))
+        return VerbAnswer(document, lambda: print_table(metadata, ["what", "value"], rows))
 
     work(metadata=metadata, as_json=as_json)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bookkeeper.admin.shared import (
-    Answer,
+    VerbAnswer,
     connected,
     json_option,
     ledger_argument,
@@ -58,7 +58,7 @@ async def delete(bk: BookKeeper, ledger_id: int, force: bool, grace: int) -> str
 @json_option
 @ledger_argument
 @on_cluster(changes=True)
-async def undelete(bk: BookKeeper, ledger_id: int) -> Answer:
+async def undelete(bk: BookKeeper, ledger_id: int) -> VerbAnswer:
     """Bring a deleted ledger back, closed, as it was, and say which of its copies are not there any more.
 
     `bk ledger list --deleted` shows which ledgers can be brought back.
@@ -80,7 +80,7 @@ async def undelete(bk: BookKeeper, ledger_id: int) -> Answer:
         f"bk ledger repair {ledger_id} makes the missing copies again" if problems else "every copy is there",
     ]
     document = {"ledger": ledger_id, "last_entry": last, "incomplete_copies": [str(each) for each in problems]}
-    return Answer(document, "\n".join(lines))
+    return VerbAnswer(document, "\n".join(lines))
 
 
 async def deleted_rows(metadata: str) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bookkeeper.admin.shared import (
-    Answer,
+    VerbAnswer,
     counted,
     json_option,
     ledger_argument,
@@ -32,7 +32,7 @@ _RUNS_SHOWN = 8
     "--bookie", "names", multiple=True, metavar="ID", help="Ask this bookie.  [default: all that should hold some]"
 )
 @on_cluster()
-async def entries(bk: BookKeeper, ledger_id: int, names: tuple[str, ...]) -> Answer:
+async def entries(bk: BookKeeper, ledger_id: int, names: tuple[str, ...]) -> VerbAnswer:
     """Ask a ledger's bookies which entries they hold, and show which entries they lack."""
     from bookkeeper.client.operators import Operator
 
@@ -41,7 +41,7 @@ async def entries(bk: BookKeeper, ledger_id: int, names: tuple[str, ...]) -> Ans
     rows = [await _entries(operator, ledger_id, name) for name in names or members]
     shown = [{**row, "entries": _some(row["entries"])} for row in rows]
     title, columns = f"ledger {ledger_id} on {counted(len(rows), 'bookie')}", ["bookie", "entries", "held", "missing"]
-    return Answer(
+    return VerbAnswer(
         rows,
         lambda: print_table(title, [*columns, "problem"], shown),
         is_good=not any(row["problem"] or row["missing"] for row in rows),

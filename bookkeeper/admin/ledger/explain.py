@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bookkeeper.admin.shared import (
-    Answer,
+    VerbAnswer,
     counted,
     json_option,
     ledger_argument,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @json_option
 @ledger_argument
 @on_cluster()
-async def explain(bk: BookKeeper, ledger_id: int) -> Answer:
+async def explain(bk: BookKeeper, ledger_id: int) -> VerbAnswer:
     """Show where every range of a ledger's entries is, and what one or two more failures would lose.
 
     \b
@@ -44,7 +44,7 @@ async def explain(bk: BookKeeper, ledger_id: int) -> Answer:
     from bookkeeper.replication.inspection import explain_ledger
 
     found = await explain_ledger(bk, LedgerId(ledger_id))
-    return Answer(_document(found), lambda: _tell(found), is_good=found.is_whole)
+    return VerbAnswer(_document(found), lambda: _tell(found), is_good=found.is_whole)
 
 
 def _document(found: ExplainedLedger) -> dict[str, Any]:

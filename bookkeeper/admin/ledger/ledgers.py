@@ -25,8 +25,8 @@ from bookkeeper.admin.ledger.explain import explain
 from bookkeeper.admin.ledger.ledger_metadata import ledger_metadata
 from bookkeeper.admin.ledger.repairs import repair, underreplicated
 from bookkeeper.admin.shared import (
-    Answer,
     CommandGroup,
+    VerbAnswer,
     counted,
     finish,
     json_option,
@@ -138,13 +138,13 @@ def tail(metadata: str, password: str, as_json: bool, ledger_id: int, first: int
 @json_option
 @ledger_argument
 @on_cluster()
-async def show(bk: BookKeeper, ledger_id: int) -> Answer:
+async def show(bk: BookKeeper, ledger_id: int) -> VerbAnswer:
     """Show a ledger: its state, its quorums, and the ensemble of each fragment."""
     bookies = bk.metadata_store.bookies
     up = {*await bookies.writable(), *await bookies.read_only()}
     found = await bk.metadata(ledger_id)
     document = describe(ledger_id, found, {str(bookie) for bookie in up})
-    return Answer(document, lambda: _tell(document, found.is_closed))
+    return VerbAnswer(document, lambda: _tell(document, found.is_closed))
 
 
 def _tell(document: Mapping[str, Any], is_closed: bool) -> None:
@@ -214,7 +214,7 @@ def list_(metadata: str, as_json: bool, deleted: bool, bookie: str | None, state
         return
 
     @on_cluster()
-    async def work(bk: BookKeeper) -> Answer:
+    async def work(bk: BookKeeper) -> VerbAnswer:
         from bookkeeper.client.operators import Operator
 
         rows: list[dict[str, Any]] = []
@@ -227,7 +227,9 @@ def list_(metadata: str, as_json: bool, deleted: bool, bookie: str | None, state
                 row = describe(int(ledger_id), found, set())
                 rows.append({key: row[key] for key in columns})
         rows.sort(key=lambda row: row["ledger"])
-        return Answer(rows, lambda: print_table(counted(len(rows), "ledger"), columns, list(map(_for_people, rows))))
+        return VerbAnswer(
+            rows, lambda: print_table(counted(len(rows), "ledger"), columns, list(map(_for_people, rows)))
+        )
 
     columns = ["ledger", "state", "last_entry", "length"]
     work(metadata=metadata, as_json=as_json)
@@ -274,7 +276,7 @@ def recover(
         return
 
     @on_cluster(changes=True)
-    async def work(bk: BookKeeper) -> Answer:
+    async def work(bk: BookKeeper) -> VerbAnswer:
         from bookkeeper.client.operators import Operator
 
         if as_operator:
@@ -284,7 +286,7 @@ def recover(
                 last = int(reader.last_add_confirmed)
         document = {"ledger": ledger_id, "last_entry": None if last < 0 else last}
         end = f"its last entry is {last}" if last >= 0 else "it is empty"
-        return Answer(document, f"ledger {ledger_id} is closed; {end}")
+        return VerbAnswer(document, f"ledger {ledger_id} is closed; {end}")
 
     work(metadata=metadata, as_json=as_json)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bookkeeper.admin.shared import (
-    Answer,
+    VerbAnswer,
     byte_count,
     counted,
     json_option,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @json_option
 @click.option("--missing", metavar="ID", help="Only the ledgers that this bookie lacks entries of.")
 @on_cluster()
-async def underreplicated(bk: BookKeeper, missing: str | None) -> Answer:
+async def underreplicated(bk: BookKeeper, missing: str | None) -> VerbAnswer:
     """List the ledgers that lack copies: since when, on which bookies, and why they are stuck.
 
     Exit status 1: there are some.
@@ -57,13 +57,13 @@ async def underreplicated(bk: BookKeeper, missing: str | None) -> Answer:
         for each in found
     ]
     if not found:
-        return Answer(document, "no ledger is under-replicated" + (f" on {missing}" if missing else ""))
+        return VerbAnswer(document, "no ledger is under-replicated" + (f" on {missing}" if missing else ""))
     rows = [
         {"ledger": m.ledger_id, "since": _when(m.since_ms), "bookies": list(m.bookies), "stuck": m.reason}
         for m in found
     ]
     title, columns = counted(len(rows), "under-replicated ledger"), ["ledger", "since", "bookies", "stuck"]
-    return Answer(document, lambda: print_table(title, columns, rows), is_good=False)
+    return VerbAnswer(document, lambda: print_table(title, columns, rows), is_good=False)
 
 
 def _when(ms: int | None) -> str:
@@ -89,7 +89,7 @@ def _when(ms: int | None) -> str:
     help="How long an open ledger of a lost bookie is left to its writer before it is recovered.",
 )
 @on_cluster(changes=True)
-async def repair(bk: BookKeeper, ledger_id: int, throttle: int | None, grace: float) -> Answer:
+async def repair(bk: BookKeeper, ledger_id: int, throttle: int | None, grace: float) -> VerbAnswer:
     """Make one ledger whole now: copy what is missing, check every copy, and remove the ledger's mark.
 
     It works without autorecovery, and also while that is disabled. Exit status 1: the ledger is not whole, and the
@@ -109,7 +109,7 @@ async def repair(bk: BookKeeper, ledger_id: int, throttle: int | None, grace: fl
             say=say,
             on_copied=on_copied,
         )
-    return Answer(_document(done), lambda: _tell(done), is_good=done.whole)
+    return VerbAnswer(_document(done), lambda: _tell(done), is_good=done.whole)
 
 
 def _document(done: LedgerRepair) -> dict[str, Any]:

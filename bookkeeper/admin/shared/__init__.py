@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from bookkeeper.admin.command_group import CommandGroup
 from bookkeeper.admin.shared.amounts import byte_count, size_in_words, time_in_words
-from bookkeeper.admin.shared.answers import Answer, Answered, answering, on_cluster, show_answer
+from bookkeeper.admin.shared.answers import Answered, VerbAnswer, answering, on_cluster, show_answer
 from bookkeeper.admin.shared.default_command import DefaultCommandGroup
 from bookkeeper.admin.shared.interruption import Interruption, note
 from bookkeeper.admin.shared.line_input import LineInput
@@ -37,13 +37,13 @@ from bookkeeper.admin.shared.options import (
 from bookkeeper.admin.shared.streamed_table import StreamedTable
 
 __all__ = [
-    "Answer",
     "Answered",
     "CommandGroup",
     "DefaultCommandGroup",
     "Interruption",
     "LineInput",
     "StreamedTable",
+    "VerbAnswer",
     "answering",
     "byte_count",
     "connected",

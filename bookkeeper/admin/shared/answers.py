@@ -17,7 +17,7 @@ C = TypeVar("C")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class VerbAnswer:
     """An answer, shown when the verb's work is done and its connections are closed."""
 
     document: object
@@ -39,7 +39,7 @@ class Answer:
             sys.exit(1)
 
 
-Answered: TypeAlias = Answer | str | None
+Answered: TypeAlias = VerbAnswer | str | None
 """What a verb returns: words alone from one without ``--json``, nothing from one that has printed everything."""
 
 

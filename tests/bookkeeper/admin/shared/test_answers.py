@@ -10,14 +10,14 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from bookkeeper.admin.shared import Answer, Answered, answering, json_option, show_answer
+from bookkeeper.admin.shared import Answered, VerbAnswer, answering, json_option, show_answer
 from bookkeeper.real import run
 
 
 @pytest.mark.parametrize(("as_json", "shown"), [(True, '{"a": 1}\n'), (False, "one\n")])
 def test_one_answer_is_json_or_words(as_json: bool, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
-    Answer({"a": 1}, "one").show(as_json)
-    Answer({"a": 1}, lambda: click.echo("one")).show(as_json)
+    VerbAnswer({"a": 1}, "one").show(as_json)
+    VerbAnswer({"a": 1}, lambda: click.echo("one")).show(as_json)
     assert capsys.readouterr().out == 2 * shown
 
 
@@ -26,7 +26,7 @@ def test_an_answer_that_is_not_good_is_shown_before_the_status(
     as_json: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        Answer([], "nothing", is_good=False).show(as_json)
+        VerbAnswer([], "nothing", is_good=False).show(as_json)
     assert (ended.value.code, capsys.readouterr().out) == (1, "[]\n" if as_json else "nothing\n")
 
 
@@ -52,7 +52,7 @@ def test_a_verb_gets_what_was_opened_and_answers_when_it_is_closed() -> None:
     @answering(opened, lambda work: run(work))
     async def verb(place: str, count: int) -> Answered:
         """Count."""
-        return Answer([place, count], lambda: happened.append("tell"), is_good=count > 0)
+        return VerbAnswer([place, count], lambda: happened.append("tell"), is_good=count > 0)
 
     assert verb.help == "Count."
     told = CliRunner().invoke(verb, ["--metadata", "here", "1"])
