@@ -93,6 +93,10 @@ class QuorumSpec:
         """Do this many distinct bookies of an entry's write set make an ack quorum?"""
         return acks >= self.ack_quorum
 
+    def ack_quorum_of(self, bookies: Sequence[BookieId]) -> Sequence[BookieId]:
+        """The first of ``bookies`` that make an ack quorum of any entry between them: all of a striped ensemble."""
+        return bookies if self.is_striped else bookies[: self.ack_quorum]
+
     def proves_absence(self, negatives: int) -> bool:
         """Do this many explicit negatives to fencing reads, from distinct bookies of an entry's write set, prove
         that no client ever got or ever will get an ack for it (Q4)?"""

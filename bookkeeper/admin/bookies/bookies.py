@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,15 +14,17 @@ from bookkeeper.admin.bookies.read_only import read_only
 from bookkeeper.admin.bookies.safe_to_stop import safe_to_stop
 from bookkeeper.admin.shared import (
     DefaultCommandGroup,
-    connected,
+    VerbAnswer,
     counted,
-    finish,
     json_option,
     metadata_option,
-    print_json,
+    on_cluster,
     print_table,
 )
 from bookkeeper.meta import Metadata
+
+if TYPE_CHECKING:
+    from bookkeeper import BookKeeper
 
 
 @click.group(cls=DefaultCommandGroup, default="list")
@@ -41,18 +43,11 @@ bookies.add_command(safe_to_stop)
 @bookies.command("list")
 @metadata_option
 @json_option
-def list_(metadata: str, as_json: bool) -> None:
+@on_cluster()
+async def list_(bk: BookKeeper) -> VerbAnswer:
     """List the bookies: writable, read-only, and absent (known by their cookie, not registered now)."""
-
-    async def work() -> list[dict[str, Any]]:
-        async with connected(metadata) as bk:
-            return await present(bk.metadata_store)
-
-    rows = finish(work())
-    if as_json:
-        print_json(rows)
-    else:
-        print_table(counted(len(rows), "bookie"), ["bookie", "state", "address"], rows)
+    rows = await present(bk.metadata_store)
+    return VerbAnswer(rows, lambda: print_table(counted(len(rows), "bookie"), ["bookie", "state", "address"], rows))
 
 
 async def present(metadata: Metadata) -> list[dict[str, Any]]:

@@ -11,12 +11,11 @@ import click
 
 from bookkeeper.admin.bookies.operations import drain_config, drain_options, give_up_option
 from bookkeeper.admin.shared import (
-    connected,
+    VerbAnswer,
     counted,
-    finish,
     json_option,
     metadata_option,
-    print_json,
+    on_cluster,
     print_table,
     size_in_words,
 )
@@ -25,6 +24,7 @@ from bookkeeper.replication.config import DecommissionConfig
 from bookkeeper.settings import default_of
 
 if TYPE_CHECKING:
+    from bookkeeper import BookKeeper
     from bookkeeper.replication.decommissioning import DecommissionProgress, DecommissionReport
 
 _SHOWN: Final = 20
@@ -62,20 +62,15 @@ def decommission(
     settings = drain_config("bk bookies decommission", **drained)
     config = DecommissionConfig(drain=settings, wait_s=wait, give_up_deleted=give_up_deleted)
 
-    async def work() -> DecommissionReport:
+    @on_cluster(changes=True)
+    async def work(bk: BookKeeper) -> VerbAnswer:
         from bookkeeper.replication.decommissioning import decommission as take_out
 
-        async with connected(metadata) as bk:
-            with decommission_bar(", ".join(names)) as (show, say):
-                return await take_out(bk, names, config, show, say)
+        with decommission_bar(", ".join(names)) as (show, say):
+            report = await take_out(bk, names, config, show, say)
+        return VerbAnswer(_document(report), lambda: _tell(report), is_good=report.is_complete)
 
-    report = finish(work(), changes=True)
-    if as_json:
-        print_json(_document(report))
-    else:
-        _tell(report)
-    if not report.is_complete:
-        sys.exit(1)
+    work(metadata=metadata, as_json=as_json)
 
 
 def _document(report: DecommissionReport) -> dict[str, Any]:

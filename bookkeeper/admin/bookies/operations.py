@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from bookkeeper.admin.shared import (
+    VerbAnswer,
     byte_count,
     connected,
     counted,
     finish,
     json_option,
     metadata_option,
+    on_cluster,
     print_json,
     print_table,
     size_in_words,
@@ -29,6 +31,7 @@ from bookkeeper.replication.config import DrainConfig
 from bookkeeper.settings import default_of
 
 if TYPE_CHECKING:
+    from bookkeeper import BookKeeper
     from bookkeeper.client.operators import Operator
     from bookkeeper.replication import (
         DrainConfig,
@@ -46,25 +49,21 @@ _STUCK_SHOWN = 20
 @metadata_option
 @json_option
 @click.argument("names", nargs=-1, metavar="[ID]...")
-def info(metadata: str, as_json: bool, names: tuple[str, ...]) -> None:
+@on_cluster()
+async def info(bk: BookKeeper, names: tuple[str, ...]) -> VerbAnswer:
     """Ask bookies how full they are, and show it (default: all bookies that are registered)."""
+    from bookkeeper.client.operators import Operator
 
-    async def work() -> list[dict[str, Any]]:
-        from bookkeeper.client.operators import Operator
-
-        async with connected(metadata) as bk:
-            operator = Operator(bk)
-            up = [*await operator.writable_bookies(), *await operator.read_only_bookies()]
-            return [await _info(operator, name) for name in names or sorted(up)]
-
-    rows = finish(work())
-    if as_json:
-        print_json(rows)
-    else:
-        shown = [{**row, **{key: size_in_words(row[key]) for key in ("total", "free")}} for row in rows]
-        print_table(counted(len(rows), "bookie"), ["bookie", "total", "free", "problem"], shown)
-    if any(row["problem"] for row in rows):
-        sys.exit(1)
+    operator = Operator(bk)
+    up = [*await operator.writable_bookies(), *await operator.read_only_bookies()]
+    rows = [await _info(operator, name) for name in names or sorted(up)]
+    shown = [{**row, **{key: size_in_words(row[key]) for key in ("total", "free")}} for row in rows]
+    columns = ["bookie", "total", "free", "problem"]
+    return VerbAnswer(
+        rows,
+        lambda: print_table(counted(len(rows), "bookie"), columns, shown),
+        is_good=not any(row["problem"] for row in rows),
+    )
 
 
 async def _info(operator: Operator, name: str) -> dict[str, Any]:
@@ -162,7 +161,7 @@ def drain(metadata: str, as_json: bool, names: tuple[str, ...], dry_run: bool, *
     if dry_run:
         _dry_run(metadata, names, config, as_json)
     else:
-        _drain(metadata, names, config, as_json)
+        _drain(metadata=metadata, as_json=as_json, names=names, config=config)
 
 
 def _dry_run(metadata: str, names: tuple[str, ...], config: DrainConfig, as_json: bool) -> None:
@@ -229,21 +228,13 @@ def _list(ledgers: Sequence[int]) -> str:
     return ", ".join(map(str, ledgers[:20])) + (f" and {len(ledgers) - 20} more" if len(ledgers) > 20 else "")
 
 
-def _drain(metadata: str, names: tuple[str, ...], config: DrainConfig, as_json: bool) -> None:
-    async def work() -> DrainReport:
-        from bookkeeper.replication import drain as drain_them
+@on_cluster(changes=True)
+async def _drain(bk: BookKeeper, names: tuple[str, ...], config: DrainConfig) -> VerbAnswer:
+    from bookkeeper.replication import drain as drain_them
 
-        async with connected(metadata) as bk:
-            with _bar(", ".join(names)) as show:
-                return await drain_them(bk, names, config, show)
-
-    report = finish(work(), changes=True)
-    if as_json:
-        print_json(_document(report))
-    else:
-        _tell(report)
-    if not report.is_complete:
-        sys.exit(1)
+    with _bar(", ".join(names)) as show:
+        report = await drain_them(bk, names, config, show)
+    return VerbAnswer(_document(report), lambda: _tell(report), is_good=report.is_complete)
 
 
 def _document(report: DrainReport) -> dict[str, Any]:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from bookkeeper.admin.bookies.operations import counting
-from bookkeeper.admin.shared import connected, counted, finish, json_option, metadata_option, print_json, print_table
+from bookkeeper.admin.shared import (
+    VerbAnswer,
+    counted,
+    json_option,
+    metadata_option,
+    on_cluster,
+    print_table,
+)
 
 if TYPE_CHECKING:
+    from bookkeeper import BookKeeper
     from bookkeeper.replication.inspection import StopVerdict
 
 _SHOWN: Final = 20
@@ -21,35 +28,26 @@ _SHOWN: Final = 20
 @metadata_option
 @json_option
 @click.argument("names", nargs=-1, required=True, metavar="ID...")
-def safe_to_stop(metadata: str, as_json: bool, names: tuple[str, ...]) -> None:
+@on_cluster()
+async def safe_to_stop(bk: BookKeeper, names: tuple[str, ...]) -> VerbAnswer:
     """Say whether bookies can be stopped together: yes (exit status 0) or no (1), with the ledgers that would suffer.
 
     Yes means that, with them away, every entry keeps a copy that was seen on another bookie, and every open ledger
     keeps enough bookies to go on.
     """
 
-    async def work() -> StopVerdict:
-        from bookkeeper.replication.inspection import safe_to_stop as ask
+    from bookkeeper.replication.inspection import safe_to_stop as ask
 
-        async with connected(metadata) as bk:
-            with counting(", ".join(names)) as show:
-                return await ask(bk, names, show)
-
-    found = finish(work())
-    if as_json:
-        print_json(
-            {
-                "bookies": list(found.bookies),
-                "safe": found.is_safe,
-                "ledgers": found.ledgers,
-                "asked": found.asked,
-                "obstacles": [{"ledger": each.ledger_id, "reason": each.reason} for each in found.obstacles],
-            }
-        )
-    else:
-        _tell_verdict(found)
-    if not found.is_safe:
-        sys.exit(1)
+    with counting(", ".join(names)) as show:
+        found = await ask(bk, names, show)
+    document = {
+        "bookies": list(found.bookies),
+        "safe": found.is_safe,
+        "ledgers": found.ledgers,
+        "asked": found.asked,
+        "obstacles": [{"ledger": each.ledger_id, "reason": each.reason} for each in found.obstacles],
+    }
+    return VerbAnswer(document, lambda: _tell_verdict(found), is_good=found.is_safe)
 
 
 def _tell_verdict(found: StopVerdict) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
 import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,13 +11,12 @@ import click
 
 from bookkeeper.admin.shared import (
     DefaultCommandGroup,
+    VerbAnswer,
     byte_count,
-    connected,
     counted,
-    finish,
     json_option,
     metadata_option,
-    print_json,
+    on_cluster,
     print_table,
     size_in_words,
 )
@@ -27,7 +25,9 @@ from bookkeeper.ids import Address
 from bookkeeper.option_types import AnyNumber, Number, WholeNumber
 
 if TYPE_CHECKING:
+    from bookkeeper import BookKeeper
     from bookkeeper.autorecovery.status import AutorecoveryStatus
+    from bookkeeper.meta.records.autorecovery import AutorecoveryRecords
 
 _SHOWN: Final = 20
 """Ledgers that a table for people names at most."""
@@ -113,11 +113,11 @@ def run(
         no_core_dumps()
     config = AutorecoveryConfig(**{option: value for option, value in given.items() if value is not None})
 
-    async def work() -> None:
-        async with connected(metadata) as bk:
-            await serve(bk, name or f"{platform.node()}:{os.getpid()}", config, click.echo, pages)
+    @on_cluster()
+    async def work(bk: BookKeeper) -> None:
+        await serve(bk, name or f"{platform.node()}:{os.getpid()}", config, click.echo, pages)
 
-    finish(work())
+    work(metadata=metadata)
 
 
 def _pages(http: str, *, allowed: bool) -> Address:
@@ -134,22 +134,13 @@ def _pages(http: str, *, allowed: bool) -> Address:
 @autorecovery.command()
 @metadata_option
 @json_option
-def status(metadata: str, as_json: bool) -> None:
+@on_cluster()
+async def status(bk: BookKeeper) -> VerbAnswer:
     """Show who audits, what is being repaired, and which ledgers are stuck and why. Exit status 1: some are stuck."""
+    from bookkeeper.autorecovery.status import status_of
 
-    async def work() -> AutorecoveryStatus:
-        from bookkeeper.autorecovery.status import status_of
-
-        async with connected(metadata) as bk:
-            return await status_of(bk.metadata_store)
-
-    found = finish(work())
-    if as_json:
-        print_json(_document(found))
-    else:
-        _tell(found)
-    if found.stuck:
-        sys.exit(1)
+    found = await status_of(bk.metadata_store)
+    return VerbAnswer(_document(found), lambda: _tell(found), is_good=not found.stuck)
 
 
 def _document(found: AutorecoveryStatus) -> dict[str, Any]:
@@ -215,55 +206,48 @@ def _when(ms: int | None) -> str:
     help="Set after how long a bookie that is away counts as lost.",
 )
 @click.option("--check", is_flag=True, help="Check all copies of all ledgers now, too.")
-def trigger(metadata: str, delay: int | None, check: bool) -> None:
+@on_cluster(changes=True)
+async def trigger(bk: BookKeeper, delay: int | None, check: bool) -> str:
     """Ask the auditor to look now, without any delay, even if many bookies are lost together.
 
     Use it when lost bookies will not come back.
     """
 
-    async def work() -> None:
-        from bookkeeper.meta.records.autorecovery import AutorecoveryRecords, ClusterCheck
+    from bookkeeper.meta.records.autorecovery import ClusterCheck
 
-        async with connected(metadata) as bk:
-            store = bk.metadata_store
-            records = AutorecoveryRecords(store.store, store.paths)
-            if await records.auditor() is None:
-                raise NoClusterError("there is no auditor: start one with `bk autorecovery`")
-            if check:
-                for each in ClusterCheck:
-                    await records.request_check(each)
-            known = await records.delay_s()
-            await records.write_delay(delay if delay is not None else known or 0)
-
-    finish(work(), changes=True)
-    click.echo("the auditor was asked to look now; `bk autorecovery status` shows what it finds")
+    records = _records(bk)
+    if await records.auditor() is None:
+        raise NoClusterError("there is no auditor: start one with `bk autorecovery`")
+    if check:
+        for each in ClusterCheck:
+            await records.request_check(each)
+    known = await records.delay_s()
+    await records.write_delay(delay if delay is not None else known or 0)
+    return "the auditor was asked to look now; `bk autorecovery status` shows what it finds"
 
 
-def _switch(metadata: str, on: bool) -> None:
-    async def work() -> None:
-        from bookkeeper.meta.records.autorecovery import AutorecoveryRecords
+def _records(bk: BookKeeper) -> AutorecoveryRecords:
+    from bookkeeper.meta.records.autorecovery import AutorecoveryRecords
 
-        async with connected(metadata) as bk:
-            records = AutorecoveryRecords(bk.metadata_store.store, bk.metadata_store.paths)
-            await (records.enable() if on else records.disable())
-
-    finish(work(), changes=True)
+    return AutorecoveryRecords(bk.metadata_store.store, bk.metadata_store.paths)
 
 
 @autorecovery.command()
 @metadata_option
-def enable(metadata: str) -> None:
+@on_cluster(changes=True)
+async def enable(bk: BookKeeper) -> str:
     """Switch autorecovery on for the whole cluster, Java's processes included."""
-    _switch(metadata, True)
-    click.echo("autorecovery is enabled")
+    await _records(bk).enable()
+    return "autorecovery is enabled"
 
 
 @autorecovery.command()
 @metadata_option
-def disable(metadata: str) -> None:
+@on_cluster(changes=True)
+async def disable(bk: BookKeeper) -> str:
     """Switch autorecovery off for the whole cluster, for instance during an upgrade.
 
     Copies that have begun are finished.
     """
-    _switch(metadata, False)
-    click.echo("autorecovery is disabled: nothing is repaired until `bk autorecovery enable`")
+    await _records(bk).disable()
+    return "autorecovery is disabled: nothing is repaired until `bk autorecovery enable`"

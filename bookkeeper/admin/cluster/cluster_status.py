@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -11,11 +10,11 @@ import click
 
 from bookkeeper.admin.shared import (
     CommandGroup,
-    connected,
+    VerbAnswer,
     counted,
-    finish,
     json_option,
     metadata_option,
+    on_cluster,
     print_json,
     screen_console,
     size_in_words,
@@ -27,6 +26,7 @@ from bookkeeper.errors import MetadataError, in_words
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from bookkeeper import BookKeeper
     from bookkeeper.autorecovery.cluster_status import BookieStatus, ClusterObserver, ClusterStatus
 
 EVERY_S: Final = 2.0
@@ -56,23 +56,18 @@ def status(metadata: str, as_json: bool, watch: bool) -> None:
     Exit status 0: nothing is lost, short or stuck. With --json --watch each look is one line.
     """
 
-    async def work() -> ClusterStatus:
+    @on_cluster()
+    async def work(bk: BookKeeper) -> VerbAnswer:
         from bookkeeper.autorecovery.cluster_status import ClusterObserver
 
-        async with connected(metadata) as bk:
-            observer = ClusterObserver(bk)
-            if watch:
-                await _watch(observer, as_json)
-            return await observer.look()
-
-    found = finish(work())
-    if as_json:
-        print_json(document(found))
-    else:
+        observer = ClusterObserver(bk)
+        if watch:
+            await _watch(observer, as_json)
+        found = await observer.look()
         console = screen_console(markup=False, emoji=False)
-        console.print(screen(found, console.width))
-    if not found.is_well:
-        sys.exit(1)
+        return VerbAnswer(document(found), lambda: console.print(screen(found, console.width)), is_good=found.is_well)
+
+    work(metadata=metadata, as_json=as_json)
 
 
 async def _watch(observer: ClusterObserver, as_json: bool) -> None:

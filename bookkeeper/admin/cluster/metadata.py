@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import sys
 import time
 from collections.abc import AsyncIterator
 from typing import Any, cast
@@ -14,11 +13,13 @@ import click
 
 from bookkeeper.admin.shared import (
     CommandGroup,
+    VerbAnswer,
     connected,
     counted,
     finish,
     json_option,
     metadata_option,
+    on_cluster,
     print_json,
     print_table,
 )
@@ -290,28 +291,23 @@ def audit_acls(metadata: str, fix: bool, as_json: bool) -> None:
     are listed and were not fixed.
     """
 
-    async def work() -> list[dict[str, Any]]:
-        async with connected(metadata) as bk:
-            store = bk.metadata_store.store
-            if not hasattr(store, "access"):
-                raise click.ClickException(
-                    f"{metadata} has no access lists: everybody who may open the file may change it"
-                )
-            listed = cast(AccessStore, store)
-            found = [deviation async for deviation in audit(listed, bk.metadata_store.paths)]
-            if fix:
-                await asyncio.gather(*(listed.take(deviation.path) for deviation in found))
-            return [{"path": deviation.path, "problem": deviation.problem, "fixed": fix} for deviation in found]
+    @on_cluster(changes=fix)
+    async def work(bk: BookKeeper) -> VerbAnswer:
+        store = bk.metadata_store.store
+        if not hasattr(store, "access"):
+            raise click.ClickException(f"{metadata} has no access lists: everybody who may open the file may change it")
+        listed = cast(AccessStore, store)
+        found = [deviation async for deviation in audit(listed, bk.metadata_store.paths)]
+        if fix:
+            await asyncio.gather(*(listed.take(deviation.path) for deviation in found))
+        rows = [{"path": deviation.path, "problem": deviation.problem, "fixed": fix} for deviation in found]
+        if not rows:
+            return VerbAnswer(rows, "only the creator of each node may use it: there is nothing to fix")
+        return VerbAnswer(
+            rows, lambda: print_table(counted(len(rows), "node"), ["path", "problem", "fixed"], rows), is_good=fix
+        )
 
-    rows = finish(work(), changes=fix)
-    if as_json:
-        print_json(rows)
-    elif rows:
-        print_table(counted(len(rows), "node"), ["path", "problem", "fixed"], rows)
-    else:
-        click.echo("only the creator of each node may use it: there is nothing to fix")
-    if rows and not fix:
-        sys.exit(1)
+    work(metadata=metadata, as_json=as_json)
 
 
 # -- show ---------------------------------------------------------------------------------------------------
@@ -323,22 +319,18 @@ def audit_acls(metadata: str, fix: bool, as_json: bool) -> None:
 def show(metadata: str, as_json: bool) -> None:
     """Show which cluster this is: its instance id, root, ledger layout, and the copies that it went through."""
 
-    async def work() -> dict[str, Any]:
-        async with connected(metadata) as bk:
-            found = bk.metadata_store
-            return {
-                "metadata": metadata,
-                "instance_id": found.instance_id,
-                "root": found.paths.root,
-                "layout": found.layout.name.lower(),
-                "copies": [copied.id for copied in found.lineage.copies],
-                "bookies_known": len(await found.bookies.known()),
-            }
+    @on_cluster()
+    async def work(bk: BookKeeper) -> VerbAnswer:
+        found = bk.metadata_store
+        document = {
+            "metadata": metadata,
+            "instance_id": found.instance_id,
+            "root": found.paths.root,
+            "layout": found.layout.name.lower(),
+            "copies": [copied.id for copied in found.lineage.copies],
+            "bookies_known": len(await found.bookies.known()),
+        }
+        rows = [{"what": key.replace("_", " "), "value": value} for key, value in document.items()]
+        return VerbAnswer(document, lambda: print_table(metadata, ["what", "value"], rows))
 
-    document = finish(work())
-    if as_json:
-        print_json(document)
-    else:
-        print_table(
-            metadata, ["what", "value"], [{"what": k.replace("_", " "), "value": v} for k, v in document.items()]
-        )
+    work(metadata=metadata, as_json=as_json)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bookkeeper.admin.shared import (
+    VerbAnswer,
     connected,
-    finish,
     json_option,
     ledger_argument,
     metadata_option,
-    print_json,
+    on_cluster,
     time_in_words,
 )
 from bookkeeper.client.config import ClientConfig
@@ -23,8 +23,7 @@ from bookkeeper.option_types import WholeNumber
 from bookkeeper.settings import default_of
 
 if TYPE_CHECKING:
-    from bookkeeper.ledger import LedgerMetadata
-    from bookkeeper.replication.inspection import IncompleteCopy
+    from bookkeeper import BookKeeper
 
 
 @click.command()
@@ -42,52 +41,46 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="For how long `bk ledger undelete` can bring it back. 0: it is gone for ever, also if it was deleted before.",
 )
-def delete(metadata: str, ledger_id: int, force: bool, grace: int) -> None:
+@on_cluster(changes=True)
+async def delete(bk: BookKeeper, ledger_id: int, force: bool, grace: int) -> str:
     """Delete a ledger, closing it first (which stops its writer).
 
     Its bookies reclaim the space when it cannot be brought back any more.
     """
 
-    async def work() -> None:
-        async with connected(metadata) as bk:
-            await bk.delete_ledger(ledger_id, force=force, grace_s=grace)
-
-    finish(work(), changes=True)
+    await bk.delete_ledger(ledger_id, force=force, grace_s=grace)
     back = f"; `bk ledger undelete {ledger_id}` brings it back within {time_in_words(grace)}" if grace else " for ever"
-    click.echo(f"ledger {ledger_id} is deleted{back}")
+    return f"ledger {ledger_id} is deleted{back}"
 
 
 @click.command()
 @metadata_option
 @json_option
 @ledger_argument
-def undelete(metadata: str, as_json: bool, ledger_id: int) -> None:
+@on_cluster(changes=True)
+async def undelete(bk: BookKeeper, ledger_id: int) -> VerbAnswer:
     """Bring a deleted ledger back, closed, as it was, and say which of its copies are not there any more.
 
     `bk ledger list --deleted` shows which ledgers can be brought back.
     """
 
-    async def work() -> tuple[LedgerMetadata, list[IncompleteCopy]]:
-        from bookkeeper.client.ledger_record import LedgerRecord
-        from bookkeeper.client.operators import Operator
-        from bookkeeper.replication.copying import RepairContext
-        from bookkeeper.replication.inspection import incomplete_copies
+    from bookkeeper.client.ledger_record import LedgerRecord
+    from bookkeeper.client.operators import Operator
+    from bookkeeper.replication.copying import RepairContext
+    from bookkeeper.replication.inspection import incomplete_copies
 
-        async with connected(metadata) as bk:
-            found = await Operator(bk).undelete_ledger(ledger_id)
-            ledgers = bk.metadata_store.ledgers
-            record = LedgerRecord(ledgers, LedgerId(ledger_id), await ledgers.read(LedgerId(ledger_id), fresh=True))
-            return found, await incomplete_copies(RepairContext(services=bk.services), record)
-
-    found, problems = finish(work(), changes=True)
+    found = await Operator(bk).undelete_ledger(ledger_id)
+    ledgers = bk.metadata_store.ledgers
+    record = LedgerRecord(ledgers, LedgerId(ledger_id), await ledgers.read(LedgerId(ledger_id), fresh=True))
+    problems = await incomplete_copies(RepairContext(services=bk.services), record)
     last = None if found.last_entry in (None, NO_ENTRY) else int(found.last_entry)
-    if as_json:
-        print_json({"ledger": ledger_id, "last_entry": last, "incomplete_copies": [str(each) for each in problems]})
-        return
-    click.echo(f"ledger {ledger_id} is back; " + (f"its last entry is {last}" if last is not None else "it is empty"))
-    for problem in problems:
-        click.echo(f"  {problem}")
-    click.echo(f"bk ledger repair {ledger_id} makes the missing copies again" if problems else "every copy is there")
+    lines = [
+        f"ledger {ledger_id} is back; " + (f"its last entry is {last}" if last is not None else "it is empty"),
+        *(f"  {problem}" for problem in problems),
+        f"bk ledger repair {ledger_id} makes the missing copies again" if problems else "every copy is there",
+    ]
+    document = {"ledger": ledger_id, "last_entry": last, "incomplete_copies": [str(each) for each in problems]}
+    return VerbAnswer(document, "\n".join(lines))
 
 
 async def deleted_rows(metadata: str) -> list[dict[str, Any]]:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bookkeeper.admin.shared import (
-    connected,
+    VerbAnswer,
     counted,
-    finish,
     json_option,
     ledger_argument,
     metadata_option,
-    print_json,
+    on_cluster,
     print_table,
 )
 from bookkeeper.errors import BookKeeperError, NoSuchLedgerError
 
 if TYPE_CHECKING:
+    from bookkeeper import BookKeeper
     from bookkeeper.client.operators import Operator
 
 _RUNS_SHOWN = 8
@@ -32,26 +31,21 @@ _RUNS_SHOWN = 8
 @click.option(
     "--bookie", "names", multiple=True, metavar="ID", help="Ask this bookie.  [default: all that should hold some]"
 )
-def entries(metadata: str, as_json: bool, ledger_id: int, names: tuple[str, ...]) -> None:
+@on_cluster()
+async def entries(bk: BookKeeper, ledger_id: int, names: tuple[str, ...]) -> VerbAnswer:
     """Ask a ledger's bookies which entries they hold, and show which entries they lack."""
+    from bookkeeper.client.operators import Operator
 
-    async def work() -> list[dict[str, Any]]:
-        from bookkeeper.client.operators import Operator
-
-        async with connected(metadata) as bk:
-            operator = Operator(bk)
-            members = sorted((await operator.metadata(ledger_id)).bookies)
-            return [await _entries(operator, ledger_id, name) for name in names or members]
-
-    rows = finish(work())
-    if as_json:
-        print_json(rows)
-    else:
-        shown = [{**row, "entries": _some(row["entries"])} for row in rows]
-        columns = ["bookie", "entries", "held", "missing", "problem"]
-        print_table(f"ledger {ledger_id} on {counted(len(rows), 'bookie')}", columns, shown)
-    if any(row["problem"] or row["missing"] for row in rows):
-        sys.exit(1)
+    operator = Operator(bk)
+    members = sorted((await operator.metadata(ledger_id)).bookies)
+    rows = [await _entries(operator, ledger_id, name) for name in names or members]
+    shown = [{**row, "entries": _some(row["entries"])} for row in rows]
+    title, columns = f"ledger {ledger_id} on {counted(len(rows), 'bookie')}", ["bookie", "entries", "held", "missing"]
+    return VerbAnswer(
+        rows,
+        lambda: print_table(title, [*columns, "problem"], shown),
+        is_good=not any(row["problem"] or row["missing"] for row in rows),
+    )
 
 
 async def _entries(operator: Operator, ledger_id: int, name: str) -> dict[str, Any]:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bookkeeper.admin.shared import (
-    connected,
+    VerbAnswer,
     counted,
-    finish,
     json_option,
     ledger_argument,
     metadata_option,
-    print_json,
+    on_cluster,
     print_table,
     state_in_words,
 )
 
 if TYPE_CHECKING:
+    from bookkeeper import BookKeeper
     from bookkeeper.replication.inspection import ExplainedCopy, ExplainedLedger, ExplainedRange, Loss
 
 
@@ -27,7 +26,8 @@ if TYPE_CHECKING:
 @metadata_option
 @json_option
 @ledger_argument
-def explain(metadata: str, as_json: bool, ledger_id: int) -> None:
+@on_cluster()
+async def explain(bk: BookKeeper, ledger_id: int) -> VerbAnswer:
     """Show where every range of a ledger's entries is, and what one or two more failures would lose.
 
     \b
@@ -40,20 +40,11 @@ def explain(metadata: str, as_json: bool, ledger_id: int) -> None:
     Of an open ledger the entries up to the last one confirmed are shown. Exit status 1: a copy is not seen.
     """
 
-    async def work() -> ExplainedLedger:
-        from bookkeeper.ids import LedgerId
-        from bookkeeper.replication.inspection import explain_ledger
+    from bookkeeper.ids import LedgerId
+    from bookkeeper.replication.inspection import explain_ledger
 
-        async with connected(metadata) as bk:
-            return await explain_ledger(bk, LedgerId(ledger_id))
-
-    found = finish(work())
-    if as_json:
-        print_json(_document(found))
-    else:
-        _tell(found)
-    if not found.is_whole:
-        sys.exit(1)
+    found = await explain_ledger(bk, LedgerId(ledger_id))
+    return VerbAnswer(_document(found), lambda: _tell(found), is_good=found.is_whole)
 
 
 def _document(found: ExplainedLedger) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import logging
 import sys
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -26,12 +26,13 @@ from bookkeeper.admin.ledger.ledger_metadata import ledger_metadata
 from bookkeeper.admin.ledger.repairs import repair, underreplicated
 from bookkeeper.admin.shared import (
     CommandGroup,
-    connected,
+    VerbAnswer,
     counted,
     finish,
     json_option,
     ledger_argument,
     metadata_option,
+    on_cluster,
     password_option,
     print_json,
     print_table,
@@ -41,6 +42,9 @@ from bookkeeper.errors import BookKeeperError, MetadataFormatError
 from bookkeeper.ids import NO_ENTRY
 from bookkeeper.ledger import LedgerMetadata, LedgerState
 from bookkeeper.option_types import WholeNumber
+
+if TYPE_CHECKING:
+    from bookkeeper import BookKeeper
 
 _UNREADABLE: Final = "UNREADABLE"
 """In place of the state of a ledger whose metadata cannot be read: it is to stand out."""
@@ -92,11 +96,9 @@ def read(
         read_copies(metadata, ledger_id, bookie, first, last, as_json, partial(_print_entry, as_json=as_json))
         return
 
-    async def work() -> None:
-        async with (
-            connected(metadata) as bk,
-            await bk.open_ledger(ledger_id, password.encode(), recovery=False) as reader,
-        ):
+    @on_cluster()
+    async def work(bk: BookKeeper) -> None:
+        async with await bk.open_ledger(ledger_id, password.encode(), recovery=False) as reader:
             confirmed = int(reader.last_add_confirmed)
             if last is not None and last > confirmed:
                 raise click.ClickException(
@@ -108,7 +110,7 @@ def read(
             async for entry in reader.read(first, end):
                 _print_entry(int(entry.entry_id), entry.payload, as_json)
 
-    finish(work())
+    work(metadata=metadata)
 
 
 @ledger.command()
@@ -122,46 +124,40 @@ def read(
 def tail(metadata: str, password: str, as_json: bool, ledger_id: int, first: int) -> None:
     """Print a ledger's entries as they are confirmed, until it is closed. This does not fence it."""
 
-    async def work() -> None:
-        async with (
-            connected(metadata) as bk,
-            await bk.open_ledger(ledger_id, password.encode(), recovery=False) as reader,
-        ):
+    @on_cluster()
+    async def work(bk: BookKeeper) -> None:
+        async with await bk.open_ledger(ledger_id, password.encode(), recovery=False) as reader:
             async for entry in reader.tail(first):
                 _print_entry(int(entry.entry_id), entry.payload, as_json)
 
-    finish(work())
+    work(metadata=metadata)
 
 
 @ledger.command()
 @metadata_option
 @json_option
 @ledger_argument
-def show(metadata: str, as_json: bool, ledger_id: int) -> None:
+@on_cluster()
+async def show(bk: BookKeeper, ledger_id: int) -> VerbAnswer:
     """Show a ledger: its state, its quorums, and the ensemble of each fragment."""
+    bookies = bk.metadata_store.bookies
+    up = {*await bookies.writable(), *await bookies.read_only()}
+    found = await bk.metadata(ledger_id)
+    document = describe(ledger_id, found, {str(bookie) for bookie in up})
+    return VerbAnswer(document, lambda: _tell(document, found.is_closed))
 
-    async def work() -> tuple[LedgerMetadata, set[str]]:
-        async with connected(metadata) as bk:
-            bookies = bk.metadata_store.bookies
-            up = {*await bookies.writable(), *await bookies.read_only()}
-            return await bk.metadata(ledger_id), {str(b) for b in up}
 
-    found, up = finish(work())
-    document = describe(ledger_id, found, up)
-    if as_json:
-        print_json(document)
-        return
-    ended = (
-        f"{_span(document['last_entry'])}, {document['length']} bytes" if found.is_closed else "it is not closed yet"
-    )
+def _tell(document: Mapping[str, Any], is_closed: bool) -> None:
+    ended = f"{_span(document['last_entry'])}, {document['length']} bytes" if is_closed else "it is not closed yet"
     click.echo(
-        f"ledger {ledger_id}: {state_in_words(document['state'])}, {ended}, "
+        f"ledger {document['ledger']}: {state_in_words(document['state'])}, {ended}, "
         f"E={document['ensemble']} Qw={document['write_quorum']} Qa={document['ack_quorum']}, {document['digest']}"
     )
     for key, value in document["custom"].items():
         click.echo(f"  {key} = {value}")
-    print_table(counted(len(found.fragments), "fragment"), ["first_entry", "ensemble", "absent"], document["fragments"])
-    if absent := sorted({bookie for fragment in document["fragments"] for bookie in fragment["absent"]}):
+    fragments = document["fragments"]
+    print_table(counted(len(fragments), "fragment"), ["first_entry", "ensemble", "absent"], fragments)
+    if absent := sorted({bookie for fragment in fragments for bookie in fragment["absent"]}):
         click.echo(f"absent now: {', '.join(absent)}. Their copies cannot be read until these bookies are back.")
 
 
@@ -217,28 +213,26 @@ def list_(metadata: str, as_json: bool, deleted: bool, bookie: str | None, state
             print_table(counted(len(rows), "deleted ledger"), columns, rows)
         return
 
-    async def work() -> list[dict[str, Any]]:
+    @on_cluster()
+    async def work(bk: BookKeeper) -> VerbAnswer:
         from bookkeeper.client.operators import Operator
 
-        rows = []
-        async with connected(metadata) as bk:
-            async for ledger_id, found in Operator(bk).all_metadata():
-                if isinstance(found, MetadataFormatError):
-                    rows.append({"ledger": int(ledger_id), "state": _UNREADABLE, "last_entry": None, "length": None})
-                elif isinstance(found, BookKeeperError):
-                    raise found
-                elif _is_wanted(found, bookie, state):
-                    row = describe(int(ledger_id), found, set())
-                    rows.append({key: row[key] for key in ("ledger", "state", "last_entry", "length")})
-        return rows
-
-    rows = sorted(finish(work()), key=lambda row: row["ledger"])
-    if as_json:
-        print_json(rows)
-    else:
-        print_table(
-            counted(len(rows), "ledger"), ["ledger", "state", "last_entry", "length"], list(map(_for_people, rows))
+        rows: list[dict[str, Any]] = []
+        async for ledger_id, found in Operator(bk).all_metadata():
+            if isinstance(found, MetadataFormatError):
+                rows.append({"ledger": int(ledger_id), "state": _UNREADABLE, "last_entry": None, "length": None})
+            elif isinstance(found, BookKeeperError):
+                raise found
+            elif _is_wanted(found, bookie, state):
+                row = describe(int(ledger_id), found, set())
+                rows.append({key: row[key] for key in columns})
+        rows.sort(key=lambda row: row["ledger"])
+        return VerbAnswer(
+            rows, lambda: print_table(counted(len(rows), "ledger"), columns, list(map(_for_people, rows)))
         )
+
+    columns = ["ledger", "state", "last_entry", "length"]
+    work(metadata=metadata, as_json=as_json)
 
 
 def _for_people(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -281,20 +275,20 @@ def recover(
         recover_with_loss(metadata, ledger_id, yes, as_json)
         return
 
-    async def work() -> int:
+    @on_cluster(changes=True)
+    async def work(bk: BookKeeper) -> VerbAnswer:
         from bookkeeper.client.operators import Operator
 
-        async with connected(metadata) as bk:
-            if as_operator:
-                return int((await Operator(bk).recover_ledger(ledger_id)).last_entry)
+        if as_operator:
+            last = int((await Operator(bk).recover_ledger(ledger_id)).last_entry)
+        else:
             async with await bk.open_ledger(ledger_id, password.encode(), recovery=True) as reader:
-                return int(reader.last_add_confirmed)
+                last = int(reader.last_add_confirmed)
+        document = {"ledger": ledger_id, "last_entry": None if last < 0 else last}
+        end = f"its last entry is {last}" if last >= 0 else "it is empty"
+        return VerbAnswer(document, f"ledger {ledger_id} is closed; {end}")
 
-    last = finish(work(), changes=True)
-    if as_json:
-        print_json({"ledger": ledger_id, "last_entry": None if last < 0 else last})
-    else:
-        click.echo(f"ledger {ledger_id} is closed; " + (f"its last entry is {last}" if last >= 0 else "it is empty"))
+    work(metadata=metadata, as_json=as_json)
 
 
 def _custom(value: bytes) -> str | dict[str, str]:

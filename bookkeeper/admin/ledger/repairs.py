@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bookkeeper.admin.shared import (
+    VerbAnswer,
     byte_count,
-    connected,
     counted,
-    finish,
     json_option,
     ledger_argument,
     metadata_option,
-    print_json,
+    on_cluster,
     print_table,
     size_in_words,
 )
@@ -29,7 +28,7 @@ from bookkeeper.replication.config import DrainConfig
 from bookkeeper.settings import default_of
 
 if TYPE_CHECKING:
-    from bookkeeper.autorecovery.marked import MarkedLedger
+    from bookkeeper import BookKeeper
     from bookkeeper.replication.repairs import LedgerRepair
 
 
@@ -37,42 +36,34 @@ if TYPE_CHECKING:
 @metadata_option
 @json_option
 @click.option("--missing", metavar="ID", help="Only the ledgers that this bookie lacks entries of.")
-def underreplicated(metadata: str, as_json: bool, missing: str | None) -> None:
+@on_cluster()
+async def underreplicated(bk: BookKeeper, missing: str | None) -> VerbAnswer:
     """List the ledgers that lack copies: since when, on which bookies, and why they are stuck.
 
     Exit status 1: there are some.
     """
 
-    async def work() -> list[MarkedLedger]:
-        from bookkeeper.autorecovery.marked import marked_ledgers
+    from bookkeeper.autorecovery.marked import marked_ledgers
 
-        async with connected(metadata) as bk:
-            return await marked_ledgers(bk.metadata_store, missing)
-
-    found = finish(work())
-    if as_json:
-        print_json(
-            [
-                {
-                    "ledger": each.ledger_id,
-                    "bookies": list(each.bookies),
-                    "since_ms": each.since_ms,
-                    "stuck": each.reason or None,
-                    "tries": each.tries,
-                }
-                for each in found
-            ]
-        )
-    elif not found:
-        click.echo("no ledger is under-replicated" + (f" on {missing}" if missing else ""))
-    else:
-        rows = [
-            {"ledger": m.ledger_id, "since": _when(m.since_ms), "bookies": list(m.bookies), "stuck": m.reason}
-            for m in found
-        ]
-        print_table(f"{counted(len(rows), 'under-replicated ledger')}", ["ledger", "since", "bookies", "stuck"], rows)
-    if found:
-        sys.exit(1)
+    found = await marked_ledgers(bk.metadata_store, missing)
+    document = [
+        {
+            "ledger": each.ledger_id,
+            "bookies": list(each.bookies),
+            "since_ms": each.since_ms,
+            "stuck": each.reason or None,
+            "tries": each.tries,
+        }
+        for each in found
+    ]
+    if not found:
+        return VerbAnswer(document, "no ledger is under-replicated" + (f" on {missing}" if missing else ""))
+    rows = [
+        {"ledger": m.ledger_id, "since": _when(m.since_ms), "bookies": list(m.bookies), "stuck": m.reason}
+        for m in found
+    ]
+    title, columns = counted(len(rows), "under-replicated ledger"), ["ledger", "since", "bookies", "stuck"]
+    return VerbAnswer(document, lambda: print_table(title, columns, rows), is_good=False)
 
 
 def _when(ms: int | None) -> str:
@@ -97,36 +88,28 @@ def _when(ms: int | None) -> str:
     show_default=True,
     help="How long an open ledger of a lost bookie is left to its writer before it is recovered.",
 )
-def repair(metadata: str, as_json: bool, ledger_id: int, throttle: int | None, grace: float) -> None:
+@on_cluster(changes=True)
+async def repair(bk: BookKeeper, ledger_id: int, throttle: int | None, grace: float) -> VerbAnswer:
     """Make one ledger whole now: copy what is missing, check every copy, and remove the ledger's mark.
 
     It works without autorecovery, and also while that is disabled. Exit status 1: the ledger is not whole, and the
     output says why.
     """
 
-    async def work() -> LedgerRepair:
-        from bookkeeper.ids import LedgerId
-        from bookkeeper.replication.repairs import repair_once
+    from bookkeeper.ids import LedgerId
+    from bookkeeper.replication.repairs import repair_once
 
-        async with connected(metadata) as bk:
-            with repair_progress(ledger_id) as (say, on_copied):
-                return await repair_once(
-                    bk,
-                    LedgerId(ledger_id),
-                    owner=f"bk ledger repair on {platform.node()}:{os.getpid()}",
-                    grace_s=grace,
-                    bytes_per_s=throttle or 0,
-                    say=say,
-                    on_copied=on_copied,
-                )
-
-    done = finish(work(), changes=True)
-    if as_json:
-        print_json(_document(done))
-    else:
-        _tell(done)
-    if not done.whole:
-        sys.exit(1)
+    with repair_progress(ledger_id) as (say, on_copied):
+        done = await repair_once(
+            bk,
+            LedgerId(ledger_id),
+            owner=f"bk ledger repair on {platform.node()}:{os.getpid()}",
+            grace_s=grace,
+            bytes_per_s=throttle or 0,
+            say=say,
+            on_copied=on_copied,
+        )
+    return VerbAnswer(_document(done), lambda: _tell(done), is_good=done.whole)
 
 
 def _document(done: LedgerRepair) -> dict[str, Any]:

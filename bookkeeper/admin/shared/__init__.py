@@ -1,6 +1,7 @@
 """What several verbs of ``bk`` share, in this package and in those above it.
 
 options           ``--metadata``, ``--json`` and others; connecting; running a coroutine; tables and JSON
+answers           what a verb answers: JSON or words, and the exit status; verbs that ask a cluster
 amounts           bytes and times, as people write and read them
 default_command   a group of commands, one of which is meant when none is named
 interruption      Ctrl-C, for verbs that must finish something
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from bookkeeper.admin.command_group import CommandGroup
 from bookkeeper.admin.shared.amounts import byte_count, size_in_words, time_in_words
+from bookkeeper.admin.shared.answers import Answered, VerbAnswer, answering, on_cluster, show_answer
 from bookkeeper.admin.shared.default_command import DefaultCommandGroup
 from bookkeeper.admin.shared.interruption import Interruption, note
 from bookkeeper.admin.shared.line_input import LineInput
@@ -35,11 +37,14 @@ from bookkeeper.admin.shared.options import (
 from bookkeeper.admin.shared.streamed_table import StreamedTable
 
 __all__ = [
+    "Answered",
     "CommandGroup",
     "DefaultCommandGroup",
     "Interruption",
     "LineInput",
     "StreamedTable",
+    "VerbAnswer",
+    "answering",
     "byte_count",
     "connected",
     "counted",
@@ -50,10 +55,12 @@ __all__ = [
     "ledger_argument",
     "metadata_option",
     "note",
+    "on_cluster",
     "password_option",
     "print_json",
     "print_table",
     "screen_console",
+    "show_answer",
     "size_in_words",
     "state_in_words",
     "table_of",

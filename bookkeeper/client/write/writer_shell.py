@@ -334,7 +334,7 @@ class WriterShell:
         if step is AnotherTurn.LATER:
             self._loop.call_soon(self._on_lac_turn)
         elif step is not None and not self._ended and (lac := self.writer.lac_to_publish()) is not None:
-            now = step.bookies if self._spec.is_striped else step.bookies[: self._spec.ack_quorum]
+            now = self._spec.ack_quorum_of(step.bookies)
             self._publish_lac(lac, now)
             self.writer.on_lac_published(lac)
             if self._lac_rest is not None:

@@ -145,3 +145,11 @@ def test_ack_sets_count_distinct_members_of_the_write_set() -> None:
                 assert spec.is_acknowledged(len(acks)) == step["result"], (shape, step)
             elif verb == "remove":
                 acks.discard(int(index))
+
+
+def test_an_ack_quorum_of_the_ensemble_can_acknowledge_every_entry() -> None:
+    for spec in shapes(5):
+        ensemble = BOOKIES[: spec.ensemble_size]
+        chosen = spec.ack_quorum_of(ensemble)
+        assert list(chosen) == ensemble[: len(chosen)] and spec.can_acknowledge(set(chosen), ensemble)
+        assert spec.is_striped or len(chosen) == spec.ack_quorum
