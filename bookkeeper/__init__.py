@@ -9,6 +9,8 @@
 Everything that applications need is listed in ``__all__``; it is loaded when first used, so that a bookie
 does not pay for the client. For threads there is a second door, :mod:`bookkeeper.sync`. Errors are all in
 :mod:`bookkeeper.errors`.
+
+It may be imported before pytest looks at it (PYTEST_DONT_REWRITE).
 """
 
 from __future__ import annotations

@@ -28,6 +28,8 @@ Rooms, from the bottom
     commands    bk journal
 
 ``sync`` is the same for threads, ``testing`` the contract of backends as tests.
+
+It may be imported before pytest looks at it (PYTEST_DONT_REWRITE).
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ position, record, seek    where records are, what they are, and how to name a pl
 config, errors, names     settings; every failure; what can be a name
 entries, chain            the stored formats
 producers                 what is remembered of idempotent producers
+
+It may be imported before pytest looks at it (PYTEST_DONT_REWRITE).
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ can use ``checkpointLocation=webhdfs://host:port/name``.
     with spark_wal.checkpoint_service("embedded:///data/bk?bookies=3") as wal:
         spark = SparkSession.builder.config(map=wal.spark_conf()).getOrCreate()
         query = flights.writeStream.option("checkpointLocation", wal.location("flights")).start()
+
+It may be imported before pytest looks at it (PYTEST_DONT_REWRITE).
 """
 
 from __future__ import annotations

@@ -113,6 +113,8 @@ class SimCluster:
         self.servers: dict[str, BookieServer] = {}
         """The running (or last) server of each bookie."""
         self.names = [f"b{i + 1}" for i in range(bookies)]
+        self.sessions: dict[str, MemoryStore] = {}
+        """Node -> the newest session of its process with the metadata store."""
         self._acked: dict[tuple[int, int], bytes] = {}
         self._passwords: dict[int, bytes] = {}
 
@@ -165,13 +167,18 @@ class SimCluster:
             await store.close()
 
     async def _serve(self, name: str, seams: Seams) -> str:
-        store = self.store.connect()
+        store = self.session(self.node(name))
         self.node(name).on_crash[:] = [lambda: self._session_ends(store)]
         metadata = await Metadata.over(store, seams)
         server = BookieServer(replace(bookie_config(name), **self.options_of(name)), seams, metadata)
         await server.start()
         self.servers[name] = server
         return await server.run_until_failure()
+
+    def session(self, node: Node) -> MemoryStore:
+        """A new session of a node's process with the metadata store."""
+        store = self.sessions[node.name] = self.store.connect()
+        return store
 
     def _session_ends(self, store: MemoryStore) -> None:
         """Ephemeral values of a process that died go when its session times out, not before."""
@@ -190,9 +197,9 @@ class SimCluster:
 
     async def new_client(self, config: ClientConfig = CLIENT, node: Node | None = None) -> BookKeeper:
         """The same for a node that will crash: nobody closes it."""
-        seams = (node or self.client).seams
-        metadata = await Metadata.over(self.store.connect(), seams)
-        return await BookKeeper.over(_Session(metadata), config=config, seams=seams)
+        node = node or self.client
+        metadata = await Metadata.over(self.session(node), node.seams)
+        return await BookKeeper.over(_Session(metadata), config=config, seams=node.seams)
 
     # -- what is promised ---------------------------------------------------------------------------------
 

@@ -48,6 +48,7 @@ PLANTS: dict[str, tuple[str, str]] = {
     "A bookie's disk knows no network": ("bookkeeper.storage.base.results", "bookkeeper.wire.status"),
     "Only the bindings touch the system: time, chance, files, sockets, threads": ("bookkeeper.bookie.config", "time"),
     "The packages, top to bottom": ("bookkeeper.errors", "journal_manager.edits.txid"),
+    "Packages and examples know no tests and no benchmarks": ("bookkeeper.testing.cluster", "tests"),
     "The ZooKeeper client stays in its three files": ("bookkeeper.meta.stores.tree", "kazoo"),
     "PySpark is spoken to, never imported, outside of programs": ("spark_wal.spark_access", "pyspark"),
     "The HTTP library stays in its two files": ("spark_wal.webhdfs.http.operations", "aiohttp"),

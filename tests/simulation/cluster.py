@@ -19,8 +19,6 @@ from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.identity.progress_publisher import ProgressPublisher
 from bookkeeper.bookie.lifecycle import BookieServer
-from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.errors import BookKeeperError, CookieError, InvariantError
 from bookkeeper.ids import LedgerId
@@ -33,8 +31,8 @@ from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.stores.memory import MemorySnapshot, MemoryStore
 from bookkeeper.meta.stores.tree import Tree, TreeNode
 from bookkeeper.seams import Seams
-from bookkeeper.storage.base.config import StorageConfig
-from bookkeeper.testing.cluster import CLIENT, SESSION_TIMEOUT_S, SimCluster, WitnessedStore, _Session, bookie_config
+from bookkeeper.storage.config import StorageConfig
+from bookkeeper.testing.cluster import SESSION_TIMEOUT_S, SimCluster, WitnessedStore, bookie_config
 from bookkeeper.testing.world import Node
 from bookkeeper.volumes import BookieStorage, Volumes
 from tests.simulation.plan import WorldPlan
@@ -133,8 +131,6 @@ class SwarmCluster(SimCluster):
         self.monitor = Monitor(self.committed, self.disk_record)
         self.history = History(self.world.loop.time)
         self.store: _WatchedStore = _WatchedStore(self.client.seams.clock.wall_ms, self.monitor)
-        self.sessions: dict[str, MemoryStore] = {}
-        """Node -> the metadata session of its present life."""
         self.handles: dict[int, WriteHandle] = {}
         """Ledger -> its writer's handle, which outlives its writer here: what it had confirmed is the truth (W3)."""
         self.ledgers: list[int] = []
@@ -259,7 +255,7 @@ class SwarmCluster(SimCluster):
 
     def session(self, node: Node) -> MemoryStore:
         """A new metadata session for the running process of ``node``."""
-        store = self.sessions[node.name] = self.store.connect()
+        store = super().session(node)
         node.on_crash[:] = [lambda: self._session_ends(store)]
         return store
 
@@ -267,8 +263,3 @@ class SwarmCluster(SimCluster):
         self.world.loop.call_later(
             SESSION_TIMEOUT_S, self.store.end_session, store.session_id, context=contextvars.Context()
         )
-
-    async def new_client(self, config: ClientConfig = CLIENT, node: Node | None = None) -> BookKeeper:
-        node = node or self.client
-        metadata = await Metadata.over(self.session(node), node.seams)
-        return await BookKeeper.over(_Session(metadata), config=config, seams=node.seams)
