@@ -31,7 +31,7 @@ from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.stores.memory import MemorySnapshot, MemoryStore
 from bookkeeper.meta.stores.tree import Tree, TreeNode
 from bookkeeper.seams import Seams
-from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.testing.cluster import SESSION_TIMEOUT_S, SimCluster, WitnessedStore, bookie_config
 from bookkeeper.testing.world import Node
 from bookkeeper.volumes import BookieStorage, Volumes
