@@ -49,7 +49,8 @@ class Members:
             doubts: ledgers about which no negative is honest.
         """
         self._serving, self._list, self._places, self._moves = serving, kept_list, places, moves
-        self._state, self._doubts, self._scrubber, self._call_later = state, doubts, scrubber, call_later
+        self._state, self._doubts, self._call_later = state, doubts, call_later
+        self.scrubber = self._scrubber = scrubber
         self._failed_for_good: BaseException | None = None
         self._on_new_file: Callable[[], None] | None = None
         self.pressure = Pressure()

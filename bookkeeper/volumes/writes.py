@@ -23,7 +23,7 @@ from bookkeeper.volumes.volume import Volume
 
 
 class VolumeWrites:
-    """With the face of an engine. Owned by the loop's thread."""
+    """The same interface as :class:`Engine`. Owned by the loop's thread."""
 
     def __init__(self, serving: ServingVolumes, routes: Routes, places: LedgerPlaces, moves: LedgerMoves) -> None:
         self._serving, self._routes, self._places, self._moves = serving, routes, places, moves
@@ -149,6 +149,11 @@ class VolumeWrites:
         if self._places.any_fresh((ledger_id,)):
             begun.append(self._placed((ledger_id,)))
         return join(begun, callback)
+
+    def ledger_closed(self, ledger_id: LedgerId) -> None:
+        """See :meth:`Engine.ledger_closed`."""
+        if (volume := self._routes.at(ledger_id)) is not None:
+            volume.engine.ledger_closed(ledger_id)
 
 
 @dataclass(slots=True)

@@ -42,7 +42,7 @@ from bookkeeper.testing.sim.watch.deletions import deleted_ledger
 from bookkeeper.testing.sim.watch.history import History
 from bookkeeper.testing.sim.watch.monitor import Monitor
 from bookkeeper.testing.world import Node
-from bookkeeper.volumes import BookieStorage, Volumes
+from bookkeeper.volumes import MappedVolumes, Volumes
 
 RESTART_S: Final = 1.0
 """How soon a process whose program ended is started again."""
@@ -107,9 +107,9 @@ class _WatchedServer(BookieServer):
         super().__init__(config, seams, metadata)
         self._name, self._monitor, self._deletes = name, monitor, deletes
 
-    async def _open_engine(self, publisher: ProgressPublisher) -> BookieStorage:
+    async def _open_engine(self, publisher: ProgressPublisher) -> Volumes:
         engine = await super()._open_engine(publisher)
-        if isinstance(engine, Volumes):
+        if isinstance(engine, MappedVolumes):
             self._monitor.volumes.watch(self._name, engine, self._seams.disk)
         else:
             self._monitor.watch_engine(self._name, engine)

@@ -28,7 +28,7 @@ from bookkeeper.testing.sim.cluster import SwarmCluster
 from bookkeeper.testing.sim.faults.damage import LEDGERS
 from bookkeeper.testing.sim.users.actors import Actor, Healer, Recoverer, Tailer
 from bookkeeper.testing.sim.watch.history import EventKind
-from bookkeeper.volumes import BookieStorage, Volumes
+from bookkeeper.volumes import Volumes
 from bookkeeper.volumes.volume_list import VolumeState
 
 BOOKIES_S: Final = 40.0
@@ -177,12 +177,10 @@ def _serves(cluster: SwarmCluster, name: str) -> bool:
     )
 
 
-def _gets_no_new_ledgers(storage: BookieStorage) -> bool:
+def _gets_no_new_ledgers(storage: Volumes) -> bool:
     """Whether every directory that serves is being emptied: its operator wants it so, and the others are lost. One that
     is full, or whose disk is slow, is another thing: it must come back."""
-    return isinstance(storage, Volumes) and not any(
-        each.state in (VolumeState.NEW, VolumeState.USED) for each in storage.volume_list
-    )
+    return not any(each.state in (VolumeState.NEW, VolumeState.USED) for each in storage.volume_list)
 
 
 async def recover_whole(cluster: SwarmCluster, client: BookKeeper, auditor: Recoverer, ledger: int) -> None:
