@@ -33,7 +33,7 @@ from bookkeeper.ids import NO_ENTRY, EntryId, IdRanges, LedgerId
 from bookkeeper.rate_limited_log import RateLimitedLogger
 from bookkeeper.storage.engine import PackedEntries
 from bookkeeper.volumes import Volumes
-from bookkeeper.volumes.joined import concerns
+from bookkeeper.volumes.after_all import concerns
 from bookkeeper.wire import Status
 from bookkeeper.wire.availability import GROUP, HEADER, encode_availability
 

@@ -11,7 +11,7 @@ from bookkeeper.bookie.ledger_directories import LedgerDirectories
 from bookkeeper.errors import IllegalOperationError
 from bookkeeper.ids import LedgerId
 from bookkeeper.volumes import Volumes
-from bookkeeper.volumes.joined import until_done
+from bookkeeper.volumes.after_all import until_done
 
 
 class CommandedBookie(Protocol):

@@ -16,7 +16,7 @@ from bookkeeper.errors import IllegalOperationError
 from bookkeeper.seams import Disk
 from bookkeeper.storage.engine import Engine
 from bookkeeper.volumes import MappedVolumes, Volume, Volumes
-from bookkeeper.volumes.joined import until_done
+from bookkeeper.volumes.after_all import until_done
 from bookkeeper.volumes.volume_drain import VolumeDrain
 from bookkeeper.volumes.volume_list import VolumeEntry, VolumeState, share_of
 from bookkeeper.volumes.volume_start import refuse_filled

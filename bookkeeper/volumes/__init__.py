@@ -2,7 +2,7 @@
 
 A volume is a whole :class:`~bookkeeper.storage.engine.Engine`. :class:`~bookkeeper.volumes.volumes.Volumes` is the door
 before one or more of them, with the same interface as an engine. Several need a map of which volume has which ledger
-(:mod:`~bookkeeper.volumes.placement`); that is stored, never computed, and stored outside of the volumes, so that it
+(:mod:`~bookkeeper.volumes.ledger_map`); that is stored, never computed, and stored outside of the volumes, so that it
 survives the loss of any of them.
 
 Of several a volume is the unit of failure (B12). One that fails leaves, the others serve on, and of its ledgers

@@ -8,8 +8,8 @@ from bookkeeper.ids import IdRanges, LedgerId
 from bookkeeper.seams import Space
 from bookkeeper.storage.disk_state import DiskState
 from bookkeeper.storage.results import Done, EngineState, EngineStats, OpenReport
+from bookkeeper.volumes.after_all import after_all
 from bookkeeper.volumes.dropped_ledgers import collects, share
-from bookkeeper.volumes.joined import join
 from bookkeeper.volumes.ledger_places import LedgerPlaces
 from bookkeeper.volumes.members import Members
 from bookkeeper.volumes.merged import merged_stats
@@ -78,7 +78,7 @@ class AllVolumes:
 
     def checkpoint(self, callback: Done) -> None:
         """See :meth:`Engine.checkpoint`."""
-        join([engine.checkpoint for engine in self._serving.engines], callback)
+        after_all([engine.checkpoint for engine in self._serving.engines], callback)
 
     def collect(
         self,
@@ -103,7 +103,7 @@ class AllVolumes:
             nowhere = [LedgerId(each) for each in retired if self._routes.at(each) is None and each in forgotten]
             return self._places.forget([*gone, *nowhere], callback)
 
-        join([collects(engine, ranges, is_dead) for engine in self._serving.engines], collected)
+        after_all([collects(engine, ranges, is_dead) for engine in self._serving.engines], collected)
 
     def _dropped_and_placed(self) -> list[LedgerId]:
         """Ledgers whose volume has dropped them, and that are placed there still."""
@@ -118,7 +118,7 @@ class AllVolumes:
 
     def compact(self, callback: Done, *, major: bool = False) -> None:
         """See :meth:`Engine.compact`: all volumes at the same time."""
-        join([lambda done, each=each: each.compact(done, major=major) for each in self._serving.engines], callback)  # type: ignore[misc]
+        after_all([lambda done, each=each: each.compact(done, major=major) for each in self._serving.engines], callback)  # type: ignore[misc]
 
     def finish_logs(self) -> None:
         """See :meth:`Engine.finish_logs`."""

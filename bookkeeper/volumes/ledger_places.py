@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from bookkeeper.ids import LedgerId
 from bookkeeper.storage.results import Done
-from bookkeeper.volumes.placement import PlacementKind, PlacementRecord, Placements
+from bookkeeper.volumes.ledger_map import PlacementKind, PlacementRecord, Placements
 from bookkeeper.volumes.placement_log import PlacementLog
 
 

@@ -24,12 +24,11 @@ from bookkeeper.seams import Disk, Worker
 from bookkeeper.storage.disk_state import DiskState
 from bookkeeper.storage.results import Done
 from bookkeeper.volumes.all_volumes import AllVolumes
-from bookkeeper.volumes.kept_list import KeptList
+from bookkeeper.volumes.ledger_map import Placements
 from bookkeeper.volumes.ledger_moves import LedgerMove, LedgerMoves
 from bookkeeper.volumes.ledger_places import LedgerPlaces
 from bookkeeper.volumes.members import Members
 from bookkeeper.volumes.merged import merged_report
-from bookkeeper.volumes.placement import Placements
 from bookkeeper.volumes.placement_log import PlacementLog
 from bookkeeper.volumes.reads import VolumeReads
 from bookkeeper.volumes.routes import Routes
@@ -38,6 +37,7 @@ from bookkeeper.volumes.suspects import Doubts
 from bookkeeper.volumes.volume import Volume
 from bookkeeper.volumes.volume_housekeeping import VolumeScrubbers
 from bookkeeper.volumes.volume_list import VolumeList, VolumeState
+from bookkeeper.volumes.volume_list_file import VolumeListFile
 from bookkeeper.volumes.volumes import Volumes
 from bookkeeper.volumes.writes import VolumeWrites
 
@@ -57,7 +57,7 @@ class MappedVolumes(Volumes):
         call_later: Callable[[float, Callable[[], None]], object],
     ) -> None:
         volumes = list(volumes)
-        self._list = KeptList(disk, directory, listed, list_worker)
+        self._list = VolumeListFile(disk, directory, listed, list_worker)
         self._serving = serving = ServingVolumes()
         self._log = placement_log
         state, doubts = DiskState(), Doubts(placements)

@@ -8,7 +8,7 @@ from bookkeeper.codec import Answers, Reads
 from bookkeeper.errors import DataUnknownError, NoSuchLedgerError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.storage.results import AvailabilityRun, PackedEntries
-from bookkeeper.volumes.placement import Placements
+from bookkeeper.volumes.ledger_map import Placements
 from bookkeeper.volumes.routes import Routes
 from bookkeeper.volumes.serving import ServingVolumes
 

@@ -18,7 +18,7 @@ from typing import Final
 from bookkeeper.errors import BookKeeperError, DataUnknownError, NoSuchLedgerError, in_words
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.storage.engine import Engine, PackedEntries
-from bookkeeper.volumes.joined import until_done
+from bookkeeper.volumes.after_all import until_done
 from bookkeeper.volumes.ledger_moves import LedgerMove
 from bookkeeper.volumes.mapped_volumes import MappedVolumes
 from bookkeeper.volumes.volume_list import VolumeState

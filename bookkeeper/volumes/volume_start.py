@@ -20,8 +20,8 @@ from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.directory_id import is_unused
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.start.start import LOCK
+from bookkeeper.volumes.ledger_map import PlacementKind, PlacementRecord, Placements
 from bookkeeper.volumes.mapped_volumes import MappedVolumes
-from bookkeeper.volumes.placement import PlacementKind, PlacementRecord, Placements
 from bookkeeper.volumes.placement_file import NAME, ReadPlacements, decode_placements, judged
 from bookkeeper.volumes.placement_log import PlacementLog, write_again, write_placements
 from bookkeeper.volumes.volume import Volume

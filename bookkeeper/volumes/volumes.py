@@ -20,7 +20,7 @@ from bookkeeper.storage.record_runs import EntryRecords, RecordRun
 from bookkeeper.storage.results import AvailabilityRun, Done, EngineState, EngineStats, OpenReport, PackedEntries
 from bookkeeper.storage.scrub.scrubber import Scrubber
 from bookkeeper.volumes.all_volumes import AllVolumes
-from bookkeeper.volumes.placement import Placements
+from bookkeeper.volumes.ledger_map import Placements
 from bookkeeper.volumes.placement_log import PlacementLog
 from bookkeeper.volumes.reads import VolumeReads
 from bookkeeper.volumes.volume import Volume

@@ -60,7 +60,7 @@ def test_what_an_engine_cannot_tell_one_volume_cannot_either() -> None:
     got: list[bytes | BaseException] = []
     volumes.read(LedgerId(9), EntryId(0), got.append)
     workers.pump()
-    assert isinstance(got[0], DataUnknownError) and volumes.is_fenced(LedgerId(9)) and volumes.suspects == frozenset()
+    assert isinstance(got[0], DataUnknownError) and volumes.suspects == frozenset()
 
 
 def test_volumes_have_the_calls_of_an_engine_with_its_arguments() -> None:

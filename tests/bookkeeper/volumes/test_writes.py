@@ -15,7 +15,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.storage.results import Done
-from bookkeeper.volumes.joined import PartlyFailedError
+from bookkeeper.volumes.after_all import PartlyFailedError
 from bookkeeper.volumes.volume_list import VolumeState
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster

@@ -24,8 +24,8 @@ from bookkeeper.storage.results import Done
 from bookkeeper.testing.sim.users.volume_operator import HOME
 from bookkeeper.testing.world import SimDisk
 from bookkeeper.volumes import MappedVolumes, Volume, Volumes
-from bookkeeper.volumes.joined import concerns
-from bookkeeper.volumes.placement import PlacementKind, PlacementRecord, Placements
+from bookkeeper.volumes.after_all import concerns
+from bookkeeper.volumes.ledger_map import PlacementKind, PlacementRecord, Placements
 from bookkeeper.volumes.placement_file import NAME, ReadPlacements, decode_placements
 
 if TYPE_CHECKING:

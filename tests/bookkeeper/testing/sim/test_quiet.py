@@ -14,7 +14,7 @@ from bookkeeper.testing.sim.plan import FIRST_WITH_VOLUMES, plan
 from bookkeeper.testing.sim.quiet import quiet_phase, until_bookies_serve
 from bookkeeper.testing.sim.users.actors import MAKERS, Actor
 from bookkeeper.volumes import MappedVolumes
-from bookkeeper.volumes.joined import until_done
+from bookkeeper.volumes.after_all import until_done
 from bookkeeper.volumes.volume_list import VolumeState
 
 

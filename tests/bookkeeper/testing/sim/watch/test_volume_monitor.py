@@ -9,7 +9,7 @@ import pytest
 from bookkeeper.testing.sim.watch.monitor import Monitor
 from bookkeeper.testing.sim.watch.volume_monitor import engine_with, is_lost
 from bookkeeper.testing.world import SimDisk
-from bookkeeper.volumes.placement import PlacementKind, PlacementRecord
+from bookkeeper.volumes.ledger_map import PlacementKind, PlacementRecord
 from bookkeeper.volumes.placement_log import write_placements
 from tests.bookkeeper.volumes.doors import Door
 
