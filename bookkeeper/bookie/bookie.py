@@ -32,8 +32,8 @@ from bookkeeper.errors import (
 from bookkeeper.ids import NO_ENTRY, EntryId, IdRanges, LedgerId
 from bookkeeper.rate_limited_log import RateLimitedLogger
 from bookkeeper.storage.engine import PackedEntries
-from bookkeeper.volumes import BookieStorage
-from bookkeeper.volumes.joined import concerns
+from bookkeeper.volumes import Volumes
+from bookkeeper.volumes.after_all import concerns
 from bookkeeper.wire import Status
 from bookkeeper.wire.availability import GROUP, HEADER, encode_availability
 
@@ -72,7 +72,7 @@ class Bookie:
 
     def __init__(
         self,
-        engine: BookieStorage,
+        engine: Volumes,
         *,
         call_later: Callable[[float, Callable[[], None]], Timer],
         wall_ms: Callable[[], int],

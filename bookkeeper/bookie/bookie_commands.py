@@ -7,11 +7,11 @@ from typing import Any, Protocol
 
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.control import Command, Says
-from bookkeeper.bookie.ledger_directories import LedgerDirectories, row_of_only
+from bookkeeper.bookie.ledger_directories import LedgerDirectories
 from bookkeeper.errors import IllegalOperationError
 from bookkeeper.ids import LedgerId
-from bookkeeper.volumes import BookieStorage
-from bookkeeper.volumes.joined import until_done
+from bookkeeper.volumes import Volumes
+from bookkeeper.volumes.after_all import until_done
 
 
 class CommandedBookie(Protocol):
@@ -20,7 +20,7 @@ class CommandedBookie(Protocol):
     config: BookieConfig
 
     @property
-    def engine(self) -> BookieStorage: ...
+    def engine(self) -> Volumes: ...
     @property
     def ledger_directories(self) -> LedgerDirectories | None: ...
     def health(self) -> Mapping[str, Any]: ...
@@ -64,21 +64,19 @@ def commands_of(bookie: CommandedBookie) -> dict[str, Command]:
         return {**scrubber.report(), "sentences": [*scrubber.sentences(), *bookie.repairs()]}
 
     async def directories(request: Mapping[str, Any], says: Says) -> Mapping[str, Any]:
-        several = bookie.ledger_directories
-        rows = several.rows() if several is not None else [row_of_only(bookie.engine, bookie.config.storage)]
-        return {"directories": rows}
+        return {"directories": _directories(bookie).rows()}
 
     async def add_directory(request: Mapping[str, Any], says: Says) -> Mapping[str, Any]:
         ledger_dir = _text(request, "ledger_dir")
-        number = await _several(bookie).add(ledger_dir, _text(request, "journal_dir", ledger_dir))
+        number = await _directories(bookie).add(ledger_dir, _text(request, "journal_dir", ledger_dir))
         return {"number": number}
 
     async def drain_directory(request: Mapping[str, Any], says: Says) -> Mapping[str, Any]:
-        moved = await _several(bookie).drain(_text(request, "ledger_dir"), says)
+        moved = await _directories(bookie).drain(_text(request, "ledger_dir"), says)
         return {"moved": moved}
 
     async def lose_directory(request: Mapping[str, Any], says: Says) -> Mapping[str, Any]:
-        return {"lost": await _several(bookie).lose(_text(request, "ledger_dir"))}
+        return {"lost": await _directories(bookie).lose(_text(request, "ledger_dir"))}
 
     return {
         "status": status,
@@ -93,12 +91,8 @@ def commands_of(bookie: CommandedBookie) -> dict[str, Command]:
     }
 
 
-def _several(bookie: CommandedBookie) -> LedgerDirectories:
-    if bookie.ledger_directories is None:
-        raise IllegalOperationError(
-            "this bookie has one ledger directory; to add others, stop it, and start it with ledger_dirs "
-            "(bk bookie --ledger-dir, once for each), the present one among them"
-        )
+def _directories(bookie: CommandedBookie) -> LedgerDirectories:
+    assert bookie.ledger_directories is not None, "commands are taken once the bookie runs"
     return bookie.ledger_directories
 
 

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -58,9 +58,9 @@ from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.base.durable_file import replace_file
 from bookkeeper.storage.base.results import PublishedProgress
 from bookkeeper.storage.engine import Engine, EngineState
-from bookkeeper.storage.start.directory_id import ForeignDirectoryError, is_unused
-from bookkeeper.volumes import BookieStorage, Volume
-from bookkeeper.volumes.volume_list import NAME, VolumeEntry, VolumeList, VolumeState, share_of, write_volumes
+from bookkeeper.storage.results import PublishedProgress
+from bookkeeper.volumes import MappedVolumes, OneVolume, Volume, Volumes
+from bookkeeper.volumes.volume_list import NAME, ONLY, VolumeEntry, VolumeList, VolumeState, share_of, write_volumes
 from bookkeeper.volumes.volume_start import (
     is_disk_failure,
     list_volumes,
@@ -89,10 +89,10 @@ class BookieStart:
         self.known: DiskRecord | None = None
         """What is published about this bookie's disk."""
         self.disk_identity: DiskIdentity | None = None
-        self.engine: BookieStorage | None = None
-        """The open disk, or disks; whoever fails from then on closes it."""
-        self.volumes: VolumeList | None = None
-        """With several ledger directories: what has become of each."""
+        self.engine: Volumes | None = None
+        """The open volumes; whoever fails from then on closes them."""
+        self.volumes = VolumeList.of_one(config.storage.ledger_dir, config.storage.journal_dir)
+        """The ledger directories and what has become of each."""
         self._seams = seams
         self._metadata = metadata
         self._identity: BookieIdentity | None = None
@@ -155,7 +155,7 @@ class BookieStart:
                 f"the bookie in {config.directory} has several ledger directories: name them (ledger_dirs; bk bookie "
                 "--ledger-dir, once for each)"
             )
-        refuse_strangers(disk, self._cookie, self._directories, growing=self.volumes is not None)
+        refuse_strangers(disk, self._cookie, self._directories, growing=self.volumes.has_map)
 
     async def settle_cookie(self) -> None:
         """Make or check the cookie. Writes the identity before the cookie, and only if nothing forbids the start."""
@@ -164,7 +164,7 @@ class BookieStart:
             disk.make_directories(directory)
         assert self._identity is not None, "identified"
         identity = self._identity
-        if self.volumes is not None and self._has_joined():
+        if self.volumes.has_map and self._has_joined():
             refuse_emptied(disk, self.volumes, self.config.storage, self.config.directory)
             write_volumes(disk, self.config.directory, self.volumes)  # first: it says which directories may be empty
             new = [each for each in self.volumes.serving if each.state is VolumeState.NEW]
@@ -224,9 +224,7 @@ class BookieStart:
     @property
     def _pairs(self) -> list[tuple[str, str]]:
         """Each ledger directory with that of its journal."""
-        if self.volumes is not None:
-            return [(each.ledger_dir, each.journal_dir) for each in self.volumes.serving]
-        return [(self.config.storage.ledger_dir, self.config.storage.journal_dir)]
+        return [(each.ledger_dir, each.journal_dir) for each in self.volumes.serving]
 
     @property
     def _cookie(self) -> Cookie:
@@ -284,7 +282,7 @@ class BookieStart:
         """Read ``birth.json``. On empty storage, or if the file is gone or outdated, look at all ledgers instead."""
         disk, directory = self._seams.disk, self.config.directory
         seen = self.known.highest if self.known is not None else NO_LEDGER
-        used = any(each.state is not VolumeState.NEW for each in self.volumes or ())
+        used = self.volumes.has_map and any(each.state is not VolumeState.NEW for each in self.volumes)
         which = "ledger directories without the bookie's own notes" if used else "an empty disk"
         if disk.exists(os.path.join(directory, OPENED)):
             self._refuse_emptied()
@@ -314,7 +312,7 @@ class BookieStart:
 
     def _refuse_emptied(self) -> None:
         """Refuse an empty ledger directory of a bookie that has served. Called before anything is written there."""
-        if self.volumes is not None:
+        if self.volumes.has_map:
             return  # :meth:`settle_cookie` has looked at each
         if is_unused(self._seams.disk, self.config.storage):
             raise CookieError(
@@ -338,13 +336,20 @@ class BookieStart:
             return disk_identity, f"{os.path.join(directory, BIRTH)} is missing or was put back from an older copy"
         return disk_identity, None
 
-    async def open_engine(self, publisher: ProgressPublisher) -> BookieStorage:
-        """Open the disk, or disks, in workers: replay may take long, and the loop must keep its session alive."""
-        if self.volumes is None:
-            known = await publisher.claim(self.boot, self._seams.disk, self.config.storage)
-            opened: BookieStorage = await self._open_one(publisher, self.config.storage, known, "open")
+    async def open_volumes(self, publisher: ProgressPublisher) -> Volumes:
+        """Open the disks in workers: replay may take long, and the loop must keep its session alive."""
+        listed = self.volumes
+        configs = {each.number: self._config_of(each, len(listed.serving)) for each in listed.serving}
+        published = {each.number for each in publisher.record.volumes} if publisher.record is not None else set()
+        for each in listed.serving:
+            if each.state is VolumeState.NEW and each.number not in published:
+                refuse_filled(self._seams.disk, configs[each.number])
+        known = await publisher.claim(self.boot, self._seams.disk, configs)
+        if listed.has_map:
+            opened: Volumes = await self._open_mapped(publisher, listed, configs, known)
         else:
-            opened = await self._open_volumes(publisher, self.volumes)
+            config = configs[ONLY]
+            opened = OneVolume(await self._open_engine(publisher, config, known[ONLY], "open"), config)
         self.engine, report = opened, opened.report  # from here on whoever fails closes it
         if report.rebuilt or report.last_boot > self._opened():
             await self._doubt_rebuilt(opened)
@@ -361,7 +366,7 @@ class BookieStart:
             log.error("bookie %s found damage and set it aside: %s", self.bookie_id, place)
         return opened
 
-    async def _open_one(
+    async def _open_engine(
         self, publisher: ProgressPublisher, config: StorageConfig, known: PublishedProgress, name: str
     ) -> Engine:
         loop = asyncio.get_running_loop()
@@ -390,7 +395,7 @@ class BookieStart:
     def _exchanged(self, publisher: ProgressPublisher, error: ForeignDirectoryError) -> CookieError | None:
         """What to say if the file is this bookie's own, of another of its directories."""
         number = publisher.volume_with(error.directory_id)
-        entry = next((each for each in self.volumes or () if each.number == number), None)
+        entry = next((each for each in self.volumes if each.number == number), None)
         if entry is None:
             return None
         return CookieError(
@@ -402,16 +407,16 @@ class BookieStart:
         """Refuse directories of other bookies. Raises: CookieError: one is."""
         refuse_strangers(self._seams.disk, self._cookie, directories, growing=True)
 
-    async def _open_volumes(self, publisher: ProgressPublisher, listed: VolumeList) -> BookieStorage:
+    async def _open_mapped(
+        self,
+        publisher: ProgressPublisher,
+        listed: VolumeList,
+        configs: Mapping[int, StorageConfig],
+        known: Mapping[int, PublishedProgress],
+    ) -> MappedVolumes:
         """Open every volume, all at the same time, and put one door before them. One whose disk does not work is
         lost."""
-        configs = {each.number: self._config_of(each, len(listed.serving)) for each in listed.serving}
-        published = {each.number for each in publisher.record.volumes} if publisher.record is not None else set()
-        for each in listed.serving:
-            if each.state is VolumeState.NEW and each.number not in published:
-                refuse_filled(self._seams.disk, configs[each.number])
-        known = await publisher.claim_volumes(self.boot, self._seams.disk, configs)
-        begun = [self._open_one(publisher, configs[key], known[key], f"open {key}") for key in configs]
+        begun = [self._open_engine(publisher, configs[key], known[key], f"open {key}") for key in configs]
         volumes: list[Volume] = []
         problems: list[BaseException] = []
         for entry, found in zip(listed.serving, await asyncio.gather(*begun, return_exceptions=True), strict=True):
@@ -451,16 +456,15 @@ class BookieStart:
 
     async def open_added(self, publisher: ProgressPublisher, entry: VolumeEntry, known: PublishedProgress) -> Volume:
         """Open a volume that is added while the bookie runs; its directories are there, and empty."""
-        assert self.volumes is not None, "there are several directories"
         config = self._config_of(entry, max(len(self.config.ledger_dirs), 1))
-        return Volume(entry.number, config, await self._open_one(publisher, config, known, f"open {entry.number}"))
+        return Volume(entry.number, config, await self._open_engine(publisher, config, known, f"open {entry.number}"))
 
     async def grow_cookie(self, listed: VolumeList, new: list[str]) -> None:
         """Let the cookie name the directories of this list. Raises: as :func:`settle_grown_cookie`."""
         self.volumes = listed
         await settle_grown_cookie(self._seams.disk, self._metadata.cookies, self._cookie, self._directories, new)
 
-    async def _doubt_rebuilt(self, engine: BookieStorage) -> None:
+    async def _doubt_rebuilt(self, engine: Volumes) -> None:
         """Treat all present ledgers as older than the disk, because the index was built anew from the entry logs.
 
         A new index may have forgotten that a ledger is deleted, if more than one segment was damaged: once its logs are

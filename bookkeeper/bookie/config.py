@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bookkeeper.auth.config import NONE, TLS, AuthConfig
-from bookkeeper.bookie.health.page_address import require_page_address
+from bookkeeper.bookie.page_address import require_page_address
 from bookkeeper.codec import FRAME_MAX, RECORD_MAX
 from bookkeeper.errors import ConfigError, in_words, require, require_below, require_range
 from bookkeeper.ids import Address, bookie_id, is_loopback

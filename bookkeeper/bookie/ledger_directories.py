@@ -1,4 +1,4 @@
-"""What an operator does with several ledger directories while the bookie runs: look, add, empty, give up."""
+"""What an operator does with ledger directories while the bookie runs: look, add, empty, give up."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from bookkeeper.bookie.control import Says
 from bookkeeper.bookie.identity.progress_publisher import ProgressPublisher
 from bookkeeper.errors import IllegalOperationError
 from bookkeeper.seams import Disk
-from bookkeeper.storage.base.config import StorageConfig
-from bookkeeper.volumes import BookieStorage, Volume, Volumes
-from bookkeeper.volumes.joined import until_done
+from bookkeeper.storage.engine import Engine
+from bookkeeper.volumes import MappedVolumes, Volume, Volumes
+from bookkeeper.volumes.after_all import until_done
 from bookkeeper.volumes.volume_drain import VolumeDrain
 from bookkeeper.volumes.volume_list import VolumeEntry, VolumeState, share_of
 from bookkeeper.volumes.volume_start import refuse_filled
@@ -37,7 +37,8 @@ class LedgerDirectories:
         self._new_drain = asyncio.Event()
         self._changing = asyncio.Lock()
         """Held while a directory is added."""
-        volumes.on_loss(self._on_loss)
+        if isinstance(volumes, MappedVolumes):
+            volumes.on_loss(self._on_loss)
 
     def publishes(self, highest: Callable[[], int]) -> None:
         """Who knows the greatest ledger id that may be older than the disk."""
@@ -63,7 +64,7 @@ class LedgerDirectories:
             if each.state is VolumeState.LOST
         ]
         for number, drain in self._drains.items():
-            left = self._volumes.placements.count(number)
+            left = self._volumes.ledger_count(number)
             place = self._entry(number).ledger_dir
             said.append(f"ledger directory {place} is being emptied; ledgers moved: {drain.moved}, left: {left}")
             said += [f"ledger {ledger} stays on {place}: {why}" for ledger, why in list(drain.waits_for.items())[:5]]
@@ -77,13 +78,14 @@ class LedgerDirectories:
         """Use an empty directory for ledgers from now on. Returns the volume's number.
 
         Raises:
-            IllegalOperationError: it is in use, or does not exist.
+            IllegalOperationError: it is in use, or does not exist; or the bookie has no map of several directories.
             CookieError: it is not empty, or another bookie's.
             OSError, StorageError: its disk cannot be used.
             MetadataError: the store does not answer; nothing was changed that matters.
         """
+        volumes = self._mapped
         async with self._changing:
-            listed = self._volumes.volume_list
+            listed = volumes.volume_list
             known = listed.at(ledger_dir)
             if known is not None and known.state.serves:
                 raise IllegalOperationError(f"{ledger_dir} is a ledger directory of this bookie already")
@@ -102,9 +104,9 @@ class LedgerDirectories:
             entry = listed.entries[-1]
             refuse_filled(self._disk, share_of(self._config.storage, entry, 1))
             await self._start.grow_cookie(listed, [ledger_dir, journal_dir])
-            progress = await self._publisher.add_volume(entry.number, self._highest(), self._volumes)
+            progress = await self._publisher.add_volume(entry.number, self._highest(), volumes)
             volume = await self._start.open_added(self._publisher, entry, progress)
-            await until_done(lambda done: self._volumes.add(volume, listed, done))
+            await until_done(lambda done: volumes.add(volume, listed, done))
             log.warning(
                 "ledger directory %s is used from now on; add it to ledger_dirs: the next start needs it", ledger_dir
             )
@@ -117,16 +119,16 @@ class LedgerDirectories:
         Raises:
             IllegalOperationError: it is not in use, or the last one.
         """
-        entry = self._serving(ledger_dir)
+        volumes, entry = self._mapped, self._serving(ledger_dir)
         self._refuse_last(entry)
         if entry.state is not VolumeState.DRAINING:
-            await until_done(lambda done: self._volumes.set_state(entry.number, VolumeState.DRAINING, done))
+            await until_done(lambda done: volumes.set_state(entry.number, VolumeState.DRAINING, done))
         drain = self._drains.get(entry.number)
         if drain is None:
             drain = self._drains[entry.number] = self._drain_of(entry.number)
             self._new_drain.set()
         while entry.number in self._drains:  # until the list has it as drained, durably
-            await says(f"ledgers moved: {drain.moved}, left: {self._volumes.placements.count(entry.number)}")
+            await says(f"ledgers moved: {drain.moved}, left: {self._volumes.ledger_count(entry.number)}")
             await asyncio.sleep(0.5)
         if (now := self._entry(entry.number)).state is not VolumeState.DRAINED:
             raise IllegalOperationError(f"{ledger_dir} is {now.state.value} now: {now.reason}")
@@ -140,8 +142,8 @@ class LedgerDirectories:
         """
         entry = self._serving(ledger_dir)
         self._refuse_last(entry)
-        count = self._volumes.placements.count(entry.number)
-        self._volumes.lose(entry.number, "an operator has given it up")
+        count = self._volumes.ledger_count(entry.number)
+        self._mapped.lose(entry.number, "an operator has given it up")
         return count
 
     # -- background ---------------------------------------------------------------------------------------
@@ -173,7 +175,7 @@ class LedgerDirectories:
             )
 
     def _drain_of(self, number: int) -> VolumeDrain:
-        return VolumeDrain(self._volumes, number, self._config.storage.compaction_bytes_per_s)
+        return VolumeDrain(self._mapped, number, self._config.storage.compaction_bytes_per_s)
 
     def _on_loss(self, ledger_dir: str, reason: str, ledgers: int) -> None:
         log.error(
@@ -185,17 +187,26 @@ class LedgerDirectories:
             ledgers,
         )
 
+    @property
+    def _mapped(self) -> MappedVolumes:
+        if isinstance(self._volumes, MappedVolumes):
+            return self._volumes
+        raise IllegalOperationError(
+            "this bookie has one ledger directory; to add others, stop it, and start it with ledger_dirs "
+            "(bk bookie --ledger-dir, once for each), the present one among them"
+        )
+
     # -- which directory ----------------------------------------------------------------------------------
 
     def _serving(self, ledger_dir: str) -> VolumeEntry:
-        entry = self._volumes.volume_list.at(ledger_dir)
+        entry = self._mapped.volume_list.at(ledger_dir)
         if entry is None or not entry.state.serves:
             state = f"{entry.state.value} already" if entry is not None else "no ledger directory of this bookie"
             raise IllegalOperationError(f"{ledger_dir} is {state}")
         return entry
 
     def _refuse_last(self, entry: VolumeEntry) -> None:
-        if self._volumes.is_last(entry.number):
+        if self._mapped.is_last(entry.number):
             raise IllegalOperationError(
                 f"{entry.ledger_dir} is the last ledger directory that takes new ledgers: add another one first"
             )
@@ -205,32 +216,19 @@ class LedgerDirectories:
 
     def _row(self, entry: VolumeEntry, volume: Volume | None) -> dict[str, Any]:
         row: dict[str, Any] = {
-            "number": entry.number,
+            "number": entry.number or None,
             "ledger_dir": entry.ledger_dir,
             "journal_dir": entry.journal_dir,
             "state": entry.state.value,
             "reason": entry.reason or None,
-            "ledgers": self._volumes.placements.count(entry.number),
+            "ledgers": self._volumes.ledger_count(entry.number),
         }
         if volume is None:
             return {**row, "disk": None, "free_bytes": None, "total_bytes": None}
         return {**row, **_disk_of(volume.engine)}
 
 
-def row_of_only(engine: BookieStorage, storage: StorageConfig) -> dict[str, Any]:
-    """The row of :meth:`LedgerDirectories.rows` for a bookie with one ledger directory, which has no number."""
-    return {
-        "number": None,
-        "ledger_dir": storage.ledger_dir,
-        "journal_dir": storage.journal_dir,
-        "state": VolumeState.USED.value,
-        "reason": None,
-        "ledgers": len(list(engine.ledgers())),
-        **_disk_of(engine),
-    }
-
-
-def _disk_of(engine: BookieStorage) -> dict[str, Any]:
+def _disk_of(engine: Engine) -> dict[str, Any]:
     """The columns of a directory whose disk is open."""
     try:
         space = engine.space()

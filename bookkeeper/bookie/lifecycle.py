@@ -51,7 +51,7 @@ from bookkeeper.meta.store import SessionState, Watch
 from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Lock, Seams
 from bookkeeper.storage.engine import EngineState
-from bookkeeper.volumes import BookieStorage, Volumes
+from bookkeeper.volumes import Volumes
 
 if TYPE_CHECKING:
     from bookkeeper.bookie.health.health_pages import Health
@@ -70,7 +70,7 @@ class BookieServer:
         self.say_stage: Callable[[str], object] = lambda stage: None
         """Told what the start does next; whoever waits for it sees that it goes on."""
         self.ledger_directories: LedgerDirectories | None = None
-        """What is done with several ledger directories; None: there is one."""
+        """What is done with ledger directories; None: not started."""
         self._begun = BookieStart(config, seams, metadata)
         self._seams = seams
         self._metadata = metadata
@@ -110,8 +110,8 @@ class BookieServer:
         return self._begun.first_start
 
     @property
-    def engine(self) -> BookieStorage:
-        """The storage engine, or the door to several."""
+    def engine(self) -> Volumes:
+        """What the bookie stores ledgers in."""
         assert self._begun.engine is not None, "not started"
         return self._begun.engine
 
@@ -248,14 +248,13 @@ class BookieServer:
         self.engine.scrubber.begin()
         log.info("bookie %s serves at %s, boot %d", self.bookie_id, self.address, self.boot)
 
-    async def _open_engine(self, publisher: ProgressPublisher) -> BookieStorage:
-        engine = await self._begun.open_engine(publisher)
+    async def _open_engine(self, publisher: ProgressPublisher) -> Volumes:
+        engine = await self._begun.open_volumes(publisher)
         engine.on_state(self._on_state)
         engine.scrubber.report_problem = self._on_problem
         directory, disk = self.config.directory, self._seams.disk
         engine.scrubber.state_files = lambda: check_state_files(disk, directory, self.data_directories, self.bookie_id)
-        if isinstance(engine, Volumes):
-            self.ledger_directories = LedgerDirectories(engine, self._begun, publisher, self.config, self._seams.disk)
+        self.ledger_directories = LedgerDirectories(engine, self._begun, publisher, self.config, self._seams.disk)
         engine.on_pressure(self._pressed, lambda: self.port.admission.set_pressure(False))
         return engine
 

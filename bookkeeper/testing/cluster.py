@@ -120,9 +120,8 @@ class SimCluster:
 
     def engine_of(self, name: str) -> Engine:
         """The storage engine of a bookie with one ledger directory."""
-        engine = self.servers[name].engine
-        assert isinstance(engine, Engine), "it has several ledger directories"
-        return engine
+        (only,) = self.servers[name].engine.serving
+        return only.engine
 
     # -- bookies ------------------------------------------------------------------------------------------
 

@@ -1,15 +1,16 @@
-"""Several ledger directories in one bookie: each is a *volume*, a disk of its own with a journal of its own.
+"""What a bookie stores ledgers in. Each ledger directory is a *volume*, a disk of its own with a journal of its own.
 
-A volume is a whole :class:`~bookkeeper.storage.engine.Engine`, so it is started, checked, compacted and scrubbed like
-the disk of a bookie with one directory. :class:`~bookkeeper.volumes.volumes.Volumes` is the door before them, with the
-face of an engine. It remembers which volume has which ledger (:mod:`~bookkeeper.volumes.placement`); that is stored,
-never computed, and stored outside of the volumes, so that it survives the loss of any of them.
+A volume is a whole :class:`~bookkeeper.storage.engine.Engine`. :class:`~bookkeeper.volumes.volumes.Volumes` is the door
+before one or more of them, with the same interface as an engine. Several need a map of which volume has which ledger
+(:mod:`~bookkeeper.volumes.ledger_map`); that is stored, never computed, and stored outside of the volumes, so that it
+survives the loss of any of them.
 
-A volume is the unit of failure (B12). One that fails leaves, the others serve on, and of its ledgers everything is
-unknown until their copies are whole on another volume.
+Of several a volume is the unit of failure (B12). One that fails leaves, the others serve on, and of its ledgers
+everything is unknown until their copies are whole on another volume.
 """
 
+from bookkeeper.volumes.mapped_volumes import MappedVolumes
 from bookkeeper.volumes.volume import Volume
-from bookkeeper.volumes.volumes import BookieStorage, Volumes
+from bookkeeper.volumes.volumes import OneVolume, Volumes
 
-__all__ = ["BookieStorage", "Volume", "Volumes"]
+__all__ = ["MappedVolumes", "OneVolume", "Volume", "Volumes"]

@@ -8,14 +8,15 @@ from bookkeeper.errors import BookieFailedError
 from bookkeeper.ids import IdRanges, LedgerId
 from bookkeeper.storage.base.results import Done
 from bookkeeper.storage.engine import Engine, EngineState
-from bookkeeper.volumes.joined import join
+from bookkeeper.storage.results import Done
+from bookkeeper.volumes.after_all import after_all
 
 
 def share(dropped: IdRanges, engines: Iterable[Engine], callback: Done) -> None:
     """Have every engine remember that these were dropped; ``callback`` when they do. Nothing is written twice."""
     ranges = list(dropped)
     lacking = [engine for engine in engines if not all(engine.dropped.covers(*run) for run in ranges)]
-    join([collects(engine, ranges) for engine in lacking], callback)
+    after_all([collects(engine, ranges) for engine in lacking], callback)
 
 
 def collects(

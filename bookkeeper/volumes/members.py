@@ -16,17 +16,18 @@ from bookkeeper.storage.base.disk_state import DiskState
 from bookkeeper.storage.base.durable_file import NO_SPACE, TRANSIENT
 from bookkeeper.storage.base.results import Done
 from bookkeeper.storage.engine import EngineState
+from bookkeeper.storage.results import Done
+from bookkeeper.volumes.after_all import after_all
 from bookkeeper.volumes.dropped_ledgers import collects
-from bookkeeper.volumes.joined import join
-from bookkeeper.volumes.kept_list import KeptList
+from bookkeeper.volumes.ledger_map import PlacementKind
 from bookkeeper.volumes.ledger_moves import LedgerMoves
 from bookkeeper.volumes.ledger_places import LedgerPlaces
-from bookkeeper.volumes.placement import PlacementKind
 from bookkeeper.volumes.pressure import Pressure
 from bookkeeper.volumes.serving import ServingVolumes
 from bookkeeper.volumes.volume import Volume
 from bookkeeper.volumes.volume_housekeeping import VolumeScrubbers
 from bookkeeper.volumes.volume_list import VolumeList, VolumeState, last_of
+from bookkeeper.volumes.volume_list_file import VolumeListFile
 
 
 class Members:
@@ -36,7 +37,7 @@ class Members:
     def __init__(
         self,
         serving: ServingVolumes,
-        kept_list: KeptList,
+        list_file: VolumeListFile,
         places: LedgerPlaces,
         moves: LedgerMoves,
         state: DiskState,
@@ -48,14 +49,15 @@ class Members:
         Args:
             doubts: ledgers about which no negative is honest.
         """
-        self._serving, self._list, self._places, self._moves = serving, kept_list, places, moves
-        self._state, self._doubts, self._scrubber, self._call_later = state, doubts, scrubber, call_later
+        self._serving, self._list, self._places, self._moves = serving, list_file, places, moves
+        self._state, self._doubts, self._call_later = state, doubts, call_later
+        self.scrubber = self._scrubber = scrubber
         self._failed_for_good: BaseException | None = None
         self._on_new_file: Callable[[], None] | None = None
         self.pressure = Pressure()
         self.on_loss: Callable[[str, str, int], None] = lambda directory, reason, ledgers: None
         """Called when a volume has left: its directory, why, and how many ledgers were on it."""
-        kept_list.failed = places.log.failed = self._fail
+        list_file.failed = places.log.failed = self._fail
 
     def begin(self, volumes: Iterable[Volume]) -> None:
         """The volumes that a start has opened serve."""
@@ -136,7 +138,7 @@ class Members:
             self._serve_again(leaving)
             return callback(error)
 
-        join([collects(engine, dropped) for engine in self._serving.engines], remembered)
+        after_all([collects(engine, dropped) for engine in self._serving.engines], remembered)
 
     def _serve_again(self, volume: Volume) -> None:
         """A volume could not be let go: the next attempt finds it where it was."""
@@ -208,7 +210,7 @@ class Members:
             callback(error)
 
         def noted(_error: BaseException | None) -> None:
-            join([engine.close for engine in self._serving.engines], closed)
+            after_all([engine.close for engine in self._serving.engines], closed)
 
         return self._places.log.when_stored(noted)  # the bookie's last word publishes it
 

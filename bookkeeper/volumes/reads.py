@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 from bookkeeper.codec import Answers, Reads
 from bookkeeper.errors import DataUnknownError, NoSuchLedgerError
 from bookkeeper.ids import EntryId, LedgerId
-from bookkeeper.storage.base.results import AvailabilityRun, PackedEntries
-from bookkeeper.volumes.placement import Placements
+from bookkeeper.storage.results import AvailabilityRun, PackedEntries
+from bookkeeper.volumes.ledger_map import Placements
 from bookkeeper.volumes.routes import Routes
 from bookkeeper.volumes.serving import ServingVolumes
 
 
 class VolumeReads:
-    """With the face of an engine. Runs on the loop's thread, and keeps nothing."""
+    """The same interface as :class:`Engine`. Runs on the loop's thread, and keeps nothing."""
 
     def __init__(self, serving: ServingVolumes, routes: Routes, placements: Placements) -> None:
         self._serving, self._routes, self._placements = serving, routes, placements
@@ -62,6 +62,10 @@ class VolumeReads:
     def entries(self, ledger_id: LedgerId) -> Sequence[AvailabilityRun]:
         """See :meth:`Engine.entries`."""
         return self._routes.engine_of(ledger_id).entries(ledger_id)
+
+    def is_fenced(self, ledger_id: LedgerId) -> bool:
+        """See :meth:`Routes.is_fenced`."""
+        return self._routes.is_fenced(ledger_id)
 
     def on_lac(self, ledger_id: LedgerId, callback: Callable[[int], None]) -> Callable[[], None]:
         """See :meth:`Engine.on_lac`; of a ledger that is not here nothing is ever told."""

@@ -13,11 +13,11 @@ from bookkeeper.errors import BookieFailedError, DataUnknownError, LedgerFencedE
 from bookkeeper.ids import LedgerId
 from bookkeeper.storage.base.disk_state import DiskState
 from bookkeeper.storage.engine import Engine, EngineState
-from bookkeeper.volumes.kept_list import KeptList
+from bookkeeper.volumes.ledger_map import least_used
 from bookkeeper.volumes.ledger_places import LedgerPlaces
-from bookkeeper.volumes.placement import least_used
 from bookkeeper.volumes.serving import ServingVolumes
 from bookkeeper.volumes.volume import Volume
+from bookkeeper.volumes.volume_list_file import VolumeListFile
 
 
 class Routes:
@@ -26,7 +26,7 @@ class Routes:
     def __init__(
         self,
         serving: ServingVolumes,
-        kept_list: KeptList,
+        list_file: VolumeListFile,
         places: LedgerPlaces,
         state: DiskState,
         doubts: Container[int],
@@ -36,7 +36,7 @@ class Routes:
             state: whether anything is taken.
             doubts: ledgers about which no negative is honest.
         """
-        self._serving, self._list, self._places = serving, kept_list, places
+        self._serving, self._list, self._places = serving, list_file, places
         self._state, self._doubts = state, doubts
         self._placements = places.placements
         self._volumes, self._where = serving.by_number, places.placements.volume_of

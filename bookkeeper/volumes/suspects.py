@@ -11,8 +11,8 @@ from collections.abc import Container
 from typing import Final
 
 from bookkeeper.ids import LedgerId
+from bookkeeper.volumes.ledger_map import PlacementKind, Placements
 from bookkeeper.volumes.ledger_places import LedgerPlaces
-from bookkeeper.volumes.placement import PlacementKind, Placements
 from bookkeeper.volumes.routes import Routes
 from bookkeeper.volumes.serving import ServingVolumes
 
@@ -31,7 +31,7 @@ class Doubts:
 
 
 class Suspects:
-    """Of several volumes, with the face of an engine. Runs on the loop's thread."""
+    """Of several volumes; the same interface as :class:`Engine`. Runs on the loop's thread."""
 
     def __init__(self, serving: ServingVolumes, routes: Routes, places: LedgerPlaces) -> None:
         self._serving, self._routes, self._places = serving, routes, places

@@ -18,10 +18,10 @@ from typing import Final
 from bookkeeper.errors import BookKeeperError, DataUnknownError, NoSuchLedgerError, in_words
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.storage.engine import Engine, PackedEntries
-from bookkeeper.volumes.joined import until_done
+from bookkeeper.volumes.after_all import until_done
 from bookkeeper.volumes.ledger_moves import LedgerMove
+from bookkeeper.volumes.mapped_volumes import MappedVolumes
 from bookkeeper.volumes.volume_list import VolumeState
-from bookkeeper.volumes.volumes import Volumes
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ _LENGTH: Final = Struct(">I")
 class VolumeDrain:
     """Empties one volume. Runs on the loop's thread."""
 
-    def __init__(self, volumes: Volumes, number: int, bytes_per_s: int) -> None:
+    def __init__(self, volumes: MappedVolumes, number: int, bytes_per_s: int) -> None:
         """
         Args:
             bytes_per_s: entries are copied at most so fast; 0: no limit.

@@ -1,5 +1,5 @@
-"""The scrubs and compactions of all volumes behind one door each, with the faces of :class:`Scrubber` and
-:class:`Compactor`."""
+"""The scrubs and compactions of all volumes behind one door each, with the same interfaces as
+:class:`Scrubber` and :class:`Compactor`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bookkeeper.storage.compaction.schedule import CompactionKind
 from bookkeeper.storage.scrub.damage import CheckedFile, DamagedPlace
 from bookkeeper.storage.scrub.file_checks import Check
 from bookkeeper.storage.scrub.scrubber import Scrubber
-from bookkeeper.volumes.joined import join
+from bookkeeper.volumes.after_all import after_all
 
 
 class VolumeScrubbers:
@@ -78,7 +78,7 @@ class VolumeScrubbers:
 
     def run_now(self, callback: Done) -> None:
         """See :meth:`Scrubber.run_now`: all volumes at the same time."""
-        join([each.run_now for each in self._scrubbers()], callback)
+        after_all([each.run_now for each in self._scrubbers()], callback)
 
     def files(self) -> Sequence[CheckedFile]:
         """See :meth:`Scrubber.files`."""
@@ -120,7 +120,7 @@ class VolumeCompactors:
     def run(self, kind: CompactionKind, callback: Done) -> None:
         """See :meth:`Compactor.run`."""
         chosen = self._compactors().values()
-        join([lambda done, each=each: each.run(kind, done) for each in chosen], callback)  # type: ignore[misc]
+        after_all([lambda done, each=each: each.run(kind, done) for each in chosen], callback)  # type: ignore[misc]
 
     def run_if_due(self, callback: Done) -> None:
         """See :meth:`Compactor.run_if_due`; ``callback`` for each volume."""
@@ -171,7 +171,7 @@ class VolumeCompactors:
 
             return begin
 
-        join([one(each) for each in compactors], lambda error: callback(found if error is None else error))
+        after_all([one(each) for each in compactors], lambda error: callback(found if error is None else error))
 
     def sentences(self) -> tuple[str, ...]:
         """See :meth:`Compactor.sentences`; what concerns logs names their directory."""

@@ -23,6 +23,8 @@ from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.base.durable_file import replace_file, stamp, unstamp
 
 NAME: Final = "volumes"
+ONLY: Final = 0
+"""The number of the volume of a bookie that was never given a second one."""
 _MAGIC: Final = b"BKVL"
 _VERSION: Final = 1
 
@@ -69,6 +71,18 @@ class VolumeList:
     """Lost volumes whose directories are used again, while any ledger is not whole."""
     mended: tuple[int, ...] = ()
     """Those of which every ledger is whole, while any is retired. 0: of ledgers whose place was in doubt, too."""
+
+    @classmethod
+    def of_one(cls, ledger_dir: str, journal_dir: str) -> VolumeList:
+        """The list of a bookie with one volume and no map. It is never stored."""
+        return cls(
+            0, (VolumeEntry(number=ONLY, ledger_dir=ledger_dir, journal_dir=journal_dir, state=VolumeState.USED),)
+        )
+
+    @property
+    def has_map(self) -> bool:
+        """Whether the list is stored, and with it which volume has which ledger."""
+        return self.file_id != 0
 
     # -- changes; each gives another list -----------------------------------------------------------------
 
@@ -198,6 +212,8 @@ def matched(known: VolumeList, wanted: Sequence[tuple[str, str]], directory: str
 def share_of(storage: StorageConfig, entry: VolumeEntry, count: int) -> StorageConfig:
     """The settings of one of ``count`` volumes: its directories, and its share of the memory. Rates and sizes of files
     are those of each."""
+    if count == 1:
+        return replace(storage, ledger_dir=entry.ledger_dir, journal_dir=entry.journal_dir)
     return replace(
         storage,
         ledger_dir=entry.ledger_dir,

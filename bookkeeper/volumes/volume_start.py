@@ -20,7 +20,8 @@ from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.start.directory_id import is_unused
 from bookkeeper.storage.start.start import LOCK
-from bookkeeper.volumes.placement import PlacementKind, PlacementRecord, Placements
+from bookkeeper.volumes.ledger_map import PlacementKind, PlacementRecord, Placements
+from bookkeeper.volumes.mapped_volumes import MappedVolumes
 from bookkeeper.volumes.placement_file import NAME, ReadPlacements, decode_placements, judged
 from bookkeeper.volumes.placement_log import PlacementLog, write_again, write_placements
 from bookkeeper.volumes.volume import Volume
@@ -33,7 +34,6 @@ from bookkeeper.volumes.volume_list import (
     share_of,
     write_volumes,
 )
-from bookkeeper.volumes.volumes import Volumes
 
 log = logging.getLogger(__name__)
 
@@ -318,7 +318,7 @@ def open_door(
     *,
     boot: int,
     published: PlacementsEnd | None,
-) -> Volumes:
+) -> MappedVolumes:
     """Write down which volumes are in use, recall what is on them, and put the door before them. Blocks.
 
     Args:
@@ -340,7 +340,7 @@ def open_door(
         listed = listed.with_doubt()
     write_volumes(disk, directory, listed)  # after the placements: a loss that it notes is in them
     placement_log = PlacementLog(disk, directory, listed.file_id, recalled.end, worker("placements"), _nobody)
-    return Volumes(directory, disk, volumes, listed, placements, placement_log, worker("volumes"), call_later)
+    return MappedVolumes(directory, disk, volumes, listed, placements, placement_log, worker("volumes"), call_later)
 
 
 def _nobody(_error: BaseException) -> None:

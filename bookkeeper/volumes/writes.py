@@ -13,8 +13,9 @@ from bookkeeper.ids import LedgerId
 from bookkeeper.seams import Buffer
 from bookkeeper.storage.base.results import Done
 from bookkeeper.storage.engine import Engine
-from bookkeeper.storage.updates.record_runs import EntryRecords, RecordRun
-from bookkeeper.volumes.joined import join, join_ledgers
+from bookkeeper.storage.record_runs import EntryRecords, RecordRun
+from bookkeeper.storage.results import Done
+from bookkeeper.volumes.after_all import after_all, after_all_ledgers
 from bookkeeper.volumes.ledger_moves import LedgerMoves
 from bookkeeper.volumes.ledger_places import LedgerPlaces
 from bookkeeper.volumes.routes import Routes, lost_error
@@ -23,7 +24,7 @@ from bookkeeper.volumes.volume import Volume
 
 
 class VolumeWrites:
-    """With the face of an engine. Owned by the loop's thread."""
+    """The same interface as :class:`Engine`. Owned by the loop's thread."""
 
     def __init__(self, serving: ServingVolumes, routes: Routes, places: LedgerPlaces, moves: LedgerMoves) -> None:
         self._serving, self._routes, self._places, self._moves = serving, routes, places, moves
@@ -72,7 +73,7 @@ class VolumeWrites:
         if fresh:
             new = {each for ledgers in touched.values() for each in ledgers if self._places.any_fresh((each,))}
             parts.append((self._placed(new), new))
-        return join_ledgers(parts, callback)
+        return after_all_ledgers(parts, callback)
 
     def _placed(self, ledger_ids: Collection[int]) -> Callable[[Done], None]:
         """Waits until the places of these ledgers are durable. Fails if one of them has lost its volume meanwhile."""
@@ -103,7 +104,7 @@ class VolumeWrites:
     def fence(self, ledger_id: LedgerId, master_key: bytes, callback: Done) -> None:
         """See :meth:`Engine.fence`."""
         if dropped := [engine for engine in self._serving.engines if ledger_id in engine.dropped]:
-            return join([lambda done, at=at: at.fence(ledger_id, master_key, done) for at in dropped], callback)  # type: ignore[misc]
+            return after_all([lambda done, at=at: at.fence(ledger_id, master_key, done) for at in dropped], callback)  # type: ignore[misc]
         return self._change(ledger_id, callback, True, lambda engine, done: engine.fence(ledger_id, master_key, done))
 
     def set_explicit_lac(self, ledger_id: LedgerId, master_key: bytes, lac: int, blob: Buffer, callback: Done) -> None:
@@ -128,13 +129,15 @@ class VolumeWrites:
             begun.append(copied.then)
         if self._places.any_fresh((ledger_id,)):
             begun.append(self._placed((ledger_id,)))
-        join(begun, callback)
+        after_all(begun, callback)
 
     def force(self, ledger_id: LedgerId, callback: Done) -> None:
         """See :meth:`Engine.force`. Fails for a ledger that is lost, or ever was: what it had taken and not
         synced is gone, and a copy that is whole says nothing of it. With a negative id: for all ledgers."""
         if ledger_id < 0:
-            return join([*(each.when_durable for each in self._serving.engines), self._places.when_placed], callback)
+            return after_all(
+                [*(each.when_durable for each in self._serving.engines), self._places.when_placed], callback
+            )
         placements = self._places.placements
         if ledger_id in placements.lost or ledger_id in placements.retired:
             return callback(lost_error(ledger_id))
@@ -148,7 +151,12 @@ class VolumeWrites:
             self._moves.take_back(move)
         if self._places.any_fresh((ledger_id,)):
             begun.append(self._placed((ledger_id,)))
-        return join(begun, callback)
+        return after_all(begun, callback)
+
+    def ledger_closed(self, ledger_id: LedgerId) -> None:
+        """See :meth:`Engine.ledger_closed`."""
+        if (volume := self._routes.at(ledger_id)) is not None:
+            volume.engine.ledger_closed(ledger_id)
 
 
 @dataclass(slots=True)

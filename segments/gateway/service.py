@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from bookkeeper.bookie.health.health_server import HealthServer
-from bookkeeper.bookie.health.page_address import require_page_address
+from bookkeeper.bookie.page_address import require_page_address
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import in_words

@@ -74,6 +74,8 @@ PLANTS: dict[str, tuple[str, str]] = {
         "journal_manager.backends.bookkeeper.snapshots",
         "journal_manager.backends.file_snapshots",
     ),
+    "The floors of volumes: imports go down": ("bookkeeper.volumes.pressure", "bookkeeper.volumes.routes"),
+    "The floors of a bookie: imports go down": ("bookkeeper.bookie.control", "bookkeeper.bookie.config"),
     "The floors of segments: imports go down": ("segments.errors", "segments.config"),
     "A stream's values, records and rules are pure: no I/O, no clock, no dice": ("segments.producers", "time"),
     "The libraries that compress stay in one file": ("segments.entries.entry", "lz4"),

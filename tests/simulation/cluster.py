@@ -34,13 +34,7 @@ from bookkeeper.seams import Seams
 from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.testing.cluster import SESSION_TIMEOUT_S, SimCluster, WitnessedStore, bookie_config
 from bookkeeper.testing.world import Node
-from bookkeeper.volumes import BookieStorage, Volumes
-from tests.simulation.plan import WorldPlan
-from tests.simulation.users.litter import Litter
-from tests.simulation.users.volume_operator import PLACES, DiskOperator
-from tests.simulation.watch.deletions import deleted_ledger
-from tests.simulation.watch.history import History
-from tests.simulation.watch.monitor import Monitor
+from bookkeeper.volumes import MappedVolumes, Volumes
 
 RESTART_S: Final = 1.0
 """How soon a process whose program ended is started again."""
@@ -105,9 +99,9 @@ class _WatchedServer(BookieServer):
         super().__init__(config, seams, metadata)
         self._name, self._monitor, self._deletes = name, monitor, deletes
 
-    async def _open_engine(self, publisher: ProgressPublisher) -> BookieStorage:
+    async def _open_engine(self, publisher: ProgressPublisher) -> Volumes:
         engine = await super()._open_engine(publisher)
-        if isinstance(engine, Volumes):
+        if isinstance(engine, MappedVolumes):
             self._monitor.volumes.watch(self._name, engine, self._seams.disk)
         else:
             self._monitor.watch_engine(self._name, engine)

@@ -24,7 +24,11 @@ from bookkeeper.replication.inspection import incomplete_copies
 from bookkeeper.storage.entry_log.entry_log_file import log_name
 from bookkeeper.storage.scrub.damage import DamagedPlace
 from bookkeeper.storage.scrub.scrubber import AGAIN_S
-from bookkeeper.volumes import BookieStorage, Volumes
+from bookkeeper.testing.sim.cluster import SwarmCluster
+from bookkeeper.testing.sim.faults.damage import LEDGERS
+from bookkeeper.testing.sim.users.actors import Actor, Healer, Recoverer, Tailer
+from bookkeeper.testing.sim.watch.history import EventKind
+from bookkeeper.volumes import Volumes
 from bookkeeper.volumes.volume_list import VolumeState
 from tests.simulation.cluster import SwarmCluster
 from tests.simulation.faults.damage import LEDGERS
@@ -177,12 +181,10 @@ def _serves(cluster: SwarmCluster, name: str) -> bool:
     )
 
 
-def _gets_no_new_ledgers(storage: BookieStorage) -> bool:
+def _gets_no_new_ledgers(storage: Volumes) -> bool:
     """Whether every directory that serves is being emptied: its operator wants it so, and the others are lost. One that
     is full, or whose disk is slow, is another thing: it must come back."""
-    return isinstance(storage, Volumes) and not any(
-        each.state in (VolumeState.NEW, VolumeState.USED) for each in storage.volume_list
-    )
+    return not any(each.state in (VolumeState.NEW, VolumeState.USED) for each in storage.volume_list)
 
 
 async def recover_whole(cluster: SwarmCluster, client: BookKeeper, auditor: Recoverer, ledger: int) -> None:

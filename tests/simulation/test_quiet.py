@@ -9,8 +9,12 @@ from functools import partial
 import pytest
 
 from bookkeeper.meta.cluster import init_cluster_in
-from bookkeeper.volumes import Volumes
-from bookkeeper.volumes.joined import until_done
+from bookkeeper.testing.sim.cluster import SwarmCluster
+from bookkeeper.testing.sim.plan import FIRST_WITH_VOLUMES, plan
+from bookkeeper.testing.sim.quiet import quiet_phase, until_bookies_serve
+from bookkeeper.testing.sim.users.actors import MAKERS, Actor
+from bookkeeper.volumes import MappedVolumes
+from bookkeeper.volumes.after_all import until_done
 from bookkeeper.volumes.volume_list import VolumeState
 from tests.simulation.cluster import SwarmCluster
 from tests.simulation.plan import FIRST_WITH_VOLUMES, plan
@@ -57,7 +61,7 @@ def with_states(states: list[VolumeState], *, full: bool = False) -> tuple[list[
             await cluster.add_bookie(name)
         assert await until_bookies_serve(cluster)
         volumes = cluster.servers["b1"].engine
-        assert isinstance(volumes, Volumes)
+        assert isinstance(volumes, MappedVolumes)
         for each, state in zip(volumes.serving, states, strict=True):
             if state is VolumeState.LOST:
                 cluster.monitor.volumes.broken.add(("b1", each.config.ledger_dir))

@@ -121,7 +121,7 @@ def run(
 
 
 def _pages(http: str, *, allowed: bool) -> Address:
-    from bookkeeper.bookie.health.page_address import require_page_address
+    from bookkeeper.bookie.page_address import require_page_address
 
     try:
         address = Address.parse(http)

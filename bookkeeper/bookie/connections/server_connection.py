@@ -25,7 +25,7 @@ from bookkeeper.bookie.connections.server import Connections
 from bookkeeper.codec import Adds, Reads, Run
 from bookkeeper.ids import LedgerId, counted_address
 from bookkeeper.net.frame_protocol import FrameProtocol
-from bookkeeper.volumes.joined import PartlyFailedError, concerns
+from bookkeeper.volumes.after_all import PartlyFailedError, concerns
 from bookkeeper.wire import Dialect, Status
 
 

@@ -19,8 +19,8 @@ from bookkeeper.meta import Metadata
 from bookkeeper.meta.records.deleted_ledgers import READS
 from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Seams
-from bookkeeper.storage.base.durable_file import replace_file
-from bookkeeper.volumes import BookieStorage
+from bookkeeper.storage.durable_file import replace_file
+from bookkeeper.volumes import Volumes
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class GarbageCollector:
 
     def __init__(
         self,
-        engine: BookieStorage,
+        engine: Volumes,
         metadata: Metadata,
         config: BookieConfig,
         seams: Seams,

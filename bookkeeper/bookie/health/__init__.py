@@ -2,7 +2,6 @@
 
 health          what /livez, /readyz and /healthz answer, decided from the bookie's state (pure)
 health_server   the port
-page_address    where it may be (pure)
 health_pages    the pages, with the metrics
 bookie_metrics  the gauges that are read when somebody asks
 """

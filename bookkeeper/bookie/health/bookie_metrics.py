@@ -5,12 +5,12 @@ from __future__ import annotations
 from bookkeeper.bookie.connections.admission import Admission
 from bookkeeper.bookie.health.health import BookieHealth
 from bookkeeper.metrics import Metrics
-from bookkeeper.volumes import BookieStorage
+from bookkeeper.volumes import Volumes
 
 
 def refresh_metrics(
     metrics: Metrics,
-    engine: BookieStorage,
+    engine: Volumes,
     admission: Admission,
     condition: BookieHealth,
     *,

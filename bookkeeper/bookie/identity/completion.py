@@ -31,7 +31,7 @@ from bookkeeper.meta import Metadata
 from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Seams
 from bookkeeper.storage.engine import PackedEntries
-from bookkeeper.volumes import BookieStorage
+from bookkeeper.volumes import Volumes
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class Completion:
 
     def __init__(
         self,
-        engine: BookieStorage,
+        engine: Volumes,
         metadata: Metadata,
         bookie: BookieId,
         config: BookieConfig,
@@ -254,7 +254,7 @@ class Completion:
 
 
 async def gaps_of(
-    engine: BookieStorage, bookie: BookieId, ledger_id: LedgerId, metadata: LedgerMetadata, read_bytes_per_s: int = 0
+    engine: Volumes, bookie: BookieId, ledger_id: LedgerId, metadata: LedgerMetadata, read_bytes_per_s: int = 0
 ) -> list[MissingEntries]:
     """The entries of a closed ledger that its metadata say are here and that cannot be read. Reads all of it, at most
     ``read_bytes_per_s`` (0: no limit)."""
@@ -284,7 +284,7 @@ async def gaps_of(
     return gaps
 
 
-async def _count_from(engine: BookieStorage, ledger: LedgerId, first: EntryId, count: int) -> tuple[int, int]:
+async def _count_from(engine: Volumes, ledger: LedgerId, first: EntryId, count: int) -> tuple[int, int]:
     """How many consecutive entries from ``first`` on can be read, at most ``count``; and their bytes."""
     done: asyncio.Future[tuple[int, int]] = asyncio.get_running_loop().create_future()
 

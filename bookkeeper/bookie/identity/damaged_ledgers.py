@@ -17,7 +17,7 @@ from bookkeeper.bookie.identity.completion import Completion
 from bookkeeper.errors import BookKeeperError, in_words
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.metrics import Metrics
-from bookkeeper.volumes import BookieStorage
+from bookkeeper.volumes import Volumes
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ class DamagedLedgers:
     """The damaged ledgers of one bookie. Runs on the loop's thread."""
 
     def __init__(
-        self, engine: BookieStorage, bookie: BookieId, completion: Completion, metrics: Metrics, read_bytes_per_s: int
+        self, engine: Volumes, bookie: BookieId, completion: Completion, metrics: Metrics, read_bytes_per_s: int
     ) -> None:
         """
         Args:

@@ -28,7 +28,7 @@ from bookkeeper.ledger import LedgerMetadata, master_key
 from bookkeeper.meta import Metadata
 from bookkeeper.metrics import Metrics
 from bookkeeper.rate_limited_log import RateLimitedLogger
-from bookkeeper.volumes import BookieStorage
+from bookkeeper.volumes import Volumes
 from bookkeeper.wire import Status
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ Verdict = Callable[[Status], None]
 class LedgerKeys:
     """Decides which ledgers may begin to exist on one bookie, and with which key. Runs on the loop's thread."""
 
-    def __init__(self, engine: BookieStorage, metadata: Metadata, bookie: BookieId, metrics: Metrics) -> None:
+    def __init__(self, engine: Volumes, metadata: Metadata, bookie: BookieId, metrics: Metrics) -> None:
         self._engine, self._metadata, self._bookie = engine, metadata, bookie
         self._waiting: dict[LedgerId, list[tuple[bytes, Verdict]]] = {}
         self._reads = asyncio.Semaphore(READS)

@@ -34,10 +34,12 @@ from bookkeeper.ids import BookieId
 from bookkeeper.meta import Metadata, Versioned
 from bookkeeper.meta.records.disks import DiskRecord, VolumeProgress
 from bookkeeper.seams import Disk, Rng
-from bookkeeper.storage.base.config import StorageConfig
-from bookkeeper.storage.base.results import PublishedProgress
-from bookkeeper.storage.start.directory_id import ForeignDirectoryError, directory_id_of, is_unused
-from bookkeeper.volumes import BookieStorage, Volumes
+from bookkeeper.storage.config import StorageConfig
+from bookkeeper.storage.directory_id import ForeignDirectoryError, directory_id_of, is_unused
+from bookkeeper.storage.results import PublishedProgress
+from bookkeeper.volumes import Volumes
+from bookkeeper.volumes.placement_log import PlacementLog
+from bookkeeper.volumes.volume_list import ONLY
 
 log = logging.getLogger(__name__)
 
@@ -93,52 +95,18 @@ class ProgressPublisher:
         self._found = await self._disks.read(self._bookie)
         return self.record
 
-    async def claim(self, boot: int, disk: Disk, config: StorageConfig) -> PublishedProgress:
-        """Take the record for start ``boot``. Returns the progress that the directory must have at least.
+    async def claim(self, boot: int, disk: Disk, configs: Mapping[int, StorageConfig]) -> dict[int, PublishedProgress]:
+        """Take the record for start ``boot``. Returns the progress that each volume's directory must have at least.
+
+        A bookie that had one directory before has it as one of the volumes, with the progress of that time.
 
         Raises:
             SupersededError: a later start has taken the record.
             MetadataError: the store does not answer.
         """
         self._boot = boot
-        unused = is_unused(disk, config)
-        here = 0 if unused else directory_id_of(disk, config)
-        fresh = self._rng.getrandbits(63) | 1
-        while True:
-            before = self.record
-            if before is not None and before.starting >= boot:
-                raise SupersededError(
-                    f"another process has started as bookie {self._bookie} (start {before.starting}, this is start "
-                    f"{boot}): run one process per bookie"
-                )
-            if before is None:
-                wanted = DiskRecord(directory_id=here or fresh, starting=boot)
-            elif unused and before.boot:  # the old disk is gone: what it had is in doubt
-                wanted = DiskRecord(directory_id=fresh, starting=boot)
-            else:
-                wanted = replace(before, starting=boot)
-            try:
-                self._found = await self._disks.write(self._bookie, wanted, self._found)
-            except (KeyExistsError, MetadataConflictError, NoSuchKeyError):
-                await self.look()
-                continue
-            self._directory_id = wanted.directory_id
-            return PublishedProgress(
-                directory_id=wanted.directory_id, boot=wanted.boot, sequence=wanted.sequence, file_id=wanted.file_id
-            )
-
-    async def claim_volumes(
-        self, boot: int, disk: Disk, configs: Mapping[int, StorageConfig]
-    ) -> dict[int, PublishedProgress]:
-        """The same for a bookie with several ledger directories, by the volumes' numbers.
-
-        A bookie that had one directory before has it as one of the volumes, with the progress of that time.
-
-        Raises: as :meth:`claim`.
-        """
-        self._boot = boot
         here = {
-            number: 0 if is_unused(disk, config) else directory_id_of(disk, config)
+            number: None if is_unused(disk, config) else directory_id_of(disk, config)
             for number, config in configs.items()
         }
         fresh = {number: self._rng.getrandbits(63) | 1 for number in configs}
@@ -149,27 +117,28 @@ class ProgressPublisher:
                     f"another process has started as bookie {self._bookie} (start {before.starting}, this is start "
                     f"{boot}): run one process per bookie"
                 )
-            volumes = tuple(_claimed(before, number, here[number], fresh[number]) for number in sorted(configs))
-            if before is None:
-                wanted = DiskRecord(directory_id=volumes[0].directory_id, starting=boot, volumes=volumes)
+            if ONLY in configs:
+                wanted = _claim_of_one(before, boot, here[ONLY], fresh[ONLY])
             else:
-                wanted = replace(before, starting=boot, sequence=0, file_id=0, volumes=volumes)
+                wanted = _claim_of_many(before, boot, here, fresh)
             try:
                 self._found = await self._disks.write(self._bookie, wanted, self._found)
             except (KeyExistsError, MetadataConflictError, NoSuchKeyError):
                 await self.look()
                 continue
             self._directory_id = wanted.directory_id
-            self._volume_ids = {each.number: each.directory_id for each in volumes}
-            return {each.number: _progress(each) for each in volumes}
+            if ONLY in configs:
+                return {ONLY: _progress(wanted)}
+            self._volume_ids = {each.number: each.directory_id for each in wanted.volumes}
+            return {each.number: _progress(each) for each in wanted.volumes}
 
-    async def add_volume(self, number: int, highest: int, storage: BookieStorage) -> PublishedProgress:
+    async def add_volume(self, number: int, highest: int, volumes: Volumes) -> PublishedProgress:
         """Publish the id of a volume that is added while the bookie runs. Returns what its directory must know.
 
         Raises: as :meth:`opened`.
         """
         self._volume_ids[number] = self._rng.getrandbits(63) | 1
-        await self._tell(storage, highest)
+        await self._tell(volumes, highest)
         return PublishedProgress(directory_id=self._volume_ids[number])
 
     def volume_with(self, directory_id: int) -> int | None:
@@ -181,23 +150,23 @@ class ProgressPublisher:
         whose = await self._disks.holder_of(error.directory_id)
         return CookieError(f"{error}. The file belongs to bookie {whose}" if whose is not None else str(error))
 
-    async def opened(self, engine: BookieStorage, highest: int) -> None:
+    async def opened(self, volumes: Volumes, highest: int) -> None:
         """Publish that the directory knows this start, durably.
 
         Raises:
             SupersededError: a later start has taken the record.
             MetadataError: the store does not answer.
         """
-        await self._tell(engine, highest)
-        if isinstance(engine, Volumes):
-            engine.placement_log.publish_with(lambda: self._publish_places(engine))
+        await self._tell(volumes, highest)
+        if (places := volumes.placement_log) is not None:
+            places.publish_with(lambda: self._publish_places(volumes, places))
 
     # -- running ------------------------------------------------------------------------------------------
 
-    async def run(self, engine: BookieStorage, highest: Callable[[], int], superseded: Callable[[str], None]) -> None:
+    async def run(self, volumes: Volumes, highest: Callable[[], int], superseded: Callable[[str], None]) -> None:
         """Publish until cancelled. Errors of the store are logged, and the next round tries again."""
         due = asyncio.Event()
-        engine.on_new_journal_file(due.set)
+        volumes.on_new_journal_file(due.set)
         while True:
             try:
                 async with asyncio.timeout(PUBLISH_S):
@@ -206,7 +175,7 @@ class ProgressPublisher:
                 pass
             due.clear()
             try:
-                if await self._tell(engine, highest()):
+                if await self._tell(volumes, highest()):
                     await asyncio.sleep(GAP_S)
             except SupersededError as error:
                 superseded(str(error))
@@ -214,27 +183,27 @@ class ProgressPublisher:
             except Exception as error:  # level-triggered: the next look tells what this one could not
                 self._complain(error)
 
-    def _publish_places(self, volumes: Volumes) -> None:
+    def _publish_places(self, volumes: Volumes, places: PlacementLog) -> None:
         """Publish soon where the file of placements ends. One write for all that are asked for meanwhile."""
         self._places_wanted = True
         if self._places is None or self._places.done():
-            self._places = asyncio.get_running_loop().create_task(self._tell_places(volumes))
+            self._places = asyncio.get_running_loop().create_task(self._tell_places(volumes, places))
 
-    async def _tell_places(self, volumes: Volumes) -> None:
+    async def _tell_places(self, volumes: Volumes, places: PlacementLog) -> None:
         while self._places_wanted:
             self._places_wanted = False
             try:
                 async with asyncio.timeout(PLACES_S):
                     await self._tell(volumes, -1)
             except TimeoutError:
-                volumes.placement_log.not_published(MetadataUnavailableError("the metadata store does not answer"))
+                places.not_published(MetadataUnavailableError("the metadata store does not answer"))
             except SupersededError as error:
-                volumes.placement_log.not_published(error, final=True)
+                places.not_published(error, final=True)
             except MetadataError as error:
-                volumes.placement_log.not_published(error)
+                places.not_published(error)
             except Exception as error:
                 log.error("bookie %s: an unexpected error; it cannot go on", self._bookie, exc_info=error)
-                volumes.placement_log.not_published(error, final=True)
+                places.not_published(error, final=True)
 
     async def close(self) -> None:
         """End what is being published for those who wait. Idempotent."""
@@ -242,11 +211,11 @@ class ProgressPublisher:
             self._places.cancel()
             await asyncio.gather(self._places, return_exceptions=True)
 
-    async def stopped(self, engine: BookieStorage, highest: int) -> None:
+    async def stopped(self, volumes: Volumes, highest: int) -> None:
         """Publish for the last time. Gives up after ``LAST_WORD_S``."""
         try:
             async with asyncio.timeout(LAST_WORD_S):
-                await self._tell(engine, highest)
+                await self._tell(volumes, highest)
         except (MetadataError, TimeoutError) as error:
             log.warning(
                 "bookie %s stops and could not publish how far its disk is (%s): the last seconds are not covered if "
@@ -265,13 +234,13 @@ class ProgressPublisher:
             )
         self._silent = True
 
-    async def _tell(self, engine: BookieStorage, highest: int) -> bool:
+    async def _tell(self, volumes: Volumes, highest: int) -> bool:
         """Publish the progress if it has changed. Returns whether it had."""
         async with self._telling:
             while True:
                 before = self.record
                 assert before is not None, "it was claimed"
-                wanted = self._wanted(engine, max(highest, before.highest))
+                wanted = self._wanted(volumes, max(highest, before.highest))
                 changed = wanted != before
                 if changed:
                     try:
@@ -282,13 +251,13 @@ class ProgressPublisher:
                     if self._silent:
                         log.info("bookie %s publishes again how far its disk is", self._bookie)
                     self._silent = False
-                if isinstance(engine, Volumes) and wanted.placements is not None:
-                    engine.placement_log.published(wanted.placements)
+                if volumes.placement_log is not None and wanted.placements is not None:
+                    volumes.placement_log.published(wanted.placements)
                 return changed
 
-    def _wanted(self, engine: BookieStorage, highest: int) -> DiskRecord:
+    def _wanted(self, volumes: Volumes, highest: int) -> DiskRecord:
         """What is to be published now."""
-        file_id, sequence = (0, 0) if isinstance(engine, Volumes) else engine.durable_position
+        file_id, sequence = volumes.positions.get(ONLY, (0, 0))
         return DiskRecord(
             directory_id=self._directory_id,
             starting=self._boot,
@@ -296,8 +265,8 @@ class ProgressPublisher:
             sequence=sequence,
             file_id=file_id,
             highest=highest,
-            volumes=self._volumes_of(engine) if isinstance(engine, Volumes) else (),
-            placements=engine.placement_log.end if isinstance(engine, Volumes) else None,
+            volumes=self._volumes_of(volumes),
+            placements=volumes.placement_log.end if volumes.placement_log is not None else None,
         )
 
     def _volumes_of(self, volumes: Volumes) -> tuple[VolumeProgress, ...]:
@@ -333,6 +302,25 @@ class ProgressPublisher:
             self._found = found
 
 
+def _claim_of_one(before: DiskRecord | None, boot: int, here: int | None, fresh: int) -> DiskRecord:
+    """What a start claims that has one volume. ``here``: the id in its files; None: it has no file."""
+    if before is None:
+        return DiskRecord(directory_id=here or fresh, starting=boot)
+    if here is None and before.boot:  # the old disk is gone: what it had is in doubt
+        return DiskRecord(directory_id=fresh, starting=boot)
+    return replace(before, starting=boot)
+
+
+def _claim_of_many(
+    before: DiskRecord | None, boot: int, here: Mapping[int, int | None], fresh: Mapping[int, int]
+) -> DiskRecord:
+    """What a start claims that has a map: for each volume as :func:`_claimed`."""
+    volumes = tuple(_claimed(before, number, here[number] or 0, fresh[number]) for number in sorted(here))
+    if before is None:
+        return DiskRecord(directory_id=volumes[0].directory_id, starting=boot, volumes=volumes)
+    return replace(before, starting=boot, sequence=0, file_id=0, volumes=volumes)
+
+
 def _claimed(before: DiskRecord | None, number: int, here: int, fresh: int) -> VolumeProgress:
     """What a start claims for one volume. ``here``: the id in the files of its directory; 0: there is none."""
     known = {each.number: each for each in before.volumes} if before is not None else {}
@@ -347,7 +335,5 @@ def _claimed(before: DiskRecord | None, number: int, here: int, fresh: int) -> V
     return VolumeProgress(number=number, directory_id=here if before is None and here else fresh)
 
 
-def _progress(volume: VolumeProgress) -> PublishedProgress:
-    return PublishedProgress(
-        directory_id=volume.directory_id, boot=volume.boot, sequence=volume.sequence, file_id=volume.file_id
-    )
+def _progress(of: VolumeProgress | DiskRecord) -> PublishedProgress:
+    return PublishedProgress(directory_id=of.directory_id, boot=of.boot, sequence=of.sequence, file_id=of.file_id)

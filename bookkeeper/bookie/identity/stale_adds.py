@@ -29,7 +29,7 @@ from bookkeeper.ledger import LedgerState
 from bookkeeper.meta import Metadata
 from bookkeeper.rate_limited_log import RateLimitedLogger
 from bookkeeper.seams import Disk
-from bookkeeper.volumes import BookieStorage
+from bookkeeper.volumes import Volumes
 from bookkeeper.wire import Status
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class StaleAdds:
 
     def __init__(
         self,
-        engine: BookieStorage,
+        engine: Volumes,
         metadata: Metadata,
         bookie: BookieId,
         disk: Disk,

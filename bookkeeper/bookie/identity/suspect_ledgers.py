@@ -29,7 +29,7 @@ from bookkeeper.bookie.identity.completion import Completion
 from bookkeeper.bookie.identity.disk_identity import NO_LEDGER, naming, newest
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta import Metadata
-from bookkeeper.volumes import BookieStorage
+from bookkeeper.volumes import Volumes
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class SuspectLedgers:
 
     def __init__(
         self,
-        engine: BookieStorage,
+        engine: Volumes,
         metadata: Metadata,
         bookie: BookieId,
         on_change: Callable[[], None],

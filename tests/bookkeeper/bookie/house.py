@@ -18,6 +18,7 @@ from bookkeeper.net.in_process import InProcessNet
 from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.engine import Engine
 from bookkeeper.testing import World
+from bookkeeper.volumes import OneVolume, Volumes
 from bookkeeper.wire import Dialect
 
 KEY = b"k" * 20
@@ -55,9 +56,11 @@ class House:
         disk = self.node.disk
         disk.make_directories("/data/journal")
         disk.make_directories("/data/ledgers")
-        self.engine = Engine.open(
-            storage or storage_config(), disk, self.node.seams.workers, boot=1, monotonic=self.node.clock.monotonic
+        config = storage or storage_config()
+        self.disk_engine = Engine.open(
+            config, disk, self.node.seams.workers, boot=1, monotonic=self.node.clock.monotonic
         )
+        self.engine: Volumes = OneVolume(self.disk_engine, config)
         loop = world.loop
         self.bookie = Bookie(
             self.engine,

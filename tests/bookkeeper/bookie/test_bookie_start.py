@@ -88,7 +88,7 @@ def test_a_first_start_that_is_refused_chooses_no_identity() -> None:
     [
         (BookieStart, "settle_disk_identity"),
         (BookieStart, "count"),
-        (BookieStart, "open_engine"),
+        (BookieStart, "open_volumes"),
         (BookieServer, "_start_http"),
     ],
 )

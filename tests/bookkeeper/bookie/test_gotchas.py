@@ -328,7 +328,7 @@ async def _a_fence_creates_the_ledger(house: House) -> None:
 @corner(51)
 async def _no_is_said_by_those_who_know(house: House) -> None:
     await status(house, add(0))
-    house.engine._unknowns._index_damaged = True
+    house.disk_engine._unknowns._index_damaged = True
     assert await status(house, read(1)) is Status.UNKNOWN_STATE
     assert await status(house, read(0)) is Status.OK
 

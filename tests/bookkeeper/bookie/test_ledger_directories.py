@@ -14,7 +14,7 @@ from bookkeeper.errors import CookieError, IllegalOperationError
 from bookkeeper.ids import LedgerId, bookie_id
 from bookkeeper.meta.records import cookies
 from bookkeeper.testing.world import Fault
-from bookkeeper.volumes.joined import until_done
+from bookkeeper.volumes.after_all import until_done
 from bookkeeper.volumes.volume_list import VolumeState
 from tests.bookkeeper.volumes.stories import DISKS, DirectoriesCluster, Writers, directories_of, until
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeAlias
 
 from bookkeeper.codec import Adds, Run, record
 from bookkeeper.errors import BookieFailedError, DiskFullError, NoSuchEntryError, NoSuchLedgerError
@@ -19,7 +19,8 @@ from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.base.results import PackedEntries
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.ledger_logs.ledger_log_layout import LedgerLogLayout
-from bookkeeper.volumes import BookieStorage
+from bookkeeper.storage.results import PackedEntries
+from bookkeeper.volumes import Volumes
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 
 CONFIG = StorageConfig(
@@ -37,6 +38,8 @@ PER_LEDGER = replace(CONFIG, entry_log_per_ledger=True, ledger_buffer_bytes=8192
 """A log per ledger; a few groups fill the buffer, and three ledgers take turns with the descriptors."""
 
 KEY = b"k" * 20
+Storage: TypeAlias = Engine | Volumes
+"""What answers as an engine does."""
 
 
 def make_entry(ledger_id: int, entry_id: int, lac: int | None = None, size: int = 60) -> bytes:
@@ -57,7 +60,7 @@ def open_engine(disk: RecordingDisk, config: StorageConfig = CONFIG) -> tuple[En
     return Engine.open(config, disk, workers), workers
 
 
-def add(engine: BookieStorage, ledger_id: int, entry_id: int, **how: int) -> bytes:
+def add(engine: Storage, ledger_id: int, entry_id: int, **how: int) -> bytes:
     entry = make_entry(ledger_id, entry_id, **how)
     engine.append_entry(lid(ledger_id), KEY, entry)
     return entry
@@ -74,7 +77,7 @@ def make_adds(ledger_id: int, entry_ids: list[int], size: int = 60, lac: int | N
     return Adds(0, b"".join(records), 0, ends, b"", array("q"), ids, [run], [], [], False, False, None)
 
 
-def read(engine: BookieStorage, workers: QueueWorkers, ledger_id: int, entry_id: int) -> bytes | BaseException:
+def read(engine: Storage, workers: QueueWorkers, ledger_id: int, entry_id: int) -> bytes | BaseException:
     got: list[bytes | BaseException] = []
     engine.read(lid(ledger_id), EntryId(entry_id), got.append)
     workers.pump()
@@ -82,7 +85,7 @@ def read(engine: BookieStorage, workers: QueueWorkers, ledger_id: int, entry_id:
     return got[0]
 
 
-def read_batch(engine: BookieStorage, workers: QueueWorkers, ledger_id: int, first: int, **limits: int) -> list[bytes]:
+def read_batch(engine: Storage, workers: QueueWorkers, ledger_id: int, first: int, **limits: int) -> list[bytes]:
     got: list[PackedEntries | BaseException] = []
     count, size = limits.get("count", 0), limits.get("size", 1 << 20)
     engine.read_batch(lid(ledger_id), EntryId(first), count, size, got.append)
@@ -121,7 +124,7 @@ class Life:
         self,
         disk: RecordingDisk,
         config: StorageConfig = CONFIG,
-        opened: tuple[BookieStorage, QueueWorkers] | None = None,
+        opened: tuple[Storage, QueueWorkers] | None = None,
     ) -> None:
         self.disk, self.truth = disk, Truth()
         self.engine, self.workers = opened or open_engine(disk, config)
@@ -423,7 +426,7 @@ def random_loop_life(disk: RecordingDisk, rng: random.Random, **layout: Any) -> 
 State = dict[int, tuple[dict[int, bytes], bool, int, tuple[int, bytes] | None]]
 
 
-def everything(engine: BookieStorage, workers: QueueWorkers) -> State:
+def everything(engine: Storage, workers: QueueWorkers) -> State:
     """All that can be read: ledger -> (entries, fenced, LAC, explicit LAC)."""
     state: State = {}
     for ledger_id in engine.ledgers():
@@ -437,7 +440,7 @@ def everything(engine: BookieStorage, workers: QueueWorkers) -> State:
     return state
 
 
-def violations(truth: Truth, at: int, engine: BookieStorage, workers: QueueWorkers) -> list[str]:
+def violations(truth: Truth, at: int, engine: Storage, workers: QueueWorkers) -> list[str]:
     """What is not as it must be after a crash at operation ``at``."""
     bad: list[str] = []
     if engine.report.limbo_reason is not None:

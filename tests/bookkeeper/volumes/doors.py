@@ -1,4 +1,4 @@
-"""Volumes over engines on a disk that remembers everything; workers work when told."""
+"""MappedVolumes over engines on a disk that remembers everything; workers work when told."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.meta.records.disks import PlacementsEnd
 from bookkeeper.storage.base.results import PackedEntries
 from bookkeeper.storage.engine import Engine
-from bookkeeper.volumes import Volume, Volumes
+from bookkeeper.storage.results import PackedEntries
+from bookkeeper.volumes import MappedVolumes, Volume
 from bookkeeper.volumes.ledger_moves import LedgerMove
 from bookkeeper.volumes.volume_list import VolumeList, VolumeState, read_volumes, share_of
 from bookkeeper.volumes.volume_start import open_door
@@ -53,7 +54,7 @@ class Door:
             for each in listed.serving
         ]
         how = (self.workers.worker, self._call_later)
-        self.volumes: Volumes = open_door(self.disk, HOME, listed, found, *how, boot=boot, published=published)
+        self.volumes: MappedVolumes = open_door(self.disk, HOME, listed, found, *how, boot=boot, published=published)
         self.published: list[tuple[int, PlacementsEnd]] = []
         """Where the placements ended when that was published, and after how many operations of the disk."""
         if publishes:

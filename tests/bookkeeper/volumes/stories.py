@@ -13,7 +13,7 @@ from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.ids import LedgerId
 from bookkeeper.testing.cluster import SimCluster
 from bookkeeper.testing.world import Fault
-from bookkeeper.volumes import Volumes
+from bookkeeper.volumes import MappedVolumes
 from tests.bookkeeper.bookie.cluster import Cluster
 from tests.bookkeeper.bookie.cluster import run as run_one
 
@@ -36,9 +36,9 @@ class DirectoriesCluster(SimCluster):
             **self.grown.get(name, {}),
         }
 
-    def volumes(self, name: str) -> Volumes:
+    def volumes(self, name: str) -> MappedVolumes:
         found = self.servers[name].engine
-        assert isinstance(found, Volumes)
+        assert isinstance(found, MappedVolumes)
         return found
 
     def pull_out(self, name: str, place: str) -> None:
@@ -96,6 +96,6 @@ def run_bookie(main: Callable[[Cluster], Any], **options: Any) -> None:
     run_one(main, ledger_dirs=["/d1", "/d2"], **options)
 
 
-def volumes_of(cluster: Cluster) -> Volumes:
-    assert cluster.server is not None and isinstance(cluster.server.engine, Volumes)
+def volumes_of(cluster: Cluster) -> MappedVolumes:
+    assert cluster.server is not None and isinstance(cluster.server.engine, MappedVolumes)
     return cluster.server.engine

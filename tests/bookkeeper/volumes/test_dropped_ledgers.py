@@ -10,7 +10,7 @@ from bookkeeper.errors import (
     LedgerFencedError,
 )
 from bookkeeper.ids import LedgerId
-from bookkeeper.volumes.joined import until_done
+from bookkeeper.volumes.after_all import until_done
 from bookkeeper.volumes.volume_list import VolumeState
 from tests.bookkeeper.storage.workload import KEY
 from tests.bookkeeper.volumes.doors import Door

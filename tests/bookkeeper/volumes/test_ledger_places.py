@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bookkeeper.ids import LedgerId
+from bookkeeper.volumes.ledger_map import PlacementKind, Placements
 from bookkeeper.volumes.ledger_places import LedgerPlaces
-from bookkeeper.volumes.placement import PlacementKind, Placements
 from bookkeeper.volumes.placement_file import NAME, decode_placements
 from bookkeeper.volumes.placement_log import PlacementLog, write_placements
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk

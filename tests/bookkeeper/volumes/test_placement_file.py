@@ -8,8 +8,8 @@ import pytest
 
 from bookkeeper.errors import CorruptionError, UnsupportedFormatError
 from bookkeeper.meta.records.disks import PlacementsEnd
-from bookkeeper.storage.base.durable_file import STAMP_SIZE, stamp
-from bookkeeper.volumes.placement import PlacementKind, PlacementRecord
+from bookkeeper.storage.durable_file import STAMP_SIZE, stamp
+from bookkeeper.volumes.ledger_map import PlacementKind, PlacementRecord
 from bookkeeper.volumes.placement_file import (
     ROOM,
     decode_placements,

@@ -10,7 +10,7 @@ import pytest
 from bookkeeper.errors import BookieFailedError, DiskFullError, MetadataUnavailableError, TooManyRequestsError
 from bookkeeper.meta.records.disks import PlacementsEnd
 from bookkeeper.testing.world import SimDisk
-from bookkeeper.volumes.placement import PlacementRecord
+from bookkeeper.volumes.ledger_map import PlacementRecord
 from bookkeeper.volumes.placement_file import ROOM, decode_placements, encode_group, encode_record, offset_of
 from bookkeeper.volumes.placement_log import PlacementLog, write_placements
 from tests.bookkeeper.storage.recording_disk import QueueWorker, QueueWorkers, RecordingDisk, crash_images

@@ -18,7 +18,7 @@ from bookkeeper.errors import (
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.storage.engine import Engine, EngineState
 from bookkeeper.testing.world.disks import SimDisks
-from bookkeeper.volumes.joined import PartlyFailedError
+from bookkeeper.volumes.after_all import PartlyFailedError
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster
 from tests.bookkeeper.bookie.identity.test_suspect_ledgers import add, named, status

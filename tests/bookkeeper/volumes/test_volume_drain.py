@@ -10,8 +10,8 @@ import pytest
 from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.errors import IllegalOperationError
 from bookkeeper.ids import EntryId, LedgerId
-from bookkeeper.storage.base.results import Done
-from bookkeeper.volumes.joined import until_done
+from bookkeeper.storage.results import Done
+from bookkeeper.volumes.after_all import until_done
 from bookkeeper.volumes.ledger_moves import LedgerMove
 from bookkeeper.volumes.volume_drain import VolumeDrain
 from bookkeeper.volumes.volume_list import VolumeState

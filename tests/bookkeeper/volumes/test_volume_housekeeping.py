@@ -135,7 +135,7 @@ def _added(door: Door) -> Engine:
 def test_a_volume_that_is_added_scrubs_when_the_others_do() -> None:
     for began in (False, True):
         door = filled()
-        assert door.volumes.scrubber.began is False
+        assert door.volumes.members.scrubber.began is False
         if began:
             door.volumes.scrubber.begin()
         engine = _added(door)

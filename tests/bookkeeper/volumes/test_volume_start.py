@@ -23,7 +23,7 @@ from bookkeeper.real.disk import PosixDisk
 from bookkeeper.storage.base.durable_file import SyncFailedError, stamp
 from bookkeeper.storage.engine import Engine
 from bookkeeper.testing.world import Fault, SimDisk
-from bookkeeper.volumes.placement import PlacementKind, PlacementRecord
+from bookkeeper.volumes.ledger_map import PlacementKind, PlacementRecord
 from bookkeeper.volumes.placement_file import (
     decode_placements,
     encode_file,

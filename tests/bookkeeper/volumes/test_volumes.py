@@ -1,141 +1,73 @@
-"""Several ledger directories in one bookie: found again, lost, added, emptied, while writers write."""
+"""One volume answers as its engine does, and leaves the same files."""
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import replace
+import inspect
 
-import pytest
-
-from bookkeeper.errors import (
-    CookieError,
-)
-from bookkeeper.ids import LedgerId
-from bookkeeper.storage.base.manifest import read_manifest
-from bookkeeper.storage.ledger_logs.ledger_log_layout import FINISH_WITHIN_S
-from tests.bookkeeper.storage.workload import CONFIG
-from tests.bookkeeper.volumes import doors
-from tests.bookkeeper.volumes.stories import DISKS, DirectoriesCluster, Writers, directories_of, until
+from bookkeeper.errors import DataUnknownError
+from bookkeeper.ids import EntryId, LedgerId
+from bookkeeper.storage.engine import Engine
+from bookkeeper.volumes import MappedVolumes, OneVolume, Volumes
+from bookkeeper.volumes.volume_list import ONLY, VolumeState
+from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
+from tests.bookkeeper.storage.workload import CONFIG, KEY, Storage, everything, make_entry, open_engine
 
 
-def test_a_directory_in_use_that_is_not_configured_any_more_ends_the_start() -> None:
-    async def story(cluster: DirectoriesCluster) -> None:
-        cluster.dirs_of["b1"] = DISKS[:2]
-        cluster.node("b1").crash()
-        cluster.node("b1").restart()
-        main = cluster.node("b1").main
-        assert main is not None
-        with pytest.raises(CookieError, match=r"/disk3 holds ledgers of this bookie and is not among its ledger_dirs"):
-            await main
-
-    cluster = DirectoriesCluster(seed=7, bookies=1)
-    cluster.run(lambda _: story(cluster))
+def opened(disk: RecordingDisk) -> tuple[OneVolume, QueueWorkers]:
+    engine, workers = open_engine(disk)
+    return OneVolume(engine, CONFIG), workers
 
 
-def test_a_directory_that_is_empty_though_it_was_used_ends_the_start() -> None:
-    async def story(cluster: DirectoriesCluster) -> None:
-        cluster.node("b1").crash()
-        cluster.put_back_empty("b1", "/disk3")
-        cluster.node("b1").restart()
-        main = cluster.node("b1").main
-        assert main is not None
-        with pytest.raises(CookieError, match="/disk3 is empty, but ledgers of this bookie were on it: mount its disk"):
-            await main
-
-    cluster = DirectoriesCluster(seed=8, bookies=1)
-    cluster.run(lambda _: story(cluster))
-
-
-def test_a_disk_that_does_not_work_at_the_start_is_lost() -> None:
-    async def story(cluster: DirectoriesCluster) -> None:
-        async with cluster.connect() as bk:
-            writers = Writers(cluster, bk, 4)
-            await asyncio.sleep(1)
-            await writers.stop()
-            lost = set(cluster.volumes("b1").placements.ledgers_on(3))
-            cluster.node("b1").crash()
-            cluster.pull_out("b1", "/disk3")
-            cluster.node("b1").restart()
-            await cluster.until_up("b1")
-            volumes = cluster.volumes("b1")
-            assert directories_of(cluster.servers["b1"])["/disk3"] == "lost"
-            assert lost
-            await until(lambda: not volumes.suspects, within_s=300)
-            assert lost <= set(volumes.ledgers())
-        await cluster.check_acked()
-
-    cluster = DirectoriesCluster(seed=9)
-    cluster.run(lambda _: story(cluster), within_s=2000)
+def written(storage: Storage, workers: QueueWorkers) -> list[BaseException | None]:
+    """Adds, a fence, a collection, a clean stop; what was answered."""
+    answers: list[BaseException | None] = []
+    for ledger in (1, 2, 3):
+        storage.append_entry(LedgerId(ledger), KEY, make_entry(ledger, 0))
+    storage.when_durable(answers.append)
+    workers.pump()
+    storage.fence(LedgerId(1), KEY, answers.append)
+    storage.collect({LedgerId(3)}, answers.append)
+    workers.pump()
+    storage.close(answers.append)
+    workers.pump()
+    return answers
 
 
-def test_a_bookie_with_one_directory_grows() -> None:
-    async def story(cluster: DirectoriesCluster) -> None:
-        async with cluster.connect() as bk:
-            writers = Writers(cluster, bk, 3)
-            await asyncio.sleep(1)
-            await writers.stop()
-            before = set(cluster.servers["b1"].engine.ledgers())
-            cluster.node("b1").crash()
-            cluster.grown["b1"] = {
-                "ledger_dirs": ("/data/ledgers", "/disk2"),
-                "journal_dirs": ("/data/journal", "/disk2"),
-            }
-            cluster.node("b1").restart()
-            await cluster.until_up("b1")
-            volumes = cluster.volumes("b1")
-            assert set(volumes.placements.ledgers_on(1)) == before
-            writers = Writers(cluster, bk, 3)
-            await asyncio.sleep(1)
-            await writers.stop()
-            assert volumes.placements.count(2) > 0
-            cluster.node("b1").crash()
-            cluster.node("b1").restart()
-            await cluster.until_up("b1")
-            assert before <= set(cluster.volumes("b1").ledgers())
-        await cluster.check_acked()
-
-    cluster = DirectoriesCluster(seed=10, bookies=3, ledger_dirs=())
-    cluster.run(lambda _: story(cluster))
+def test_one_volume_leaves_the_files_of_its_engine_byte_for_byte() -> None:
+    disks = RecordingDisk(), RecordingDisk()
+    assert written(*open_engine(disks[0])) == written(*opened(disks[1])) == [None] * 4
+    assert disks[0].files() == disks[1].files()
+    assert everything(*open_engine(RecordingDisk(disks[0].files()))) == everything(*opened(disks[1]))
 
 
-def test_disks_that_were_exchanged_are_named() -> None:
-    async def story(cluster: DirectoriesCluster) -> None:
-        cluster.node("b1").crash()
-        disk = cluster.node("b1").disk
-        before = {path: data for path, data in disk.files().items() if path.startswith(("/disk1/", "/disk2/"))}
-        other = {"/disk1": "/disk2", "/disk2": "/disk1"}
-        after = {f"{other[path[:6]]}{path[6:]}": data for path, data in before.items()}
-        disk.replace({**dict.fromkeys(before), **after})
-        cluster.node("b1").restart()
-        main = cluster.node("b1").main
-        assert main is not None
-        with pytest.raises(CookieError, match=r"/disk1/.* belongs to /disk2, another ledger directory of this bookie"):
-            await main
-        cluster.node("b1").crash()
-        disk.replace({**dict.fromkeys(after), **before})
-        cluster.node("b1").restart()
-        await cluster.until_up("b1")
-
-    cluster = DirectoriesCluster(seed=8, bookies=1)
-    cluster.run(lambda _: story(cluster))
+def test_one_volume_has_every_ledger_and_no_map() -> None:
+    volumes, workers = opened(RecordingDisk())
+    volumes.append_entry(LedgerId(7), KEY, make_entry(7, 0))
+    volumes.when_durable(lambda error: None)
+    workers.pump()
+    (only,) = volumes.serving
+    assert volumes.volume_with(LedgerId(7)) is volumes.volume_with(LedgerId(8)) is only
+    assert volumes.placement_log is None and len(volumes.placements) == 0 and volumes.ledger_count(ONLY) == 1
+    assert volumes.positions == {ONLY: only.engine.durable_position}
+    (entry,) = volumes.volume_list
+    assert not volumes.volume_list.has_map and entry.state is VolumeState.USED
+    assert (entry.ledger_dir, entry.journal_dir) == (CONFIG.ledger_dir, CONFIG.journal_dir)
 
 
-def test_a_ledger_that_is_closed_has_its_log_finished_by_its_own_volume(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doors, "CONFIG", replace(CONFIG, entry_log_per_ledger=True))
-    now = [100.0]
-    door = doors.Door(monotonic=lambda: now[0])
-    for ledger in (1, 2):
-        door.acked(ledger, 0)
-        assert door.volumes.placements.volume_of(ledger) == ledger
-    door.volumes.ledger_closed(LedgerId(1))
-    door.volumes.ledger_closed(LedgerId(99))
-    for passed in (0.0, FINISH_WITHIN_S):
-        now[0] += passed
-        door.volumes.finish_logs()
-        door.pump()
-    finished = []
-    for number in (1, 2):
-        manifest = read_manifest(door.disk, f"/d{number}")
-        assert manifest is not None
-        finished.append([log.finished for log in manifest.logs.values()])
-    assert finished[0] == [True] and not any(finished[1])
+def test_what_an_engine_cannot_tell_one_volume_cannot_either() -> None:
+    volumes, workers = opened(RecordingDisk())
+    volumes.doubt({9})
+    got: list[bytes | BaseException] = []
+    volumes.read(LedgerId(9), EntryId(0), got.append)
+    workers.pump()
+    assert isinstance(got[0], DataUnknownError) and volumes.suspects == frozenset()
+
+
+def test_volumes_have_the_calls_of_an_engine_with_its_arguments() -> None:
+    own = {"open", "close_blocking", "durable_position", "master_key", "may_lack"}
+    for name in {name for name in vars(Engine) if not name.startswith("_")} - own:
+        ours, engines = vars(Volumes)[name], vars(Engine)[name]
+        assert isinstance(ours, property) is isinstance(engines, property), name
+        if not isinstance(ours, property):
+            assert inspect.signature(ours) == inspect.signature(engines), name
+    assert issubclass(MappedVolumes, Volumes)

@@ -10,7 +10,7 @@ from random import Random
 from bookkeeper.errors import DataUnknownError
 from bookkeeper.meta.records.disks import PlacementsEnd
 from bookkeeper.storage.engine import Engine
-from bookkeeper.volumes import Volume, Volumes
+from bookkeeper.volumes import MappedVolumes, Volume
 from bookkeeper.volumes.volume_drain import VolumeDrain
 from bookkeeper.volumes.volume_list import VolumeList, VolumeState, read_volumes, share_of, write_volumes
 from bookkeeper.volumes.volume_start import open_door
@@ -28,7 +28,7 @@ Published = list[tuple[int, PlacementsEnd]]
 
 def open_volumes(
     disk: RecordingDisk, published: PlacementsEnd | None = None, ends: Published | None = None
-) -> tuple[Volumes, QueueWorkers]:
+) -> tuple[MappedVolumes, QueueWorkers]:
     """A start after a crash or a clean stop.
 
     Args:
@@ -131,7 +131,7 @@ def lose_one(files: dict[str, bytes], number: int) -> dict[str, bytes] | None:
     return {path: data for path, data in disk.files().items() if not path.startswith(f"{place}/")}
 
 
-def denials(truth: Truth, at: int, volumes: Volumes, workers: QueueWorkers) -> list[str]:
+def denials(truth: Truth, at: int, volumes: MappedVolumes, workers: QueueWorkers) -> list[str]:
     """What is said falsely after a crash at operation ``at``, when a volume is lost (B5, B12)."""
     bad: list[str] = []
     for (ledger_id, entry_id), when in truth.acked.items():

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from random import Random
 
 from bookkeeper.testing.world import Fault, Node
-from bookkeeper.volumes import Volumes
+from bookkeeper.volumes import MappedVolumes
 from bookkeeper.volumes.volume_list import VolumeState
 from tests.simulation.cluster import SwarmCluster
 from tests.simulation.users.volume_operator import PLACES
@@ -123,21 +123,21 @@ class VolumeFaults:
 
     # -- tools --------------------------------------------------------------------------------------------
 
-    def _the_one(self) -> tuple[Node, Volumes | None]:
+    def _the_one(self) -> tuple[Node, MappedVolumes | None]:
         """The one bookie whose disks fail, and its volumes if it serves."""
         if not self._hurt:
             self._hurt = self._rng.choice(self._cluster.names)
         return self._cluster.node(self._hurt), self._volumes_of(self._hurt)
 
-    def _anyone(self) -> tuple[Node, Volumes | None]:
+    def _anyone(self) -> tuple[Node, MappedVolumes | None]:
         name = self._rng.choice(self._cluster.names)
         return self._cluster.node(name), self._volumes_of(name)
 
-    def _volumes_of(self, name: str) -> Volumes | None:
+    def _volumes_of(self, name: str) -> MappedVolumes | None:
         if not self._cluster.is_up(name) or self._cluster.node(name).frozen:
             return None
         volumes = self._cluster.servers[name].engine
-        assert isinstance(volumes, Volumes)
+        assert isinstance(volumes, MappedVolumes)
         return volumes
 
     def _power_off(self, node: Node) -> None:

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from bookkeeper.ids import LedgerId
 from bookkeeper.meta.records.deleted_ledgers import DeletedLedger
-from bookkeeper.storage.base.results import Done
-from bookkeeper.volumes import BookieStorage
+from bookkeeper.storage.results import Done
+from bookkeeper.volumes import Volumes
 
 _RECORD: Final = re.compile(r"/ledgers-py/deleted/ledgers/([0-9a-f]+)/([0-9a-f]{4})/([0-9a-f]{4})")
 
@@ -60,7 +60,7 @@ class DeletionMonitor:
         if until_ms is not None and now_ms < until_ms:
             self._problem("G8", f"ledger {ledger} cannot be brought back any more, {until_ms - now_ms} ms too early")
 
-    def watch(self, name: str, storage: BookieStorage) -> None:
+    def watch(self, name: str, storage: Volumes) -> None:
         """From a bookie's start on: what it drops is gone for good."""
         door: Any = storage
         collect = door.collect

@@ -33,9 +33,13 @@ from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, LedgerState
 from bookkeeper.meta.records.disks import DiskRecord
 from bookkeeper.storage.engine import AvailabilityRun, Engine
-from bookkeeper.storage.index.ledger_descriptor import StateRecordKind
-from bookkeeper.storage.updates.record_runs import EntryRecords, RecordRun
-from bookkeeper.volumes import BookieStorage
+from bookkeeper.storage.ledger_descriptor import StateRecordKind
+from bookkeeper.storage.record_runs import EntryRecords, RecordRun
+from bookkeeper.testing.sim.faults.damage import LastGroup
+from bookkeeper.testing.sim.users.litter import LITTER
+from bookkeeper.testing.sim.watch.deletions import DeletionMonitor
+from bookkeeper.testing.sim.watch.volume_monitor import VolumeMonitor, engine_with, is_lost
+from bookkeeper.volumes import Volumes
 from bookkeeper.wire import Status
 from tests.simulation.faults.damage import LastGroup
 from tests.simulation.users.litter import LITTER
@@ -101,7 +105,7 @@ class Monitor:
         """A bookie's disk is emptied now, and its cookie deleted."""
         self.wiped[name] = set(self.durable[name]), set(self.fences[name])
 
-    def gone(self, name: str, engine: BookieStorage) -> set[tuple[int, int]]:
+    def gone(self, name: str, engine: Volumes) -> set[tuple[int, int]]:
         """What went with the bookie's disk and did not come back."""
         had, _ = self.wiped.get(name, (set(), set()))
         here: dict[int, set[int]] = {}
@@ -134,10 +138,12 @@ class Monitor:
 
     # -- one bookie's disk --------------------------------------------------------------------------------
 
-    def watch_engine(self, name: str, engine: Engine) -> None:
-        """From its start on: first, that nothing was forgotten."""
+    def watch_engine(self, name: str, volumes: Volumes) -> None:
+        """From its start on: first, that nothing was forgotten. It has one ledger directory."""
+        (only,) = volumes.serving
+        engine = only.engine
         self.deferred[name].clear()
-        self.check_memory(name, engine)
+        self.check_memory(name, volumes)
         self._check_suspicion(name, engine)
         commit: Any = engine._commit
         append, make_durable = engine.append, commit.journal.make_durable
@@ -177,7 +183,7 @@ class Monitor:
         if forgotten := [ledger for ledger in sorted(noted - engine.suspects) if ledger in set(engine.ledgers())]:
             self.problem("K30", f"{name} has forgotten that entries of ledgers {forgotten} may be lost")
 
-    def check_memory(self, name: str, engine: BookieStorage) -> None:
+    def check_memory(self, name: str, engine: Volumes) -> None:
         """Everything it ever made durable is there, and it has no doubt of it."""
         report = engine.report
         had, fenced = self.wiped.get(name, (set(), set()))
@@ -204,8 +210,10 @@ class Monitor:
                 continue
             missing = sorted(entries - here)
             if hurt and missing:
-                assert isinstance(engine, Engine), "files of bookies with one ledger directory are damaged"
-                missing = [] if engine._unknowns.has(ledger) else [e for e in missing if self.belongs(name, ledger, e)]
+                (only,) = engine.serving  # files of bookies with one ledger directory are damaged
+                missing = (
+                    [] if only.engine._unknowns.has(ledger) else [e for e in missing if self.belongs(name, ledger, e)]
+                )
             if missing:
                 self.problem("L1", f"{name} has lost entries {missing[:5]} of ledger {ledger}")
             self.durable[name].update((ledger, entry) for entry in here)  # whatever a start finds, it has synced (K17)
@@ -361,7 +369,7 @@ class Monitor:
                 self.problem("R2", f"ledger {ledger} is closed with only {sorted(fenced)} of {ensemble} fenced")
 
 
-def _entries(engine: BookieStorage, ledger: LedgerId, *, in_doubt: bool) -> Sequence[AvailabilityRun]:
+def _entries(engine: Volumes, ledger: LedgerId, *, in_doubt: bool) -> Sequence[AvailabilityRun]:
     """Which entries are there; ``in_doubt``: also if the bookie would not say, because others were before."""
     try:
         return engine.entries(ledger)

@@ -9,9 +9,10 @@ import pytest
 
 from bookkeeper.ids import LedgerId
 from bookkeeper.meta.records.deleted_ledgers import DeletedLedger
+from bookkeeper.testing.sim.watch.deletions import DeletionMonitor, deleted_ledger
+from bookkeeper.volumes import OneVolume
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
-from tests.bookkeeper.storage.workload import KEY, make_entry, open_engine
-from tests.simulation.watch.deletions import DeletionMonitor, deleted_ledger
+from tests.bookkeeper.storage.workload import CONFIG, KEY, make_entry, open_engine
 
 
 def new_monitor() -> tuple[DeletionMonitor, list[str], Counter[str]]:
@@ -60,12 +61,13 @@ def test_a_bookie_that_drops_what_can_be_brought_back_is_seen() -> None:
     for ledger in (1, 2, 3):
         engine.append_entry(LedgerId(ledger), KEY, make_entry(ledger, 0))
     workers.pump()
-    monitor.watch("b1", engine)
+    volumes = OneVolume(engine, CONFIG)
+    monitor.watch("b1", volumes)
     monitor.gone |= {1, 9}
-    engine.collect({LedgerId(1), LedgerId(9)}, ended.append, never_again=[(7, 8)])
+    volumes.collect({LedgerId(1), LedgerId(9)}, ended.append, never_again=[(7, 8)])
     workers.pump()
     assert not problems and 8 in engine.dropped
-    engine.collect(lambda ledger: ledger < 3, ended.append)
+    volumes.collect(lambda ledger: ledger < 3, ended.append)
     workers.pump()
     assert problems == ["G8: b1 drops ledgers [2], which are there or can be brought back"]
     assert ended == [None, None] and counts["ledgers dropped by a bookie"] == 2

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from bookkeeper.testing.world import SimDisk
-from bookkeeper.volumes.placement import PlacementKind, PlacementRecord
+from bookkeeper.volumes.ledger_map import PlacementKind, PlacementRecord
 from bookkeeper.volumes.placement_log import write_placements
 from tests.bookkeeper.volumes.doors import Door
 from tests.simulation.watch.monitor import Monitor

@@ -22,9 +22,9 @@ from bookkeeper.storage.base.results import Done
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.index.ledger_descriptor import StateRecordKind
 from bookkeeper.testing.world import SimDisk
-from bookkeeper.volumes import BookieStorage, Volume, Volumes
-from bookkeeper.volumes.joined import concerns
-from bookkeeper.volumes.placement import PlacementKind, PlacementRecord, Placements
+from bookkeeper.volumes import MappedVolumes, Volume, Volumes
+from bookkeeper.volumes.after_all import concerns
+from bookkeeper.volumes.ledger_map import PlacementKind, PlacementRecord, Placements
 from bookkeeper.volumes.placement_file import NAME, ReadPlacements, decode_placements
 from tests.simulation.users.volume_operator import HOME
 
@@ -32,17 +32,15 @@ if TYPE_CHECKING:
     from tests.simulation.watch.monitor import Monitor
 
 
-def engine_with(storage: BookieStorage, ledger: int) -> Engine | None:
+def engine_with(storage: Volumes, ledger: int) -> Engine | None:
     """The engine on which a ledger lies."""
-    if isinstance(storage, Engine):
-        return storage
     volume = storage.volume_with(LedgerId(ledger))
     return volume.engine if volume is not None else None
 
 
-def is_lost(storage: BookieStorage, ledger: int) -> bool:
+def is_lost(storage: Volumes, ledger: int) -> bool:
     """Whether the bookie says that the ledger was on a disk that failed, and is not whole yet."""
-    return isinstance(storage, Volumes) and ledger in storage.placements.lost
+    return ledger in storage.placements.lost
 
 
 class VolumeMonitor:
@@ -68,7 +66,7 @@ class VolumeMonitor:
         self._handed_in: dict[str, set[int]] = defaultdict(set)
         """Bookie -> ledgers of the adds for which nobody waits yet."""
 
-    def watch(self, name: str, volumes: Volumes, disk: Disk) -> None:
+    def watch(self, name: str, volumes: MappedVolumes, disk: Disk) -> None:
         """From a bookie's start on."""
         assert isinstance(disk, SimDisk)
         monitor, placements = self._monitor, volumes.placements
@@ -92,7 +90,7 @@ class VolumeMonitor:
 
     # -- what is where ------------------------------------------------------------------------------------
 
-    def _admit(self, name: str, volumes: Volumes, volume: Volume) -> None:
+    def _admit(self, name: str, volumes: MappedVolumes, volume: Volume) -> None:
         number, engine = volume.number, volume.engine
         self._places[name][number] = volume.config.ledger_dir
         self._entries[name][number] = {
@@ -122,7 +120,7 @@ class VolumeMonitor:
 
         journal.make_durable = watched
 
-    def _watch_placements(self, name: str, volumes: Volumes) -> None:
+    def _watch_placements(self, name: str, volumes: MappedVolumes) -> None:
         placements: Any = volumes.placements
         members: Any = volumes.members
         take, lose, admit = placements.take, members.lose, members.admit
@@ -168,7 +166,7 @@ class VolumeMonitor:
 
     # -- what is taken and answered -----------------------------------------------------------------------
 
-    def _watch_adds(self, name: str, volumes: Volumes) -> None:
+    def _watch_adds(self, name: str, volumes: MappedVolumes) -> None:
         door: Any = volumes
         append, append_entry = door.append, door.append_entry
 
@@ -195,7 +193,7 @@ class VolumeMonitor:
         if ledger in self._monitor.fences[name]:
             self._monitor.problem("B3", f"{name} takes a regular add to ledger {ledger}, which it had fenced durably")
 
-    def _watch_answers(self, name: str, volumes: Volumes, disk: SimDisk) -> None:
+    def _watch_answers(self, name: str, volumes: MappedVolumes, disk: SimDisk) -> None:
         door: Any = volumes
         when_durable, start_writing, fence, force = door.when_durable, door.start_writing, door.fence, door.force
 
@@ -229,7 +227,7 @@ class VolumeMonitor:
         door.when_durable, door.start_writing = watched_when_durable, watched_start_writing
         door.fence, door.force = watched_fence, watched_force
 
-    def _judge_places(self, name: str, volumes: Volumes, disk: SimDisk, ledgers: Iterable[int]) -> None:
+    def _judge_places(self, name: str, volumes: MappedVolumes, disk: SimDisk, ledgers: Iterable[int]) -> None:
         """K35: a power cut now leaves these ledgers where what is durable of them is."""
         if not (asked := [each for each in ledgers if each not in self._placed[name]]):
             return
@@ -252,7 +250,7 @@ class VolumeMonitor:
             return len(found.records)
         return record.placements.count if record.placements.generation == found.end.generation else 0
 
-    def _after_a_power_cut(self, volumes: Volumes, disk: SimDisk) -> ReadPlacements:
+    def _after_a_power_cut(self, volumes: MappedVolumes, disk: SimDisk) -> ReadPlacements:
         path = f"{HOME}/{NAME}"
         data = disk.surviving(path)
         if data is None:

@@ -25,8 +25,9 @@ from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.base.manifest import read_manifest
 from bookkeeper.storage.engine import Engine
 from bookkeeper.testing.world import Fault, SimDisk
-from bookkeeper.volumes import Volumes
+from bookkeeper.volumes import MappedVolumes
 from bookkeeper.volumes.volume_drain import VolumeDrain
+from bookkeeper.volumes.volume_list import ONLY
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
 from tests.bookkeeper.bookie.identity.test_suspect_ledgers import KEY, add, named, status
@@ -39,8 +40,9 @@ async def known(cluster: Cluster) -> DiskRecord:
 
 
 def engine_of(cluster: Cluster) -> Engine:
-    assert cluster.server is not None and isinstance(cluster.server.engine, Engine)
-    return cluster.server.engine
+    assert cluster.server is not None
+    (only,) = cluster.server.engine.serving
+    return only.engine
 
 
 async def fill(cluster: Cluster, ledger: LedgerId, first: int, count: int, size: int = 9) -> None:
@@ -161,7 +163,7 @@ def test_an_old_life_never_overwrites_what_a_newer_one_has_told_and_ends() -> No
         store = cluster.metadata.connect()
         newer = ProgressPublisher(await Metadata.over(store, cluster.node.seams), BOOKIE, cluster.node.seams.rng)
         await newer.look()
-        await newer.claim(9, cluster.node.disk, server.config.storage)
+        await newer.claim(9, cluster.node.disk, {ONLY: server.config.storage})
         told = await known(cluster)
         await fill(cluster, ledger, 0, 3)
         assert "another process has started as bookie b:3181 (start 9, this is start 1)" in await ending
@@ -170,7 +172,7 @@ def test_an_old_life_never_overwrites_what_a_newer_one_has_told_and_ends() -> No
         await late.look()
         for boot in (8, 9):
             with pytest.raises(SupersededError):
-                await late.claim(boot, cluster.node.disk, server.config.storage)
+                await late.claim(boot, cluster.node.disk, {ONLY: server.config.storage})
 
     run(main)
 
@@ -429,7 +431,7 @@ def test_each_volume_has_an_id_and_a_later_start_claims_them_as_they_are() -> No
         await asyncio.sleep(10)
         before = await known(cluster)
         assert {each.boot for each in before.volumes} == {1} and (before.sequence, before.file_id) == (0, 0)
-        assert cluster.server is not None and isinstance(cluster.server.engine, Volumes)
+        assert cluster.server is not None and isinstance(cluster.server.engine, MappedVolumes)
         assert cluster.server.engine.positions == {
             each.number: (each.file_id, each.sequence) for each in before.volumes
         }
@@ -441,8 +443,8 @@ def test_each_volume_has_an_id_and_a_later_start_claims_them_as_they_are() -> No
         publisher = ProgressPublisher(metadata, BOOKIE, cluster.node.seams.rng)
         await publisher.look()
         with pytest.raises(SupersededError, match="another process has started"):
-            await publisher.claim_volumes(2, cluster.node.disk, volumes_at(cluster, "/d1", "/d2"))
-        claimed = await publisher.claim_volumes(3, cluster.node.disk, volumes_at(cluster, "/d1", "/d2", "/d3"))
+            await publisher.claim(2, cluster.node.disk, volumes_at(cluster, "/d1", "/d2"))
+        claimed = await publisher.claim(3, cluster.node.disk, volumes_at(cluster, "/d1", "/d2", "/d3"))
         for each in after.volumes:
             found = claimed[each.number]
             assert (found.directory_id, found.boot, found.sequence, found.file_id) == (
@@ -471,7 +473,7 @@ def test_a_bookie_that_grows_keeps_the_progress_of_its_directory() -> None:
         config = config_from(cluster.options).storage
         configs = {1: config, 2: replace(config, ledger_dir="/d2", journal_dir="/d2")}
         cluster.node.disk.make_directories("/d2")
-        claimed = await publisher.claim_volumes(2, cluster.node.disk, configs)
+        claimed = await publisher.claim(2, cluster.node.disk, configs)
         one, two = claimed[1], claimed[2]
         assert (one.directory_id, one.boot) == (before.directory_id, before.boot)
         assert (one.sequence, one.file_id) == (before.sequence, before.file_id)
@@ -489,8 +491,8 @@ def several(main: Any, **options: Any) -> None:
     run(main, ledger_dirs=["/d1", "/d2", "/d3"], **options)
 
 
-def door_of(cluster: Cluster) -> Volumes:
-    assert cluster.server is not None and isinstance(cluster.server.engine, Volumes)
+def door_of(cluster: Cluster) -> MappedVolumes:
+    assert cluster.server is not None and isinstance(cluster.server.engine, MappedVolumes)
     return cluster.server.engine
 
 

@@ -6,31 +6,86 @@ from collections.abc import Callable, Container, Iterable
 
 from bookkeeper.ids import IdRanges, LedgerId
 from bookkeeper.seams import Space
-from bookkeeper.storage.base.results import Done, EngineStats
+from bookkeeper.storage.disk_state import DiskState
+from bookkeeper.storage.results import Done, EngineState, EngineStats, OpenReport
+from bookkeeper.volumes.after_all import after_all
 from bookkeeper.volumes.dropped_ledgers import collects, share
-from bookkeeper.volumes.joined import join
 from bookkeeper.volumes.ledger_places import LedgerPlaces
+from bookkeeper.volumes.members import Members
 from bookkeeper.volumes.merged import merged_stats
 from bookkeeper.volumes.reads import VolumeReads
 from bookkeeper.volumes.routes import Routes
 from bookkeeper.volumes.serving import ServingVolumes
+from bookkeeper.volumes.suspects import Doubts, Suspects
+from bookkeeper.volumes.volume_housekeeping import VolumeCompactors, VolumeScrubbers
 
 
-class JointWork:
-    """With the face of an engine. Runs on the loop's thread, and keeps nothing."""
+class AllVolumes:
+    """The same interface as :class:`Engine` for what concerns all ledgers, or none. Runs on the loop's thread."""
 
-    def __init__(self, serving: ServingVolumes, routes: Routes, places: LedgerPlaces, reads: VolumeReads) -> None:
+    def __init__(
+        self,
+        report: OpenReport,
+        serving: ServingVolumes,
+        routes: Routes,
+        places: LedgerPlaces,
+        reads: VolumeReads,
+        state: DiskState,
+        doubts: Doubts,
+        members: Members,
+    ) -> None:
+        self.report: OpenReport = report
         self._serving, self._routes, self._places, self._reads = serving, routes, places, reads
+        self._state, self._doubts, self._members = state, doubts, members
+        self._suspects = Suspects(serving, routes, places)
+        self.scrubber: VolumeScrubbers = members.scrubber
+        """Reads and checks every stored byte of every volume."""
+        self.compactor = VolumeCompactors(lambda: {each.number: each.engine.compactor for each in serving})
+        """Compacts every volume."""
+
+    # -- whether the disks take adds ----------------------------------------------------------------------
+
+    @property
+    def state(self) -> EngineState:
+        """Writable while any volume takes new ledgers; failed when none is left."""
+        return self._state.now
+
+    def on_state(self, callback: Callable[[EngineState, str], None]) -> None:
+        """See :meth:`Engine.on_state`; :attr:`state` says what counts."""
+        self._state.on_change(callback)
+
+    def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
+        """See :meth:`Engine.on_pressure`: while any volume has too much to write."""
+        self._members.pressure.on_change(pause, resume)
+
+    def on_new_journal_file(self, callback: Callable[[], None]) -> None:
+        """See :meth:`Engine.on_new_journal_file`."""
+        self._members.on_new_journal_file(callback)
+
+    def check_space(self) -> None:
+        """See :meth:`Members.check_space`."""
+        self._members.check_space()
+
+    def sentences(self) -> tuple[str, ...]:
+        """See :meth:`Engine.sentences`."""
+        return tuple(said for each in self._serving.engines for said in each.sentences())
+
+    def close(self, callback: Done) -> None:
+        """See :meth:`Engine.close`."""
+        self._members.close(callback)
+
+    # -- keeping house ------------------------------------------------------------------------------------
 
     def checkpoint(self, callback: Done) -> None:
         """See :meth:`Engine.checkpoint`."""
-        join([engine.checkpoint for engine in self._serving.engines], callback)
+        after_all([engine.checkpoint for engine in self._serving.engines], callback)
 
     def collect(
         self,
         dead: Container[LedgerId] | Callable[[LedgerId], bool],
         callback: Done,
-        never_again: Iterable[tuple[int, int]],
+        *,
+        never_again: Iterable[tuple[int, int]] = (),
     ) -> None:
         """See :meth:`Engine.collect`. Every volume remembers every ledger that was dropped.
 
@@ -48,7 +103,7 @@ class JointWork:
             nowhere = [LedgerId(each) for each in retired if self._routes.at(each) is None and each in forgotten]
             return self._places.forget([*gone, *nowhere], callback)
 
-        join([collects(engine, ranges, is_dead) for engine in self._serving.engines], collected)
+        after_all([collects(engine, ranges, is_dead) for engine in self._serving.engines], collected)
 
     def _dropped_and_placed(self) -> list[LedgerId]:
         """Ledgers whose volume has dropped them, and that are placed there still."""
@@ -61,16 +116,21 @@ class JointWork:
         goes with its disk, and a writer that is late makes a deleted ledger anew."""
         share(self._serving.dropped, self._serving.engines, callback)
 
-    def compact(self, callback: Done, major: bool) -> None:
+    def compact(self, callback: Done, *, major: bool = False) -> None:
         """See :meth:`Engine.compact`: all volumes at the same time."""
-        join([lambda done, each=each: each.compact(done, major=major) for each in self._serving.engines], callback)  # type: ignore[misc]
+        after_all([lambda done, each=each: each.compact(done, major=major) for each in self._serving.engines], callback)  # type: ignore[misc]
 
     def finish_logs(self) -> None:
         """See :meth:`Engine.finish_logs`."""
         for engine in self._serving.engines:
             engine.finish_logs()
 
-    # -- limbo --------------------------------------------------------------------------------------------
+    @property
+    def dropped(self) -> IdRanges:
+        """See :attr:`Engine.dropped`; a copy."""
+        return self._serving.dropped
+
+    # -- what may be missing ------------------------------------------------------------------------------
 
     @property
     def in_limbo(self) -> bool:
@@ -88,10 +148,27 @@ class JointWork:
         for engine in self._serving.engines:
             engine.narrow_limbo(chosen)
 
-    def end_limbo(self, ledger_id: LedgerId | None) -> None:
+    def end_limbo(self, ledger_id: LedgerId | None = None) -> None:
         """See :meth:`Engine.end_limbo`."""
         for engine in self._serving.engines:
             engine.end_limbo(ledger_id)
+
+    def doubt(self, ledgers: Container[int]) -> None:
+        """See :meth:`Engine.doubt`."""
+        self._doubts.by_bookie = ledgers
+
+    @property
+    def suspects(self) -> frozenset[int]:
+        """See :attr:`Engine.suspects`; lost ledgers are among them."""
+        return self._suspects.ledgers
+
+    def suspicion(self, ledger_id: LedgerId) -> int:
+        """See :meth:`Engine.suspicion`."""
+        return self._suspects.suspicion(ledger_id)
+
+    def end_suspicion(self, ledger_id: LedgerId, suspicion: int) -> bool:
+        """See :meth:`Engine.end_suspicion`."""
+        return self._suspects.end(ledger_id, suspicion)
 
     # -- figures ------------------------------------------------------------------------------------------
 

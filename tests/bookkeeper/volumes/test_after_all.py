@@ -7,8 +7,8 @@ from itertools import product
 import pytest
 
 from bookkeeper.errors import BookieFailedError
-from bookkeeper.storage.base.results import Done
-from bookkeeper.volumes.joined import PartlyFailedError, concerns, join, join_ledgers, until_done
+from bookkeeper.storage.results import Done
+from bookkeeper.volumes.after_all import PartlyFailedError, after_all, after_all_ledgers, concerns, until_done
 
 Answers = list[BaseException | None]
 
@@ -23,14 +23,14 @@ class Parts:
 
 def test_nothing_has_ended_at_once() -> None:
     answers: Answers = []
-    join([], answers.append)
-    join_ledgers([], answers.append)
+    after_all([], answers.append)
+    after_all_ledgers([], answers.append)
     assert answers == [None, None]
 
 
 def test_all_are_begun_and_the_last_one_ends_it() -> None:
     parts, answers = Parts(3), Answers()
-    join(parts.begin, answers.append)
+    after_all(parts.begin, answers.append)
     assert len(parts.done) == 3
     parts.done[2](None)
     parts.done[0](None)
@@ -41,7 +41,7 @@ def test_all_are_begun_and_the_last_one_ends_it() -> None:
 
 def test_what_ends_while_it_is_begun_counts() -> None:
     parts, answers = Parts(1), Answers()
-    join([lambda done: done(None), *parts.begin, lambda done: done(None)], answers.append)
+    after_all([lambda done: done(None), *parts.begin, lambda done: done(None)], answers.append)
     assert answers == []
     parts.done[0](None)
     assert answers == [None]
@@ -51,7 +51,7 @@ def test_what_ends_while_it_is_begun_counts() -> None:
 def test_an_error_is_told_after_all_have_ended_and_as_it_was(fail: tuple[bool, ...]) -> None:
     parts, answers = Parts(3), Answers()
     errors = [OSError(at) if each else None for at, each in enumerate(fail)]
-    join(parts.begin, answers.append)
+    after_all(parts.begin, answers.append)
     for each, error in zip(parts.done, errors, strict=True):
         assert answers == []
         each(error)
@@ -63,7 +63,7 @@ def test_the_ledgers_of_what_failed_are_named(fail: tuple[bool, ...]) -> None:
     parts, answers = Parts(3), Answers()
     ledgers = [{1, 2}, {2, 3}, {4}]
     errors = [OSError(5, f"disk {at}") if each else None for at, each in enumerate(fail)]
-    join_ledgers(list(zip(parts.begin, ledgers, strict=True)), answers.append)
+    after_all_ledgers(list(zip(parts.begin, ledgers, strict=True)), answers.append)
     for each, error in zip(parts.done, errors, strict=True):
         each(error)
     failed = [error for error in errors if error is not None]

@@ -23,12 +23,12 @@ def concerns(error: BaseException | None, ledger_id: int) -> BaseException | Non
     return None if isinstance(error, PartlyFailedError) and ledger_id not in error.ledgers else error
 
 
-def join(begin: Sequence[Callable[[Done], None]], callback: Done) -> None:
+def after_all(begin: Sequence[Callable[[Done], None]], callback: Done) -> None:
     """Begin all of them; ``callback`` once when all have ended, with the first error if there is one."""
-    join_ledgers([(each, ()) for each in begin], lambda error: callback(_cause(error)))
+    after_all_ledgers([(each, ()) for each in begin], lambda error: callback(_cause(error)))
 
 
-def join_ledgers(begin: Sequence[tuple[Callable[[Done], None], Collection[int]]], callback: Done) -> None:
+def after_all_ledgers(begin: Sequence[tuple[Callable[[Done], None], Collection[int]]], callback: Done) -> None:
     """The same, where each concerns some ledgers: with :class:`PartlyFailedError` if some but not all have failed."""
     left, failed, errors = len(begin), set[int](), list[BaseException]()
     if not begin:

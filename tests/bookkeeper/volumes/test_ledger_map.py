@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from bookkeeper.volumes.placement import PlacementKind, PlacementRecord, Placements, least_used
+from bookkeeper.volumes.ledger_map import PlacementKind, PlacementRecord, Placements, least_used
 
 PLACED, LOST, WHOLE, GONE, VOLUME_LOST = PlacementKind
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import errno
 
 from bookkeeper.errors import DiskFullError
-from bookkeeper.volumes.kept_list import KeptList
 from bookkeeper.volumes.volume_list import VolumeList, VolumeState, read_volumes
+from bookkeeper.volumes.volume_list_file import VolumeListFile
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 
 
-def _kept() -> tuple[KeptList, RecordingDisk, QueueWorkers]:
+def _kept() -> tuple[VolumeListFile, RecordingDisk, QueueWorkers]:
     disk, workers = RecordingDisk(), QueueWorkers()
     listed = VolumeList(7).with_new("/d1", "/d1").with_new("/d2", "/d2", VolumeState.USED)
-    return KeptList(disk, "/home", listed, workers.worker("volumes")), disk, workers
+    return VolumeListFile(disk, "/home", listed, workers.worker("volumes")), disk, workers
 
 
 def test_what_is_set_while_it_is_written_is_written_next_and_once() -> None:

@@ -14,7 +14,7 @@ from bookkeeper.storage.base.results import Done
 from bookkeeper.volumes.volume_list import NAME, VolumeList, VolumeState, write_volumes
 
 
-class KeptList:
+class VolumeListFile:
     """Owned by the loop's thread, but for the jobs of its worker."""
 
     def __init__(self, disk: Disk, directory: str, listed: VolumeList, worker: Worker) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bookkeeper.bookie.health.page_address import require_page_address
+from bookkeeper.bookie.page_address import require_page_address
 from bookkeeper.errors import ConfigError
 from bookkeeper.ids import Address
 

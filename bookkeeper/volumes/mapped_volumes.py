@@ -1,0 +1,146 @@
+"""Several volumes, and the map that says which of them has which ledger.
+
+A call about a ledger goes to the volume that has it; what concerns all ledgers goes to all volumes, and has ended when
+it has ended on all of them. The work is done by parts::
+
+    routes          which volume has a ledger, which one gets a new one
+    writes, reads   calls about one ledger
+    all_volumes     calls about all ledgers
+    suspects        ledgers of which entries may be missing
+    members         which volumes serve: one is added, fails, is given up, is drained
+    moves           ledgers that are being moved to another volume
+
+**What differs from one volume**: :meth:`Volumes.when_durable` waits for what was handed in since its last call, not for
+everything, so that a slow disk delays its own ledgers alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from bookkeeper.errors import NoSuchLedgerError
+from bookkeeper.ids import LedgerId
+from bookkeeper.seams import Disk, Worker
+from bookkeeper.storage.disk_state import DiskState
+from bookkeeper.storage.results import Done
+from bookkeeper.volumes.all_volumes import AllVolumes
+from bookkeeper.volumes.ledger_map import Placements
+from bookkeeper.volumes.ledger_moves import LedgerMove, LedgerMoves
+from bookkeeper.volumes.ledger_places import LedgerPlaces
+from bookkeeper.volumes.members import Members
+from bookkeeper.volumes.merged import merged_report
+from bookkeeper.volumes.placement_log import PlacementLog
+from bookkeeper.volumes.reads import VolumeReads
+from bookkeeper.volumes.routes import Routes
+from bookkeeper.volumes.serving import ServingVolumes
+from bookkeeper.volumes.suspects import Doubts
+from bookkeeper.volumes.volume import Volume
+from bookkeeper.volumes.volume_housekeeping import VolumeScrubbers
+from bookkeeper.volumes.volume_list import VolumeList, VolumeState
+from bookkeeper.volumes.volume_list_file import VolumeListFile
+from bookkeeper.volumes.volumes import Volumes
+from bookkeeper.volumes.writes import VolumeWrites
+
+
+class MappedVolumes(Volumes):
+    """Made by :mod:`bookkeeper.volumes.volume_start`. Runs on the loop's thread."""
+
+    def __init__(
+        self,
+        directory: str,
+        disk: Disk,
+        volumes: Iterable[Volume],
+        listed: VolumeList,
+        placements: Placements,
+        placement_log: PlacementLog,
+        list_worker: Worker,
+        call_later: Callable[[float, Callable[[], None]], object],
+    ) -> None:
+        volumes = list(volumes)
+        self._list = VolumeListFile(disk, directory, listed, list_worker)
+        self._serving = serving = ServingVolumes()
+        self._log = placement_log
+        state, doubts = DiskState(), Doubts(placements)
+        places = LedgerPlaces(placements, placement_log)
+        self.moves: LedgerMoves = LedgerMoves(places)
+        """The ledgers that are being moved."""
+        scrubber = VolumeScrubbers(lambda: [each.scrubber for each in serving.engines])
+        self._routes = routes = Routes(serving, self._list, places, state, doubts)
+        reads = VolumeReads(serving, routes, placements)
+        self.members: Members = Members(serving, self._list, places, self.moves, state, doubts, scrubber, call_later)
+        """Changes which volumes serve."""
+        self._joint = AllVolumes(
+            merged_report([each.engine.report for each in volumes]),
+            serving,
+            routes,
+            places,
+            reads,
+            state,
+            doubts,
+            self.members,
+        )
+        super().__init__(VolumeWrites(serving, routes, places, self.moves), reads, self._joint, placements)
+        self.members.begin(volumes)
+
+    @property
+    def volume_list(self) -> VolumeList:
+        """The volumes and what has become of them, also of those that do not serve."""
+        return self._list.now
+
+    @property
+    def serving(self) -> list[Volume]:
+        """The volumes that serve."""
+        return list(self._serving)
+
+    @property
+    def placement_log(self) -> PlacementLog:
+        """The file that says which volume has which ledger; for whoever publishes where it ends."""
+        return self._log
+
+    def volume_with(self, ledger_id: LedgerId) -> Volume | None:
+        """The volume that has a ledger; None: none that serves has it."""
+        return self._routes.at(ledger_id)
+
+    def ledger_count(self, number: int) -> int:
+        """How many ledgers are placed on a volume."""
+        return self.placements.count(number)
+
+    def share_dropped(self, callback: Done) -> None:
+        """See :meth:`AllVolumes.share_dropped`."""
+        self._joint.share_dropped(callback)
+
+    # -- changes ------------------------------------------------------------------------------------------
+
+    def on_loss(self, callback: Callable[[str, str, int], None]) -> None:
+        """Called when a volume has left: its directory, why, and how many ledgers were on it."""
+        self.members.on_loss = callback
+
+    def add(self, volume: Volume, listed: VolumeList, callback: Done) -> None:
+        """See :meth:`Members.add`."""
+        self.members.add(volume, listed, callback)
+
+    def set_state(self, number: int, state: VolumeState, callback: Done) -> None:
+        """See :meth:`Members.set_state`."""
+        self.members.set_state(number, state, callback)
+
+    def lose(self, number: int, reason: str) -> None:
+        """See :meth:`Members.lose`."""
+        self.members.lose(number, reason)
+
+    def is_last(self, number: int) -> bool:
+        """Whether there is no other volume that gets new ledgers."""
+        return self.members.is_last(number)
+
+    def best_target(self, leaving: int) -> Volume | None:
+        """The volume to which a ledger should be moved from another one; None: none can take it."""
+        return self._routes.best_target(leaving)
+
+    def begin_move(self, ledger_id: LedgerId, target: Volume) -> LedgerMove:
+        """From now on adds to a ledger go to another volume, too; :attr:`moves` goes on with it.
+
+        Raises:
+            NoSuchLedgerError: the ledger is not placed.
+        """
+        if (source := self.volume_with(ledger_id)) is None:
+            raise NoSuchLedgerError(f"ledger {ledger_id} is not here")
+        return self.moves.begin(ledger_id, source, target)
