@@ -58,7 +58,7 @@ from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.base.durable_file import replace_file
 from bookkeeper.storage.base.results import PublishedProgress
 from bookkeeper.storage.engine import Engine, EngineState
-from bookkeeper.storage.results import PublishedProgress
+from bookkeeper.storage.start.directory_id import ForeignDirectoryError, is_unused
 from bookkeeper.volumes import MappedVolumes, OneVolume, Volume, Volumes
 from bookkeeper.volumes.volume_list import NAME, ONLY, VolumeEntry, VolumeList, VolumeState, share_of, write_volumes
 from bookkeeper.volumes.volume_start import (

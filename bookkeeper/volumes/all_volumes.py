@@ -6,8 +6,8 @@ from collections.abc import Callable, Container, Iterable
 
 from bookkeeper.ids import IdRanges, LedgerId
 from bookkeeper.seams import Space
-from bookkeeper.storage.disk_state import DiskState
-from bookkeeper.storage.results import Done, EngineState, EngineStats, OpenReport
+from bookkeeper.storage.base.disk_state import DiskState
+from bookkeeper.storage.base.results import Done, EngineState, EngineStats, OpenReport
 from bookkeeper.volumes.after_all import after_all
 from bookkeeper.volumes.dropped_ledgers import collects, share
 from bookkeeper.volumes.ledger_places import LedgerPlaces

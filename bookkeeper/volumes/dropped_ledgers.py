@@ -8,7 +8,6 @@ from bookkeeper.errors import BookieFailedError
 from bookkeeper.ids import IdRanges, LedgerId
 from bookkeeper.storage.base.results import Done
 from bookkeeper.storage.engine import Engine, EngineState
-from bookkeeper.storage.results import Done
 from bookkeeper.volumes.after_all import after_all
 
 

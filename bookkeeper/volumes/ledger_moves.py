@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from bookkeeper.ids import LedgerId
 from bookkeeper.storage.base.results import Done
 from bookkeeper.storage.engine import Engine
-from bookkeeper.storage.results import Done
 from bookkeeper.volumes.ledger_map import PlacementKind, PlacementRecord
 from bookkeeper.volumes.ledger_places import LedgerPlaces
 from bookkeeper.volumes.volume import Volume

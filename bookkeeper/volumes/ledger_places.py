@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bookkeeper.ids import LedgerId
-from bookkeeper.storage.results import Done
+from bookkeeper.storage.base.results import Done
 from bookkeeper.volumes.ledger_map import PlacementKind, PlacementRecord, Placements
 from bookkeeper.volumes.placement_log import PlacementLog
 

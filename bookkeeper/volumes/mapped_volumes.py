@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterable
 from bookkeeper.errors import NoSuchLedgerError
 from bookkeeper.ids import LedgerId
 from bookkeeper.seams import Disk, Worker
-from bookkeeper.storage.disk_state import DiskState
-from bookkeeper.storage.results import Done
+from bookkeeper.storage.base.disk_state import DiskState
+from bookkeeper.storage.base.results import Done
 from bookkeeper.volumes.all_volumes import AllVolumes
 from bookkeeper.volumes.ledger_map import Placements
 from bookkeeper.volumes.ledger_moves import LedgerMove, LedgerMoves

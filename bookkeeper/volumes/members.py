@@ -16,7 +16,6 @@ from bookkeeper.storage.base.disk_state import DiskState
 from bookkeeper.storage.base.durable_file import NO_SPACE, TRANSIENT
 from bookkeeper.storage.base.results import Done
 from bookkeeper.storage.engine import EngineState
-from bookkeeper.storage.results import Done
 from bookkeeper.volumes.after_all import after_all
 from bookkeeper.volumes.dropped_ledgers import collects
 from bookkeeper.volumes.ledger_map import PlacementKind

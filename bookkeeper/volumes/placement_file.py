@@ -29,7 +29,7 @@ from typing import Final
 from bookkeeper.codec import crc32c
 from bookkeeper.errors import CorruptionError
 from bookkeeper.meta.records.disks import PlacementsEnd
-from bookkeeper.storage.durable_file import stamp, unstamp, version_of
+from bookkeeper.storage.base.durable_file import stamp, unstamp, version_of
 from bookkeeper.volumes.ledger_map import PlacementKind, PlacementRecord
 
 NAME: Final = "placements"

@@ -21,8 +21,8 @@ from typing import Final
 from bookkeeper.errors import BookieFailedError, DiskFullError, TooManyRequestsError, in_words
 from bookkeeper.meta.records.disks import PlacementsEnd
 from bookkeeper.seams import Disk, File, Worker
-from bookkeeper.storage.durable_file import NO_SPACE, SyncFailedError, replace_file, sync
-from bookkeeper.storage.results import Done
+from bookkeeper.storage.base.durable_file import NO_SPACE, SyncFailedError, replace_file, sync
+from bookkeeper.storage.base.results import Done
 from bookkeeper.volumes.ledger_map import PlacementRecord
 from bookkeeper.volumes.placement_file import NAME, RECORD_SIZE, ROOM, encode_file, encode_group, offset_of
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from bookkeeper.codec import Answers, Reads
 from bookkeeper.errors import DataUnknownError, NoSuchLedgerError
 from bookkeeper.ids import EntryId, LedgerId
-from bookkeeper.storage.results import AvailabilityRun, PackedEntries
+from bookkeeper.storage.base.results import AvailabilityRun, PackedEntries
 from bookkeeper.volumes.ledger_map import Placements
 from bookkeeper.volumes.routes import Routes
 from bookkeeper.volumes.serving import ServingVolumes

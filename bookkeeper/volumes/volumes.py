@@ -13,12 +13,12 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from bookkeeper.codec import Answers, Reads
 from bookkeeper.ids import EntryId, IdRanges, LedgerId
 from bookkeeper.seams import Buffer, Space
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.results import AvailabilityRun, Done, EngineState, EngineStats, OpenReport, PackedEntries
 from bookkeeper.storage.compaction.compactor import Compactor
-from bookkeeper.storage.config import StorageConfig
 from bookkeeper.storage.engine import Engine
-from bookkeeper.storage.record_runs import EntryRecords, RecordRun
-from bookkeeper.storage.results import AvailabilityRun, Done, EngineState, EngineStats, OpenReport, PackedEntries
 from bookkeeper.storage.scrub.scrubber import Scrubber
+from bookkeeper.storage.updates.record_runs import EntryRecords, RecordRun
 from bookkeeper.volumes.all_volumes import AllVolumes
 from bookkeeper.volumes.ledger_map import Placements
 from bookkeeper.volumes.placement_log import PlacementLog

@@ -13,8 +13,7 @@ from bookkeeper.ids import LedgerId
 from bookkeeper.seams import Buffer
 from bookkeeper.storage.base.results import Done
 from bookkeeper.storage.engine import Engine
-from bookkeeper.storage.record_runs import EntryRecords, RecordRun
-from bookkeeper.storage.results import Done
+from bookkeeper.storage.updates.record_runs import EntryRecords, RecordRun
 from bookkeeper.volumes.after_all import after_all, after_all_ledgers
 from bookkeeper.volumes.ledger_moves import LedgerMoves
 from bookkeeper.volumes.ledger_places import LedgerPlaces

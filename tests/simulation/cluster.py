@@ -35,6 +35,12 @@ from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.testing.cluster import SESSION_TIMEOUT_S, SimCluster, WitnessedStore, bookie_config
 from bookkeeper.testing.world import Node
 from bookkeeper.volumes import MappedVolumes, Volumes
+from tests.simulation.plan import WorldPlan
+from tests.simulation.users.litter import Litter
+from tests.simulation.users.volume_operator import PLACES, DiskOperator
+from tests.simulation.watch.deletions import deleted_ledger
+from tests.simulation.watch.history import History
+from tests.simulation.watch.monitor import Monitor
 
 RESTART_S: Final = 1.0
 """How soon a process whose program ended is started again."""

@@ -24,10 +24,6 @@ from bookkeeper.replication.inspection import incomplete_copies
 from bookkeeper.storage.entry_log.entry_log_file import log_name
 from bookkeeper.storage.scrub.damage import DamagedPlace
 from bookkeeper.storage.scrub.scrubber import AGAIN_S
-from bookkeeper.testing.sim.cluster import SwarmCluster
-from bookkeeper.testing.sim.faults.damage import LEDGERS
-from bookkeeper.testing.sim.users.actors import Actor, Healer, Recoverer, Tailer
-from bookkeeper.testing.sim.watch.history import EventKind
 from bookkeeper.volumes import Volumes
 from bookkeeper.volumes.volume_list import VolumeState
 from tests.simulation.cluster import SwarmCluster

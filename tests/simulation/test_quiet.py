@@ -9,10 +9,6 @@ from functools import partial
 import pytest
 
 from bookkeeper.meta.cluster import init_cluster_in
-from bookkeeper.testing.sim.cluster import SwarmCluster
-from bookkeeper.testing.sim.plan import FIRST_WITH_VOLUMES, plan
-from bookkeeper.testing.sim.quiet import quiet_phase, until_bookies_serve
-from bookkeeper.testing.sim.users.actors import MAKERS, Actor
 from bookkeeper.volumes import MappedVolumes
 from bookkeeper.volumes.after_all import until_done
 from bookkeeper.volumes.volume_list import VolumeState

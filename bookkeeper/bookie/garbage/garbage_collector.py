@@ -19,7 +19,7 @@ from bookkeeper.meta import Metadata
 from bookkeeper.meta.records.deleted_ledgers import READS
 from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Seams
-from bookkeeper.storage.durable_file import replace_file
+from bookkeeper.storage.base.durable_file import replace_file
 from bookkeeper.volumes import Volumes
 
 log = logging.getLogger(__name__)

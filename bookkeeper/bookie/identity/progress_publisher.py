@@ -34,9 +34,9 @@ from bookkeeper.ids import BookieId
 from bookkeeper.meta import Metadata, Versioned
 from bookkeeper.meta.records.disks import DiskRecord, VolumeProgress
 from bookkeeper.seams import Disk, Rng
-from bookkeeper.storage.config import StorageConfig
-from bookkeeper.storage.directory_id import ForeignDirectoryError, directory_id_of, is_unused
-from bookkeeper.storage.results import PublishedProgress
+from bookkeeper.storage.base.config import StorageConfig
+from bookkeeper.storage.base.results import PublishedProgress
+from bookkeeper.storage.start.directory_id import ForeignDirectoryError, directory_id_of, is_unused
 from bookkeeper.volumes import Volumes
 from bookkeeper.volumes.placement_log import PlacementLog
 from bookkeeper.volumes.volume_list import ONLY

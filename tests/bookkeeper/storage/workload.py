@@ -19,7 +19,6 @@ from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.base.results import PackedEntries
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.ledger_logs.ledger_log_layout import LedgerLogLayout
-from bookkeeper.storage.results import PackedEntries
 from bookkeeper.volumes import Volumes
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 

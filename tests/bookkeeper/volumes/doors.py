@@ -10,7 +10,6 @@ from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.meta.records.disks import PlacementsEnd
 from bookkeeper.storage.base.results import PackedEntries
 from bookkeeper.storage.engine import Engine
-from bookkeeper.storage.results import PackedEntries
 from bookkeeper.volumes import MappedVolumes, Volume
 from bookkeeper.volumes.ledger_moves import LedgerMove
 from bookkeeper.volumes.volume_list import VolumeList, VolumeState, read_volumes, share_of

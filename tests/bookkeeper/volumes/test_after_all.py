@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from bookkeeper.errors import BookieFailedError
-from bookkeeper.storage.results import Done
+from bookkeeper.storage.base.results import Done
 from bookkeeper.volumes.after_all import PartlyFailedError, after_all, after_all_ledgers, concerns, until_done
 
 Answers = list[BaseException | None]

@@ -11,7 +11,7 @@ from bookkeeper.errors import (
     CookieError,
 )
 from bookkeeper.ids import LedgerId
-from bookkeeper.storage.checkpoint.manifest import read_manifest
+from bookkeeper.storage.base.manifest import read_manifest
 from bookkeeper.storage.ledger_logs.ledger_log_layout import FINISH_WITHIN_S
 from tests.bookkeeper.storage.workload import CONFIG
 from tests.bookkeeper.volumes import doors

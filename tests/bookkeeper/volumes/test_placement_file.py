@@ -8,7 +8,7 @@ import pytest
 
 from bookkeeper.errors import CorruptionError, UnsupportedFormatError
 from bookkeeper.meta.records.disks import PlacementsEnd
-from bookkeeper.storage.durable_file import STAMP_SIZE, stamp
+from bookkeeper.storage.base.durable_file import STAMP_SIZE, stamp
 from bookkeeper.volumes.ledger_map import PlacementKind, PlacementRecord
 from bookkeeper.volumes.placement_file import (
     ROOM,

@@ -10,7 +10,7 @@ import pytest
 from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.errors import IllegalOperationError
 from bookkeeper.ids import EntryId, LedgerId
-from bookkeeper.storage.results import Done
+from bookkeeper.storage.base.results import Done
 from bookkeeper.volumes.after_all import until_done
 from bookkeeper.volumes.ledger_moves import LedgerMove
 from bookkeeper.volumes.volume_drain import VolumeDrain

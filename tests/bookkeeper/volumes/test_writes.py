@@ -14,7 +14,7 @@ from bookkeeper.errors import (
     DataUnknownError,
 )
 from bookkeeper.ids import EntryId, LedgerId
-from bookkeeper.storage.results import Done
+from bookkeeper.storage.base.results import Done
 from bookkeeper.volumes.after_all import PartlyFailedError
 from bookkeeper.volumes.volume_list import VolumeState
 from bookkeeper.wire import Status

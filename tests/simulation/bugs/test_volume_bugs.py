@@ -5,9 +5,6 @@ from __future__ import annotations
 import pytest
 
 from bookkeeper.testing.patches import patches
-from bookkeeper.testing.sim.bugs.bugs import BUGS
-from bookkeeper.testing.sim.bugs.volume_bugs import VOLUME_BUGS
-from bookkeeper.testing.sim.plan import FIRST_WITH_VOLUMES
 from bookkeeper.volumes.ledger_map import PlacementKind, PlacementRecord, Placements
 from bookkeeper.volumes.ledger_moves import LedgerMoves
 from bookkeeper.volumes.ledger_places import LedgerPlaces

@@ -11,8 +11,6 @@ from bookkeeper.ids import LedgerId
 from bookkeeper.seams import File
 from bookkeeper.storage.engine import Engine
 from bookkeeper.testing.patches import Patch
-from bookkeeper.testing.sim.bugs.bug import Bug, Plant, bug_into
-from bookkeeper.testing.sim.plan import FIRST_WITH_VOLUMES
 from bookkeeper.volumes.ledger_map import PlacementKind, PlacementRecord, Placements
 from bookkeeper.volumes.ledger_moves import LedgerMove
 from bookkeeper.volumes.ledger_places import LedgerPlaces

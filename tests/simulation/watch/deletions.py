@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from bookkeeper.ids import LedgerId
 from bookkeeper.meta.records.deleted_ledgers import DeletedLedger
-from bookkeeper.storage.results import Done
+from bookkeeper.storage.base.results import Done
 from bookkeeper.volumes import Volumes
 
 _RECORD: Final = re.compile(r"/ledgers-py/deleted/ledgers/([0-9a-f]+)/([0-9a-f]{4})/([0-9a-f]{4})")

@@ -33,12 +33,8 @@ from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, LedgerState
 from bookkeeper.meta.records.disks import DiskRecord
 from bookkeeper.storage.engine import AvailabilityRun, Engine
-from bookkeeper.storage.ledger_descriptor import StateRecordKind
-from bookkeeper.storage.record_runs import EntryRecords, RecordRun
-from bookkeeper.testing.sim.faults.damage import LastGroup
-from bookkeeper.testing.sim.users.litter import LITTER
-from bookkeeper.testing.sim.watch.deletions import DeletionMonitor
-from bookkeeper.testing.sim.watch.volume_monitor import VolumeMonitor, engine_with, is_lost
+from bookkeeper.storage.index.ledger_descriptor import StateRecordKind
+from bookkeeper.storage.updates.record_runs import EntryRecords, RecordRun
 from bookkeeper.volumes import Volumes
 from bookkeeper.wire import Status
 from tests.simulation.faults.damage import LastGroup

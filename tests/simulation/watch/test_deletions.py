@@ -9,10 +9,10 @@ import pytest
 
 from bookkeeper.ids import LedgerId
 from bookkeeper.meta.records.deleted_ledgers import DeletedLedger
-from bookkeeper.testing.sim.watch.deletions import DeletionMonitor, deleted_ledger
 from bookkeeper.volumes import OneVolume
 from tests.bookkeeper.storage.recording_disk import RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, KEY, make_entry, open_engine
+from tests.simulation.watch.deletions import DeletionMonitor, deleted_ledger
 
 
 def new_monitor() -> tuple[DeletionMonitor, list[str], Counter[str]]:

@@ -14,7 +14,7 @@ from bookkeeper.codec import Answers, Reads
 from bookkeeper.errors import BookieError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.net.connection import AddRun
-from bookkeeper.storage.results import Done
+from bookkeeper.storage.base.results import Done
 from bookkeeper.volumes.after_all import PartlyFailedError
 from bookkeeper.wire import Dialect, Status, v3
 from tests.bookkeeper.bookie.house import KEY, House, run
