@@ -26,20 +26,14 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from bookkeeper.background_loop import BlockingCloser, each, run, submit
 from segments import namespace as async_namespace
 from segments.chain import StreamSegment
+from segments.checks.checker import CheckOptions
+from segments.checks.findings import Finding
+from segments.checks.overview import StreamOverview
 from segments.config import StreamConfig
 from segments.cursors import Acked, CursorOptions, CursorState, CursorVersion
 from segments.cursors import Cursor as AsyncCursor
+from segments.directory.directory import NamespaceEvent, StreamEvent, StreamInfo
 from segments.entries import RecordColumns
-from segments.life.checker import CheckOptions
-from segments.life.deletion import Tombstone
-from segments.life.directory import NamespaceEvent, StreamEvent, StreamInfo
-from segments.life.findings import Finding
-from segments.life.holds import Hold
-from segments.life.overview import StreamOverview
-from segments.life.retention import RetentionReport
-from segments.life.retention_pass import PassResult
-from segments.life.transfer import Imported
-from segments.life.truncation import TruncateResult
 from segments.namespace import StreamNamespace as AsyncNamespace
 from segments.position import EARLIEST, LATEST, Position
 from segments.read.options import BATCH_RECORDS, ReaderOptions
@@ -48,9 +42,15 @@ from segments.read.reader_state import Lag, ReaderState
 from segments.read.record_batch import RecordBatch
 from segments.read.splits import StreamRange
 from segments.record import AppendOutcome, AppendResult, Gap, Record, StoredRecord
+from segments.retention.deletion import Tombstone
+from segments.retention.holds import Hold
+from segments.retention.retention import RetentionReport
+from segments.retention.retention_pass import PassResult
+from segments.retention.truncation import TruncateResult
 from segments.seek import Seek
 from segments.stream import Stream as AsyncStream
 from segments.stream import WriterOptions
+from segments.transfer.transfer import Imported
 from segments.write.producer import GapRule
 from segments.write.producer import Producer as AsyncProducer
 from segments.write.writer import Writer as AsyncWriter

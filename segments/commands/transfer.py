@@ -19,9 +19,9 @@ from segments.commands.shared import (
     streams_at,
     told,
 )
-from segments.life.transfer import Exported, Imported
 from segments.position import EARLIEST, LATEST, Position
 from segments.seek import Seek
+from segments.transfer.transfer import Exported, Imported
 
 READ_BYTES: Final = 1024 * 1024
 

@@ -17,11 +17,11 @@ from segments.chain import SegmentContents, StreamChain, StreamRecord, stream_pa
 from segments.cursors.cursor_owner import CursorOwner
 from segments.cursors.cursor_state import CursorState
 from segments.errors import Applied, StreamError
-from segments.life.deletion import LeakedLedgers
-from segments.life.removal import delete_ledgers
-from segments.life.retention_pass import RetentionPass
 from segments.position import Position
 from segments.producers import ProducerState, ProducerTable
+from segments.retention.deletion import LeakedLedgers
+from segments.retention.removal import delete_ledgers
+from segments.retention.retention_pass import RetentionPass
 from segments.testing.world_state import STREAM
 from segments.write import entry_output, take_over
 from segments.write.contents_tally import ContentsTally

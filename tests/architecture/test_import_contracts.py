@@ -72,7 +72,7 @@ PLANTS: dict[str, tuple[str, str]] = {
     "The floors of segments: imports go down": ("segments.errors", "segments.config"),
     "A stream's values, records and rules are pure: no I/O, no clock, no dice": ("segments.producers", "time"),
     "The libraries that compress stay in one file": ("segments.entries.entry", "lz4"),
-    "The library for gRPC stays in the gateway of streams and its client": ("segments.rpc.messages", "grpc"),
+    "The library for gRPC stays in the gateway of streams and its client": ("segments.protocol.messages", "grpc"),
     "The floors of spark_wal: imports go down": ("spark_wal.hadoop_tokens", "spark_wal.spark_access"),
     "The floors of the WebHDFS gateway: imports go down": (
         "spark_wal.webhdfs.contents.uploads",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from segments.chain import StreamRecord
-from segments.life.chain_steps import change_chain
+from segments.retention.chain_steps import change_chain
 from tests.segments.commands.both_ways import BothWays, both_ways, without_chance
 from tests.segments.commands.test_check import wrong_count
 from tests.segments.gateway.clusters import CONFIG

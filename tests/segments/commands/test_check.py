@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bookkeeper import BookKeeper
 from segments.chain import StreamChain, StreamRecord
-from segments.life.chain_steps import change_chain
+from segments.retention.chain_steps import change_chain
 from segments.stream_settings import find_stream
 from tests.segments.commands.helpers import Streams
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from segments.errors import StreamConfigError
+from segments.protocol import segments_pb2 as pb
 from segments.remote import connect
-from segments.rpc import segments_pb2 as pb
 from tests.segments.gateway.clusters import CONFIG, served
 
 

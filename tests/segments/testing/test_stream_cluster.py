@@ -8,7 +8,7 @@ from bookkeeper.testing.cluster import SimCluster
 from segments.testing.chain_witness import ChainWitness
 from segments.testing.stream_cluster import StreamCluster
 from tests.segments.chain.pages import fold, make_pages_small
-from tests.segments.life.streams import make_stream
+from tests.segments.retention.streams import make_stream
 
 
 def test_pages_and_deleted_ledgers_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
