@@ -438,9 +438,3 @@ class StreamChain:
     def _checked(self) -> StreamChain:
         """Check the rules of the last two segments; older ones were checked when they were the last."""
         return checked(self, since=max(0, len(self.recent) - 2))
-
-    def encode(self) -> bytes:
-        """The record as bytes."""
-        from segments.chain.chain_codec import encode_chain
-
-        return encode_chain(self)

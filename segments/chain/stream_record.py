@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bookkeeper.chains import ChainRecord
 from bookkeeper.errors import NoSuchKeyError
 from bookkeeper.meta.store import Version
-from segments.chain.chain_codec import decode_chain
+from segments.chain.chain_codec import decode_chain, encode_chain
 from segments.chain.stream_chain import StreamChain
 from segments.chain.stream_pages import StreamPages
 from segments.errors import ChainCorruptError, StreamNotFoundError
@@ -22,7 +22,7 @@ class RecentRecord(ChainRecord[StreamChain]):
     """The record of one stream without its pages, as its owner needs it: one value, however long the stream is."""
 
     def __init__(self, metadata: Metadata, stream_id: str, name: str = "") -> None:
-        super().__init__(metadata.store, stream_path(metadata, stream_id, "chain"), decode_chain)
+        super().__init__(metadata.store, stream_path(metadata, stream_id, "chain"), decode_chain, encode_chain)
         self.stream_id = stream_id
         self.name = name or stream_id
         """For messages."""

@@ -22,7 +22,7 @@ from bookkeeper.errors import (
     in_words,
 )
 from bookkeeper.meta.store import settled_delete
-from segments.chain import StreamChain, StreamRecord, StreamSegment, decode_chain
+from segments.chain import StreamChain, StreamRecord, StreamSegment, decode_chain, encode_chain
 from segments.checks.findings import (
     Finding,
     LedgerFacts,
@@ -258,7 +258,7 @@ def _repaired(account: StreamAccount) -> StreamChain:
     """The record after a repair; as it was if the entries contradict each other, so that no record could be read."""
     repaired = repair_chain(account)
     try:
-        decode_chain(repaired.encode())
+        decode_chain(encode_chain(repaired))
     except ChainCorruptError:
         return account.chain
     return repaired

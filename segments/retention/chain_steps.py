@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from bookkeeper.errors import MetadataConflictError
 from bookkeeper.meta.store import Check, settled_set_if
-from segments.chain import RecentRecord, StreamChain
+from segments.chain import RecentRecord, StreamChain, encode_chain
 
 
 async def change_chain(record: RecentRecord, change: Callable[[StreamChain], StreamChain]) -> StreamChain:
@@ -46,7 +46,7 @@ async def change_chain_if(
         if changed == chain:
             return chain
         try:
-            await settled_set_if(record.store, record.path, changed.encode(), version, conditions)
+            await settled_set_if(record.store, record.path, encode_chain(changed), version, conditions)
         except MetadataConflictError:
             continue
         return changed

@@ -103,7 +103,7 @@ class RetentionPass:
         assert report is not None
         if report.going and report.expired_cursors:
             _log.warning(
-                "of stream %s records are gone that cursors still needed: %s",
+                "stream %s: records that cursors needed are gone: %s",
                 name,
                 ", ".join(report.expired_cursors),
             )

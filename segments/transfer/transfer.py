@@ -18,7 +18,15 @@ from typing import TYPE_CHECKING, Any, Final
 from bookkeeper.errors import BookKeeperError, KeyExistsError, MetadataUnavailableError, NoSuchKeyError, in_words
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.store import Create, Delete, Operation
-from segments.chain import StreamChain, StreamPages, StreamRecord, StreamSegment, decode_chain, ledger_tags
+from segments.chain import (
+    StreamChain,
+    StreamPages,
+    StreamRecord,
+    StreamSegment,
+    decode_chain,
+    encode_chain,
+    ledger_tags,
+)
 from segments.checks.scan import SegmentScanner
 from segments.config import StreamConfig, from_table
 from segments.entries import decode_entry
@@ -351,7 +359,7 @@ class StreamImport:
                 last_txid=max(known, default=None),
                 sealed=bool(self._about["sealed"]),
             )
-        return decode_chain(chain.encode())
+        return decode_chain(encode_chain(chain))
 
     async def _write(self, chain: StreamChain) -> None:
         metadata, store = self._metadata, self._metadata.store
@@ -362,7 +370,7 @@ class StreamImport:
         steps: list[Operation] = [
             *(() if chain.pages else (Create(home),)),
             Create(f"{home}/config", self._config.encode()),
-            Create(f"{home}/chain", chain.encode()),
+            Create(f"{home}/chain", encode_chain(chain)),
             Create(name, self._stream_id.encode()),
             Delete(_arriving(metadata, self._stream_id), None),
         ]

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from bookkeeper import BookKeeper
 from bookkeeper.meta.store import Create
 from bookkeeper.testing.cluster import SimCluster
-from segments.chain import StreamChain, StreamRecord, ledger_tags
+from segments.chain import StreamChain, StreamRecord, encode_chain, ledger_tags
 from segments.checks.scan import SegmentScanner
 from segments.config import StreamConfig
 from segments.entries import RecordColumns, encode_entry
@@ -71,7 +71,7 @@ async def make_stream(
         [
             Create(stream_path(metadata, stream_id, "config"), (config or StreamConfig()).encode()),
             Create(stream_path(metadata, stream_id, "cursors")),
-            Create(stream_path(metadata, stream_id, "chain"), chain.encode()),
+            Create(stream_path(metadata, stream_id, "chain"), encode_chain(chain)),
             Create(name_path(metadata, name), stream_id.encode()),
         ]
     )
