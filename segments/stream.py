@@ -8,7 +8,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
-from segments.chain import StreamChain, StreamRecord, StreamSegment
+from segments.chain import StreamChain, StreamHead, StreamSegment
 from segments.checks.overview import StreamOverview, overview_of
 from segments.config import StreamConfig
 from segments.cursors import Cursor, CursorOptions, CursorState, Mark, read_cursors
@@ -58,7 +58,7 @@ class Stream:
         self.config = config
         """The settings as they were read last."""
         self.client = client
-        self.record = StreamRecord(client.metadata_store, stream_id, name)
+        self.record = StreamHead(client.metadata_store, stream_id, name)
         self._shared: SharedWriter | None = None
         self._reading: StreamReading | None = None
 

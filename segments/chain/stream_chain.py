@@ -14,7 +14,7 @@ Each step of a writer is one transition and one compare-and-set, so no step is e
     fold(page)                 the oldest segments of the record move to a page beside it; the stream stays the same
 
 A record lists its recent segments, and names the pages that hold the older ones. Its owner works with the recent ones
-alone. Whoever needs all of them reads the pages first: ``StreamRecord.read`` does.
+alone. Whoever needs all of them reads the pages first: ``StreamHead.read`` does.
 """
 
 from __future__ import annotations

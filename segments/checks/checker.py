@@ -22,7 +22,7 @@ from bookkeeper.errors import (
     in_words,
 )
 from bookkeeper.meta.store import settled_delete
-from segments.chain import StreamChain, StreamRecord, StreamSegment, decode_chain, encode_chain
+from segments.chain import StreamChain, StreamHead, StreamSegment, decode_chain, encode_chain
 from segments.checks.findings import (
     Finding,
     LedgerFacts,
@@ -103,7 +103,7 @@ class StreamChecker:
 
     async def check(self, name: str, stream_id: str) -> tuple[Finding, ...]:
         """Check one stream. Raises: as ``check_all``."""
-        record = StreamRecord(self._client.metadata_store, stream_id, name)
+        record = StreamHead(self._client.metadata_store, stream_id, name)
         with worded(f"checking stream {name}", name):
             try:
                 account = await self._account(record)
@@ -118,7 +118,7 @@ class StreamChecker:
 
     # -- accounts --------------------------------------------------------------------------------------
 
-    async def _account(self, record: StreamRecord) -> StreamAccount:
+    async def _account(self, record: StreamHead) -> StreamAccount:
         chain, _ = await record.read()
         ledgers = await self._ledgers(chain)
         scans: dict[int, ScannedSegment] = {}
@@ -160,7 +160,7 @@ class StreamChecker:
 
     # -- repairs ---------------------------------------------------------------------------------------
 
-    async def _repair(self, record: StreamRecord, found: Sequence[Finding]) -> tuple[Finding, ...]:
+    async def _repair(self, record: StreamHead, found: Sequence[Finding]) -> tuple[Finding, ...]:
         """Repair what can be; returns the findings, with those that are gone after it marked."""
         for finding in found:
             if finding.problem is Problem.LEDGER_NOT_CLOSED and finding.ledger is not None:
@@ -188,7 +188,7 @@ class StreamChecker:
 
     # -- what belongs to no stream -----------------------------------------------------------------------
 
-    async def _lost_name(self, record: StreamRecord) -> tuple[Finding, ...]:
+    async def _lost_name(self, record: StreamHead) -> tuple[Finding, ...]:
         metadata = self._client.metadata_store
         path = name_path(metadata, record.name)
         try:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from bookkeeper.errors import KeyExistsError, MetadataConflictError, MetadataUnavailableError, NoSuchKeyError
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.store import Create, Delete
-from segments.chain import RecentRecord, StreamChain, StreamRecord, StreamSegment
+from segments.chain import RecentHead, StreamChain, StreamHead, StreamSegment
 from segments.error_translation import worded
 from segments.errors import StreamExistsError, StreamNotFoundError
 from segments.names import check_stream_name, name_path, names_path, unescape_name
@@ -93,7 +93,7 @@ async def list_streams(client: BookKeeper, prefix: str = "") -> AsyncIterator[St
     for name, stream_id in (await stream_names(client.metadata_store, prefix)).items():
         with worded(f"reading stream {name}", name):
             try:
-                chain, _ = await RecentRecord(client.metadata_store, stream_id, name).read()
+                chain, _ = await RecentHead(client.metadata_store, stream_id, name).read()
             except StreamNotFoundError:
                 continue
         yield info_of(name, chain)
@@ -252,7 +252,7 @@ def _since(chain: StreamChain, number: int) -> list[StreamSegment]:
     ] + [segment for segment in chain.recent if segment.number >= number]
 
 
-async def watch_stream(record: StreamRecord) -> AsyncIterator[StreamEvent]:
+async def watch_stream(record: StreamHead) -> AsyncIterator[StreamEvent]:
     """Changes of a stream from now on, until it is deleted; that is the last event.
 
     Steps that follow each other fast are told together, none is left out but a segment that came and went in between.

@@ -19,7 +19,7 @@ from bookkeeper.errors import KeyExistsError, NoSuchKeyError
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper
-    from segments.chain import StreamRecord
+    from segments.chain import StreamHead
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ APART_MS: Final = 60_000
 class AgreedTime:
     """Time for one stream, from the moment at which this was made."""
 
-    def __init__(self, client: BookKeeper, record: StreamRecord) -> None:
+    def __init__(self, client: BookKeeper, record: StreamHead) -> None:
         self._client, self._record = client, record
         self._clock = client.services.seams.clock
         self._wall_ms, self._monotonic = self._clock.wall_ms(), self._clock.monotonic()

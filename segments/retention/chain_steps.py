@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from bookkeeper.errors import MetadataConflictError
 from bookkeeper.meta.store import Check, settled_set_if
-from segments.chain import RecentRecord, StreamChain, encode_chain
+from segments.chain import RecentHead, StreamChain, encode_chain
 
 
-async def change_chain(record: RecentRecord, change: Callable[[StreamChain], StreamChain]) -> StreamChain:
+async def change_chain(record: RecentHead, change: Callable[[StreamChain], StreamChain]) -> StreamChain:
     """Replace the record by ``change`` of it; returns what it is then. No change writes nothing.
 
     Raises:
@@ -33,7 +33,7 @@ async def change_chain(record: RecentRecord, change: Callable[[StreamChain], Str
 
 
 async def change_chain_if(
-    record: RecentRecord,
+    record: RecentHead,
     decide: Callable[[StreamChain], Awaitable[tuple[StreamChain, Sequence[Check]]]],
 ) -> StreamChain:
     """As ``change_chain``; ``decide`` also returns what the change depends on. It runs again after every conflict.

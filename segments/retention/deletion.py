@@ -21,7 +21,7 @@ from bookkeeper.chains.orphans import ORPHAN_AGE_S
 from bookkeeper.errors import KeyExistsError, MetadataConflictError, MetadataUnavailableError, NoSuchKeyError
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.store import Check, Create, Delete, MetadataStore, settled_delete
-from segments.chain import COMPONENT_TAGS, StreamRecord
+from segments.chain import COMPONENT_TAGS, StreamHead
 from segments.error_translation import worded
 from segments.errors import (
     ChainCorruptError,
@@ -108,7 +108,7 @@ async def _bury(client: BookKeeper, metadata: Metadata, name: str, *, force: boo
 
 async def _check_not_held(client: BookKeeper, metadata: Metadata, tombstone: Tombstone) -> Check:
     """The condition that no hold comes meanwhile. Raises StreamHeldError."""
-    record = StreamRecord(metadata, tombstone.stream_id, tombstone.name)
+    record = StreamHead(metadata, tombstone.stream_id, tombstone.name)
     holds, unchanged = await HoldRecord(metadata, record).read()
     now_ms = await AgreedTime(client, record).now_ms() if len(holds) else 0
     if active := holds.active(now_ms):
@@ -133,7 +133,7 @@ async def _make_parent(store: MetadataStore, path: str) -> None:
 async def _finish(client: BookKeeper, tombstone: Tombstone) -> None:
     """Steps 2 to 5."""
     metadata = client.metadata_store
-    record = StreamRecord(metadata, tombstone.stream_id, tombstone.name)
+    record = StreamHead(metadata, tombstone.stream_id, tombstone.name)
     try:
         nonce = f"{client.services.seams.rng.getrandbits(64):x}"
         owned = await OwnedRecord.claim(record, DELETER, nonce)
@@ -255,7 +255,7 @@ class LeakedLedgers:
         if await metadata.store.exists(arriving) is not None:
             return {orphan.ledger for orphan in own}
         try:
-            chain, _ = await StreamRecord(metadata, stream_id).read()
+            chain, _ = await StreamHead(metadata, stream_id).read()
         except StreamNotFoundError:
             return set()
         present = b"%d" % chain.epoch

@@ -8,7 +8,7 @@ from dataclasses import replace
 from bookkeeper.errors import KeyExistsError, MetadataConflictError, NoSuchKeyError
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.store import Check, Version, settled_create, settled_set_if
-from segments.chain import StreamChain, StreamRecord
+from segments.chain import StreamChain, StreamHead
 from segments.error_translation import worded
 from segments.names import check_short_name, stream_path
 from segments.retention.holds import Hold, Holds
@@ -17,7 +17,7 @@ from segments.retention.holds import Hold, Holds
 class HoldRecord:
     """Reads and changes them. The methods raise StreamError."""
 
-    def __init__(self, metadata: Metadata, record: StreamRecord) -> None:
+    def __init__(self, metadata: Metadata, record: StreamHead) -> None:
         self._record = record
         self._store = metadata.store
         self._path = stream_path(metadata, record.stream_id, "holds")

@@ -11,7 +11,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from bookkeeper.errors import BookKeeperError, NoSuchLedgerError, in_words
-from segments.chain import StreamRecord
+from segments.chain import StreamHead
 from segments.error_translation import worded
 from segments.retention.chain_steps import change_chain
 
@@ -24,7 +24,7 @@ AT_ONCE: Final = 16
 """Ledgers that are deleted at the same time."""
 
 
-async def finish_removals(client: BookKeeper, record: StreamRecord) -> tuple[int, ...]:
+async def finish_removals(client: BookKeeper, record: StreamHead) -> tuple[int, ...]:
     """Delete the ledgers that the record lists for removal, and take them off the list; returns those that are gone.
     Pages that the record does not name any more are deleted, too.
 

@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from bookkeeper.meta.store import Check
-from segments.chain import StreamChain, StreamRecord, StreamSegment
+from segments.chain import StreamChain, StreamHead, StreamSegment
 from segments.cursors import cursors_as_placed
 from segments.directory.settings import StreamSettings
 from segments.error_translation import worded
@@ -61,7 +61,7 @@ class RetentionPass:
     def __init__(
         self,
         client: BookKeeper,
-        record: StreamRecord,
+        record: StreamHead,
         cursors: Callable[[], Awaitable[Sequence[CursorPlace]]],
         tells_of_producers: Callable[[StreamSegment], Awaitable[bool]] = _of_none,
     ) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bookkeeper.errors import CorruptionError, DataMissingError, NoSuchLedgerError
 from bookkeeper.meta.store import Check
-from segments.chain import StreamChain, StreamRecord, StreamSegment
+from segments.chain import StreamChain, StreamHead, StreamSegment
 from segments.entries import decode_entry
 from segments.error_translation import worded
 from segments.errors import EntryCorruptError, PositionFormatError, StreamHeldError
@@ -44,7 +44,7 @@ class TruncateResult:
 
 
 async def truncate(
-    client: BookKeeper, record: StreamRecord, before: Position, *, up_to_holds: bool = False, dry_run: bool = False
+    client: BookKeeper, record: StreamHead, before: Position, *, up_to_holds: bool = False, dry_run: bool = False
 ) -> TruncateResult:
     """Let readers begin at ``before``: everything ahead of it is hidden at once. An earlier position is no change.
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from bookkeeper.chains import OwnedRecord
 from bookkeeper.gateways.lease import StoreLease
 from bookkeeper.testing.patches import Replacements, replaced
-from segments.chain import SegmentContents, StreamChain, StreamRecord, stream_pages
+from segments.chain import SegmentContents, StreamChain, StreamHead, stream_pages
 from segments.cursors.cursor_owner import CursorOwner
 from segments.cursors.cursor_state import CursorState
 from segments.errors import Applied, StreamError
@@ -199,7 +199,7 @@ def _ledgers_deleted_first() -> Replacements:
 
 def _owners_ledger_leaked() -> Replacements:
     async def needed(self: LeakedLedgers, stream_id: str, own: Any) -> set[int]:
-        chain, _ = await StreamRecord(self._client.metadata_store, stream_id).read()
+        chain, _ = await StreamHead(self._client.metadata_store, stream_id).read()
         return set(chain.ledgers)
 
     return {(LeakedLedgers, "_needed_of"): needed}

@@ -20,8 +20,8 @@ from bookkeeper.meta import Metadata
 from bookkeeper.meta.store import Create, Delete, Operation
 from segments.chain import (
     StreamChain,
+    StreamHead,
     StreamPages,
-    StreamRecord,
     StreamSegment,
     decode_chain,
     encode_chain,
@@ -72,7 +72,7 @@ class StreamExport:
     def __init__(
         self,
         client: BookKeeper,
-        record: StreamRecord,
+        record: StreamHead,
         config: StreamConfig,
         *,
         start: Position = Position.EARLIEST,

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from bookkeeper import BookKeeper
-from segments.chain import SegmentContents, SegmentPage, StreamChain, StreamPages, StreamRecord, ledger_tags
+from segments.chain import SegmentContents, SegmentPage, StreamChain, StreamHead, StreamPages, ledger_tags
 from segments.checks.checker import CheckOptions, StreamChecker
 from segments.checks.findings import Finding, Problem
 from segments.names import name_path
@@ -170,7 +170,7 @@ def test_a_record_that_cannot_be_read_is_told() -> None:
 
 def test_cursors_outside_of_the_stream_are_told() -> None:
     async def story(client: BookKeeper) -> None:
-        record: StreamRecord = await make_stream(client)
+        record: StreamHead = await make_stream(client)
 
         async def cursors(stream_id: str) -> Mapping[str, CursorPlace]:
             assert stream_id == record.stream_id

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from bookkeeper import BookKeeper
 from bookkeeper.meta.store import Create
 from bookkeeper.testing.cluster import SimCluster
-from segments.chain import StreamChain, StreamRecord, encode_chain, ledger_tags
+from segments.chain import StreamChain, StreamHead, encode_chain, ledger_tags
 from segments.checks.scan import SegmentScanner
 from segments.config import StreamConfig
 from segments.entries import RecordColumns, encode_entry
@@ -37,7 +37,7 @@ async def make_stream(
     opened: bool = False,
     config: StreamConfig | None = None,
     epoch: int = 1,
-) -> StreamRecord:
+) -> StreamHead:
     """A stream with completed segments, and one that is open with ``opened``. Record n has the value ``record n``.
 
     The open segment's ledger is open, too: its handle is abandoned, as after a crash.
@@ -75,7 +75,7 @@ async def make_stream(
             Create(name_path(metadata, name), stream_id.encode()),
         ]
     )
-    return StreamRecord(metadata, stream_id, name)
+    return StreamHead(metadata, stream_id, name)
 
 
 async def ledgers_of(client: BookKeeper) -> set[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bookkeeper.meta.store import Check, Version
 from bookkeeper.testing.cluster import SimCluster
-from segments.chain import StreamChain, StreamRecord
+from segments.chain import StreamChain, StreamHead
 from segments.retention.chain_steps import change_chain, change_chain_if
 from tests.segments.retention.chains import at, chain_of
 
@@ -12,7 +12,7 @@ from tests.segments.retention.chains import at, chain_of
 def test_a_change_is_made_on_what_others_wrote_meanwhile() -> None:
     async def story(cluster: SimCluster) -> None:
         async with cluster.connect() as client:
-            record = StreamRecord(client.metadata_store, "id", "orders")
+            record = StreamHead(client.metadata_store, "id", "orders")
             await record.create_if_absent(chain_of(3))
             tries: list[int] = []
 
@@ -32,7 +32,7 @@ def test_a_change_is_made_on_what_others_wrote_meanwhile() -> None:
 def test_a_change_waits_for_what_it_depends_on() -> None:
     async def story(cluster: SimCluster) -> None:
         async with cluster.connect() as client:
-            record = StreamRecord(client.metadata_store, "id", "orders")
+            record = StreamHead(client.metadata_store, "id", "orders")
             await record.create_if_absent(chain_of(3))
             path = record.path + "-holds"
             version = (await record.store.create(path, b"one"))[1]
@@ -55,7 +55,7 @@ def test_a_change_waits_for_what_it_depends_on() -> None:
 def test_no_change_writes_nothing() -> None:
     async def story(cluster: SimCluster) -> None:
         async with cluster.connect() as client:
-            record = StreamRecord(client.metadata_store, "id", "orders")
+            record = StreamHead(client.metadata_store, "id", "orders")
             await record.create_if_absent(chain_of(1))
             assert await change_chain(record, lambda chain: chain.truncate(at(1))) == chain_of(1)
             assert (await record.read())[1] == 0

@@ -9,7 +9,7 @@ import pytest
 
 from bookkeeper import BookKeeper
 from bookkeeper.chains import OwnedRecord
-from segments.chain import StreamRecord
+from segments.chain import StreamHead
 from segments.config import StreamConfig, StreamRetention
 from segments.cursors.acked_ranges import Mark
 from segments.cursors.cursor_record import CursorRecord
@@ -39,7 +39,7 @@ class Cursors:
         return self.places
 
 
-def pass_over(client: BookKeeper, record: StreamRecord, cursors: Cursors | None = None) -> RetentionPass:
+def pass_over(client: BookKeeper, record: StreamHead, cursors: Cursors | None = None) -> RetentionPass:
     return RetentionPass(client, record, cursors or Cursors())
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from bookkeeper import BookKeeper, WriteHandle
-from segments.chain import StreamRecord
+from segments.chain import StreamHead
 from segments.config import StreamConfig
 from segments.directory.directory import stream_names
 from segments.directory.settings import StreamSettings
@@ -29,7 +29,7 @@ from tests.segments.retention.chains import at
 from tests.segments.retention.streams import ledgers_of, make_stream, run
 
 
-async def exported(client: BookKeeper, record: StreamRecord, **options: Position) -> bytes:
+async def exported(client: BookKeeper, record: StreamHead, **options: Position) -> bytes:
     export = StreamExport(client, record, StreamConfig(compression="lz4"), **options)
     data = b"".join([chunk async for chunk in export.chunks()])
     assert export.result is not None
@@ -41,7 +41,7 @@ async def in_chunks(data: bytes, size: int = 1000) -> AsyncIterator[bytes]:
         yield data[begin : begin + size]
 
 
-async def records_of(client: BookKeeper, record: StreamRecord) -> list[StoredRecord]:
+async def records_of(client: BookKeeper, record: StreamHead) -> list[StoredRecord]:
     """Every record that is in the ledgers."""
     found: list[StoredRecord] = []
     for segment in (await record.read())[0].segments:
@@ -52,7 +52,7 @@ async def records_of(client: BookKeeper, record: StreamRecord) -> list[StoredRec
     return found
 
 
-async def contents_of(client: BookKeeper, record: StreamRecord) -> list[bytes]:
+async def contents_of(client: BookKeeper, record: StreamHead) -> list[bytes]:
     """Every entry that is in the ledgers, as it is stored."""
     found: list[bytes] = []
     for segment in (await record.read())[0].segments:
@@ -62,9 +62,9 @@ async def contents_of(client: BookKeeper, record: StreamRecord) -> list[bytes]:
     return found
 
 
-async def copy_of(client: BookKeeper, data: bytes, name: str = "copy", **options: object) -> StreamRecord:
+async def copy_of(client: BookKeeper, data: bytes, name: str = "copy", **options: object) -> StreamHead:
     made = await import_stream(client, in_chunks(data), name=name, **options)  # type: ignore[arg-type]
-    return StreamRecord(client.metadata_store, made.stream_id, name)
+    return StreamHead(client.metadata_store, made.stream_id, name)
 
 
 def test_the_copy_has_every_record_at_its_position() -> None:

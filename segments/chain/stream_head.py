@@ -1,4 +1,4 @@
-"""The record of a stream at its path in the metadata store."""
+"""The head of a stream: its chain at its path in the metadata store."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from bookkeeper.meta import Metadata
 
 
-class RecentRecord(ChainRecord[StreamChain]):
-    """The record of one stream without its pages, as its owner needs it: one value, however long the stream is."""
+class RecentHead(ChainRecord[StreamChain]):
+    """The chain of one stream without its pages, as its owner needs it: one value, however long the stream is."""
 
     def __init__(self, metadata: Metadata, stream_id: str, name: str = "") -> None:
         super().__init__(metadata.store, stream_path(metadata, stream_id, "chain"), decode_chain, encode_chain)
@@ -28,7 +28,7 @@ class RecentRecord(ChainRecord[StreamChain]):
         """For messages."""
 
     async def read(self) -> tuple[StreamChain, Version]:
-        """Read the record as it is now.
+        """Read the chain as it is now.
 
         Raises:
             StreamNotFoundError: there is none. ChainCorruptError, UnsupportedStreamFormatError.
@@ -39,8 +39,8 @@ class RecentRecord(ChainRecord[StreamChain]):
             raise StreamNotFoundError(f"there is no stream {self.name}", stream=self.name) from error
 
 
-class StreamRecord(RecentRecord):
-    """The record of one stream with all its pages, changed by compare-and-set."""
+class StreamHead(RecentHead):
+    """The chain of one stream with all its pages, changed by compare-and-set."""
 
     def __init__(self, metadata: Metadata, stream_id: str, name: str = "") -> None:
         super().__init__(metadata, stream_id, name)
@@ -48,9 +48,9 @@ class StreamRecord(RecentRecord):
         self._pages: StreamPages | None = None
 
     @property
-    def recent(self) -> RecentRecord:
-        """The same record, read without its pages."""
-        return RecentRecord(self._metadata, self.stream_id, self.name)
+    def recent(self) -> RecentHead:
+        """The same head, read without its pages."""
+        return RecentHead(self._metadata, self.stream_id, self.name)
 
     @property
     def pages(self) -> StreamPages:
@@ -60,9 +60,9 @@ class StreamRecord(RecentRecord):
         return self._pages
 
     async def read(self) -> tuple[StreamChain, Version]:
-        """Read the record as it is now, and those of its pages that were not read before.
+        """Read the chain as it is now, and those of its pages that were not read before.
 
-        Raises: as RecentRecord.read. ChainCorruptError also where a page is missing or damaged.
+        Raises: as RecentHead.read. ChainCorruptError also where a page is missing or damaged.
         """
         missing = None
         while True:

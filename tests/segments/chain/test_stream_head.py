@@ -7,13 +7,13 @@ import pytest
 
 from bookkeeper.chains import OvertakenError, OwnedRecord
 from bookkeeper.errors import MetadataConflictError
-from segments.chain import NO_CONTENTS, StreamChain, StreamRecord
+from segments.chain import NO_CONTENTS, StreamChain, StreamHead
 from segments.errors import StreamNotFoundError
 from tests.journal_manager.backends.bookkeeper.fake import Cluster
 
 
-def record_on(cluster: Cluster) -> StreamRecord:
-    return StreamRecord(cast(Any, cluster.client().metadata_store), "00ab", "flights")
+def record_on(cluster: Cluster) -> StreamHead:
+    return StreamHead(cast(Any, cluster.client().metadata_store), "00ab", "flights")
 
 
 async def test_a_record_lies_below_its_streams_id() -> None:
