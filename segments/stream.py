@@ -304,7 +304,7 @@ class Stream:
         return await writer.seal()
 
     def export(self, start: Position = EARLIEST, stop: Position = LATEST) -> StreamExport:
-        """Copy the stream to a file that proves itself: ``async for chunk in stream.export().chunks()``."""
+        """Copy the stream to a checksummed file: ``async for chunk in stream.export().chunks()``."""
         return StreamExport(self.client, self.record, self.config, start=start, stop=stop)
 
     def watch(self) -> AsyncIterator[StreamEvent]:

@@ -260,7 +260,7 @@ class RemoteStream:
         await self._call("Segments.DeleteHold", pb.DeleteHoldRequest(stream=self.name, name=name))
 
     def export(self, start: Position = EARLIEST, stop: Position = LATEST) -> RemoteExport:
-        """Copy the stream to a file that proves itself: ``async for chunk in stream.export().chunks()``."""
+        """Copy the stream to a checksummed file: ``async for chunk in stream.export().chunks()``."""
         return RemoteExport(self._channels, self.name, start, stop)
 
     async def _info(self) -> Any:

@@ -1,4 +1,4 @@
-"""Copies of streams through gateways: out to a file that proves itself, and in from one."""
+"""Copies of streams through gateways: out to a checksummed file, and in from one."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@
     E          8 bytes entry id, then the entry as it is in its ledger
     Z          last: JSON with the numbers of segments, entries and bytes, and the SHA-256 of everything before it
 
-The file proves itself: a changed bit, a missing frame and a missing end are noticed, each where it is. Entries keep
+The file is checksummed: a changed bit, a missing frame and a missing end are noticed, each where it is. Entries keep
 their segments' numbers and their own, so that positions stay what they are.
 """
 

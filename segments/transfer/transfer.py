@@ -1,4 +1,4 @@
-"""Exports a stream to a file that proves itself, and imports one with its positions kept.
+"""Exports a stream to a checksummed file, and imports one with its positions kept.
 
 Whole segments are exported, so that every entry keeps its number. A stream that begins inside of its first segment
 begins there in the copy, too. The copy has an id and ledgers of its own; sequence numbers, transaction ids, times,
