@@ -2,7 +2,10 @@
 
 namespace, stream         connect, create, open; what an application holds
 write, read, cursors      writers and producers, readers, places that outlive them
-life                      truncation, retention, holds, deletion, copies, checks
+directory                 the names of a namespace's streams, and their settings
+retention                 truncation, retention, holds, deletion
+transfer, checks          export and import; verification and repair
+remote, protocol, gateway streams of another process, through gRPC
 sync                      the same for threads
 position, record, seek    where records are, what they are, and how to name a place
 config, errors, names     settings; every failure; what can be a name
@@ -15,6 +18,8 @@ It may be imported before pytest looks at it (PYTEST_DONT_REWRITE).
 from __future__ import annotations
 
 from segments.chain import StreamSegment, StreamSegmentState
+from segments.checks.checker import CheckOptions
+from segments.checks.findings import Finding
 from segments.config import (
     FlushPolicy,
     ProducerPolicy,
@@ -71,13 +76,11 @@ from segments.errors import (
     TxidOrderError,
     UnsupportedStreamFormatError,
 )
-from segments.life.checker import CheckOptions
-from segments.life.findings import Finding
-from segments.life.holds import Hold
 from segments.namespace import StreamNamespace, connect
 from segments.position import EARLIEST, LATEST, Position
 from segments.read import Reader, RecordBatch
 from segments.record import AppendOutcome, AppendResult, Gap, GapKind, ProducerRef, Record, StoredRecord
+from segments.retention.holds import Hold
 from segments.seek import Ago, AtCursor, AtSeqNo, AtTime, AtTxId, Seek, parse_seek
 from segments.stream import Stream
 from segments.write import Producer, Writer

@@ -11,18 +11,18 @@ from bookkeeper import BookKeeper
 from bookkeeper.errors import NoSuchKeyError
 from bookkeeper.secret import without_secrets
 from segments.arguments import check_address
+from segments.checks.checker import CheckOptions, StreamChecker
+from segments.checks.findings import Finding
 from segments.config import DEFAULTS, StreamConfig
+from segments.directory.directory import NamespaceEvent, StreamInfo, list_streams, rename_stream, watch_streams
 from segments.error_translation import worded
 from segments.errors import StreamClosedError, StreamExistsError, StreamNotFoundError
-from segments.life.checker import CheckOptions, StreamChecker
-from segments.life.cursor_places import cursor_needs
-from segments.life.deletion import Tombstone, delete_stream, finish_deletions
-from segments.life.directory import NamespaceEvent, StreamInfo, list_streams, rename_stream, watch_streams
-from segments.life.findings import Finding
-from segments.life.transfer import Imported, import_stream
 from segments.names import check_stream_name, names_path, new_stream_id, unescape_name
+from segments.retention.cursor_places import cursor_needs
+from segments.retention.deletion import Tombstone, delete_stream, finish_deletions
 from segments.stream import Stream
 from segments.stream_settings import find_stream, make_stream, read_settings
+from segments.transfer.transfer import Imported, import_stream
 from segments.write.opening import Opening
 
 if TYPE_CHECKING:

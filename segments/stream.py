@@ -8,28 +8,28 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
-from segments.chain import StreamChain, StreamRecord, StreamSegment
+from segments.chain import StreamChain, StreamHead, StreamSegment
+from segments.checks.overview import StreamOverview, overview_of
 from segments.config import StreamConfig
 from segments.cursors import Cursor, CursorOptions, CursorState, Mark, read_cursors
+from segments.directory.directory import StreamEvent, StreamInfo, info_of, watch_stream
+from segments.directory.settings import StreamSettings
 from segments.error_translation import worded
 from segments.errors import PositionFormatError, StreamSealedError
-from segments.life.agreed_time import AgreedTime
-from segments.life.cursor_places import cursor_places
-from segments.life.directory import StreamEvent, StreamInfo, info_of, watch_stream
-from segments.life.hold_record import HoldRecord
-from segments.life.holds import Hold
-from segments.life.overview import StreamOverview, overview_of
-from segments.life.retention import CursorPlace, RetentionReport
-from segments.life.retention_pass import EVERY_S as RETENTION_EVERY_S
-from segments.life.retention_pass import PassResult, RetentionPass
-from segments.life.settings import StreamSettings
-from segments.life.transfer import StreamExport
-from segments.life.truncation import TruncateResult, truncate
 from segments.position import EARLIEST, LATEST, Position
 from segments.read import Reader, ReaderOptions, StreamRange, StreamReading
 from segments.record import StoredRecord, to_ms
+from segments.retention.agreed_time import AgreedTime
+from segments.retention.cursor_places import cursor_places
+from segments.retention.hold_record import HoldRecord
+from segments.retention.holds import Hold
+from segments.retention.retention import CursorPlace, RetentionReport
+from segments.retention.retention_pass import EVERY_S as RETENTION_EVERY_S
+from segments.retention.retention_pass import PassResult, RetentionPass
+from segments.retention.truncation import TruncateResult, truncate
 from segments.seek import AtSeqNo, Seek
 from segments.stream_settings import read_settings
+from segments.transfer.transfer import StreamExport
 from segments.write.opening import Opening, SharedWriter, open_writer
 from segments.write.producer import GapRule, Producer
 from segments.write.take_over import tells_of_producers
@@ -58,7 +58,7 @@ class Stream:
         self.config = config
         """The settings as they were read last."""
         self.client = client
-        self.record = StreamRecord(client.metadata_store, stream_id, name)
+        self.record = StreamHead(client.metadata_store, stream_id, name)
         self._shared: SharedWriter | None = None
         self._reading: StreamReading | None = None
 
@@ -304,7 +304,7 @@ class Stream:
         return await writer.seal()
 
     def export(self, start: Position = EARLIEST, stop: Position = LATEST) -> StreamExport:
-        """Copy the stream to a file that proves itself: ``async for chunk in stream.export().chunks()``."""
+        """Copy the stream to a checksummed file: ``async for chunk in stream.export().chunks()``."""
         return StreamExport(self.client, self.record, self.config, start=start, stop=stop)
 
     def watch(self) -> AsyncIterator[StreamEvent]:

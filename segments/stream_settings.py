@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from bookkeeper.errors import KeyExistsError, MetadataUnavailableError, NoSuchKeyError
 from bookkeeper.meta.store import Create, settled_create
-from segments.chain import StreamChain
+from segments.chain import StreamChain, encode_chain
 from segments.config import StreamConfig
 from segments.error_translation import worded
 from segments.errors import StreamExistsError, StreamNotFoundError
@@ -36,7 +36,7 @@ async def make_stream(metadata: Metadata, name: str, stream_id: str, config: Str
             Create(name_path(metadata, name), stream_id.encode()),
             Create(stream_path(metadata, stream_id)),
             Create(stream_path(metadata, stream_id, "config"), config.encode()),
-            Create(stream_path(metadata, stream_id, "chain"), StreamChain(stream_id=stream_id).encode()),
+            Create(stream_path(metadata, stream_id, "chain"), encode_chain(StreamChain(stream_id=stream_id))),
         ]
         try:
             await store.multi(operations)

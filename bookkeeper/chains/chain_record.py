@@ -23,19 +23,20 @@ class ChainValue(Protocol):
     def claim(self, owner: str, nonce: str) -> Self:
         """The same value in the next epoch, owned by ``owner``."""
 
-    def encode(self) -> bytes: ...
-
 
 V = TypeVar("V", bound=ChainValue)
 
 
 class ChainRecord(Generic[V]):
-    """One record. The methods raise BookKeeper's metadata errors, and what ``decode`` raises."""
+    """One record. The methods raise BookKeeper's metadata errors, and what ``decode`` and ``encode`` raise."""
 
-    def __init__(self, store: MetadataStore, path: str, decode: Callable[[bytes], V]) -> None:
+    def __init__(
+        self, store: MetadataStore, path: str, decode: Callable[[bytes], V], encode: Callable[[V], bytes]
+    ) -> None:
         self.store = store
         self.path = path
         self._decode = decode
+        self._encode = encode
 
     async def read(self) -> tuple[V, Version]:
         """Read the record as it is now.
@@ -52,7 +53,7 @@ class ChainRecord(Generic[V]):
         if await self.store.exists(self.path) is not None:
             return
         try:
-            await settled_create(self.store, self.path, value.encode(), parents=True)
+            await settled_create(self.store, self.path, self._encode(value), parents=True)
         except KeyExistsError:
             pass
 
@@ -62,7 +63,7 @@ class ChainRecord(Generic[V]):
         Raises:
             MetadataConflictError: someone else replaced it.
         """
-        return await settled_set(self.store, self.path, value.encode(), expected)
+        return await settled_set(self.store, self.path, self._encode(value), expected)
 
     def watch(self, callback: Callable[[], None]) -> Watch:
         """Call back when the record may have changed."""

@@ -6,7 +6,7 @@ segment_page    older segments, in pages beside the record
 chain_rules     what must hold of every version
 chain_codec     the record as bytes
 segment_codec   one segment as bytes
-stream_record   the record at its path, changed by compare-and-set
+stream_head     the chain at its path, changed by compare-and-set
 stream_pages    the pages where they are stored
 tags            the custom metadata of a stream's ledgers
 """
@@ -16,8 +16,8 @@ from __future__ import annotations
 from segments.chain.chain_codec import decode_chain, encode_chain
 from segments.chain.segment_page import PAGE_SEGMENTS, SegmentList, SegmentPage
 from segments.chain.stream_chain import FOLD_AT, PAGES_ROLL, SEGMENTS_MAX, RemovedLedger, StreamChain
+from segments.chain.stream_head import RecentHead, StreamHead
 from segments.chain.stream_pages import StreamPages
-from segments.chain.stream_record import RecentRecord, StreamRecord
 from segments.chain.stream_segment import NO_CONTENTS, SegmentContents, StreamSegment, StreamSegmentState
 from segments.chain.tags import COMPONENT_TAGS, ledger_tags, stream_tags
 
@@ -28,14 +28,14 @@ __all__ = [
     "PAGES_ROLL",
     "PAGE_SEGMENTS",
     "SEGMENTS_MAX",
-    "RecentRecord",
+    "RecentHead",
     "RemovedLedger",
     "SegmentContents",
     "SegmentList",
     "SegmentPage",
     "StreamChain",
+    "StreamHead",
     "StreamPages",
-    "StreamRecord",
     "StreamSegment",
     "StreamSegmentState",
     "decode_chain",

@@ -14,7 +14,7 @@ Each step of a writer is one transition and one compare-and-set, so no step is e
     fold(page)                 the oldest segments of the record move to a page beside it; the stream stays the same
 
 A record lists its recent segments, and names the pages that hold the older ones. Its owner works with the recent ones
-alone. Whoever needs all of them reads the pages first: ``StreamRecord.read`` does.
+alone. Whoever needs all of them reads the pages first: ``StreamHead.read`` does.
 """
 
 from __future__ import annotations
@@ -438,9 +438,3 @@ class StreamChain:
     def _checked(self) -> StreamChain:
         """Check the rules of the last two segments; older ones were checked when they were the last."""
         return checked(self, since=max(0, len(self.recent) - 2))
-
-    def encode(self) -> bytes:
-        """The record as bytes."""
-        from segments.chain.chain_codec import encode_chain
-
-        return encode_chain(self)

@@ -21,9 +21,9 @@ from segments.commands.shared import (
     yes_option,
 )
 from segments.config import StreamConfig
-from segments.life.retention_pass import PassResult
-from segments.life.truncation import TruncateResult
 from segments.position import Position
+from segments.retention.retention_pass import PassResult
+from segments.retention.truncation import TruncateResult
 from segments.seek import Seek
 
 

@@ -8,9 +8,9 @@ import click
 
 from bookkeeper.admin.shared import counted, json_option, metadata_option, print_json
 from bookkeeper.option_types import Number
+from segments.checks.checker import CheckOptions
+from segments.checks.findings import Finding
 from segments.commands.shared import complete, streams_at
-from segments.life.checker import CheckOptions
-from segments.life.findings import Finding
 
 
 @click.command()

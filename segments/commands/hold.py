@@ -9,9 +9,9 @@ import click
 from bookkeeper.admin.shared import CommandGroup, json_option, metadata_option, print_json, print_table
 from bookkeeper.option_types import Number
 from segments.commands.shared import Place, complete, hold_row, stream_argument, streams_at
-from segments.life.holds import Hold
 from segments.position import EARLIEST, LATEST
 from segments.record import to_ms
+from segments.retention.holds import Hold
 from segments.seek import Seek
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from bookkeeper.admin.shared import counted, json_option, metadata_option, print_json, print_table
+from segments.checks.overview import StreamOverview
 from segments.commands.shared import (
     complete,
     hold_row,
@@ -16,8 +17,7 @@ from segments.commands.shared import (
     streams_at,
     told,
 )
-from segments.life.overview import StreamOverview
-from segments.life.retention import RetentionReport
+from segments.retention.retention import RetentionReport
 
 
 @click.command("list")

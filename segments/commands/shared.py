@@ -13,9 +13,9 @@ from bookkeeper.admin.shared import connected, finish
 from bookkeeper.install import how_to_install
 from segments.chain import StreamSegment
 from segments.errors import Applied, GatewayTooOldError, SeekFormatError, StreamError
-from segments.life.holds import Hold
 from segments.namespace import StreamNamespace, connect
 from segments.position import EARLIEST, LATEST, Position
+from segments.retention.holds import Hold
 from segments.seek import Seek, parse_seek
 
 T = TypeVar("T")

@@ -19,9 +19,9 @@ from segments.commands.shared import (
     streams_at,
     told,
 )
-from segments.life.transfer import Exported, Imported
 from segments.position import EARLIEST, LATEST, Position
 from segments.seek import Seek
+from segments.transfer.transfer import Exported, Imported
 
 READ_BYTES: Final = 1024 * 1024
 
@@ -34,7 +34,7 @@ READ_BYTES: Final = 1024 * 1024
 @stream_argument
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 def export(metadata: str, as_json: bool, start: Seek | None, stop: Seek | None, name: str, file: Path) -> None:
-    """Copy a stream to FILE, which proves itself: bk stream import notices every change and every cut.
+    """Copy a stream to FILE, a checksummed file: bk stream import detects every change and every cut.
 
     What is durable now is copied, in whole segments; a hold keeps it until the end. FILE appears when it is complete;
     one of this name is replaced then.

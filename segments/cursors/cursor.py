@@ -22,7 +22,7 @@ from segments.record import StoredRecord
 from segments.seek import AtCursor, AtSeqNo, Seek
 
 if TYPE_CHECKING:
-    from segments.chain import StreamRecord
+    from segments.chain import StreamHead
 
 Acked: TypeAlias = StoredRecord | RecordBatch | Position | Acknowledgement
 """What can be acknowledged: a record, a batch, the position of a record, or the numbers of records that someone read
@@ -54,7 +54,7 @@ class Cursor:
     def __init__(
         self,
         reading: StreamReading,
-        record: StreamRecord,
+        record: StreamHead,
         name: str,
         *,
         start: Seek = EARLIEST,

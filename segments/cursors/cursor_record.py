@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from bookkeeper.chains import ChainRecord
 from bookkeeper.errors import KeyExistsError, MetadataConflictError, NoSuchKeyError
 from bookkeeper.meta.store import Check, Version, settled_create, settled_delete, settled_set
-from segments.cursors.cursor_format import decode_cursor
+from segments.cursors.cursor_format import decode_cursor, encode_cursor
 from segments.cursors.cursor_state import CursorState
 from segments.error_translation import worded
 from segments.errors import CursorNotFoundError, StreamCorruptError
@@ -28,7 +28,7 @@ class CursorRecord(ChainRecord[CursorState]):
     def __init__(self, metadata: Metadata, stream_id: str, stream: str, name: str) -> None:
         check_short_name(name, "cursor")
         path = stream_path(metadata, stream_id, "cursors", escape_name(name))
-        super().__init__(metadata.store, path, decode_cursor)
+        super().__init__(metadata.store, path, decode_cursor, encode_cursor)
         self._parent = stream_path(metadata, stream_id, "cursors")
         self.name = name
         self.stream = stream
@@ -50,7 +50,7 @@ class CursorRecord(ChainRecord[CursorState]):
     async def create(self, state: CursorState) -> bool:
         """Make the record. False: there is one already. The state's nonce is its maker's."""
         try:
-            await settled_create(self.store, self.path, state.encode(), parents=True)
+            await settled_create(self.store, self.path, encode_cursor(state), parents=True)
         except KeyExistsError:
             return False
         await self._announce()
@@ -72,7 +72,7 @@ class CursorRecord(ChainRecord[CursorState]):
         await self.store.sync(self.path)
         try:
             found = await self.store.get(self.path)
-            if found.value == state.encode():
+            if found.value == encode_cursor(state):
                 await settled_delete(self.store, self.path, found.version)
         except (MetadataConflictError, NoSuchKeyError):
             pass
@@ -90,7 +90,7 @@ class CursorRecord(ChainRecord[CursorState]):
             pass
         else:
             raise MetadataConflictError(f"{self.path} can be read: someone else has replaced it")
-        await settled_set(self.store, self.path, state.encode(), found.version)
+        await settled_set(self.store, self.path, encode_cursor(state), found.version)
         await self._announce()
 
     async def _announce(self) -> None:

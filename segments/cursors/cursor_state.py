@@ -171,12 +171,6 @@ class CursorState:
         found = [each for each in (*self.history, self.version) if each.changed_ms <= time_ms]
         return found[-1] if found else None
 
-    def encode(self) -> bytes:
-        """The record as bytes. Raises: CursorFullError."""
-        from segments.cursors.cursor_format import encode_cursor
-
-        return encode_cursor(self)
-
     def _changed(self, change: CursorChange, mark: Mark, ranges: FrozenRanges, now_ms: int) -> CursorState:
         before, history = self.version, self.history
         steady = change is before.change is CursorChange.ACKNOWLEDGED

@@ -19,11 +19,11 @@ from segments.gateway.call_guard import Behaviour, GrpcCall
 from segments.gateway.config import GrpcLimits
 from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.gateway.served_streams import ServedStream, ServedStreams
+from segments.protocol import segments_pb2 as pb
+from segments.protocol.credits import SendWindow
+from segments.protocol.messages import get_position, get_producer, get_record, put_result
+from segments.protocol.refusals import as_stream_error, put_error
 from segments.record import AppendOutcome, AppendResult, ProducerRef, Record
-from segments.rpc import segments_pb2 as pb
-from segments.rpc.credits import SendWindow
-from segments.rpc.messages import get_position, get_producer, get_record, put_result
-from segments.rpc.refusals import as_stream_error, put_error
 from segments.write import Producer, Writer
 from segments.write.producer import GapRule
 

@@ -39,9 +39,9 @@ from segments.gateway.config import GrpcLimits
 from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.gateway.port_security import CallerCheck
 from segments.gateway.request_parser import RequestParser
-from segments.rpc import segments_pb2 as pb
-from segments.rpc.methods import METHODS, SERVICES, Method
-from segments.rpc.refusals import TRAILER, as_stream_error, code_of, put_error, status_of
+from segments.protocol import segments_pb2 as pb
+from segments.protocol.methods import METHODS, SERVICES, Method
+from segments.protocol.refusals import TRAILER, as_stream_error, code_of, put_error, status_of
 
 logger = logging.getLogger(__name__)
 

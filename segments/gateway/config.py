@@ -11,7 +11,7 @@ from bookkeeper.gateways.lease import LEASE_S
 from bookkeeper.ids import Address
 from bookkeeper.net.tls import HANDSHAKE_S
 from bookkeeper.settings import default_of
-from segments.rpc.request_elements import ELEMENTS_MAX
+from segments.protocol.request_elements import ELEMENTS_MAX
 
 DEFAULT_LISTEN: Final = Address("127.0.0.1", 9872)
 

@@ -15,9 +15,9 @@ from segments.errors import CursorExistsError, PositionFormatError
 from segments.gateway.call_guard import Behaviour, GrpcCall
 from segments.gateway.served_streams import ServedStreams
 from segments.position import EARLIEST, Position
-from segments.rpc import segments_pb2 as pb
-from segments.rpc.cursor_messages import get_acknowledgements, put_cursor, put_version
-from segments.rpc.messages import get_position, get_seek
+from segments.protocol import segments_pb2 as pb
+from segments.protocol.cursor_messages import get_acknowledgements, put_cursor, put_version
+from segments.protocol.messages import get_position, get_seek
 from segments.stream import Stream
 
 HISTORY: Final = 20

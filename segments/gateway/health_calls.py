@@ -10,7 +10,7 @@ from grpc_health.v1 import health_pb2
 
 from segments.errors import StreamNotFoundError
 from segments.gateway.call_guard import Behaviour, GrpcCall
-from segments.rpc.methods import SERVICES, Method
+from segments.protocol.methods import SERVICES, Method
 
 HEALTH: Final = "grpc.health.v1.Health"
 _State = health_pb2.HealthCheckResponse

@@ -17,14 +17,14 @@ from segments.gateway.call_guard import Behaviour, GrpcCall
 from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.gateway.served_streams import ServedStream, ServedStreams
 from segments.position import EARLIEST, LATEST, Position
+from segments.protocol import segments_pb2 as pb
+from segments.protocol.credits import CreditBalance
+from segments.protocol.entry_messages import put_entries
+from segments.protocol.messages import get_seek, put_activity, put_batch, put_gap, put_position
+from segments.protocol.resume_token import ResumeToken
 from segments.read import Reader, RecordBatch
 from segments.read.options import OnGap, Parts
 from segments.read.record_batch import EntrySlice
-from segments.rpc import segments_pb2 as pb
-from segments.rpc.credits import CreditBalance
-from segments.rpc.entry_messages import put_entries
-from segments.rpc.messages import get_seek, put_activity, put_batch, put_gap, put_position
-from segments.rpc.resume_token import ResumeToken
 from segments.seek import Seek
 
 BATCH_RECORDS: Final = 4096

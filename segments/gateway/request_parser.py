@@ -7,8 +7,8 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from segments.errors import StreamConfigError
-from segments.rpc.methods import Method
-from segments.rpc.request_elements import ElementCounter
+from segments.protocol.methods import Method
+from segments.protocol.request_elements import ElementCounter
 
 
 class RequestParser:

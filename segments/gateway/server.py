@@ -20,7 +20,7 @@ from bookkeeper.ids import Address
 from segments.gateway.call_guard import CallGuard, GrpcCall
 from segments.gateway.config import GrpcLimits
 from segments.gateway.health_calls import HEALTH, HealthCalls
-from segments.rpc.methods import SERVICES, Method
+from segments.protocol.methods import SERVICES, Method
 
 _REFLECTIONS: Final = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection")
 """The same messages under two names: the older one is what most clients know."""

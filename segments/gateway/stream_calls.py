@@ -6,16 +6,16 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
 from bookkeeper.chains.orphans import ORPHAN_AGE_S
+from segments.checks.checker import CheckOptions
 from segments.config import StreamConfig
+from segments.directory.directory import NameChange, info_of
 from segments.errors import StreamError, StreamNotFoundError, StreamSealedError
 from segments.gateway.append_calls import elsewhere
 from segments.gateway.call_guard import Behaviour, GrpcCall
-from segments.gateway.life_messages import put_findings, put_info, put_overview
+from segments.gateway.report_messages import put_findings, put_info, put_overview
 from segments.gateway.served_streams import ServedStream, ServedStreams
-from segments.life.checker import CheckOptions
-from segments.life.directory import NameChange, info_of
-from segments.rpc import segments_pb2 as pb
-from segments.rpc.messages import get_patch, get_settings, put_position
+from segments.protocol import segments_pb2 as pb
+from segments.protocol.messages import get_patch, get_settings, put_position
 
 _CHANGES: Final = {
     NameChange.CREATED: pb.NamespaceEvent.KIND_CREATED,

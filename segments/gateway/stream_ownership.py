@@ -22,7 +22,7 @@ from bookkeeper.seams import Clock
 from segments.errors import GatewayRedirectError, StreamError, StreamNotReadyError
 from segments.gateway.config import GrpcGatewayConfig
 from segments.gateway.ownership_state import OwnershipState, OwnershipStep
-from segments.rpc.refusals import as_stream_error
+from segments.protocol.refusals import as_stream_error
 
 logger = logging.getLogger(__name__)
 

@@ -12,11 +12,11 @@ from segments.gateway.append_calls import CREDENTIALS_S
 from segments.gateway.call_guard import Behaviour, GrpcCall
 from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.gateway.served_streams import ServedStreams
-from segments.life.bundle import Totals
-from segments.life.transfer import import_stream
 from segments.position import EARLIEST, LATEST
-from segments.rpc import segments_pb2 as pb
-from segments.rpc.messages import get_patch, get_seek, put_position
+from segments.protocol import segments_pb2 as pb
+from segments.protocol.messages import get_patch, get_seek, put_position
+from segments.transfer.bundle import Totals
+from segments.transfer.transfer import import_stream
 
 CHUNK_BYTES: Final = 256 * 1024
 """Of an export: small entries are sent together, until they have so many bytes."""

@@ -10,7 +10,7 @@ from math import inf
 
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.meta.store import Watch
-from segments.chain import StreamChain, StreamRecord
+from segments.chain import StreamChain, StreamHead
 from segments.error_translation import stream_error
 
 
@@ -19,7 +19,7 @@ class ChainFollower:
 
     __slots__ = ("_doubtful", "_record", "_users", "_waiters", "_watch", "value")
 
-    def __init__(self, record: StreamRecord) -> None:
+    def __init__(self, record: StreamHead) -> None:
         self._record = record
         self._users = 0
         self._watch: Watch | None = None

@@ -20,7 +20,7 @@ from segments.seek import Seek
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper
-    from segments.chain import StreamRecord
+    from segments.chain import StreamHead
 
 
 class StreamReading:
@@ -28,7 +28,7 @@ class StreamReading:
 
     __slots__ = ("locator", "source")
 
-    def __init__(self, client: BookKeeper, record: StreamRecord, find_cursor: FindCursor) -> None:
+    def __init__(self, client: BookKeeper, record: StreamHead, find_cursor: FindCursor) -> None:
         self.source = StreamSource(client, record)
         self.locator = Locator(self.source, find_cursor)
 

@@ -11,7 +11,7 @@ from segments.read.chain_follower import ChainFollower
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper, ReadHandle
-    from segments.chain import StreamRecord, StreamSegment
+    from segments.chain import StreamHead, StreamSegment
 
 _log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class StreamSource:
 
     __slots__ = ("chain", "client", "record")
 
-    def __init__(self, client: BookKeeper, record: StreamRecord) -> None:
+    def __init__(self, client: BookKeeper, record: StreamHead) -> None:
         self.client = client
         self.record = record
         self.chain = ChainFollower(record)

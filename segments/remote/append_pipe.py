@@ -16,11 +16,11 @@ from segments.errors import (
     StreamInvariantError,
     StreamUnavailableError,
 )
+from segments.protocol.messages import get_result
+from segments.protocol.refusals import get_error
 from segments.record import AppendResult
 from segments.remote.append_queue import QueuedBatch, RemoteAppendQueue, Settled
 from segments.remote.gateway_channels import PATIENCE_S, PAUSE_S, GatewayCall, GatewayChannels
-from segments.rpc.messages import get_result
-from segments.rpc.refusals import get_error
 
 _log = logging.getLogger(__name__)
 

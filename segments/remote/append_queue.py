@@ -19,8 +19,8 @@ from segments.errors import (
     StreamError,
     StreamOverloadedError,
 )
+from segments.protocol.credits import SendWindow
 from segments.record import AppendResult
-from segments.rpc.credits import SendWindow
 
 
 @dataclass(slots=True)

@@ -23,9 +23,9 @@ from segments.errors import (
     StreamNotReadyError,
     StreamUnavailableError,
 )
+from segments.protocol.methods import METHODS
+from segments.protocol.refusals import TRAILER, get_status
 from segments.remote.gateway_address import GatewayCredentials
-from segments.rpc.methods import METHODS
-from segments.rpc.refusals import TRAILER, get_status
 
 logger = logging.getLogger(__name__)
 

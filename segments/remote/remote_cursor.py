@@ -22,13 +22,13 @@ from segments.cursors import (
 from segments.errors import CursorExistsError, CursorFullError, CursorNotFoundError, StreamClosedError, StreamError
 from segments.names import check_short_name
 from segments.position import EARLIEST, Position
+from segments.protocol import segments_pb2 as pb
+from segments.protocol.cursor_messages import get_cursor, get_version, put_acknowledgements
+from segments.protocol.messages import put_position, put_seek
 from segments.read import Lag, RecordBatch
 from segments.record import StoredRecord
 from segments.remote.gateway_channels import GatewayChannels
 from segments.remote.remote_reader import OnGap, RemoteReader
-from segments.rpc import segments_pb2 as pb
-from segments.rpc.cursor_messages import get_cursor, get_version, put_acknowledgements
-from segments.rpc.messages import put_position, put_seek
 from segments.seek import AtCursor, Seek
 
 

@@ -10,20 +10,20 @@ from types import TracebackType
 from typing import Any, Self
 
 from bookkeeper.real import read_private
+from segments.checks.checker import CheckOptions
+from segments.checks.findings import Finding
 from segments.config import StreamConfig
+from segments.directory.directory import NamespaceEvent, StreamInfo
 from segments.errors import StreamNotFoundError
-from segments.life.checker import CheckOptions
-from segments.life.directory import NamespaceEvent, StreamInfo
-from segments.life.findings import Finding
-from segments.life.transfer import Imported
 from segments.names import check_stream_name
+from segments.protocol import segments_pb2 as pb
+from segments.protocol.messages import put_settings
 from segments.remote.gateway_address import GatewayAddresses, GatewayCredentials
 from segments.remote.gateway_channels import GatewayChannels
-from segments.remote.life_messages import get_event, get_finding, get_info
 from segments.remote.remote_stream import RemoteStream
 from segments.remote.remote_transfer import import_stream
-from segments.rpc import segments_pb2 as pb
-from segments.rpc.messages import put_settings
+from segments.remote.report_messages import get_event, get_finding, get_info
+from segments.transfer.transfer import Imported
 from segments.write.opening import Opening
 
 

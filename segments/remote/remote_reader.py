@@ -19,15 +19,15 @@ from segments.errors import (
     StreamUnavailableError,
 )
 from segments.position import LATEST, Position
+from segments.protocol import segments_pb2 as pb
+from segments.protocol.entry_messages import get_entries, get_records
+from segments.protocol.messages import get_activity, get_gap, get_position, put_position, put_seek
 from segments.read import Activity, Lag, ReaderState, RecordBatch
 from segments.read.options import BATCH_RECORDS, ReadOptions
 from segments.read.ready_queue import ReadyQueue
 from segments.read.record_batch import EntrySlice
 from segments.record import Gap, GapKind, StoredRecord
 from segments.remote.gateway_channels import PATIENCE_S, PAUSE_S, GatewayCall, GatewayChannels
-from segments.rpc import segments_pb2 as pb
-from segments.rpc.entry_messages import get_entries, get_records
-from segments.rpc.messages import get_activity, get_gap, get_position, put_position, put_seek
 from segments.seek import Ago, Seek
 
 OnGap: TypeAlias = Literal["raise", "yield", "skip"]

@@ -9,29 +9,29 @@ from typing import Any, Literal, Self, Unpack
 
 from segments.arguments import check_gap_rule, checked_seek
 from segments.chain import StreamSegment
+from segments.checks.overview import StreamOverview
 from segments.config import StreamConfig
 from segments.cursors import CursorOptions, CursorState
+from segments.directory.directory import StreamInfo
 from segments.errors import SegmentEmptyError
-from segments.life.directory import StreamInfo
-from segments.life.holds import Hold
-from segments.life.overview import StreamOverview
-from segments.life.retention import RetentionReport
-from segments.life.retention_pass import PassResult
-from segments.life.truncation import TruncateResult
 from segments.position import EARLIEST, LATEST, Position
+from segments.protocol import segments_pb2 as pb
+from segments.protocol.cursor_messages import get_cursor
+from segments.protocol.messages import get_position, get_settings, put_patch, put_seek
+from segments.protocol.segment_messages import get_segment
 from segments.read import StreamRange
 from segments.record import StoredRecord, to_ms
 from segments.remote.append_pipe import AppendPipe
 from segments.remote.gateway_channels import GatewayChannels
-from segments.remote.life_messages import get_hold, get_info, get_overview, get_pass
 from segments.remote.remote_cursor import RemoteCursor
 from segments.remote.remote_reader import OnGap, RemoteReader
 from segments.remote.remote_transfer import RemoteExport
 from segments.remote.remote_writer import RemoteProducer, RemoteWriter, open_producer, roll, seal
-from segments.rpc import segments_pb2 as pb
-from segments.rpc.cursor_messages import get_cursor
-from segments.rpc.messages import get_position, get_settings, put_patch, put_seek
-from segments.rpc.segment_messages import get_segment
+from segments.remote.report_messages import get_hold, get_info, get_overview, get_pass
+from segments.retention.holds import Hold
+from segments.retention.retention import RetentionReport
+from segments.retention.retention_pass import PassResult
+from segments.retention.truncation import TruncateResult
 from segments.seek import AtSeqNo, Seek
 from segments.write.opening import Opening
 
@@ -260,7 +260,7 @@ class RemoteStream:
         await self._call("Segments.DeleteHold", pb.DeleteHoldRequest(stream=self.name, name=name))
 
     def export(self, start: Position = EARLIEST, stop: Position = LATEST) -> RemoteExport:
-        """Copy the stream to a file that proves itself: ``async for chunk in stream.export().chunks()``."""
+        """Copy the stream to a checksummed file: ``async for chunk in stream.export().chunks()``."""
         return RemoteExport(self._channels, self.name, start, stop)
 
     async def _info(self) -> Any:

@@ -1,4 +1,4 @@
-"""Copies of streams through gateways: out to a file that proves itself, and in from one."""
+"""Copies of streams through gateways: out to a checksummed file, and in from one."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any, Final
 
 from segments.errors import Applied, StreamError, StreamUnavailableError
-from segments.life.bundle import Totals
-from segments.life.transfer import Exported, Imported
 from segments.position import EARLIEST, LATEST, Position
+from segments.protocol import segments_pb2 as pb
+from segments.protocol.messages import get_position, put_patch, put_seek
 from segments.remote.gateway_channels import GatewayCall, GatewayChannels
-from segments.rpc import segments_pb2 as pb
-from segments.rpc.messages import get_position, put_patch, put_seek
+from segments.transfer.bundle import Totals
+from segments.transfer.transfer import Exported, Imported
 
 CHUNK_BYTES: Final = 1024 * 1024
 """The most bytes of one message."""

@@ -26,13 +26,13 @@ from segments.errors import (
     StreamOverloadedError,
 )
 from segments.position import Position
+from segments.protocol import segments_pb2 as pb
+from segments.protocol.messages import get_position, get_result, put_position, put_record
+from segments.protocol.request_elements import ELEMENTS_MAX
+from segments.protocol.segment_messages import get_segment
 from segments.record import AppendOutcome, AppendResult, Record
 from segments.remote.append_pipe import AppendPipe
 from segments.remote.gateway_channels import GatewayChannels
-from segments.rpc import segments_pb2 as pb
-from segments.rpc.messages import get_position, get_result, put_position, put_record
-from segments.rpc.request_elements import ELEMENTS_MAX
-from segments.rpc.segment_messages import get_segment
 from segments.write.record_checks import checked
 
 PENDING_BYTES: Final = StreamLimits().pending_bytes

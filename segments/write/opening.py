@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from bookkeeper.client.tasks import Tasks
-from segments.chain import StreamRecord, ledger_tags
+from segments.chain import StreamHead, ledger_tags
 from segments.config import StreamConfig
 from segments.entries import Compression, require_library
 from segments.errors import StreamCorruptError, UnsupportedStreamFormatError
@@ -63,7 +63,7 @@ class Opening(Generic[Opened]):
 
 async def open_writer(
     client: BookKeeper,
-    record: StreamRecord,
+    record: StreamHead,
     read_config: ReadConfig,
     *,
     owner: str | None = None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from bookkeeper.chains import OvertakenError, OwnedRecord
 from bookkeeper.errors import BookKeeperError, MetadataConflictError, NoSuchKeyError
-from segments.chain import StreamChain, StreamRecord
+from segments.chain import StreamChain, StreamHead
 from segments.error_translation import stream_error
 from segments.errors import Applied, OwnershipLostError, StreamError, StreamNotFoundError, StreamSealedError
 from segments.position import Position
@@ -33,13 +33,13 @@ class StreamOwner:
     step is made again on what they wrote.
     """
 
-    def __init__(self, record: StreamRecord, owned: OwnedRecord[StreamChain]) -> None:
+    def __init__(self, record: StreamHead, owned: OwnedRecord[StreamChain]) -> None:
         self.record, self._owned = record, owned
         self.epoch = owned.value.epoch
         self._step = asyncio.Lock()
 
     @classmethod
-    async def claim(cls, record: StreamRecord, owner: str, nonce: str) -> StreamOwner:
+    async def claim(cls, record: StreamHead, owner: str, nonce: str) -> StreamOwner:
         """Take the next epoch.
 
         Raises:

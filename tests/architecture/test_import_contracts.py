@@ -77,9 +77,31 @@ PLANTS: dict[str, tuple[str, str]] = {
     "The floors of volumes: imports go down": ("bookkeeper.volumes.pressure", "bookkeeper.volumes.routes"),
     "The floors of a bookie: imports go down": ("bookkeeper.bookie.control", "bookkeeper.bookie.config"),
     "The floors of segments: imports go down": ("segments.errors", "segments.config"),
+    "The modules of a stream's chain: imports go down": ("segments.chain.stream_segment", "segments.chain.chain_codec"),
+    "The modules of cursors: imports go down": ("segments.cursors.cursor_state", "segments.cursors.cursor_format"),
+    "The modules of the gateway's protocol: imports go down": (
+        "segments.protocol.credits",
+        "segments.protocol.messages",
+    ),
+    "The modules of the directory of streams: imports go down": (
+        "segments.directory.settings",
+        "segments.directory.directory",
+    ),
+    "The modules of retention: imports go down": ("segments.retention.holds", "segments.retention.truncation"),
+    "The modules of checks: imports go down": ("segments.checks.findings", "segments.checks.checker"),
+    "The modules of transfer: imports go down": ("segments.transfer.bundle", "segments.transfer.transfer"),
+    "The modules of the client of gateways: imports go down": (
+        "segments.remote.append_queue",
+        "segments.remote.append_pipe",
+    ),
+    "The modules of the gateway of streams: imports go down": (
+        "segments.gateway.ownership_state",
+        "segments.gateway.stream_ownership",
+    ),
+    "The modules of bk stream: imports go down": ("segments.commands.shared", "segments.commands.records"),
     "A stream's values, records and rules are pure: no I/O, no clock, no dice": ("segments.producers", "time"),
     "The libraries that compress stay in one file": ("segments.entries.entry", "lz4"),
-    "The library for gRPC stays in the gateway of streams and its client": ("segments.rpc.messages", "grpc"),
+    "The library for gRPC stays in the gateway of streams and its client": ("segments.protocol.messages", "grpc"),
     "The floors of spark_wal: imports go down": ("spark_wal.hadoop_tokens", "spark_wal.spark_access"),
     "The floors of the WebHDFS gateway: imports go down": (
         "spark_wal.webhdfs.contents.uploads",

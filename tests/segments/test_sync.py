@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import segments.cursors
-import segments.life.transfer
 import segments.namespace
 import segments.read.reader
 import segments.remote
@@ -17,6 +16,7 @@ import segments.remote.remote_cursor
 import segments.remote.remote_transfer
 import segments.remote.remote_writer
 import segments.stream
+import segments.transfer.transfer
 import segments.write.producer
 import segments.write.writer
 from bookkeeper.background_loop import run
@@ -211,7 +211,7 @@ def test_nothing_of_the_interface_is_forgotten(blocking: type, original: type, l
                 "submit_one",
             },  # for the one who owns the stream
         ),
-        (segments.remote.remote_transfer.RemoteExport, segments.life.transfer.StreamExport, set()),
+        (segments.remote.remote_transfer.RemoteExport, segments.transfer.transfer.StreamExport, set()),
     ],
 )
 def test_what_is_behind_gateways_has_the_interface_too(remote: type, original: type, left_out: set[str]) -> None:

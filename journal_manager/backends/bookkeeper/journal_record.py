@@ -19,7 +19,7 @@ class JournalRecord(ChainRecord[Chain]):
     """The record of one journal."""
 
     def __init__(self, metadata: Metadata, name: str) -> None:
-        super().__init__(metadata.store, metadata.own("journals", quote(name, safe="")), Chain.decode)
+        super().__init__(metadata.store, metadata.own("journals", quote(name, safe="")), Chain.decode, Chain.encode)
         self.name = name
 
     async def read(self) -> tuple[Chain, Version]:

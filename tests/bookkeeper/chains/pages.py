@@ -38,7 +38,7 @@ class Shelf:
         self.metadata = MemoryCluster()
 
     def record(self) -> ChainRecord[Page]:
-        return ChainRecord(self.metadata.connect(), "/chains/page", Page.decode)
+        return ChainRecord(self.metadata.connect(), "/chains/page", Page.decode, Page.encode)
 
 
 class LostWrite:

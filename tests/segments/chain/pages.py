@@ -10,7 +10,7 @@ from segments.chain import (
     SegmentContents,
     SegmentPage,
     StreamChain,
-    StreamRecord,
+    StreamHead,
     StreamSegment,
     stream_chain,
     stream_pages,
@@ -59,7 +59,7 @@ def make_pages_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_pages, "FOLD_AT", 4)
 
 
-async def fold(record: StreamRecord) -> StreamChain:
+async def fold(record: StreamHead) -> StreamChain:
     """Move old segments of a stored stream to pages; returns the record with them."""
     chain, version = await record.read()
     await record.write(await record.pages.write_folded(chain), version)

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from segments.chain import FOLD_AT, PAGE_SEGMENTS, SegmentContents, SegmentPage, StreamChain, decode_chain
+from segments.chain import FOLD_AT, PAGE_SEGMENTS, SegmentContents, SegmentPage, StreamChain, decode_chain, encode_chain
 from segments.chain import stream_chain as module
 from segments.chain.chain_rules import checked
 from segments.errors import ChainStepError, StreamInvariantError, StreamSealedError
@@ -158,7 +158,7 @@ def test_who_stands_behind_the_last_record_that_is_gone_reads_on_at_the_next() -
         for place in (Position(1, 3, 0), Position(1, 0, 1)):
             assert each.reads_on(place) is None and each.has_hidden(place, None) and each.has_hidden(place, 2)
             assert not each.has_hidden(place, 3), "by its number it has missed nothing"
-    assert decode_chain(gone.encode()) == gone
+    assert decode_chain(encode_chain(gone)) == gone
     dropped = chain_of(opened=True).drop_empty(1).start_segment(12, 1)
     assert dropped.reads_on(Position(1, 0, 0)) == Position(2, 0, 0), "nothing was ever hidden"
 
@@ -170,7 +170,7 @@ def test_the_same_within_pages() -> None:
         hidden = chain.truncate(Position(number, 1, 2), RECORDS * number)
         assert hidden.first_position == Position(number + 1, 0, 0)
         assert hidden.remove(number).first_position == Position(number + 1, 0, 0)
-        unread = decode_chain(hidden.encode())
+        unread = decode_chain(encode_chain(hidden))
         shown = Position(number, 1, 2) if number == 2 else Position(number + 1, 0, 0)
         assert unread.first_position == shown, "within a page that was not read nobody knows"
 
@@ -273,7 +273,7 @@ def test_segments_of_pages_are_removed_one_by_one() -> None:
 
 
 def test_what_is_in_a_page_that_was_not_read_is_never_taken_for_nothing() -> None:
-    chain = decode_chain(folded(long_chain(10), 3).encode())
+    chain = decode_chain(encode_chain(folded(long_chain(10), 3)))
     assert chain.last_position == long_chain(10).last_position and chain.find(7) is not None
     for look in (lambda: list(chain.segments), lambda: chain.ledgers, lambda: chain.find(2), chain.removable):
         with pytest.raises(ChainStepError, match="not read"):
@@ -407,7 +407,7 @@ class Lives(RuleBasedStateMachine):
     @invariant()
     def the_rules_hold(self) -> None:
         checked(self.chain)
-        assert decode_chain(self.chain.encode()) == self.chain
+        assert decode_chain(encode_chain(self.chain)) == self.chain
         assert len(set(self.chain.ledgers)) == len(self.chain.ledgers)
         assert self.chain.records == sum(self.written.values())
         for segment in self.chain.segments:

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from bookkeeper.errors import NoSuchKeyError
-from segments.chain import StreamChain, StreamRecord
+from segments.chain import StreamChain, StreamHead, encode_chain
 from segments.chain.stream_chain import FOLD_AT
 from segments.errors import ChainCorruptError
 from segments.position import Position
@@ -16,21 +16,21 @@ from tests.segments.chain.pages import long_chain
 COUNT = 2 * FOLD_AT + 500
 
 
-def record_on(cluster: Cluster) -> StreamRecord:
-    return StreamRecord(cast(Any, cluster.client().metadata_store), "id", "flights")
+def record_on(cluster: Cluster) -> StreamHead:
+    return StreamHead(cast(Any, cluster.client().metadata_store), "id", "flights")
 
 
-async def a_long_stream(cluster: Cluster) -> StreamRecord:
+async def a_long_stream(cluster: Cluster) -> StreamHead:
     record = record_on(cluster)
     await record.create_if_absent(await record.pages.write_folded(long_chain(COUNT)))
     return record
 
 
-async def keys(record: StreamRecord) -> list[str]:
+async def keys(record: StreamHead) -> list[str]:
     return sorted(await record.store.children(record.path.replace("/chain", "/pages")))
 
 
-async def replaced(record: StreamRecord, chain: StreamChain) -> StreamChain:
+async def replaced(record: StreamHead, chain: StreamChain) -> StreamChain:
     """Write the record; returns it as it is read then."""
     await record.write(chain, (await record.read())[1])
     return (await record.read())[0]
@@ -41,7 +41,7 @@ async def test_a_long_stream_is_read_as_a_whole_and_its_record_alone_is_small() 
     chain, _ = await record.read()
     assert tuple(chain.segments) == long_chain(COUNT).segments and len(chain.pages) == 3
     alone, _ = await record.recent.read()
-    assert alone == chain and len(alone.recent) == COUNT - 3_000 and len(alone.encode()) < 250_000
+    assert alone == chain and len(alone.recent) == COUNT - 3_000 and len(encode_chain(alone)) < 250_000
 
 
 async def test_a_page_is_read_once() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from segments.chain import StreamRecord
-from segments.life.chain_steps import change_chain
+from segments.chain import StreamHead
+from segments.retention.chain_steps import change_chain
 from tests.segments.commands.both_ways import BothWays, both_ways, without_chance
 from tests.segments.commands.test_check import wrong_count
 from tests.segments.gateway.clusters import CONFIG
@@ -219,7 +219,7 @@ async def spoil(ways: BothWays) -> None:
     """Let the stream's record say something wrong."""
     assert ways.gateway._namespace is not None
     stream = await ways.gateway._namespace.open("orders")
-    await change_chain(StreamRecord(ways.gateway._namespace.client.metadata_store, stream.id, "orders"), wrong_count)
+    await change_chain(StreamHead(ways.gateway._namespace.client.metadata_store, stream.id, "orders"), wrong_count)
 
 
 SPOILS = {"DAMAGE": damage, "CUT": cut}

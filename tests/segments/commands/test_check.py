@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from bookkeeper import BookKeeper
-from segments.chain import StreamChain, StreamRecord
-from segments.life.chain_steps import change_chain
+from segments.chain import StreamChain, StreamHead
+from segments.retention.chain_steps import change_chain
 from segments.stream_settings import find_stream
 from tests.segments.commands.helpers import Streams
 
@@ -23,7 +23,7 @@ def spoil(streams: Streams) -> None:
     async def work() -> None:
         async with BookKeeper.connect(streams.uri) as client:
             stream_id = await find_stream(client.metadata_store, "orders")
-            await change_chain(StreamRecord(client.metadata_store, stream_id, "orders"), wrong_count)
+            await change_chain(StreamHead(client.metadata_store, stream_id, "orders"), wrong_count)
 
     asyncio.run(work())
 

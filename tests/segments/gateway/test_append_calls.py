@@ -22,8 +22,8 @@ from segments.gateway.call_guard import GrpcCall
 from segments.gateway.config import GrpcLimits
 from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.gateway.served_streams import ServedStream
+from segments.protocol import segments_pb2 as pb
 from segments.record import ProducerRef
-from segments.rpc import segments_pb2 as pb
 from segments.write import Producer, Writer
 from tests.segments.gateway.clusters import CONFIG, served
 

@@ -16,9 +16,9 @@ from segments.gateway import call_guard
 from segments.gateway.call_guard import CallGuard, GrpcCall
 from segments.gateway.config import GrpcLimits
 from segments.gateway.gateway_metrics import GatewayMetrics
-from segments.rpc import segments_pb2 as pb
-from segments.rpc.methods import METHODS, SERVICES
-from segments.rpc.refusals import TRAILER
+from segments.protocol import segments_pb2 as pb
+from segments.protocol.methods import METHODS, SERVICES
+from segments.protocol.refusals import TRAILER
 
 
 class Context:

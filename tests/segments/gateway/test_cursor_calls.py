@@ -7,9 +7,9 @@ import pytest
 
 from segments.errors import CursorConflictError, CursorExistsError, CursorNotFoundError, PositionFormatError
 from segments.position import LATEST
+from segments.protocol import segments_pb2 as pb
+from segments.protocol.messages import get_position, put_position
 from segments.remote import connect
-from segments.rpc import segments_pb2 as pb
-from segments.rpc.messages import get_position, put_position
 from tests.segments.gateway.clusters import CONFIG, served
 
 

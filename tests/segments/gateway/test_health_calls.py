@@ -8,7 +8,7 @@ from grpc_health.v1 import health_pb2
 from segments.errors import StreamNotFoundError
 from segments.gateway.call_guard import GrpcCall
 from segments.gateway.health_calls import HealthCalls
-from segments.rpc.methods import SERVICES
+from segments.protocol.methods import SERVICES
 
 ANYBODY = GrpcCall(None, lambda: True)
 State = health_pb2.HealthCheckResponse

@@ -22,8 +22,8 @@ from bookkeeper.testing.certificates import Authority, Certificate
 from segments.errors import StreamAccessError, StreamUnavailableError
 from segments.gateway import append_calls
 from segments.gateway.port_security import certificate_of, check_files, token_of
+from segments.protocol.methods import METHODS
 from segments.remote import GatewayCredentials, connect, gateway_channels
-from segments.rpc.methods import METHODS
 from tests.segments.gateway.clusters import CONFIG, served
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from segments.errors import PositionFormatError, SeekFormatError
+from segments.protocol import segments_pb2 as pb
+from segments.protocol.resume_token import ResumeToken
 from segments.remote import RemoteStream, connect
-from segments.rpc import segments_pb2 as pb
-from segments.rpc.resume_token import ResumeToken
 from tests.segments.gateway.clusters import CONFIG, served
 
 

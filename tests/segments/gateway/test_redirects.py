@@ -12,12 +12,12 @@ import grpc.aio
 
 from bookkeeper.launchers.machine_speed import stretch
 from segments.gateway.service import GrpcGatewayService
+from segments.protocol import segments_pb2 as pb
+from segments.protocol.methods import METHODS
+from segments.protocol.refusals import TRAILER
 from segments.read import Activity
 from segments.record import AppendOutcome, StoredRecord
 from segments.remote import RemoteNamespace, RemoteProducer, RemoteStream, connect
-from segments.rpc import segments_pb2 as pb
-from segments.rpc.methods import METHODS
-from segments.rpc.refusals import TRAILER
 from segments.seek import AtCursor, AtSeqNo
 from tests.segments.gateway.clusters import CONFIG, served
 

@@ -4,8 +4,8 @@ import pytest
 
 from segments.errors import StreamConfigError
 from segments.gateway.request_parser import RequestParser
-from segments.rpc import segments_pb2 as pb
-from segments.rpc.methods import METHODS
+from segments.protocol import segments_pb2 as pb
+from segments.protocol.methods import METHODS
 
 
 def test_a_request_is_counted_and_parsed() -> None:

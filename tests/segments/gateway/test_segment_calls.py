@@ -7,8 +7,8 @@ import pytest
 
 from bookkeeper.launchers.machine_speed import stretch
 from segments.errors import StreamConfigError
+from segments.protocol import segments_pb2 as pb
 from segments.remote import connect
-from segments.rpc import segments_pb2 as pb
 from tests.segments.gateway.clusters import CONFIG, served
 
 

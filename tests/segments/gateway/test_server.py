@@ -18,11 +18,11 @@ from segments.gateway.call_guard import CallGuard
 from segments.gateway.config import GrpcLimits
 from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.gateway.server import GrpcServer
+from segments.protocol import segments_pb2 as pb
+from segments.protocol.methods import SERVICES
 from segments.remote import connect
 from segments.remote.gateway_address import GatewayCredentials
 from segments.remote.gateway_channels import GatewayChannels
-from segments.rpc import segments_pb2 as pb
-from segments.rpc.methods import SERVICES
 from tests.segments.gateway.clusters import CONFIG, served
 from tests.segments.gateway.health_client import status_of
 

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from bookkeeper.launchers.machine_speed import stretch
+from segments.directory.directory import NameChange
 from segments.errors import StreamNotFoundError
-from segments.life.directory import NameChange
+from segments.protocol import segments_pb2 as pb
 from segments.remote import connect
-from segments.rpc import segments_pb2 as pb
 from tests.segments.gateway.clusters import CONFIG, served
 
 

@@ -18,10 +18,10 @@ from segments.gateway.call_guard import GrpcCall
 from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.gateway.service import GrpcGatewayService
 from segments.gateway.transfer_calls import TransferCalls
-from segments.life.deletion import LeakedLedgers
-from segments.life.transfer import Imported, import_stream
+from segments.protocol import segments_pb2 as pb
 from segments.remote import connect
-from segments.rpc import segments_pb2 as pb
+from segments.retention.deletion import LeakedLedgers
+from segments.transfer.transfer import Imported, import_stream
 from tests.segments.gateway.clusters import CONFIG, served
 
 ANYBODY = GrpcCall(None, lambda: True)

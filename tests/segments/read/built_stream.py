@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from bookkeeper import BookKeeper, WriteHandle
 from bookkeeper.testing.cluster import SimCluster
-from segments.chain import SegmentContents, StreamChain, StreamRecord, ledger_tags
+from segments.chain import SegmentContents, StreamChain, StreamHead, ledger_tags
 from segments.entries import EntryKind, RecordColumns, encode_entry, encode_payload, encode_pieces
 from segments.entries.footer import FooterBuilder
 from segments.position import EARLIEST, Position
@@ -24,7 +24,7 @@ class BuiltStream:
 
     def __init__(self, client: BookKeeper, stream_id: str = "built") -> None:
         self.client = client
-        self.record = StreamRecord(client.metadata_store, stream_id, "built")
+        self.record = StreamHead(client.metadata_store, stream_id, "built")
         self.source = StreamSource(client, self.record)
         self.locator = Locator(self.source, self._no_cursor)
         self.next_seq_no = 0

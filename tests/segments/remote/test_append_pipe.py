@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from segments.errors import AppendOutcomeUnknownError, StreamClosedError, StreamUnavailableError
+from segments.protocol import segments_pb2 as pb
 from segments.remote.append_pipe import AppendPipe
 from segments.remote.gateway_address import GatewayCredentials
 from segments.remote.gateway_channels import GatewayChannels
-from segments.rpc import segments_pb2 as pb
 
 
 async def test_who_reaches_no_gateway_is_told_so_after_a_while_and_nothing_was_appended() -> None:

@@ -24,11 +24,11 @@ from segments.errors import (
 )
 from segments.gateway.call_guard import CallGuard, GrpcCall
 from segments.gateway.gateway_metrics import GatewayMetrics
+from segments.protocol import segments_pb2 as pb
+from segments.protocol.refusals import put_error
 from segments.remote import gateway_channels
 from segments.remote.gateway_address import GatewayCredentials
 from segments.remote.gateway_channels import GatewayCall, GatewayChannels
-from segments.rpc import segments_pb2 as pb
-from segments.rpc.refusals import put_error
 
 
 @asynccontextmanager

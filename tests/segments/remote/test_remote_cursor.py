@@ -22,10 +22,10 @@ from segments.errors import (
 )
 from segments.namespace import connect as connect_cluster
 from segments.position import EARLIEST, LATEST, Position
+from segments.protocol import segments_pb2 as pb
 from segments.record import StoredRecord
 from segments.remote import GatewayCredentials, RemoteCursor, RemoteReader, RemoteStream, connect
 from segments.remote.gateway_channels import GatewayChannels
-from segments.rpc import segments_pb2 as pb
 from segments.seek import AtSeqNo
 from segments.stream import Stream
 from tests.segments.gateway.clusters import CONFIG, served

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.errors import ConfigError
+from segments.checks.checker import CheckOptions
+from segments.checks.findings import Problem
 from segments.errors import StreamClosedError, StreamConfigError, StreamNotFoundError, StreamUnavailableError
 from segments.gateway.call_guard import GrpcCall
 from segments.gateway.stream_calls import StreamCalls
-from segments.life.checker import CheckOptions
-from segments.life.findings import Problem
+from segments.protocol import segments_pb2 as pb
 from segments.remote import connect, gateway_channels
-from segments.rpc import segments_pb2 as pb
 from tests.segments.gateway.clusters import CONFIG, served
 
 

@@ -29,12 +29,12 @@ from segments.gateway import read_calls
 from segments.gateway.call_guard import Behaviour, CallGuard, GrpcCall
 from segments.gateway.read_calls import ReadCalls
 from segments.position import LATEST, Position
+from segments.protocol import segments_pb2 as pb
+from segments.protocol.resume_token import ResumeToken
 from segments.read import Activity, RecordBatch
 from segments.read.record_batch import EntrySlice
 from segments.record import AppendOutcome, GapKind, Record, StoredRecord, from_ms
 from segments.remote import RemoteStream, connect, remote_reader
-from segments.rpc import segments_pb2 as pb
-from segments.rpc.resume_token import ResumeToken
 from segments.seek import Ago, AtSeqNo
 from tests.segments.gateway.clusters import CONFIG, served
 

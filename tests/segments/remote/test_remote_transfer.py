@@ -12,12 +12,12 @@ import pytest
 from segments.errors import Applied, StreamCorruptError, StreamExistsError, StreamUnavailableError
 from segments.gateway import transfer_calls
 from segments.gateway.transfer_calls import TransferCalls
-from segments.life.bundle import Frame, Totals, read_bundle
-from segments.life.transfer import Imported
 from segments.position import Position
+from segments.protocol import segments_pb2 as pb
 from segments.record import Record
 from segments.remote import connect
-from segments.rpc import segments_pb2 as pb
+from segments.transfer.bundle import Frame, Totals, read_bundle
+from segments.transfer.transfer import Imported
 from tests.segments.gateway.clusters import CONFIG, served
 
 

@@ -26,10 +26,10 @@ from segments.errors import (
 )
 from segments.gateway.config import GrpcLimits
 from segments.position import LATEST, Position
+from segments.protocol import segments_pb2 as pb
 from segments.record import AppendResult, Record, StoredRecord
 from segments.remote import append_pipe, connect
 from segments.remote.remote_writer import RemoteProducer
-from segments.rpc import segments_pb2 as pb
 from segments.seek import AtSeqNo
 from tests.segments.gateway.clusters import CONFIG, served
 

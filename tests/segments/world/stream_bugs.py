@@ -13,15 +13,16 @@ from typing import Any, Final
 from bookkeeper.chains import OwnedRecord
 from bookkeeper.gateways.lease import StoreLease
 from bookkeeper.testing.patches import Replacements, replaced
-from segments.chain import SegmentContents, StreamChain, StreamRecord, stream_pages
+from segments.chain import SegmentContents, StreamChain, StreamHead, stream_pages
 from segments.cursors.cursor_owner import CursorOwner
 from segments.cursors.cursor_state import CursorState
 from segments.errors import Applied, StreamError
-from segments.life.deletion import LeakedLedgers
-from segments.life.removal import delete_ledgers
-from segments.life.retention_pass import RetentionPass
 from segments.position import Position
 from segments.producers import ProducerState, ProducerTable
+from segments.retention.deletion import LeakedLedgers
+from segments.retention.removal import delete_ledgers
+from segments.retention.retention_pass import RetentionPass
+from segments.testing.world_state import STREAM
 from segments.write import entry_output, take_over
 from segments.write.contents_tally import ContentsTally
 from segments.write.entry_output import EntryOutput
@@ -199,7 +200,7 @@ def _ledgers_deleted_first() -> Replacements:
 
 def _owners_ledger_leaked() -> Replacements:
     async def needed(self: LeakedLedgers, stream_id: str, own: Any) -> set[int]:
-        chain, _ = await StreamRecord(self._client.metadata_store, stream_id).read()
+        chain, _ = await StreamHead(self._client.metadata_store, stream_id).read()
         return set(chain.ledgers)
 
     return {(LeakedLedgers, "_needed_of"): needed}

@@ -41,10 +41,10 @@ from bookkeeper.testing.patches import patches
 from segments.chain import stream_chain, stream_pages, stream_tags
 from segments.entries import EntryKind, StoredEntry, decode_entry
 from segments.errors import StreamCorruptError, StreamError, StreamGapError
-from segments.life.deletion import LeakedLedgers
 from segments.namespace import StreamNamespace
 from segments.position import EARLIEST, Position
 from segments.record import StoredRecord
+from segments.retention.deletion import LeakedLedgers
 from segments.stream import Stream
 from tests.segments.world.chain_witness import ChainWitness
 from tests.segments.world.judge import shown

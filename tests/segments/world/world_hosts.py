@@ -16,10 +16,10 @@ from bookkeeper.seams import Seams
 from segments.errors import Applied, StreamError
 from segments.gateway.config import GrpcGatewayConfig
 from segments.gateway.stream_ownership import StreamOwnership
-from segments.life.deletion import LeakedLedgers
 from segments.names import stream_path
 from segments.namespace import StreamNamespace
 from segments.record import StoredRecord
+from segments.retention.deletion import LeakedLedgers
 from segments.stream import Stream
 from segments.write import Writer
 from segments.write.producer import Producer

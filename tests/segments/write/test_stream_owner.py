@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from bookkeeper.errors import MetadataUnavailableError
-from segments.chain import StreamChain, StreamRecord
+from segments.chain import StreamChain, StreamHead
 from segments.errors import Applied, OwnershipLostError, StreamMetadataError, StreamNotFoundError, StreamSealedError
 from segments.position import Position
 from segments.write.segment_change import begun
@@ -59,7 +59,7 @@ async def test_a_stream_that_is_sealed_gone_or_out_of_reach_is_not_claimed() -> 
     await owner.step(StreamChain.seal)
     with pytest.raises(StreamSealedError):
         await StreamOwner.claim(stream.record, "late", claim_nonce(stream.client))
-    missing = StreamRecord(stream.client.metadata_store, "0" * 32, "gone")
+    missing = StreamHead(stream.client.metadata_store, "0" * 32, "gone")
     with pytest.raises(StreamNotFoundError):
         await StreamOwner.claim(missing, "late", claim_nonce(stream.client))
     cluster.fail_at = ("get", MetadataUnavailableError("away"))
