@@ -34,31 +34,15 @@ from bookkeeper.background_loop import (
     submitting,
 )
 from segments import namespace as async_namespace
-from segments.chain import StreamSegment
-from segments.checks.checker import CheckOptions
-from segments.checks.findings import Finding
-from segments.checks.overview import StreamOverview
 from segments.config import StreamConfig
 from segments.cursors import Cursor as AsyncCursor
-from segments.directory.directory import NamespaceEvent, StreamEvent, StreamInfo
 from segments.entries import RecordColumns
 from segments.namespace import StreamNamespace as AsyncNamespace
 from segments.position import EARLIEST, LATEST, Position
 from segments.read.reader import Reader as AsyncReader
-from segments.read.reader_state import Lag, ReaderState
-from segments.read.record_batch import RecordBatch
-from segments.read.splits import StreamRange
-from segments.record import AppendOutcome, AppendResult, Gap, Record, StoredRecord
-from segments.retention.deletion import Tombstone
-from segments.retention.holds import Hold
-from segments.retention.retention import RetentionReport
-from segments.retention.retention_pass import PassResult
-from segments.retention.truncation import TruncateResult
-from segments.seek import Seek
+from segments.record import AppendResult, Gap, Record, StoredRecord
 from segments.stream import Stream as AsyncStream
-from segments.stream import WriterOptions
 from segments.transfer.transfer import Imported
-from segments.write.producer import GapRule
 from segments.write.producer import Producer as AsyncProducer
 from segments.write.writer import Writer as AsyncWriter
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bookkeeper.launchers.machine_speed import stretch
 from segments.directory.directory import NameChange
 from segments.errors import StreamNotFoundError
 from segments.protocol import segments_pb2 as pb

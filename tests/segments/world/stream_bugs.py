@@ -22,7 +22,6 @@ from segments.producers import ProducerState, ProducerTable
 from segments.retention.deletion import LeakedLedgers
 from segments.retention.removal import delete_ledgers
 from segments.retention.retention_pass import RetentionPass
-from segments.testing.world_state import STREAM
 from segments.write import entry_output, take_over
 from segments.write.contents_tally import ContentsTally
 from segments.write.entry_output import EntryOutput

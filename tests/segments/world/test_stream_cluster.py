@@ -7,6 +7,8 @@ import pytest
 from bookkeeper.testing.cluster import SimCluster
 from tests.segments.chain.pages import fold, make_pages_small
 from tests.segments.retention.streams import make_stream
+from tests.segments.world.chain_witness import ChainWitness
+from tests.segments.world.stream_cluster import StreamCluster
 
 
 def test_pages_and_deleted_ledgers_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
