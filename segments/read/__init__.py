@@ -5,7 +5,6 @@ reader          what an application holds: records, batches, Arrow
 options         how a reader behaves
 ready_queue     what was fetched and not handed out
 fetcher         fetches records across segments, for a reader
-rest            waits without an open ledger, where nothing happens
 segment_feed    reads the entries of one segment, in runs
 entry_sequence  entries in order, and what is missing between them
 record_batch    records that are still in their entries
