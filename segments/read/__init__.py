@@ -10,7 +10,7 @@ entry_sequence  entries in order, and what is missing between them
 record_batch    records that are still in their entries
 reader_state    idle, stuck, how far behind
 locator         the position of a seek, the number of a position, the end
-placement       which segment a seek leads to
+seek_target     which segment a seek leads to
 entry_search    which entry of a segment it is in
 segment_entries single entries of a segment
 splits          ranges of about equal size, for scans side by side
