@@ -35,10 +35,22 @@ ProducerRecords = tuple[str, int, int]
 class AppendMachine:
     """The appends of one writer until they are settled."""
 
-    __slots__ = ("_config", "_cuts", "_grouping", "_settles", "_stream", "_under_way", "easy", "group", "last_txid")
+    __slots__ = (
+        "_config",
+        "_cuts",
+        "_grouping",
+        "_records_max",
+        "_settles",
+        "_stream",
+        "_under_way",
+        "easy",
+        "group",
+        "last_txid",
+    )
 
     def __init__(self, stream: str, config: StreamConfig, last_txid: int | None) -> None:
         self._stream, self._config = stream, config
+        self._records_max = config.flush.max_records
         self._grouping = Grouping(config.flush.linger_ms / 1000)
         self._under_way = 0
         """Bytes of groups that were cut and are not settled."""
@@ -106,7 +118,7 @@ class AppendMachine:
         else:
             group.promise(waiter, 1)
         group.room -= len(value) + RECORD_COST
-        return group.room <= 0 or len(group.items) >= self._config.flush.max_records
+        return group.room <= 0 or len(group.items) >= self._records_max
 
     def take_one(
         self, record: Record | bytes, txid: int | None, waiter: Any, of: ProducerRecords | None = None
@@ -216,7 +228,7 @@ class AppendMachine:
         if of is not None:
             group.of_producer(*of, count)
         group.room -= size
-        return [self._cut()] if group.room <= 0 or len(group.items) >= self._config.flush.max_records else []
+        return [self._cut()] if group.room <= 0 or len(group.items) >= self._records_max else []
 
     def _check_size(self, size: int, what: str) -> None:
         limit = self._config.limits.record_bytes
