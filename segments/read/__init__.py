@@ -5,13 +5,12 @@ reader          what an application holds: records, batches, Arrow
 options         how a reader behaves
 ready_queue     what was fetched and not handed out
 fetcher         fetches records across segments, for a reader
-rest            waits without an open ledger, where nothing happens
 segment_feed    reads the entries of one segment, in runs
 entry_sequence  entries in order, and what is missing between them
 record_batch    records that are still in their entries
 reader_state    idle, stuck, how far behind
 locator         the position of a seek, the number of a position, the end
-placement       which segment a seek leads to
+seek_target     which segment a seek leads to
 entry_search    which entry of a segment it is in
 segment_entries single entries of a segment
 splits          ranges of about equal size, for scans side by side

@@ -14,27 +14,68 @@ A fetch that is cancelled, or times out, loses nothing: the next one goes on at 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from math import inf
 from typing import Final
 
 from segments.chain import StreamChain, StreamSegment
 from segments.errors import StreamClosedError
 from segments.position import EARLIEST, LATEST, Position
-from segments.read.entry_sequence import EntrySequence, Item
-from segments.read.idleness import busy_until, idle_error
+from segments.read.entry_sequence import EntrySequence, Item, lost_before, lost_with, truncated
 from segments.read.locator import Locator
-from segments.read.missing import lost_before, lost_with, truncated
 from segments.read.options import Parts, ReadOptions
+from segments.read.reader_state import busy_until, idle_error
 from segments.read.ready_queue import ReadyQueue
-from segments.read.rest import Rest
 from segments.read.segment_feed import BrokenEntry, SegmentFeed, SegmentGoneError
 from segments.read.stream_source import StreamSource
-from segments.read.wanted import make_ready
 from segments.seek import AtCursor, Seek
 
 CROWDED_REST_S: Final = 1.0
 """Where many streams are followed, one in which nothing happened for so long rests."""
+
+REST_LOOKS: Final = 10
+"""A resting reader looks at its ledger by itself ten times less often than one that waits at an open one."""
+
+
+class IdleLedger:
+    """A ledger that is not open, because nothing happens in it: one long poll at one bookie and two watches of metadata
+    remain, so that one process can follow ten thousand streams. From the moment at which ``feed`` was read to its
+    confirmed end. Close it."""
+
+    __slots__ = ("_chain", "_quiet", "_told", "_waiter")
+
+    def __init__(self, source: StreamSource, feed: SegmentFeed, look_s: float) -> None:
+        self._chain = source.chain
+        self._told = False
+        self._waiter: asyncio.Future[None] | None = None
+        """Of the present wait. A wait that ends by time or cancellation cancels it, so each has its own."""
+        handle = feed.handle
+        self._quiet = source.client.quiet_ledgers.watch(
+            handle.id,
+            handle.metadata,
+            feed.next_entry - 1,
+            self._tell,
+            asyncio.get_running_loop().time() + REST_LOOKS * look_s,
+        )
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is a reason to open the ledger again."""
+        return self._told or self._chain.is_doubtful
+
+    def wait(self, until: float) -> Awaitable[None]:
+        """Wait until the rest is over, or the loop's time is ``until``."""
+        self._waiter = asyncio.get_running_loop().create_future()
+        return self._chain.changed_or(self._waiter, until)
+
+    def close(self) -> None:
+        """End the rest. Idempotent."""
+        self._quiet.close()
+
+    def _tell(self) -> None:
+        self._told = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
 
 class StreamFetcher:
@@ -88,7 +129,7 @@ class StreamFetcher:
         self._chain: StreamChain | None = None
         """The record as this fetcher has last looked at it."""
         self._sequence: EntrySequence | None = None
-        self._resting: Rest | None = None
+        self._resting: IdleLedger | None = None
         self._closed = False
         self._following = False
         self._last_news: float | None = None
@@ -306,13 +347,13 @@ class StreamFetcher:
         crowded = self._source.is_crowded and feed.next_entry > 0
         rest_at = self._last_news + (min(CROWDED_REST_S, options.rest_after_s) if crowded else options.rest_after_s)
         if loop.time() >= rest_at:
-            self._resting = Rest(self._source, feed, options.look_s)
+            self._resting = IdleLedger(self._source, feed, options.look_s)
             await self._close_feed()
         elif not await feed.wait(self._deadline(min(until, rest_at))):
             self._check_idle()
         return True
 
-    async def _rest_on(self, rest: Rest, until: float) -> bool:
+    async def _rest_on(self, rest: IdleLedger, until: float) -> bool:
         """Wait for a hint that the ledger is worth opening again. False: none came in time."""
         if rest.is_over:
             self._end_rest()
@@ -387,7 +428,7 @@ class StreamFetcher:
         """Make entries and gaps ready to be handed out: from the wanted position on, up to the stop."""
         if items:
             self.caught_up = False
-        if make_ready(self.ready, items, self._position, self._stop, self._parts):
+        if self.ready.add_wanted(items, self._position, self._stop, self._parts):
             self.ended = True
 
     async def _leave_segment(self) -> None:

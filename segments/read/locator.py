@@ -19,7 +19,7 @@ from segments.entries.footer import SegmentFooter
 from segments.errors import EntryCorruptError, PositionTruncatedError, StreamCorruptError
 from segments.position import EARLIEST, LATEST, Position
 from segments.read.entry_search import EntrySearch
-from segments.read.placement import PlacedAt, PlacedAtEnd, SearchKey, is_visible, place
+from segments.read.seek_target import SearchKey, TargetEnd, TargetPosition, is_visible, seek_target
 from segments.read.segment_entries import SegmentEntries
 from segments.read.stream_source import StreamSource
 from segments.record import StoredRecord, to_ms
@@ -187,10 +187,10 @@ class Locator:
     async def _search(self, chain: StreamChain, key: SearchKey, target: int) -> Position:
         behind = 0
         while True:
-            placed = place(chain, key, target, behind=behind)
-            if isinstance(placed, PlacedAt):
+            placed = seek_target(chain, key, target, behind=behind)
+            if isinstance(placed, TargetPosition):
                 return placed.position
-            if isinstance(placed, PlacedAtEnd):
+            if isinstance(placed, TargetEnd):
                 return (await self.end(chain)).position
             found = await self._search_segment(chain, placed.segment, key, target)
             if found is not None:

@@ -8,6 +8,9 @@ from itertools import repeat
 from typing import Any, Final
 
 from segments.entries import StoredEntry
+from segments.position import Position
+from segments.read.entry_sequence import Item
+from segments.read.options import Parts
 from segments.read.record_batch import EntrySlice
 from segments.record import Gap
 
@@ -51,6 +54,33 @@ class ReadyQueue:
                 self._gaps += 1
             else:
                 self.records += item.b - item.a
+
+    def add_wanted(self, items: Sequence[Item], begin: Position, stop: Position | None, parts: Parts | None) -> bool:
+        """Add of ``items`` what is from ``begin`` up to ``stop``, and of that ``parts``. Returns whether the stop was
+        reached."""
+        whole = [item for item in items if isinstance(item, StoredEntry)]
+        is_plain = len(whole) == len(items) and parts is None and stop is None
+        if is_plain and (not whole or whole[0].position(0) >= begin):
+            self.add_entries(whole)
+            return False
+        for item in items:
+            if isinstance(item, Gap):
+                self.add([item])
+                continue
+            a, b, place = 0, item.count, (item.segment, item.entry)
+            if place <= begin[:2]:
+                a = begin.slot if place == begin[:2] else b
+            stopped = stop is not None and place >= stop[:2]
+            if stop is not None and stopped:
+                b = min(b, stop.slot) if place == stop[:2] else 0
+            if a < b and parts is None:
+                self.add([EntrySlice(item, a, b)])
+            elif a < b and parts is not None:
+                base = item.first_seq_no
+                self.add(EntrySlice(item, x - base, y - base) for x, y in parts(base + a, base + b))
+            if stopped:
+                return True
+        return False
 
     def take_gap(self) -> Gap:
         """Take the gap that comes next."""

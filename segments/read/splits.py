@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from segments.chain import StreamChain
 from segments.position import Position
-from segments.read.placement import visible_segments
+from segments.read.seek_target import visible_segments
 
 
 @dataclass(frozen=True, slots=True)

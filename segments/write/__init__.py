@@ -4,7 +4,8 @@ writer            appends, back-pressure, waiting, the end
 producer          idempotent appends under a name
 grouping          which appends share an entry, and when it is sent (pure)
 rolling           when a segment ends (pure)
-append_queue      gathers appends, bounds what is pending
+append_machine    gathers appends, bounds what is pending (pure)
+append_queue      its shell: sends groups, lets those who wait go on
 entry_sender      groups to entries, and to those who wait for them
 entry_output      segment after segment: what a failure, a roll or another owner does
 open_segment      entries on their way to one ledger

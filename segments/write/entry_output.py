@@ -20,6 +20,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -108,13 +109,34 @@ class EntryOutput(EntrySender):
                 self._settle_unsent(group, broken)
                 self._tasks.start(self._settle_rest(broken), "end the writer")
 
-    def _broken(self, error: Exception) -> StreamError:
+    def _broken(self, error: Exception, what: str = "could not be made") -> StreamInvariantError:
         _log.error("the writer of stream %s ends, because of a bug: %r", self._name, error, exc_info=error)
         return StreamInvariantError(
-            f"an entry of stream {self._name} could not be made, so its writer has ended ({type(error).__name__}: "
+            f"an entry of stream {self._name} {what}, so its writer has ended ({type(error).__name__}: "
             f"{error}); this is a bug, and another writer can go on",
             stream=self._name,
         )
+
+    def _settle_durable(self, flight: Flight) -> None:
+        """An entry is durable: tell those who wait for it, whatever happens.
+
+        Raises:
+            StreamInvariantError: it was not taken note of, which is a bug. Whoever waits for it has this error.
+        """
+        try:
+            self._on_durable(flight)
+        except Exception as error:
+            broken = self._broken(error, "is durable and was not taken note of")
+            if flight.log is not None and flight.is_last:
+                self._refuse(flight.log.group, broken, Applied.YES)
+            raise broken from error
+
+    def _on_acknowledged(self, flight: Flight) -> None:
+        try:
+            self._settle_durable(flight)
+        except StreamInvariantError as broken:
+            self._end(broken)
+            self._tasks.start(self._settle_rest(broken), "end the writer")
 
     def _settle_unsent(self, group: Group, error: StreamError) -> None:
         """Refuse a group whose last entry was not sent: it is not in the stream, whatever becomes of its pieces."""
@@ -160,7 +182,7 @@ class EntryOutput(EntrySender):
         self._allocator.taken()
         number = chain.recent[-1].number
         self._rolling.begin(self._loop.time(), self._rng.random())
-        self._take(OpenSegment(handle, number, self._on_durable, self._on_failed))
+        self._take(OpenSegment(handle, number, self._on_acknowledged, self._on_failed))
         rest = deque(again)
         while rest or self._backlog:  # nothing waits here: whatever ends this segment, too, does so at a later turn
             group = rest[0].group if rest else self._backlog[0]
@@ -320,9 +342,15 @@ class EntryOutput(EntrySender):
         self._tell_rollers(segment.number)
 
     def _found(self, unknown: deque[Flight], last: int) -> None:
-        """A recovery found the entries up to ``last``: they are durable."""
+        """A recovery found the entries up to ``last``: they are durable. Raises StreamInvariantError, at the end."""
+        broken: StreamInvariantError | None = None
         while unknown and unknown[0].entry <= last:
-            self._on_durable(unknown.popleft())
+            try:
+                self._settle_durable(unknown.popleft())
+            except StreamInvariantError as error:
+                broken = error
+        if broken is not None:
+            raise broken
 
     def roll(self) -> asyncio.Future[StreamSegment]:
         """End the segment now; the future gets it when it is completed."""
@@ -408,7 +436,8 @@ class EntryOutput(EntrySender):
             unknown = await self._segment.give_up()
             last = await self._owner.end_found(error, self._segment.number) if unknown else None
             if last is not None:
-                self._found(unknown, last)
+                with suppress(StreamInvariantError):  # who waits was told, and the writer ends in any case
+                    self._found(unknown, last)
             for log in groups_of(unknown):
                 self._refuse(log.group, error, Applied.UNKNOWN if last is None else Applied.NO)
             unknown.clear()

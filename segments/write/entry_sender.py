@@ -222,6 +222,7 @@ class EntrySender:
                     self._footer.add_producer(batch.producer, batch.epoch, batch.first_sequence, batch.records)
         self.metrics.durable(log)
         log.resolve(number, flight.entry)
+        flight.log = None  # everybody was told
         self._events.on_settled(log.group)
         self._events.on_progress()
         if self.config.flush.visibility == "control" and self._open and not self._segment.flights:

@@ -135,7 +135,7 @@ class Producer:
             SEQUENCE_MAX. And as ``Writer.append``.
         """
         check_timeout(timeout)
-        future = await self.writer.in_turn(partial(self.append_nowait, record, seq=seq, txid=txid))
+        future = await self.writer.appends.in_turn(partial(self.append_nowait, record, seq=seq, txid=txid))
         if timeout is None:
             return await future
         try:
@@ -157,12 +157,12 @@ class Producer:
         judgement = self._judge(first, 1)
         if judgement.verdict is not SequenceVerdict.NEW:
             return self._again(judgement, first, 1)
-        future = self.writer.submit_one(record, txid, (self.name, self.epoch, first))
+        future = self.writer.appends.submit_one(record, txid, (self.name, self.epoch, first))
         return self._sent(first, 1, future)
 
     async def append_batch(self, records: Iterable[Record | bytes], *, seq: int | None = None) -> AppendResult:
         """Append records, all in one entry, with consecutive numbers from ``seq`` on. Raises: as append."""
-        return await (await self.writer.in_turn(partial(self.append_batch_nowait, records, seq=seq)))
+        return await (await self.writer.appends.in_turn(partial(self.append_batch_nowait, records, seq=seq)))
 
     def append_batch_nowait(
         self, records: Iterable[Record | bytes], *, seq: int | None = None
@@ -173,7 +173,7 @@ class Producer:
         judgement = self._judge(first, len(batch))
         if judgement.verdict is not SequenceVerdict.NEW:
             return self._again(judgement, first, len(batch))
-        future = self.writer.submit_batch(batch, atomic=True, of=(self.name, self.epoch, first))
+        future = self.writer.appends.submit_batch(batch, atomic=True, of=(self.name, self.epoch, first))
         return self._sent(first, len(batch), future)
 
     async def outcome(self, seq: int) -> tuple[AppendOutcome, AppendResult | None]:

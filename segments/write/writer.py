@@ -19,7 +19,6 @@ from segments.config import StreamConfig
 from segments.entries import RecordColumns
 from segments.errors import (
     AppendOutcomeUnknownError,
-    Applied,
     StreamClosedError,
     StreamError,
     StreamOverloadedError,
@@ -27,12 +26,12 @@ from segments.errors import (
 )
 from segments.position import Position
 from segments.record import AppendResult, Record
-from segments.write.append_queue import REFUSE, AppendQueue
+from segments.write.append_queue import AppendQueue
 from segments.write.entry_output import EntryOutput, ReadConfig
-from segments.write.grouping import RECORD_COST, ProducerRun
+from segments.write.grouping import ProducerRun
 from segments.write.ledger_allocator import LedgerAllocator
 from segments.write.segment_change import EndedSegment
-from segments.write.stream_owner import StreamOwner, lost_for
+from segments.write.stream_owner import StreamOwner
 from segments.write.write_state import WriteState
 from segments.write.writer_metrics import WriterMetrics
 
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Writer(AppendQueue):
+class Writer:
     """The writer of a stream: ``async with stream.writer() as writer``. It belongs to the loop that made it."""
 
     def __init__(
@@ -57,15 +56,20 @@ class Writer(AppendQueue):
         location: str = "",
         read_config: ReadConfig | None = None,
     ) -> None:
-        super().__init__(owner.record.name, config, state.last_txid)
+        self.name = owner.record.name
+        """Of the stream."""
         self.epoch = owner.epoch
         """Counts the owners of the stream; later ones have higher epochs."""
         self.lost = asyncio.Event()
         """Set when another writer has taken the stream over, or this one has failed for good."""
         self._owner, self._allocator, self._tasks = owner, allocator, tasks
         self._wall_ms = client.services.seams.clock.wall_ms
-        self._output = EntryOutput(client, owner, allocator, state, config, tasks, self, location, read_config)
+        self.appends = AppendQueue(self.name, config, state.last_txid, self._on_lost)
+        """For producers of this writer."""
+        self._output = EntryOutput(client, owner, allocator, state, config, tasks, self.appends, location, read_config)
+        self.appends.begin(self._output)
         self._watch: Watch | None = None
+        self._closing: asyncio.Task[None] | None = None
 
     async def begin(self, handle: WriteHandle, recovered: EndedSegment | None) -> None:
         """Start the first segment; whoever takes over calls this."""
@@ -100,6 +104,35 @@ class Writer(AppendQueue):
         """The number of the open segment."""
         return self._output.segment
 
+    @property
+    def pending(self) -> int:
+        """Groups of appends that are not settled: those under way, and the one that is being gathered."""
+        return self.appends.machine.pending
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes that were appended and are not known to be durable."""
+        return self.appends.machine.pending_bytes
+
+    @property
+    def last_txid(self) -> int | None:
+        """The greatest transaction id that was appended."""
+        return self.appends.machine.last_txid
+
+    @property
+    def has_room(self) -> bool:
+        """Whether append_nowait() would take a record."""
+        return self.appends.has_room
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be appended any more."""
+        return self.appends.closed
+
+    async def room(self) -> None:
+        """Wait until append_nowait() has room again. Those who wait longest come first."""
+        await self.appends.room()
+
     def now_ms(self) -> int:
         """Milliseconds since 1970, by the client's clock."""
         return self._wall_ms()
@@ -123,9 +156,10 @@ class Writer(AppendQueue):
         if timeout is not None:
             check_timeout(timeout)
             return await self._within(timeout, record, txid)
-        if self._easy < 0:
-            return await (await self.in_turn(partial(self.submit_one, record, txid)))
-        return await self.append_nowait(record, txid=txid)
+        appends = self.appends
+        if appends.machine.easy < 0:
+            return await (await appends.in_turn(partial(appends.submit_one, record, txid)))
+        return await appends.submit(record, txid)
 
     def append_nowait(self, record: Record | bytes, *, txid: int | None = None) -> asyncio.Future[AppendResult]:
         """Append without waiting: the future resolves like append(). Futures resolve in the order of the calls.
@@ -134,21 +168,7 @@ class Writer(AppendQueue):
             StreamOverloadedError: too many bytes are pending; nothing was appended. Await room() first.
             RecordTooLargeError, TxidOrderError, StreamClosedError, OwnershipLostError: nothing was appended.
         """
-        if type(record) is bytes and txid is None and len(record) <= self._easy:
-            future: asyncio.Future[AppendResult] = self._loop.create_future()
-            group = self._group
-            group.items.append(record)
-            if group.promises is None:
-                group.futures.append(future)
-            else:
-                group.promise(future, 1)
-            group.room -= len(record) + RECORD_COST
-            if group.room <= 0 or len(group.items) >= self._records_max:
-                self._cut()
-            elif not self._scheduled:
-                self._schedule()
-            return future
-        return self.submit_one(record, txid)
+        return self.appends.submit(record, txid)
 
     async def append_batch(
         self, records: Iterable[Record | bytes] | RecordColumns, *, atomic: bool = True
@@ -162,8 +182,8 @@ class Writer(AppendQueue):
             RecordTooLargeError: with ``atomic``, they are more than limits.record_bytes. Nothing was appended.
             And as append().
         """
-        if self._easy < 0:
-            return await (await self.in_turn(partial(self.append_batch_nowait, records, atomic=atomic)))
+        if self.appends.machine.easy < 0:
+            return await (await self.appends.in_turn(partial(self.append_batch_nowait, records, atomic=atomic)))
         return await self.append_batch_nowait(records, atomic=atomic)
 
     def append_batch_nowait(
@@ -171,13 +191,14 @@ class Writer(AppendQueue):
     ) -> asyncio.Future[AppendResult]:
         """The same without waiting for room. Raises: as append_nowait."""
         if isinstance(records, RecordColumns):
-            return self._submit_columns(records)
+            return self.appends.submit_columns(records)
         batch = records if type(records) is list else list(records)
-        return self.submit_batch(batch, atomic=atomic)
+        return self.appends.submit_batch(batch, atomic=atomic)
 
     async def announce(self, producer: str, epoch: int, next_sequence: int) -> None:
         """Write an entry without records that says which epoch a producer has. Raises: as append."""
-        await (await self.in_turn(partial(self._submit_epoch, ProducerRun(producer, epoch, next_sequence, 0, 0))))
+        run = ProducerRun(producer, epoch, next_sequence, 0, 0)
+        await (await self.appends.in_turn(partial(self.appends.submit_epoch, run)))
 
     async def ensure_current(self) -> None:
         """Check that this writer still owns the stream. Raises: OwnershipLostError, StreamMetadataError."""
@@ -209,11 +230,7 @@ class Writer(AppendQueue):
         Raises:
             OwnershipLostError, StreamClosedError: what ended the writer.
         """
-        self._require_here()
-        self._flush_group()
-        await self._until_settled()
-        if self._output.ended is not None and self._closing is None:
-            raise lost_for(self._output.ended, Applied.NO)
+        await self.appends.flush()
         return self.tail
 
     async def commit(self) -> Position | None:
@@ -233,8 +250,7 @@ class Writer(AppendQueue):
             StreamNotReadyError: bookies or metadata are away, and the segment goes on; or its bookies failed before a
                 record was durable, and the stream went on in another one.
         """
-        self._require_here()
-        self._flush_group()
+        self.appends.send_gathered()
         return await self._output.roll()
 
     async def close(self, *, complete: bool = True) -> None:
@@ -258,16 +274,15 @@ class Writer(AppendQueue):
         return self.tail
 
     async def _end(self, *, complete: bool, seal: bool) -> None:
-        self._require_here()
+        self.appends.require_here()
         if self._closing is None:
-            self._flush_group()
-            self._easy = REFUSE
-            self._closing = self._loop.create_task(self._close(complete=complete, seal=seal))
+            self.appends.close()
+            self._closing = asyncio.get_running_loop().create_task(self._close(complete=complete, seal=seal))
         await asyncio.shield(self._closing)
 
     async def _close(self, *, complete: bool, seal: bool) -> None:
         try:
-            await self._until_settled()
+            await self.appends.until_settled()
             if not self.lost.is_set():
                 await self._output.close(complete=complete, seal=seal)
                 await self._allocator.close(discard=complete)
@@ -279,29 +294,25 @@ class Writer(AppendQueue):
     async def abort(self) -> None:
         """End at once, without flushing: what is pending fails with an unknown outcome, and the next writer recovers
         the segment. Idempotent."""
-        self._require_here()
+        self.appends.require_here()
         if self._closing is None or not self._closing.done():
             error = StreamClosedError(f"the writer of stream {self.name} was aborted", stream=self.name)
             if self._closing is None:
-                self._closing = self._loop.create_task(self._abort(error))
+                self.appends.close()
+                self._closing = asyncio.get_running_loop().create_task(self._abort(error))
         await asyncio.shield(self._closing)
 
     async def _abort(self, error: StreamError) -> None:
-        self._flush_group()
-        self._easy = REFUSE
         await self._output.abort(error)
         await self._allocator.close(discard=False)
         await self._stop(error)
 
     async def _stop(self, error: StreamError) -> None:
-        self._easy = REFUSE
         if self._watch is not None:
             self._watch.close()
-        if self._timer is not None:
-            self._timer.cancel()
         await self._output.lose(error)
         await self._tasks.close()
-        self._wake()
+        self.appends.stop()
 
     async def __aenter__(self) -> Self:
         return self
@@ -315,15 +326,10 @@ class Writer(AppendQueue):
             if error is None:
                 raise
 
-    def on_ended(self, error: StreamError) -> None:
-        """Nothing can be written any more."""
-        self._easy = REFUSE
-        self._flush_group()
-        if self._closing is None:
-            self.metrics.lost.add()
-            self.lost.set()
-            self._loop.call_soon(self._let_go)
-        self._wake()
+    def _on_lost(self) -> None:
+        self.metrics.lost.add()
+        self.lost.set()
+        asyncio.get_running_loop().call_soon(self._let_go)
 
     def _let_go(self) -> None:
         """After the stream was lost: release the ledger that was made in advance, and stop watching."""
@@ -336,7 +342,7 @@ class Writer(AppendQueue):
         future: asyncio.Future[AppendResult] | None = None
         try:
             async with limit:
-                future = await self.in_turn(partial(self.append_nowait, record, txid=txid))
+                future = await self.appends.in_turn(partial(self.append_nowait, record, txid=txid))
                 return await asyncio.shield(future)
         except TimeoutError as error:
             if not limit.expired():

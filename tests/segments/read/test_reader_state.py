@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from math import inf
 
 import pytest
 
@@ -11,7 +12,7 @@ from segments.errors import StreamNotFoundError
 from segments.position import EARLIEST, LATEST, Position
 from segments.read import StreamReading
 from segments.read.fetcher import StreamFetcher
-from segments.read.reader_state import Activity
+from segments.read.reader_state import Activity, busy_until, idle_error
 from segments.seek import AtSeqNo
 from tests.segments.read.built_stream import BuiltStream, simulated
 
@@ -131,3 +132,24 @@ def test_what_a_reader_elsewhere_can_be_doing_is_told_from_its_place(monkeypatch
             await reading.activity(EARLIEST)
 
     simulated(story)
+
+
+HERE = Position(1, 2, 0)
+
+
+def test_a_wait_ends_when_the_reader_would_count_as_idle() -> None:
+    assert busy_until(inf, 10.0, 5.0) == 15.0
+    assert busy_until(12.0, 10.0, 5.0) == 12.0
+
+
+def test_without_a_limit_or_a_first_read_nothing_ends_it_earlier() -> None:
+    assert busy_until(inf, 10.0, None) == inf
+    assert busy_until(20.0, None, 5.0) == 20.0
+
+
+def test_it_is_idle_exactly_when_the_wait_ends() -> None:
+    assert idle_error("s", HERE, 14.9, 10.0, 5.0) is None
+    error = idle_error("s", HERE, 15.0, 10.0, 5.0)
+    assert error is not None and error.position == HERE and "for 5 s" in str(error)
+    assert idle_error("s", HERE, 1e9, 10.0, None) is None
+    assert idle_error("s", HERE, 1e9, None, 5.0) is None

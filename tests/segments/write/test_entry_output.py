@@ -31,6 +31,7 @@ from segments.position import Position
 from segments.record import AppendResult
 from segments.stream import Stream
 from segments.write import Producer, entry_output, entry_sender
+from segments.write.contents_tally import ContentsTally
 from segments.write.segment_change import recovered_end
 from segments.write.stream_owner import StreamOwner
 from tests.segments.fake import AT_ONCE, Cluster, FakeWriter, chain_of, check_stream, stream_on, values_of
@@ -754,3 +755,31 @@ async def test_a_snapshot_that_cannot_be_made_leaves_nobody_waiting(monkeypatch:
         async with stream.writer() as another:
             await another.append(b"again")
     assert (await values_of(cluster, stream))[-1] == b"again"
+
+
+@pytest.mark.parametrize("broken", ["add_entry", "add_records"])
+@in_virtual_time
+async def test_who_waits_for_an_entry_that_was_not_taken_note_of_is_told(
+    broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bug between an acknowledgement and its callers ends the writer, and nobody waits for ever."""
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+
+    def fail(*arguments: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    writer = await stream.writer()
+    await writer.append(b"before")
+    monkeypatch.setattr(ContentsTally, broken, fail)
+    first = writer.append_nowait(b"durable")
+    await asyncio.sleep(0.0005)
+    behind = writer.append_nowait(b"behind")
+    for future in (first, behind):
+        with pytest.raises(StreamInvariantError, match="is durable and was not taken note of"):
+            await future
+    assert isinstance(error := first.exception(), StreamInvariantError) and error.outcome is Applied.YES
+    assert writer.lost.is_set() and not writer.pending_bytes
+    monkeypatch.undo()
+    await writer.close()
+    assert (await values_of(cluster, stream))[:2] == [b"before", b"durable"]

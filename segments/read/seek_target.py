@@ -27,25 +27,25 @@ class SearchKey(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedAt:
+class TargetPosition:
     """The first record at or behind this position is the one."""
 
     position: Position
 
 
 @dataclass(frozen=True, slots=True)
-class SearchSegment:
+class TargetSegment:
     """The record is in this segment, unless the segment is open and ends before it."""
 
     segment: StreamSegment
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedAtEnd:
+class TargetEnd:
     """No record qualifies: the position is behind the last record."""
 
 
-Placement: TypeAlias = PlacedAt | SearchSegment | PlacedAtEnd
+SeekTarget: TypeAlias = TargetPosition | TargetSegment | TargetEnd
 
 
 def visible_segments(chain: StreamChain) -> tuple[StreamSegment, ...]:
@@ -54,18 +54,18 @@ def visible_segments(chain: StreamChain) -> tuple[StreamSegment, ...]:
     return tuple(segment for segment in chain.segments if is_visible(segment, first))
 
 
-def place(chain: StreamChain, key: SearchKey, target: int, *, behind: int = 0) -> Placement:
+def seek_target(chain: StreamChain, key: SearchKey, target: int, *, behind: int = 0) -> SeekTarget:
     """Where the first record at or above ``target`` is. ``behind``: only segments with a greater number count."""
     beginning = chain.first_position
     if key is SearchKey.SEQ_NO and not behind and chain.start_seq_no is not None and target <= chain.start_seq_no:
-        return PlacedAt(beginning)
+        return TargetPosition(beginning)
     for segment in _candidates(chain, key, target, behind):
         if not segment.is_open and not _may_hold(segment, key, target):
             continue
         if _begins_at(segment, key, target):
-            return PlacedAt(max(segment.first, beginning))
-        return SearchSegment(segment)
-    return PlacedAtEnd()
+            return TargetPosition(max(segment.first, beginning))
+        return TargetSegment(segment)
+    return TargetEnd()
 
 
 def _candidates(chain: StreamChain, key: SearchKey, target: int, behind: int) -> Iterator[StreamSegment]:
