@@ -39,22 +39,10 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Callable
-from enum import Enum
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final
 
-
-class Outcome(Enum):
-    """Whether the requested change was made."""
-
-    REJECTED = "rejected"
-    """It was not made, and will not be."""
-
-    UNKNOWN = "unknown"
-    """It may have been made, or may still be made; only a later read or a recovery can tell."""
-
-    APPLIED = "applied"
-    """It was made, and what failed came after it."""
+from bookkeeper.outcome import Outcome as Outcome
+from bookkeeper.outcome import check_raising as check_raising
 
 
 class BookKeeperError(Exception):
@@ -388,25 +376,6 @@ class InvariantError(BookKeeperError):
     """A rule of docs/rules.md does not hold, so this component must stop. The cause is a bug or damaged memory."""
 
     code = -999
-
-
-class InvariantCheck(Protocol):
-    """Stops a component whose invariant does not hold. Runs always, also under ``-O``."""
-
-    def __call__(self, condition: bool, rule: str, detail: object = "") -> None:
-        """Raise an error that names the rule, unless ``condition`` holds."""
-
-
-def check_raising(error: Callable[[str], Exception]) -> InvariantCheck:
-    """The check of a package whose invariants raise ``error``."""
-
-    def check(condition: bool, rule: str, detail: object = "") -> None:
-        if not condition:
-            raise error(
-                f"rule {rule} of docs/rules.md does not hold: {detail} (this is a bug, or the memory is damaged)"
-            )
-
-    return check
 
 
 check: Final = check_raising(InvariantError)

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from bookkeeper.errors import Outcome, check_raising
+from bookkeeper.outcome import Outcome, check_raising
 
 if TYPE_CHECKING:
     from journal_manager.edits import FencingToken, TxId

@@ -36,7 +36,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from bookkeeper.errors import check_raising
+from bookkeeper.outcome import check_raising
 
 if TYPE_CHECKING:
     from segments.position import Position
