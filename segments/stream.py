@@ -21,7 +21,7 @@ from segments.read import Reader, ReaderOptions, StreamRange, StreamReading
 from segments.record import StoredRecord, to_ms
 from segments.retention.agreed_time import AgreedTime
 from segments.retention.cursor_places import cursor_places
-from segments.retention.hold_record import HoldRecord
+from segments.retention.hold_record import HoldNode
 from segments.retention.holds import Hold
 from segments.retention.retention import CursorPlace, RetentionReport
 from segments.retention.retention_pass import EVERY_S as RETENTION_EVERY_S
@@ -257,7 +257,7 @@ class Stream:
 
     async def holds(self) -> tuple[Hold, ...]:
         """The holds, by their start; also those that have expired and were not swept yet. Raises: as chain()."""
-        return tuple((await HoldRecord(self.client.metadata_store, self.record).read())[0])
+        return tuple((await HoldNode(self.client.metadata_store, self.record).read())[0])
 
     async def hold(
         self,
@@ -278,11 +278,11 @@ class Stream:
             now_ms = await AgreedTime(self.client, self.record).now_ms()  # others' holds that have ended are swept
         until_ms = None if until is None else to_ms(until)
         wanted = Hold(name, await self.place_of(start), await self.place_of(stop), until_ms, now_ms, note)
-        return await HoldRecord(self.client.metadata_store, self.record).put(wanted, now_ms)
+        return await HoldNode(self.client.metadata_store, self.record).put(wanted, now_ms)
 
     async def release_hold(self, name: str) -> None:
         """Remove a hold. Raises: HoldNotFoundError, and as chain()."""
-        await HoldRecord(self.client.metadata_store, self.record).release(name)
+        await HoldNode(self.client.metadata_store, self.record).release(name)
 
     async def roll(self) -> StreamSegment | None:
         """Take the stream over, and end its open segment: the former writer can append nothing more. Returns the last

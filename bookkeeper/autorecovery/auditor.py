@@ -23,7 +23,7 @@ from bookkeeper.client.ledger_record import LedgerRecord
 from bookkeeper.client.operators import Operator
 from bookkeeper.errors import BookKeeperError, DataUnknownError, NoSuchLedgerError, in_words
 from bookkeeper.ids import BookieId, LedgerId
-from bookkeeper.meta.records.autorecovery import AutorecoveryRecords, ClusterCheck, Vote
+from bookkeeper.meta.records.autorecovery import AutorecoveryNodes, ClusterCheck, Vote
 from bookkeeper.replication.copying import RepairContext
 from bookkeeper.replication.inspection import IncompleteCopy, incomplete_copies
 
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 class Auditor:
     """Audits while it is elected, until it is cancelled."""
 
-    def __init__(self, client: BookKeeper, records: AutorecoveryRecords, name: str, config: AutorecoveryConfig) -> None:
+    def __init__(self, client: BookKeeper, records: AutorecoveryNodes, name: str, config: AutorecoveryConfig) -> None:
         services = client.services
         self._services = services
         self._operator = Operator(client)

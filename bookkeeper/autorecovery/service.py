@@ -24,7 +24,7 @@ from bookkeeper.autorecovery.report_metrics import show_report
 from bookkeeper.autorecovery.worker import RepairWorker
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.errors import BookKeeperError, in_words
-from bookkeeper.meta.records.autorecovery import AutorecoveryRecords
+from bookkeeper.meta.records.autorecovery import AutorecoveryNodes
 from bookkeeper.metrics import Metrics
 
 _log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class AutorecoveryService:
         self._config = config or AutorecoveryConfig()
         self.name = name
         self._metadata = client.metadata_store
-        self._records = AutorecoveryRecords(self._metadata.store, self._metadata.paths)
+        self._records = AutorecoveryNodes(self._metadata.store, self._metadata.paths)
         self.auditor = Auditor(client, self._records, name, self._config)
         self.worker = RepairWorker(client, self._records, name, self._config)
         self.auditor.on_marked = self.worker.wakeup.ring

@@ -8,7 +8,7 @@ from bookkeeper.autorecovery.report import AutorecoveryReport
 from bookkeeper.errors import MetadataFormatError, in_words
 from bookkeeper.ids import LedgerId
 from bookkeeper.meta import Metadata
-from bookkeeper.meta.records.autorecovery import AutorecoveryRecords, ClusterCheck
+from bookkeeper.meta.records.autorecovery import AutorecoveryNodes, ClusterCheck
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class AutorecoveryStatus:
 
 async def status_of(metadata: Metadata) -> AutorecoveryStatus:
     """Read the status. Raises: MetadataError."""
-    records = AutorecoveryRecords(metadata.store, metadata.paths)
+    records = AutorecoveryNodes(metadata.store, metadata.paths)
     status = AutorecoveryStatus(
         enabled=await records.is_enabled(),
         auditor=await records.auditor(),

@@ -17,7 +17,7 @@ from bookkeeper.autorecovery.wakeup import Wakeup
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.errors import BookKeeperError, in_words
 from bookkeeper.ids import BookieId, LedgerId
-from bookkeeper.meta.records.autorecovery import AutorecoveryRecords
+from bookkeeper.meta.records.autorecovery import AutorecoveryNodes
 from bookkeeper.replication.copying import RepairContext, Throttle, repair_lock
 from bookkeeper.replication.repairs import GracePeriods, LedgerRepair, repair_ledger
 
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 class RepairWorker:
     """Repairs marked ledgers until it is cancelled."""
 
-    def __init__(self, client: BookKeeper, records: AutorecoveryRecords, name: str, config: AutorecoveryConfig) -> None:
+    def __init__(self, client: BookKeeper, records: AutorecoveryNodes, name: str, config: AutorecoveryConfig) -> None:
         services = client.services
         self._metadata = services.metadata
         self._clock = services.seams.clock

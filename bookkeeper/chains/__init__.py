@@ -12,16 +12,16 @@ are ``journal_manager.journals.chain``.
 
 from __future__ import annotations
 
-from bookkeeper.chains.chain_record import ChainRecord, ChainValue
+from bookkeeper.chains.chain_node import ChainNode, ChainValue
 from bookkeeper.chains.orphans import OrphanLedger, delete_orphans, find_orphans
-from bookkeeper.chains.owned_record import OvertakenError, OwnedRecord
+from bookkeeper.chains.owned_node import OvertakenError, OwnedNode
 
 __all__ = [
-    "ChainRecord",
+    "ChainNode",
     "ChainValue",
     "OrphanLedger",
     "OvertakenError",
-    "OwnedRecord",
+    "OwnedNode",
     "delete_orphans",
     "find_orphans",
 ]

@@ -24,7 +24,7 @@ def list_command(metadata: str, as_json: bool) -> None:
     """List the journals of a cluster."""
 
     async def work() -> tuple[str, ...]:
-        from journal_manager.backends.bookkeeper.journal_record import journal_names
+        from journal_manager.backends.bookkeeper.journal_node import journal_names
 
         async with connected(metadata) as bk:
             return await journal_names(bk.metadata_store)

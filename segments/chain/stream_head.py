@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bookkeeper.chains import ChainRecord
+from bookkeeper.chains import ChainNode
 from bookkeeper.errors import NoSuchKeyError
 from bookkeeper.meta.store import Version
 from segments.chain.chain_codec import decode_chain, encode_chain
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bookkeeper.meta import Metadata
 
 
-class RecentHead(ChainRecord[StreamChain]):
+class RecentHead(ChainNode[StreamChain]):
     """The chain of one stream without its pages, as its owner needs it: one value, however long the stream is."""
 
     def __init__(self, metadata: Metadata, stream_id: str, name: str = "") -> None:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from bookkeeper.chains import OwnedRecord
+from bookkeeper.chains import OwnedNode
 from bookkeeper.chains.orphans import ORPHAN_AGE_S
 from bookkeeper.errors import (
     CorruptionError,
@@ -167,7 +167,7 @@ class StreamChecker:
                 await self._close(finding.ledger)
         if any(finding.problem in OF_THE_RECORD for finding in found):
             nonce = f"{self._client.services.seams.rng.getrandbits(64):x}"
-            owned = await OwnedRecord.claim(record, CHECKER, nonce)
+            owned = await OwnedNode.claim(record, CHECKER, nonce)
             try:
                 account = await self._account(record)
                 repaired = await record.pages.write_folded(_repaired(account))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeAlias, TypedDict, Unpack
 from bookkeeper.errors import BookKeeperError, MetadataConflictError
 from segments.cursors.acked_ranges import Mark, nth_undone, undone
 from segments.cursors.cursor_owner import CursorOwner
-from segments.cursors.cursor_record import CursorRecord
+from segments.cursors.cursor_record import CursorNode
 from segments.cursors.cursor_state import RANGES_MAX, Acknowledgement, CursorState, CursorVersion
 from segments.error_translation import stream_error
 from segments.errors import CursorConflictError, PositionFormatError, StreamClosedError, StreamCorruptError
@@ -67,7 +67,7 @@ class Cursor:
         self._reading = reading
         self._client = reading.source.client
         self._stream = record.name
-        self._record = CursorRecord(self._client.metadata_store, record.stream_id, record.name, name)
+        self._record = CursorNode(self._client.metadata_store, record.stream_id, record.name, name)
         self._start = start
         self._create = create
         self._owner_name = owner or "a reader"

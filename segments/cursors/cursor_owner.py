@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from bookkeeper.chains import OvertakenError, OwnedRecord
+from bookkeeper.chains import OvertakenError, OwnedNode
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookKeeperError, MetadataConflictError, NoSuchKeyError
-from segments.cursors.cursor_record import CursorRecord
+from segments.cursors.cursor_record import CursorNode
 from segments.cursors.cursor_state import RANGES_MAX, UNSAVED_PER_RANGE, Acknowledgement, CursorState
 from segments.error_translation import stream_error
 from segments.errors import CursorConflictError, CursorFullError, CursorNotFoundError, StreamClosedError, StreamError
@@ -32,8 +32,8 @@ class CursorOwner:
 
     def __init__(
         self,
-        record: CursorRecord,
-        owned: OwnedRecord[CursorState],
+        record: CursorNode,
+        owned: OwnedNode[CursorState],
         now_ms: Callable[[], int],
         *,
         ranges_max: int = RANGES_MAX,
@@ -64,19 +64,19 @@ class CursorOwner:
 
     @classmethod
     async def claim(
-        cls, record: CursorRecord, owner: str, nonce: str, check: Callable[[CursorState], None] | None = None
-    ) -> OwnedRecord[CursorState]:
+        cls, record: CursorNode, owner: str, nonce: str, check: Callable[[CursorState], None] | None = None
+    ) -> OwnedNode[CursorState]:
         """Take the next epoch. ``check`` raises to refuse the record as it is when it is taken.
 
         Raises: CursorNotFoundError, StreamCorruptError, StreamMetadataError. And what ``check`` raises.
         """
         with _worded(record, "claiming"):
-            return await OwnedRecord.claim(record, owner, nonce, check)
+            return await OwnedNode.claim(record, owner, nonce, check)
 
     @classmethod
     async def resume(
         cls,
-        record: CursorRecord,
+        record: CursorNode,
         epoch: int,
         nonce: str,
         now_ms: Callable[[], int],
@@ -94,7 +94,7 @@ class CursorOwner:
             state, version = await record.read()
             if (state.epoch, state.nonce) != (epoch, nonce):
                 raise OvertakenError(f"epoch {state.epoch} has taken {record.path} over from {epoch}", state)
-        owned = OwnedRecord(record, state, version)
+        owned = OwnedNode(record, state, version)
         return cls(record, owned, now_ms, ranges_max=ranges_max, save_every_s=save_every_s, shared=True)
 
     @property
@@ -291,7 +291,7 @@ def _looked_at(future: asyncio.Future[None]) -> None:
 
 
 @contextmanager
-def _worded(record: CursorRecord, what: str) -> Iterator[None]:
+def _worded(record: CursorNode, what: str) -> Iterator[None]:
     name, stream = record.name, record.stream
     try:
         yield

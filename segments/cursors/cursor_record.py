@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bookkeeper.chains import ChainRecord
+from bookkeeper.chains import ChainNode
 from bookkeeper.errors import KeyExistsError, MetadataConflictError, NoSuchKeyError
 from bookkeeper.meta.store import Check, Version, settled_create, settled_delete, settled_set
 from segments.cursors.cursor_format import decode_cursor, encode_cursor
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bookkeeper.meta import Metadata
 
 
-class CursorRecord(ChainRecord[CursorState]):
+class CursorNode(ChainNode[CursorState]):
     """The record of one cursor. Methods that say nothing else raise BookKeeper's metadata errors."""
 
     def __init__(self, metadata: Metadata, stream_id: str, stream: str, name: str) -> None:
@@ -149,7 +149,7 @@ async def read_cursors(metadata: Metadata, stream_id: str, stream: str) -> dict[
     for name in await cursor_names(metadata, stream_id, stream):
         with worded(f"reading cursor {name} of stream {stream}", stream):
             try:
-                found[name] = (await CursorRecord(metadata, stream_id, stream, name).read())[0]
+                found[name] = (await CursorNode(metadata, stream_id, stream, name).read())[0]
             except CursorNotFoundError:
                 continue
     return found

@@ -16,7 +16,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from bookkeeper.chains import OrphanLedger, OwnedRecord, delete_orphans, find_orphans
+from bookkeeper.chains import OrphanLedger, OwnedNode, delete_orphans, find_orphans
 from bookkeeper.chains.orphans import ORPHAN_AGE_S
 from bookkeeper.errors import KeyExistsError, MetadataConflictError, MetadataUnavailableError, NoSuchKeyError
 from bookkeeper.meta import Metadata
@@ -33,7 +33,7 @@ from segments.errors import (
 from segments.names import name_path, stream_path
 from segments.retention.agreed_time import AgreedTime
 from segments.retention.checked_json import pack_json, unpack_json
-from segments.retention.hold_record import HoldRecord
+from segments.retention.hold_record import HoldNode
 from segments.retention.removal import delete_ledgers
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ async def _bury(client: BookKeeper, metadata: Metadata, name: str, *, force: boo
 async def _check_not_held(client: BookKeeper, metadata: Metadata, tombstone: Tombstone) -> Check:
     """The condition that no hold comes meanwhile. Raises StreamHeldError."""
     record = StreamHead(metadata, tombstone.stream_id, tombstone.name)
-    holds, unchanged = await HoldRecord(metadata, record).read()
+    holds, unchanged = await HoldNode(metadata, record).read()
     now_ms = await AgreedTime(client, record).now_ms() if len(holds) else 0
     if active := holds.active(now_ms):
         raise StreamHeldError(
@@ -136,7 +136,7 @@ async def _finish(client: BookKeeper, tombstone: Tombstone) -> None:
     record = StreamHead(metadata, tombstone.stream_id, tombstone.name)
     try:
         nonce = f"{client.services.seams.rng.getrandbits(64):x}"
-        owned = await OwnedRecord.claim(record, DELETER, nonce)
+        owned = await OwnedNode.claim(record, DELETER, nonce)
     except StreamNotFoundError:
         pass  # another one was faster, or a former one came as far as this
     else:

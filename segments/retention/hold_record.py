@@ -14,7 +14,7 @@ from segments.names import check_short_name, stream_path
 from segments.retention.holds import Hold, Holds
 
 
-class HoldRecord:
+class HoldNode:
     """Reads and changes them. The methods raise StreamError."""
 
     def __init__(self, metadata: Metadata, record: StreamHead) -> None:

@@ -25,7 +25,7 @@ from segments.error_translation import worded
 from segments.errors import StreamError, StreamNotFoundError
 from segments.retention.agreed_time import AgreedTime
 from segments.retention.chain_steps import change_chain_if
-from segments.retention.hold_record import HoldRecord
+from segments.retention.hold_record import HoldNode
 from segments.retention.removal import finish_removals
 from segments.retention.retention import CursorPlace, RetentionReport, decide_retention, without
 from segments.retention.truncation import end_of_stream
@@ -69,7 +69,7 @@ class RetentionPass:
         self._client, self._record = client, record
         self._cursors, self._tells_of_producers = cursors, tells_of_producers
         self._settings = StreamSettings(client.metadata_store, record.stream_id, record.name)
-        self._holds = HoldRecord(client.metadata_store, record)
+        self._holds = HoldNode(client.metadata_store, record)
         self._time = AgreedTime(client, record)
 
     async def explain(self) -> RetentionReport:

@@ -18,7 +18,7 @@ from segments.errors import EntryCorruptError, PositionFormatError, StreamHeldEr
 from segments.position import Position
 from segments.retention.agreed_time import AgreedTime
 from segments.retention.chain_steps import change_chain_if
-from segments.retention.hold_record import HoldRecord
+from segments.retention.hold_record import HoldNode
 from segments.retention.holds import Hold, first_held
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ async def truncate(
         StreamHeldError: an active hold covers records before it; names the hold. Nothing was changed.
         StreamNotFoundError, StreamMetadataError, StreamUnavailableError.
     """
-    holds, time = HoldRecord(client.metadata_store, record), AgreedTime(client, record)
+    holds, time = HoldNode(client.metadata_store, record), AgreedTime(client, record)
     outcome: TruncateResult | None = None
 
     async def decide(chain: StreamChain) -> tuple[StreamChain, list[Check]]:

@@ -36,7 +36,7 @@ from segments.names import check_stream_name, name_path, names_path, new_stream_
 from segments.position import Position
 from segments.retention.agreed_time import AgreedTime
 from segments.retention.deletion import remove_remains
-from segments.retention.hold_record import HoldRecord
+from segments.retention.hold_record import HoldNode
 from segments.retention.holds import Hold
 from segments.retention.removal import delete_ledgers
 from segments.transfer.bundle import END, ENTRY, HEADER, SEGMENT, BundleWriter, Frame, Totals, read_bundle
@@ -95,7 +95,7 @@ class StreamExport:
             StreamUnavailableError, StreamMetadataError.
         """
         name, clock = self._record.name, self._client.services.seams.clock
-        holds = HoldRecord(self._client.metadata_store, self._record)
+        holds = HoldNode(self._client.metadata_store, self._record)
         with worded(f"exporting stream {name}", name):
             now_ms = await AgreedTime(self._client, self._record).now_ms()  # others' holds that have ended are swept
         mark = f"export-{self._client.services.seams.rng.getrandbits(64):016x}"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from bookkeeper.chains import OvertakenError, OwnedRecord
+from bookkeeper.chains import OvertakenError, OwnedNode
 from bookkeeper.errors import BookKeeperError, MetadataConflictError, NoSuchKeyError
 from segments.chain import StreamChain, StreamHead
 from segments.error_translation import stream_error
@@ -33,7 +33,7 @@ class StreamOwner:
     step is made again on what they wrote.
     """
 
-    def __init__(self, record: StreamHead, owned: OwnedRecord[StreamChain]) -> None:
+    def __init__(self, record: StreamHead, owned: OwnedNode[StreamChain]) -> None:
         self.record, self._owned = record, owned
         self.epoch = owned.value.epoch
         self._step = asyncio.Lock()
@@ -53,7 +53,7 @@ class StreamOwner:
                 )
 
         try:
-            return cls(record, await OwnedRecord.claim(record.recent, owner, nonce, check))
+            return cls(record, await OwnedNode.claim(record.recent, owner, nonce, check))
         except BookKeeperError as error:
             raise stream_error(error, f"claiming stream {record.name}", record.name) from error
 

@@ -27,7 +27,7 @@ from bookkeeper.option_types import AnyNumber, Number, WholeNumber
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper
     from bookkeeper.autorecovery.status import AutorecoveryStatus
-    from bookkeeper.meta.records.autorecovery import AutorecoveryRecords
+    from bookkeeper.meta.records.autorecovery import AutorecoveryNodes
 
 _SHOWN: Final = 20
 """Ledgers that a table for people names at most."""
@@ -226,10 +226,10 @@ async def trigger(bk: BookKeeper, delay: int | None, check: bool) -> str:
     return "the auditor was asked to look now; `bk autorecovery status` shows what it finds"
 
 
-def _records(bk: BookKeeper) -> AutorecoveryRecords:
-    from bookkeeper.meta.records.autorecovery import AutorecoveryRecords
+def _records(bk: BookKeeper) -> AutorecoveryNodes:
+    from bookkeeper.meta.records.autorecovery import AutorecoveryNodes
 
-    return AutorecoveryRecords(bk.metadata_store.store, bk.metadata_store.paths)
+    return AutorecoveryNodes(bk.metadata_store.store, bk.metadata_store.paths)
 
 
 @autorecovery.command()

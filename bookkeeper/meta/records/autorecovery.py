@@ -53,7 +53,7 @@ class Vote:
     path: str
 
 
-class AutorecoveryRecords:
+class AutorecoveryNodes:
     """The nodes of one cluster. Methods raise MetadataError."""
 
     def __init__(self, store: MetadataStore, paths: Paths) -> None:

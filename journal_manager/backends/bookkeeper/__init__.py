@@ -12,7 +12,7 @@ The journal's record (:class:`journal_manager.journals.chain.Chain`) lies beside
 
 Who may change the record, and what was left behind, is shared with other chains of ledgers: ``bookkeeper.chains``.
 
-Read in this order: ``error_translation``, ``journal_record``, ``journal_owner``, ``ledgers``, ``reader``,
+Read in this order: ``error_translation``, ``journal_node``, ``journal_owner``, ``ledgers``, ``reader``,
 ``snapshot_index``, ``snapshots``, ``writer``, ``orphans``, ``backend``.
 """
 

@@ -17,8 +17,8 @@ from bookkeeper.seams import Clock
 from journal_manager.backends.bookkeeper.address import PREFIX, plain
 from journal_manager.backends.bookkeeper.election import LeaseElection
 from journal_manager.backends.bookkeeper.error_translation import worded
+from journal_manager.backends.bookkeeper.journal_node import JournalNode
 from journal_manager.backends.bookkeeper.journal_owner import JournalOwner, claim_nonce
-from journal_manager.backends.bookkeeper.journal_record import JournalRecord
 from journal_manager.backends.bookkeeper.ledgers import NewLedger, delete_quietly
 from journal_manager.backends.bookkeeper.reader import LedgerJournalReader
 from journal_manager.backends.bookkeeper.shared_client import SharedClient, shared_client
@@ -125,7 +125,7 @@ class BookKeeperBackend(Backend, Electing):
         finally:
             await connection.close()
 
-    async def _has_data(self, record: JournalRecord, connection: SharedClient, parsed: BookKeeperOptions) -> bool:
+    async def _has_data(self, record: JournalNode, connection: SharedClient, parsed: BookKeeperOptions) -> bool:
         with worded(f"looking at journal {record.name}"):
             try:
                 chain, _ = await record.read()
@@ -200,7 +200,7 @@ class BookKeeperBackend(Backend, Electing):
 
 
 async def _format(
-    record: JournalRecord, client: BookKeeper, options: BookKeeperOptions, namespace: NamespaceInfo
+    record: JournalNode, client: BookKeeper, options: BookKeeperOptions, namespace: NamespaceInfo
 ) -> None:
     """Fence the writer, then empty the record, then delete the ledgers."""
     with worded(f"formatting journal {record.name}"):
@@ -231,12 +231,12 @@ def _parsed(uri: JournalURI, options: Options) -> tuple[JournalURI, BookKeeperOp
     return uri, replace(parsed, password=text.removesuffix(b"\n"), password_file=None)
 
 
-def _record(uri: JournalURI, connection: SharedClient) -> JournalRecord:
+def _record(uri: JournalURI, connection: SharedClient) -> JournalNode:
     if not uri.name:
         raise JournalConfigError(f"{uri} names no journal: expected bk:NAME")
-    return JournalRecord(connection.client.metadata_store, uri.name)
+    return JournalNode(connection.client.metadata_store, uri.name)
 
 
-def _snapshots(record: JournalRecord, connection: SharedClient, parsed: BookKeeperOptions) -> LedgerSnapshots:
+def _snapshots(record: JournalNode, connection: SharedClient, parsed: BookKeeperOptions) -> LedgerSnapshots:
     maker = parsed.ledger_maker(connection.client)
     return LedgerSnapshots(connection, SnapshotIndex(record), parsed.password, maker)

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from bookkeeper.chains import OvertakenError, OwnedRecord
+from bookkeeper.chains import OvertakenError, OwnedNode
 from bookkeeper.errors import BookKeeperError, LedgerFencedError, in_words
 from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
-from journal_manager.backends.bookkeeper.journal_record import JournalRecord
+from journal_manager.backends.bookkeeper.journal_node import JournalNode
 from journal_manager.edits import FencingToken, fenced
 from journal_manager.errors import JournalError, JournalUnavailableError
 from journal_manager.journals import Chain, NamespaceInfo
@@ -25,14 +25,12 @@ _claims = itertools.count(1)
 class JournalOwner:
     """The right to change one journal's record, until another writer claims it."""
 
-    def __init__(self, record: JournalRecord, owned: OwnedRecord[Chain]) -> None:
+    def __init__(self, record: JournalNode, owned: OwnedNode[Chain]) -> None:
         self.record, self._owned = record, owned
         self.token: FencingToken = owned.value.token
 
     @classmethod
-    async def claim(
-        cls, record: JournalRecord, owner: str, nonce: str, namespace: NamespaceInfo | None
-    ) -> JournalOwner:
+    async def claim(cls, record: JournalNode, owner: str, nonce: str, namespace: NamespaceInfo | None) -> JournalOwner:
         """Take the next epoch.
 
         Raises:
@@ -44,7 +42,7 @@ class JournalOwner:
                 namespace.ensure_same(chain.namespace)
 
         with worded(f"claiming journal {record.name}"):
-            return cls(record, await OwnedRecord.claim(record, owner, nonce, check))
+            return cls(record, await OwnedNode.claim(record, owner, nonce, check))
 
     @property
     def chain(self) -> Chain:

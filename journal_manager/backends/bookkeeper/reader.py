@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import NO_ENTRY
 from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
-from journal_manager.backends.bookkeeper.journal_record import JournalRecord
-from journal_manager.backends.bookkeeper.record_size import RECORD_MAX
+from journal_manager.backends.bookkeeper.journal_node import JournalNode
+from journal_manager.backends.bookkeeper.node_size import RECORD_MAX
 from journal_manager.backends.bookkeeper.shared_client import SharedClient
 from journal_manager.edits import Batch, SegmentInfo, TakenBack, TxId
 from journal_manager.errors import JournalClosedError, OpFormatError, check
@@ -30,7 +30,7 @@ LEAST_S: Final = 1e-6
 class LedgerJournalReader(JournalReader, Described):
     """Reads a journal. Opens ledgers without recovery only."""
 
-    def __init__(self, connection: SharedClient, record: JournalRecord, password: bytes) -> None:
+    def __init__(self, connection: SharedClient, record: JournalNode, password: bytes) -> None:
         self._connection, self._record, self._password = connection, record, password
         self._client = connection.client
         self._tail: ReadHandle | None = None

@@ -14,7 +14,7 @@ from journal_manager.errors import JournalCorruptionError, UnsupportedLayoutErro
 from journal_manager.snapshots import SnapshotInfo
 
 if TYPE_CHECKING:
-    from journal_manager.backends.bookkeeper.journal_record import JournalRecord
+    from journal_manager.backends.bookkeeper.journal_node import JournalNode
 
 FORMAT: Final = 2
 """Written once a snapshot says its epoch, which happens after edits were taken back."""
@@ -65,7 +65,7 @@ def decode_index(data: bytes) -> tuple[SnapshotLine, ...]:
 class SnapshotIndex:
     """Reads and writes the record. Its methods also raise BookKeeper's MetadataErrors."""
 
-    def __init__(self, record: JournalRecord) -> None:
+    def __init__(self, record: JournalNode) -> None:
         self.journal, self._record = record.name, record
         self._store = record.store
         self._path = f"{record.path}/snapshots"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from bookkeeper.errors import BookKeeperError, MetadataConflictError
 from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
 from journal_manager.backends.bookkeeper.ledgers import NewLedger, delete_quietly, snapshot_tags
-from journal_manager.backends.bookkeeper.record_size import ensure_snapshots_fit
+from journal_manager.backends.bookkeeper.node_size import ensure_snapshots_fit
 from journal_manager.backends.bookkeeper.snapshot_index import SnapshotIndex, SnapshotLine, encode_index
 from journal_manager.edits import UNKNOWN_EPOCH, TxId
 from journal_manager.errors import JournalCorruptionError, JournalFencedError, JournalFullError, SegmentNotFoundError

@@ -20,9 +20,9 @@ from bookkeeper.errors import (
 from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
 from journal_manager.backends.bookkeeper.journal_owner import JournalOwner
 from journal_manager.backends.bookkeeper.ledgers import NewLedger, delete_quietly, segment_tags
+from journal_manager.backends.bookkeeper.node_size import NodeSize
 from journal_manager.backends.bookkeeper.orphans import JournalOrphans, in_journal_words
 from journal_manager.backends.bookkeeper.reader import LedgerJournalReader, last_txid
-from journal_manager.backends.bookkeeper.record_size import RecordSize
 from journal_manager.backends.bookkeeper.shared_client import SharedClient
 from journal_manager.backends.bookkeeper.snapshots import LedgerSnapshotKeeper
 from journal_manager.edits import Batch, FencingToken, SegmentInfo, TxId
@@ -200,7 +200,7 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter, Discard, Upgrade, 
         self._owner, self._recovery = owner, recovery
         self._new_ledger, self._max_batch_bytes = new_ledger, max_batch_bytes
         self._snapshots = LedgerSnapshotKeeper(connection.client, owner, new_ledger)
-        self._size = RecordSize(owner.record.name)
+        self._size = NodeSize(owner.record.name)
         self._orphans = JournalOrphans(connection.client, owner, wall_ms)
         self._segment: LedgerSegmentWriter | None = None
         self._prepared: LedgerSegmentWriter | None = None

@@ -11,7 +11,7 @@ import pytest
 from bookkeeper.autorecovery.auditor import Auditor
 from bookkeeper.autorecovery.config import AutorecoveryConfig
 from bookkeeper.ids import BookieId, LedgerId
-from bookkeeper.meta.records.autorecovery import AutorecoveryRecords, ClusterCheck
+from bookkeeper.meta.records.autorecovery import AutorecoveryNodes, ClusterCheck
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import Story, append, until, written
 
@@ -22,8 +22,8 @@ def run(story: Story, bookies: int = 4, seed: int = 1) -> None:
     SimCluster(seed, bookies).run(story)
 
 
-def records_of(cluster_metadata: object) -> AutorecoveryRecords:
-    return AutorecoveryRecords(cluster_metadata.store, cluster_metadata.paths)  # type: ignore[attr-defined]
+def records_of(cluster_metadata: object) -> AutorecoveryNodes:
+    return AutorecoveryNodes(cluster_metadata.store, cluster_metadata.paths)  # type: ignore[attr-defined]
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 from bookkeeper import BookKeeper
 from bookkeeper.autorecovery.inside import InsideAutorecovery
 from bookkeeper.meta import Metadata
-from bookkeeper.meta.records.autorecovery import AutorecoveryRecords
+from bookkeeper.meta.records.autorecovery import AutorecoveryNodes
 from bookkeeper.testing.cluster import SimCluster
 
 
@@ -16,7 +16,7 @@ def test_it_ends_with_its_vote_and_report_and_the_session_goes_on() -> None:
     async def story(cluster: SimCluster) -> None:
         seams = cluster.client.seams
         metadata = await Metadata.over(cluster.store.connect(), seams)
-        records = AutorecoveryRecords(metadata.store, metadata.paths)
+        records = AutorecoveryNodes(metadata.store, metadata.paths)
         inside = await InsideAutorecovery.of_cluster("inside", metadata, seams)
         await asyncio.sleep(10)
         assert await records.auditor() == "inside" and list(await records.reports()) == ["inside"]
@@ -30,7 +30,7 @@ def test_it_ends_with_its_vote_and_report_and_the_session_goes_on() -> None:
 
 async def test_an_embedded_cluster_repairs_itself(tmp_path: Path) -> None:
     async with BookKeeper.connect(f"embedded://{tmp_path}/bk?bookies=3") as bk:
-        records = AutorecoveryRecords(bk.metadata_store.store, bk.metadata_store.paths)
+        records = AutorecoveryNodes(bk.metadata_store.store, bk.metadata_store.paths)
         async with asyncio.timeout(30):
             while await records.auditor() != "embedded":  # noqa: ASYNC110 - nobody tells
                 await asyncio.sleep(0.05)

@@ -12,7 +12,7 @@ import pytest
 from bookkeeper.autorecovery import AutorecoveryConfig, AutorecoveryReport, AutorecoveryService
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.ids import BookieId, LedgerId
-from bookkeeper.meta.records.autorecovery import AutorecoveryRecords
+from bookkeeper.meta.records.autorecovery import AutorecoveryNodes
 from bookkeeper.replication.copying import RepairContext
 from bookkeeper.replication.inspection import incomplete_copies
 from bookkeeper.testing.cluster import SimCluster
@@ -149,7 +149,7 @@ def test_half_of_the_bookies_lost_together_are_waited_for_until_an_operator_says
             await asyncio.sleep(60)
             assert "3 of 6 bookies are lost together (b1, b5, b6)" in service.report().auditing
             assert not await marked(bk)
-            records = AutorecoveryRecords(bk.metadata_store.store, bk.metadata_store.paths)
+            records = AutorecoveryNodes(bk.metadata_store.store, bk.metadata_store.paths)
             await records.write_delay(3)
             async with asyncio.timeout(200):
                 await until(lambda: service.report().auditing.startswith("lost: b1, b5, b6; the ledgers that"))
@@ -168,7 +168,7 @@ def test_two_processes_elect_one_auditor_and_the_other_takes_over() -> None:
             await asyncio.sleep(2)
             await second.start()
             await asyncio.sleep(5)
-            records = AutorecoveryRecords(bk.metadata_store.store, bk.metadata_store.paths)
+            records = AutorecoveryNodes(bk.metadata_store.store, bk.metadata_store.paths)
             assert await records.auditor() == "first"
             reports = {name: AutorecoveryReport.decode(data) for name, data in (await records.reports()).items()}
             assert {name: report.auditor for name, report in reports.items()} == {"first": True, "second": False}
@@ -189,7 +189,7 @@ def test_nothing_is_repaired_while_autorecovery_is_disabled() -> None:
         async with cluster.connect() as bk, healing(cluster) as service:
             ledgers = [await written(cluster, bk, 20) for _ in range(2)]
             await bk.metadata_store.under_replication.mark(ledgers[0], [BookieId("b1")], 1)
-            records = AutorecoveryRecords(bk.metadata_store.store, bk.metadata_store.paths)
+            records = AutorecoveryNodes(bk.metadata_store.store, bk.metadata_store.paths)
             await records.disable()
             await asyncio.sleep(2)
             await bk.metadata_store.under_replication.mark(ledgers[1], [BookieId("b1")], 1)

@@ -14,7 +14,7 @@ from bookkeeper.autorecovery.worker import RepairWorker
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta import Metadata
-from bookkeeper.meta.records.autorecovery import AutorecoveryRecords
+from bookkeeper.meta.records.autorecovery import AutorecoveryNodes
 from bookkeeper.replication.copying import lock_path, repair_lock
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import Story, append, holds, until, written
@@ -30,7 +30,7 @@ def run(story: Story, bookies: int = 4, seed: int = 1) -> None:
 async def working(cluster: SimCluster, config: AutorecoveryConfig = QUICK) -> AsyncIterator[RepairWorker]:
     async with cluster.connect() as bk:
         metadata = bk.metadata_store
-        worker = RepairWorker(bk, AutorecoveryRecords(metadata.store, metadata.paths), "worker", config)
+        worker = RepairWorker(bk, AutorecoveryNodes(metadata.store, metadata.paths), "worker", config)
         task = asyncio.ensure_future(worker.run())
         try:
             yield worker

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Self
 
-from bookkeeper.chains import ChainRecord
+from bookkeeper.chains import ChainNode
 from bookkeeper.meta.stores.memory import Fate, MemoryCluster
 
 
@@ -37,8 +37,8 @@ class Shelf:
     def __init__(self) -> None:
         self.metadata = MemoryCluster()
 
-    def record(self) -> ChainRecord[Page]:
-        return ChainRecord(self.metadata.connect(), "/chains/page", Page.decode, Page.encode)
+    def record(self) -> ChainNode[Page]:
+        return ChainNode(self.metadata.connect(), "/chains/page", Page.decode, Page.encode)
 
 
 class LostWrite:

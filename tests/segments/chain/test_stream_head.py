@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from bookkeeper.chains import OvertakenError, OwnedRecord
+from bookkeeper.chains import OvertakenError, OwnedNode
 from bookkeeper.errors import MetadataConflictError
 from segments.chain import NO_CONTENTS, StreamChain, StreamHead
 from segments.errors import StreamNotFoundError
@@ -33,9 +33,9 @@ async def test_an_overtaken_owner_can_do_no_step() -> None:
     cluster = Cluster()
     record = record_on(cluster)
     await record.create_if_absent(StreamChain("00ab"))
-    first = await OwnedRecord.claim(record, "a", "n1")
+    first = await OwnedNode.claim(record, "a", "n1")
     await first.step(lambda chain: chain.start_segment(7, 1))
-    second = await OwnedRecord.claim(record_on(cluster), "b", "n2")
+    second = await OwnedNode.claim(record_on(cluster), "b", "n2")
     with pytest.raises(OvertakenError) as caught:
         await first.step(lambda chain: chain.complete(1, NO_CONTENTS, 1))
     assert caught.value.found.owner == "b" and second.value.ledgers == (7,)
@@ -57,6 +57,6 @@ async def test_changes_are_told() -> None:
     record, told = record_on(cluster), asyncio.Event()
     await record.create_if_absent(StreamChain("00ab"))
     watch = record.watch(told.set)
-    await OwnedRecord.claim(record_on(cluster), "a", "n1")
+    await OwnedNode.claim(record_on(cluster), "a", "n1")
     await asyncio.wait_for(told.wait(), 5)
     watch.close()

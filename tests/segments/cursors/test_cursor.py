@@ -11,7 +11,7 @@ import pytest
 from bookkeeper.meta.store import Version
 from segments.chain import StreamChain
 from segments.cursors import Cursor, CursorState, Mark, read_cursors
-from segments.cursors.cursor_record import CursorRecord
+from segments.cursors.cursor_record import CursorNode
 from segments.errors import (
     CursorConflictError,
     CursorFullError,
@@ -227,14 +227,14 @@ def test_reset_history_and_restore() -> None:
 
 def _removed_on(monkeypatch: pytest.MonkeyPatch, method: str, stream: BuiltStream) -> None:
     """The first segment goes at the moment at which a cursor's place is about to be stored."""
-    plain = getattr(CursorRecord, method)
+    plain = getattr(CursorNode, method)
 
-    async def late(record: CursorRecord, *arguments: object) -> object:
+    async def late(record: CursorNode, *arguments: object) -> object:
         if (await stream.chain()).find(1) is not None:
             await stream.change(lambda chain: chain.truncate(Position(2, 0, 0), 10).remove(1))
         return await plain(record, *arguments)
 
-    monkeypatch.setattr(CursorRecord, method, late)
+    monkeypatch.setattr(CursorNode, method, late)
 
 
 def test_a_new_cursor_needs_nothing_that_was_removed_before_it_was_stored(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,9 +293,9 @@ def test_a_cursor_that_is_claimed_meanwhile_is_not_taken_over_without_force(
         async with make():
             pass
         owner = make(owner="billing-1")
-        read = CursorRecord.read
+        read = CursorNode.read
 
-        async def late(self: CursorRecord) -> tuple[CursorState, Version]:
+        async def late(self: CursorNode) -> tuple[CursorState, Version]:
             found = await read(self)
             if not claimed:
                 claimed.append(True)
@@ -303,7 +303,7 @@ def test_a_cursor_that_is_claimed_meanwhile_is_not_taken_over_without_force(
             return found
 
         claimed: list[bool] = []
-        monkeypatch.setattr(CursorRecord, "read", late)
+        monkeypatch.setattr(CursorNode, "read", late)
         changes: dict[str, Callable[[Cursor], Awaitable[object]]] = {
             "reset": lambda cursor: cursor.reset(LATEST),
             "restore": lambda cursor: cursor.restore(1),
@@ -326,13 +326,13 @@ def test_a_cursor_that_was_mended_meanwhile_is_not_replaced(monkeypatch: pytest.
             path = cursor.path
         whole = (await stream.record.store.get(path)).value
         await stream.record.store.set(path, b"damaged", None)
-        overwrite = CursorRecord.overwrite
+        overwrite = CursorNode.overwrite
 
-        async def late(self: CursorRecord, state: CursorState) -> None:
+        async def late(self: CursorNode, state: CursorState) -> None:
             await stream.record.store.set(path, whole, None)
             await overwrite(self, state)
 
-        monkeypatch.setattr(CursorRecord, "overwrite", late)
+        monkeypatch.setattr(CursorNode, "overwrite", late)
         with pytest.raises(CursorConflictError, match="replaced by someone else"):
             await make().reset(LATEST, force=True)
         assert (await stream.record.store.get(path)).value == whole

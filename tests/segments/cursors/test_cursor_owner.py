@@ -10,7 +10,7 @@ import pytest
 from bookkeeper.errors import MetadataUnavailableError
 from segments.cursors.acked_ranges import Mark
 from segments.cursors.cursor_owner import CursorOwner
-from segments.cursors.cursor_record import CursorRecord
+from segments.cursors.cursor_record import CursorNode
 from segments.cursors.cursor_state import Acknowledgement, CursorState
 from segments.errors import CursorConflictError, StreamClosedError, StreamMetadataError
 from segments.position import EARLIEST, Position
@@ -22,7 +22,7 @@ def up_to(seq_no: int) -> Acknowledgement:
 
 
 async def owner_of(stream: BuiltStream) -> CursorOwner:
-    record = CursorRecord(stream.client.metadata_store, "built", "built", "c")
+    record = CursorNode(stream.client.metadata_store, "built", "built", "c")
     await record.create(CursorState.create(Mark(0, EARLIEST), 1))
     owned = await CursorOwner.claim(record, "me", f"{stream.client.services.seams.rng.random()}")
     return CursorOwner(record, owned, stream.source.now_ms, save_every_s=1.0)
@@ -39,7 +39,7 @@ def test_a_store_that_is_away_is_told_to_who_waits_and_tried_again_for_who_does_
         async def away(*args: object) -> None:
             raise MetadataUnavailableError("away")
 
-        monkeypatch.setattr(CursorRecord, "write", away)
+        monkeypatch.setattr(CursorNode, "write", away)
         owner.acknowledge_later([up_to(3)])
         with pytest.raises(StreamMetadataError):
             await owner.acknowledge([up_to(2)])
@@ -112,7 +112,7 @@ def test_several_may_act_for_one_owner_until_another_one_claims() -> None:
 
     async def story(stream: BuiltStream) -> None:
         owner = await owner_of(stream)
-        record, now_ms = CursorRecord(stream.client.metadata_store, "built", "built", "c"), stream.source.now_ms
+        record, now_ms = CursorNode(stream.client.metadata_store, "built", "built", "c"), stream.source.now_ms
         epoch, nonce = owner.state.epoch, owner.state.nonce
 
         async def resumed(nonce: str) -> CursorOwner:

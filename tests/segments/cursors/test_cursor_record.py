@@ -6,7 +6,7 @@ import pytest
 
 from bookkeeper.errors import MetadataConflictError
 from segments.cursors.acked_ranges import Mark
-from segments.cursors.cursor_record import CursorRecord, cursor_names, read_cursors
+from segments.cursors.cursor_record import CursorNode, cursor_names, read_cursors
 from segments.cursors.cursor_state import CursorState
 from segments.errors import CursorNotFoundError, StreamCorruptError
 from segments.position import EARLIEST, Position
@@ -20,7 +20,7 @@ def test_records_are_made_once_listed_replaced_and_deleted() -> None:
         metadata = stream.client.metadata_store
         assert await cursor_names(metadata, "built", "built") == ()
         for name in ("b/1", "b", "ü.x"):
-            record = CursorRecord(metadata, "built", "built", name)
+            record = CursorNode(metadata, "built", "built", name)
             assert await record.create(CursorState.create(Mark(0, EARLIEST), 1))
             assert not await record.create(CursorState.create(Mark(9, EARLIEST), 1))
         assert await cursor_names(metadata, "built", "built") == ("b", "b/1", "ü.x")
@@ -34,7 +34,7 @@ def test_records_are_made_once_listed_replaced_and_deleted() -> None:
         assert await record.delete() and not await record.delete()
         with pytest.raises(CursorNotFoundError, match="has no cursor"):
             await record.read()
-        await stream.record.store.set(CursorRecord(metadata, "built", "built", "b").path, b"?", None)
+        await stream.record.store.set(CursorNode(metadata, "built", "built", "b").path, b"?", None)
         with pytest.raises(StreamCorruptError):
             await read_cursors(metadata, "built", "built")
 

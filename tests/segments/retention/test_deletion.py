@@ -14,7 +14,7 @@ from segments.errors import StreamHeldError, StreamNotFoundError, StreamUnavaila
 from segments.names import streams_path
 from segments.retention.chain_steps import change_chain
 from segments.retention.deletion import LeakedLedgers, delete_stream, finish_deletions, stream_of, unfinished_deletions
-from segments.retention.hold_record import HoldRecord
+from segments.retention.hold_record import HoldNode
 from segments.retention.holds import Hold
 from tests.segments.chain.pages import fold, make_pages_small
 from tests.segments.retention.chains import at
@@ -67,7 +67,7 @@ def test_a_writer_is_overtaken() -> None:
 def test_a_hold_keeps_the_stream_unless_forced() -> None:
     async def story(client: BookKeeper) -> None:
         record = await make_stream(client)
-        await HoldRecord(client.metadata_store, record).put(Hold("audit"), 0)
+        await HoldNode(client.metadata_store, record).put(Hold("audit"), 0)
         with pytest.raises(StreamHeldError, match="hold audit is on stream orders"):
             await delete_stream(client, "orders")
         assert set(await stream_names(client.metadata_store)) == {"orders"}

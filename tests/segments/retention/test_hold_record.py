@@ -8,7 +8,7 @@ import pytest
 
 from bookkeeper import BookKeeper
 from segments.errors import HoldNotFoundError, StreamConfigError, StreamNameError, StreamNotFoundError
-from segments.retention.hold_record import HoldRecord
+from segments.retention.hold_record import HoldNode
 from segments.retention.holds import Hold
 from segments.retention.truncation import truncate
 from tests.segments.retention.chains import at
@@ -18,7 +18,7 @@ from tests.segments.retention.streams import make_stream, run
 def test_put_move_release() -> None:
     async def story(client: BookKeeper) -> None:
         record = await make_stream(client)
-        holds = HoldRecord(client.metadata_store, record)
+        holds = HoldNode(client.metadata_store, record)
         assert len((await holds.read())[0]) == 0
         assert await holds.put(Hold("a", at(2)), 0) == Hold("a", at(2))
         await asyncio.gather(*(holds.put(Hold(name, at(2)), 0) for name in "bcd"))
@@ -27,7 +27,7 @@ def test_put_move_release() -> None:
         await holds.release("a")
         with pytest.raises(HoldNotFoundError):
             await holds.release("a")
-        assert len((await HoldRecord(client.metadata_store, record).read())[0]) == 3
+        assert len((await HoldNode(client.metadata_store, record).read())[0]) == 3
 
     run(story)
 
@@ -35,7 +35,7 @@ def test_put_move_release() -> None:
 def test_expired_ones_are_swept_with_the_next() -> None:
     async def story(client: BookKeeper) -> None:
         record = await make_stream(client)
-        holds = HoldRecord(client.metadata_store, record)
+        holds = HoldNode(client.metadata_store, record)
         await holds.put(Hold("short", at(2), until_ms=100), 0)
         await holds.put(Hold("new", at(2)), 100)
         assert [hold.name for hold in (await holds.read())[0]] == ["new"]
@@ -46,7 +46,7 @@ def test_expired_ones_are_swept_with_the_next() -> None:
 def test_no_hold_on_what_is_truncated_or_of_a_stream_that_is_gone() -> None:
     async def story(client: BookKeeper) -> None:
         record = await make_stream(client)
-        holds = HoldRecord(client.metadata_store, record)
+        holds = HoldNode(client.metadata_store, record)
         await truncate(client, record, at(2, 1))
         with pytest.raises(StreamConfigError, match="the stream at 2:1:0"):
             await holds.put(Hold("late", at(2)), 0)

@@ -8,16 +8,16 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from bookkeeper import BookKeeper
-from bookkeeper.chains import OwnedRecord
+from bookkeeper.chains import OwnedNode
 from segments.chain import StreamHead
 from segments.config import StreamConfig, StreamRetention
 from segments.cursors.acked_ranges import Mark
-from segments.cursors.cursor_record import CursorRecord
+from segments.cursors.cursor_record import CursorNode
 from segments.cursors.cursor_state import Acknowledgement, CursorState
 from segments.directory.settings import StreamSettings
 from segments.retention.chain_steps import change_chain
 from segments.retention.cursor_places import cursor_places
-from segments.retention.hold_record import HoldRecord
+from segments.retention.hold_record import HoldNode
 from segments.retention.holds import Hold
 from segments.retention.retention import CursorPlace
 from segments.retention.retention_pass import RetentionPass
@@ -90,7 +90,7 @@ def test_explaining_changes_nothing() -> None:
 def test_a_hold_that_comes_while_a_pass_decides_is_respected() -> None:
     async def story(client: BookKeeper) -> None:
         record = await make_stream(client, config=StreamConfig(retention=StreamRetention(max_age_s=0)))
-        holds = HoldRecord(client.metadata_store, record)
+        holds = HoldNode(client.metadata_store, record)
         running = asyncio.ensure_future(pass_over(client, record).run())
         putting = asyncio.ensure_future(holds.put(Hold("audit", at(2)), 0))
         done, put = await asyncio.gather(running, putting, return_exceptions=True)
@@ -127,40 +127,40 @@ def test_settings_that_are_replaced_while_a_pass_decides_are_respected() -> None
     run(story)
 
 
-async def _made(record: CursorRecord) -> None:
+async def _made(record: CursorNode) -> None:
     assert await record.create(CursorState.create(Mark(0, at(1)), 0))
 
 
-async def _overwritten(record: CursorRecord) -> None:
+async def _overwritten(record: CursorNode) -> None:
     await record.store.set(record.path, b"damaged", None)
     await record.overwrite(CursorState.create(Mark(0, at(1)), 0))
 
 
-async def _reset(record: CursorRecord) -> None:
-    owned = await OwnedRecord.claim(record, "an owner", "nonce")
+async def _reset(record: CursorNode) -> None:
+    owned = await OwnedNode.claim(record, "an owner", "nonce")
     await owned.step(lambda state: state.reset(Mark(0, at(1)), 0))
 
 
-async def _restored(record: CursorRecord) -> None:
-    owned = await OwnedRecord.claim(record, "an owner", "nonce")
+async def _restored(record: CursorNode) -> None:
+    owned = await OwnedNode.claim(record, "an owner", "nonce")
     await owned.step(lambda state: state.restore(1, 0))
 
 
 @pytest.mark.parametrize("place", [_made, _overwritten, _reset, _restored])
 def test_a_cursor_that_is_placed_while_a_pass_decides_keeps_what_it_needs(
-    place: Callable[[CursorRecord], Awaitable[None]],
+    place: Callable[[CursorNode], Awaitable[None]],
 ) -> None:
     """The pass has read the cursors already; whoever made the cursor, or moved it back, was told so."""
 
     async def story(client: BookKeeper) -> None:
         record = await make_stream(client, config=StreamConfig(retention=StreamRetention(consumed=True)))
         metadata = client.metadata_store
-        cursor = CursorRecord(metadata, record.stream_id, record.name, "late")
+        cursor = CursorNode(metadata, record.stream_id, record.name, "late")
         if place is not _made:
             await cursor.create(CursorState.create(Mark(0, at(1)), 0))
-            owned = await OwnedRecord.claim(cursor, "an owner", "before")
+            owned = await OwnedNode.claim(cursor, "an owner", "before")
             await owned.step(lambda state: state.acknowledge([Acknowledgement(Mark(12, at(3)))], 0)[0])
-        other = CursorRecord(metadata, record.stream_id, record.name, "other")
+        other = CursorNode(metadata, record.stream_id, record.name, "other")
         await other.create(CursorState.create(Mark(12, at(3)), 0))
         looks = 0
 
@@ -184,9 +184,9 @@ def test_a_cursor_that_moves_on_does_not_put_a_pass_off() -> None:
     async def story(client: BookKeeper) -> None:
         record = await make_stream(client, config=StreamConfig(retention=StreamRetention(consumed=True)))
         metadata = client.metadata_store
-        cursor = CursorRecord(metadata, record.stream_id, record.name, "c")
+        cursor = CursorNode(metadata, record.stream_id, record.name, "c")
         await cursor.create(CursorState.create(Mark(0, at(1)), 0))
-        owned = await OwnedRecord.claim(cursor, "an owner", "nonce")
+        owned = await OwnedNode.claim(cursor, "an owner", "nonce")
         await owned.step(lambda state: state.acknowledge([Acknowledgement(Mark(6, at(2)))], 0)[0])
         looks = 0
 

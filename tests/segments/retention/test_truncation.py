@@ -10,7 +10,7 @@ from bookkeeper import BookKeeper
 from segments.errors import PositionFormatError, StreamHeldError, StreamNotFoundError
 from segments.position import EARLIEST, LATEST, Position
 from segments.record import GapKind, StoredRecord
-from segments.retention.hold_record import HoldRecord
+from segments.retention.hold_record import HoldNode
 from segments.retention.holds import Hold
 from segments.retention.truncation import end_of_stream, sequence_at, truncate
 from tests.segments.read.built_stream import BuiltStream, simulated
@@ -92,7 +92,7 @@ def test_truncation_removes_no_ledger() -> None:
 def test_a_hold_refuses_or_limits() -> None:
     async def story(client: BookKeeper) -> None:
         record = await make_stream(client)
-        holds = HoldRecord(client.metadata_store, record)
+        holds = HoldNode(client.metadata_store, record)
         now_ms = client.services.seams.clock.wall_ms()
         await holds.put(Hold("audit", at(2, 1), at(3), until_ms=now_ms + 60_000), now_ms)
         with pytest.raises(StreamHeldError, match=r"hold audit until .* from 2:1:0 on") as caught:
@@ -111,7 +111,7 @@ def test_a_hold_refuses_or_limits() -> None:
 def test_a_hold_that_comes_at_the_same_time_is_seen_or_refused() -> None:
     async def story(client: BookKeeper) -> None:
         record = await make_stream(client)
-        holds = HoldRecord(client.metadata_store, record)
+        holds = HoldNode(client.metadata_store, record)
         hold = Hold("late", at(2), at(3))
         outcomes = await asyncio.gather(truncate(client, record, at(3)), holds.put(hold, 0), return_exceptions=True)
         assert sum(isinstance(each, Exception) for each in outcomes) == 1

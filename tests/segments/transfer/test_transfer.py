@@ -19,7 +19,7 @@ from segments.position import Position
 from segments.record import StoredRecord
 from segments.retention.chain_steps import change_chain
 from segments.retention.deletion import LeakedLedgers, delete_stream
-from segments.retention.hold_record import HoldRecord
+from segments.retention.hold_record import HoldNode
 from segments.retention.retention_pass import RetentionPass
 from segments.retention.truncation import truncate
 from segments.transfer import transfer
@@ -78,7 +78,7 @@ def test_the_copy_has_every_record_at_its_position() -> None:
         assert set(chain.ledgers).isdisjoint(original.ledgers) and chain.stream_id != original.stream_id
         settings = StreamSettings(client.metadata_store, copy.stream_id, "copy")
         assert await settings.read() == StreamConfig(compression="lz4")
-        assert len((await HoldRecord(client.metadata_store, record).read())[0]) == 0
+        assert len((await HoldNode(client.metadata_store, record).read())[0]) == 0
 
     run(story)
 

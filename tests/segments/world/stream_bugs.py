@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from bookkeeper.chains import OwnedRecord
+from bookkeeper.chains import OwnedNode
 from bookkeeper.gateways.lease import StoreLease
 from bookkeeper.testing.patches import Replacements, replaced
 from segments.chain import SegmentContents, StreamChain, StreamHead, stream_pages
@@ -125,7 +125,7 @@ def _overtaken_goes_on() -> Replacements:
         self._epoch, self._nonce = value.epoch, value.nonce
         return value, version
 
-    return {(OwnedRecord, "_read"): read}
+    return {(OwnedNode, "_read"): read}
 
 
 def _counter_without_recovered() -> Replacements:

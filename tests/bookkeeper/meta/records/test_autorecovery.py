@@ -7,15 +7,15 @@ import asyncio
 import pytest
 
 from bookkeeper.errors import ConfigError, MetadataFormatError
-from bookkeeper.meta.records.autorecovery import AutorecoveryRecords, ClusterCheck, decode_vote
+from bookkeeper.meta.records.autorecovery import AutorecoveryNodes, ClusterCheck, decode_vote
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.stores.memory import MemoryCluster, MemoryStore
 
 ROOT = "/ledgers/underreplication"
 
 
-def of(store: MemoryStore) -> AutorecoveryRecords:
-    return AutorecoveryRecords(store, Paths("/ledgers"))
+def of(store: MemoryStore) -> AutorecoveryNodes:
+    return AutorecoveryNodes(store, Paths("/ledgers"))
 
 
 async def test_a_new_cluster_gets_the_nodes_that_javas_processes_look_for() -> None:

@@ -14,15 +14,15 @@ from journal_manager import (
     NamespaceInfo,
     NamespaceMismatchError,
 )
+from journal_manager.backends.bookkeeper.journal_node import JournalNode
 from journal_manager.backends.bookkeeper.journal_owner import JournalOwner, claim_nonce
-from journal_manager.backends.bookkeeper.journal_record import JournalRecord
 from journal_manager.journals import Chain
 from tests.journal_manager.backends.bookkeeper.fake import Cluster
 
 
 async def owner_on(cluster: Cluster, name: str = "me", namespace: NamespaceInfo | None = None) -> JournalOwner:
     client = cluster.client()
-    record = JournalRecord(cast(Any, client.metadata_store), "edits")
+    record = JournalNode(cast(Any, client.metadata_store), "edits")
     await record.create_if_absent(Chain(NamespaceInfo(7)))
     return await JournalOwner.claim(record, name, claim_nonce(cast(Any, client)), namespace)
 
@@ -47,7 +47,7 @@ async def test_another_namespace_is_refused_before_it_is_claimed() -> None:
 
 
 async def test_a_journal_that_is_not_there_cannot_be_claimed() -> None:
-    record = JournalRecord(cast(Any, Cluster().client().metadata_store), "edits")
+    record = JournalNode(cast(Any, Cluster().client().metadata_store), "edits")
     with pytest.raises(JournalNotFormattedError):
         await JournalOwner.claim(record, "me", "n", None)
 

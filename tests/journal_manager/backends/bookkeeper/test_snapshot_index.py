@@ -9,7 +9,7 @@ import pytest
 from bookkeeper.errors import MetadataConflictError
 from bookkeeper.meta.store import Check, Version
 from journal_manager import UNKNOWN_EPOCH, JournalCorruptionError, NamespaceInfo, UnsupportedLayoutError
-from journal_manager.backends.bookkeeper.journal_record import JournalRecord
+from journal_manager.backends.bookkeeper.journal_node import JournalNode
 from journal_manager.backends.bookkeeper.snapshot_index import SnapshotIndex, SnapshotLine, decode_index, encode_index
 from journal_manager.journals import Chain
 from tests.journal_manager.backends.bookkeeper.fake import Cluster
@@ -17,8 +17,8 @@ from tests.journal_manager.backends.bookkeeper.fake import Cluster
 ONE, TWO = SnapshotLine(5, 1, 10, "ab"), SnapshotLine(9, 2, 20, "cd")
 
 
-async def a_record() -> JournalRecord:
-    record = JournalRecord(Cluster().client().metadata_store, "edits")  # type: ignore[arg-type]
+async def a_record() -> JournalNode:
+    record = JournalNode(Cluster().client().metadata_store, "edits")  # type: ignore[arg-type]
     await record.create_if_absent(Chain(NamespaceInfo()))
     return record
 

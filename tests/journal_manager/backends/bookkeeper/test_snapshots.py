@@ -18,7 +18,7 @@ from journal_manager import (
     open_snapshots,
     open_writer,
 )
-from journal_manager.backends.bookkeeper import record_size
+from journal_manager.backends.bookkeeper import node_size
 from journal_manager.backends.bookkeeper.writer import LedgerJournalWriter
 from journal_manager.snapshots import SnapshotStore
 from tests.contracts.journal_backend import write_segment
@@ -65,7 +65,7 @@ async def test_a_list_of_snapshots_that_is_full_takes_no_other_until_one_is_remo
     """It grew with each snapshot until the metadata store took it no more, with an error that told nobody why."""
     cluster = await formatted()
     writer = await writer_on(cluster)
-    monkeypatch.setattr(record_size, "RECORD_MAX", 300)
+    monkeypatch.setattr(node_size, "RECORD_MAX", 300)
     await writer.save_snapshot(1, [b"state"])
     await writer.save_snapshot(2, [b"state"])
     with pytest.raises(JournalFullError, match=r"keeps 2 snapshots.*bk journal purge"):

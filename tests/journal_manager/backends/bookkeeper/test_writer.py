@@ -25,7 +25,7 @@ from journal_manager import (
     open_snapshots,
     open_writer,
 )
-from journal_manager.backends.bookkeeper.journal_record import JournalRecord
+from journal_manager.backends.bookkeeper.journal_node import JournalNode
 from journal_manager.journals import Chain
 from tests.contracts.journal_backend import batch, body, ends, txids, write_segment
 from tests.contracts.journal_story import Story
@@ -38,7 +38,7 @@ async def writer_on(cluster: Cluster, owner: str = "a") -> JournalWriter:
 
 
 async def chain_of(client: Client) -> Chain:
-    return (await JournalRecord(client.metadata_store, "edits").read())[0]  # type: ignore[arg-type]
+    return (await JournalNode(client.metadata_store, "edits").read())[0]  # type: ignore[arg-type]
 
 
 async def orphans(cluster: Cluster) -> set[int]:

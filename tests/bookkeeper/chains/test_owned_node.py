@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from bookkeeper.chains import OvertakenError, OwnedRecord
+from bookkeeper.chains import OvertakenError, OwnedNode
 from bookkeeper.errors import MetadataConflictError, MetadataUnavailableError
 from bookkeeper.meta.store import Version
 from tests.bookkeeper.chains.pages import LostWrite, Page, Shelf
@@ -15,10 +15,10 @@ from tests.bookkeeper.chains.pages import LostWrite, Page, Shelf
 _nonces = count(1)
 
 
-async def claim(shelf: Shelf, owner: str = "me") -> OwnedRecord[Page]:
+async def claim(shelf: Shelf, owner: str = "me") -> OwnedNode[Page]:
     record = shelf.record()
     await record.create_if_absent(Page())
-    return await OwnedRecord.claim(record, owner, f"n{next(_nonces)}")
+    return await OwnedNode.claim(record, owner, f"n{next(_nonces)}")
 
 
 async def text(shelf: Shelf) -> str:
@@ -92,7 +92,7 @@ async def test_a_record_may_be_refused_before_it_is_claimed() -> None:
     record = shelf.record()
     await record.create_if_absent(Page())
     with pytest.raises(ValueError, match="not this one"):
-        await OwnedRecord.claim(record, "me", "n", refuse)
+        await OwnedNode.claim(record, "me", "n", refuse)
     assert (await record.read())[0].epoch == 0
 
 
@@ -123,10 +123,10 @@ async def test_two_claims_of_one_epoch_are_two_owners() -> None:
     only the claims' nonces differ."""
     shelf = Shelf()
     before = await shelf_with_a_page(shelf)
-    old = await OwnedRecord.claim(shelf.record(), "me", "n-old")
+    old = await OwnedNode.claim(shelf.record(), "me", "n-old")
     _, version = await old.record.read()
     await shelf.record().write(before, version)
-    new = await OwnedRecord.claim(shelf.record(), "me", "n-new")
+    new = await OwnedNode.claim(shelf.record(), "me", "n-new")
     assert (new.value.epoch, new.value.owner) == (old.value.epoch, old.value.owner)
     for attempt in (old.step(lambda page: page.writing("by old")), old.ensure_current(), old.condition()):
         with pytest.raises(OvertakenError) as caught:
@@ -147,7 +147,7 @@ async def test_an_owner_of_the_same_epoch_but_another_claim_does_not_go_on_after
     """The next step reads the record again, and takes what it finds for its own by epoch and nonce."""
     shelf = Shelf()
     before = await shelf_with_a_page(shelf)
-    old = await OwnedRecord.claim(shelf.record(), "me", "n-old")
+    old = await OwnedNode.claim(shelf.record(), "me", "n-old")
 
     async def lost(value: Page, expected: Version) -> Version:
         raise MetadataUnavailableError("the store went away")
@@ -158,7 +158,7 @@ async def test_an_owner_of_the_same_epoch_but_another_claim_does_not_go_on_after
     old.record.write = write  # type: ignore[method-assign]
     _, version = await old.record.read()
     await shelf.record().write(before, version)
-    await OwnedRecord.claim(shelf.record(), "me", "n-new")
+    await OwnedNode.claim(shelf.record(), "me", "n-new")
     with pytest.raises(OvertakenError):
         await old.step(lambda page: page.writing("by old"))
     assert await text(shelf) == ""

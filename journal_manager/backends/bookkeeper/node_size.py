@@ -36,7 +36,7 @@ def ensure_snapshots_fit(name: str, size: int, snapshots: int) -> None:
         )
 
 
-class RecordSize:
+class NodeSize:
     """Watches the record of one writer's journal."""
 
     def __init__(self, name: str) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from bookkeeper.chains.chain_record import ChainRecord, ChainValue
+from bookkeeper.chains.chain_node import ChainNode, ChainValue
 from bookkeeper.errors import MetadataConflictError, MetadataError
 from bookkeeper.meta.store import Check, Version
 
@@ -28,10 +28,10 @@ class OvertakenError(MetadataError):
         self.found = found
 
 
-class OwnedRecord(Generic[V]):
+class OwnedNode(Generic[V]):
     """The record of one owner: it remembers the value, and changes it step by step. One step at a time."""
 
-    def __init__(self, record: ChainRecord[V], value: V, version: Version) -> None:
+    def __init__(self, record: ChainNode[V], value: V, version: Version) -> None:
         self.record, self.value = record, value
         self._epoch, self._nonce = value.epoch, value.nonce
         self._version: Version | None = version
@@ -39,8 +39,8 @@ class OwnedRecord(Generic[V]):
 
     @classmethod
     async def claim(
-        cls, record: ChainRecord[V], owner: str, nonce: str, check: Callable[[V], None] | None = None
-    ) -> OwnedRecord[V]:
+        cls, record: ChainNode[V], owner: str, nonce: str, check: Callable[[V], None] | None = None
+    ) -> OwnedNode[V]:
         """Take the next epoch. Each lost race means that someone else got one; then the next.
 
         ``nonce`` is unique to this call. ``check`` raises to refuse the record as it was found.

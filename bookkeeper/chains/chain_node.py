@@ -27,7 +27,7 @@ class ChainValue(Protocol):
 V = TypeVar("V", bound=ChainValue)
 
 
-class ChainRecord(Generic[V]):
+class ChainNode(Generic[V]):
     """One record. The methods raise BookKeeper's metadata errors, and what ``decode`` and ``encode`` raise."""
 
     def __init__(

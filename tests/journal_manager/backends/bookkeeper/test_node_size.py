@@ -16,14 +16,14 @@ from journal_manager import (
     open_reader,
     open_writer,
 )
-from journal_manager.backends.bookkeeper import record_size
-from journal_manager.backends.bookkeeper.record_size import RECORD_MAX, RECORD_WARNED, RecordSize
+from journal_manager.backends.bookkeeper import node_size
+from journal_manager.backends.bookkeeper.node_size import RECORD_MAX, RECORD_WARNED, NodeSize
 from journal_manager.journals import Chain, Described, capability
 from tests.journal_manager.backends.bookkeeper.fake import Cluster
 
 
 def test_it_warns_once_from_half_on_and_refuses_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
-    size = RecordSize("edits")
+    size = NodeSize("edits")
     size.begins(RECORD_WARNED - 1, 10)
     assert not caplog.records
     for each in (RECORD_WARNED, RECORD_MAX):
@@ -51,8 +51,8 @@ async def test_a_journal_that_is_never_purged_is_refused_a_segment_and_goes_on_a
 ) -> None:
     """Its record grew with each segment until the store took it no more, and then no segment could end either."""
     cluster = Cluster()
-    monkeypatch.setattr(record_size, "RECORD_MAX", 2000)
-    monkeypatch.setattr(record_size, "RECORD_WARNED", 1000)
+    monkeypatch.setattr(node_size, "RECORD_MAX", 2000)
+    monkeypatch.setattr(node_size, "RECORD_WARNED", 1000)
     log = await EditLog.open("bk:edits", client=cluster.client())
     with pytest.raises(JournalFailedError, match="no segment can begin") as caught:
         for _ in range(100):

@@ -9,13 +9,13 @@ import pytest
 
 from bookkeeper.errors import MetadataConflictError
 from journal_manager import JournalNotFormattedError, NamespaceInfo
-from journal_manager.backends.bookkeeper.journal_record import JournalRecord, journal_names
+from journal_manager.backends.bookkeeper.journal_node import JournalNode, journal_names
 from journal_manager.journals import Chain
 from tests.journal_manager.backends.bookkeeper.fake import Cluster
 
 
-def record_on(cluster: Cluster, name: str = "a/b") -> JournalRecord:
-    return JournalRecord(cast(Any, cluster.client().metadata_store), name)
+def record_on(cluster: Cluster, name: str = "a/b") -> JournalNode:
+    return JournalNode(cast(Any, cluster.client().metadata_store), name)
 
 
 async def test_a_record_lies_beside_the_clusters_own_state_one_node_a_name() -> None:

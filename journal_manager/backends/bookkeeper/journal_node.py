@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
-from bookkeeper.chains import ChainRecord
+from bookkeeper.chains import ChainNode
 from bookkeeper.errors import NoSuchKeyError
 from bookkeeper.meta.store import Version
 from journal_manager.errors import JournalNotFormattedError
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bookkeeper.meta import Metadata
 
 
-class JournalRecord(ChainRecord[Chain]):
+class JournalNode(ChainNode[Chain]):
     """The record of one journal."""
 
     def __init__(self, metadata: Metadata, name: str) -> None:
