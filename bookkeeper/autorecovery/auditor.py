@@ -19,7 +19,7 @@ from bookkeeper.autorecovery.config import AutorecoveryConfig
 from bookkeeper.autorecovery.lost_bookies import LostBookies
 from bookkeeper.autorecovery.wakeup import Wakeup
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.operators import Operator
 from bookkeeper.errors import BookKeeperError, DataUnknownError, NoSuchLedgerError, in_words
 from bookkeeper.ids import BookieId, LedgerId
@@ -226,7 +226,7 @@ class Auditor:
         """
         ledgers = self._metadata.ledgers
         try:
-            record = LedgerRecord(ledgers, ledger_id, await ledgers.read(ledger_id))
+            record = LedgerView(ledgers, ledger_id, await ledgers.read(ledger_id))
             lacking = await incomplete_copies(self._context, record, sample_percent=self._config.sample_percent)
         except NoSuchLedgerError:
             return False

@@ -51,7 +51,7 @@ from bookkeeper.errors import (
 from bookkeeper.ids import Address, BookieId, LedgerId, bookie_id
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.records.cookies import Cookie
-from bookkeeper.meta.records.disks import DiskRecord
+from bookkeeper.meta.records.disks import DiskProgress
 from bookkeeper.meta.store import settled_create, update
 from bookkeeper.seams import Seams
 from bookkeeper.storage.base.config import StorageConfig
@@ -86,7 +86,7 @@ class BookieStart:
         self.first_start = False
         self.boot = 0
         """The number of this start, counted in the metadata store."""
-        self.known: DiskRecord | None = None
+        self.known: DiskProgress | None = None
         """What is published about this bookie's disk."""
         self.disk_identity: DiskIdentity | None = None
         self.engine: Volumes | None = None

@@ -17,7 +17,7 @@ from bookkeeper.client.arguments import ledger_number, require_bytes
 from bookkeeper.client.bookies.bookie_pool import BookiePool
 from bookkeeper.client.bookies.bookie_watcher import BookieWatcher
 from bookkeeper.client.config import ClientConfig
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.ledgers.ledger_creation import (
     LedgerOptions,
     LedgerSpec,
@@ -235,7 +235,7 @@ class BookKeeper:
 
     async def _open_ledger(self, ledger_id: LedgerId, password: bytes, *, recovery: bool) -> ReadHandle:
         ledgers = self._services.metadata.ledgers
-        record = LedgerRecord(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
+        record = LedgerView(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
         digest = _digest_of(record, password)
         if recovery and not record.metadata.is_closed:
             await recover(self._services, record, digest)
@@ -345,7 +345,7 @@ class BookKeeper:
             raise fresh(self._ended)
 
 
-def _digest_of(record: LedgerRecord, password: bytes) -> DigestScheme:
+def _digest_of(record: LedgerView, password: bytes) -> DigestScheme:
     """The digest with which the ledger is written.
 
     Metadata of the oldest formats have neither a password nor a digest type; the digest is CRC32 then.

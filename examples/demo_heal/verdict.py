@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bookkeeper import BookKeeper
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.errors import BookKeeperError, in_words
 from bookkeeper.ids import LedgerId
 from bookkeeper.launchers.machine_speed import stretch
@@ -79,7 +79,7 @@ async def judge_ledgers(client: BookKeeper, ledgers: Mapping[int, WrittenLedger]
 
 async def _look(client: BookKeeper, context: RepairContext, ledger_id: int, found: Wholeness) -> None:
     records = client.metadata_store.ledgers
-    record = LedgerRecord(records, LedgerId(ledger_id), await records.read(LedgerId(ledger_id), fresh=True))
+    record = LedgerView(records, LedgerId(ledger_id), await records.read(LedgerId(ledger_id), fresh=True))
     lacking = await incomplete_copies(context, record, sample_percent=100)
     found.incomplete += [f"ledger {ledger_id}: {each}" for each in lacking]
 

@@ -26,7 +26,7 @@ from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.records import ledger_format
 from bookkeeper.meta.records.deleted_ledgers import decode
-from bookkeeper.meta.records.disks import DISKS, DiskRecord
+from bookkeeper.meta.records.disks import DISKS, DiskProgress
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.stores.memory import MemorySnapshot, MemoryStore
 from bookkeeper.meta.stores.tree import Tree, TreeNode
@@ -240,14 +240,14 @@ class SwarmCluster(SimCluster):
         """A ledger's metadata as the store has it now."""
         return self.store.seen.get(self.store.paths.get(ledger, ""))
 
-    def disk_record(self, name: str) -> DiskRecord | None:
+    def disk_record(self, name: str) -> DiskProgress | None:
         """What a bookie has published of its disk."""
         server = self.servers.get(name)
         if server is None:
             return None
         path = Paths().own(DISKS, server.bookie_id)
         found = self.store.read(lambda tree: tree.find(path))
-        return DiskRecord.decode(found.value, path) if found is not None else None
+        return DiskProgress.decode(found.value, path) if found is not None else None
 
     def ledger_path(self, ledger: int) -> str:
         """Where the store keeps a ledger's metadata."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.errors import BookKeeperError, DigestMismatchError, NoSuchEntryError, NoSuchLedgerError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.replication.copying import RepairContext
@@ -139,7 +139,7 @@ async def _until_whole(cluster: SwarmCluster, client: BookKeeper, actors: Sequen
 async def _why_not_whole(client: BookKeeper, ledger: LedgerId) -> str:
     ledgers = client.metadata_store.ledgers
     try:
-        record = LedgerRecord(ledgers, ledger, await ledgers.read(ledger, fresh=True))
+        record = LedgerView(ledgers, ledger, await ledgers.read(ledger, fresh=True))
         return "; ".join(map(str, await incomplete_copies(RepairContext(services=client.services), record)))
     except NoSuchLedgerError:
         return ""

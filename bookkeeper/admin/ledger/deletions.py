@@ -64,14 +64,14 @@ async def undelete(bk: BookKeeper, ledger_id: int) -> VerbAnswer:
     `bk ledger list --deleted` shows which ledgers can be brought back.
     """
 
-    from bookkeeper.client.ledger_record import LedgerRecord
+    from bookkeeper.client.ledger_view import LedgerView
     from bookkeeper.client.operators import Operator
     from bookkeeper.replication.copying import RepairContext
     from bookkeeper.replication.inspection import incomplete_copies
 
     found = await Operator(bk).undelete_ledger(ledger_id)
     ledgers = bk.metadata_store.ledgers
-    record = LedgerRecord(ledgers, LedgerId(ledger_id), await ledgers.read(LedgerId(ledger_id), fresh=True))
+    record = LedgerView(ledgers, LedgerId(ledger_id), await ledgers.read(LedgerId(ledger_id), fresh=True))
     problems = await incomplete_copies(RepairContext(services=bk.services), record)
     last = None if found.last_entry in (None, NO_ENTRY) else int(found.last_entry)
     lines = [

@@ -32,7 +32,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import BookieId
 from bookkeeper.meta import Metadata, Versioned
-from bookkeeper.meta.records.disks import DiskRecord, VolumeProgress
+from bookkeeper.meta.records.disks import DiskProgress, VolumeProgress
 from bookkeeper.seams import Disk, Rng
 from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.base.results import PublishedProgress
@@ -69,7 +69,7 @@ class ProgressPublisher:
         self._disks = metadata.disks
         self._bookie = bookie
         self._rng = rng
-        self._found: Versioned[DiskRecord] | None = None
+        self._found: Versioned[DiskProgress] | None = None
         self._boot = self._directory_id = 0
         self._volume_ids: dict[int, int] = {}
         """With several ledger directories: each volume's number and its directory's id."""
@@ -80,13 +80,13 @@ class ProgressPublisher:
         """The last publication failed, and the log says so already."""
 
     @property
-    def record(self) -> DiskRecord | None:
+    def record(self) -> DiskProgress | None:
         """The record as this start has read or written it last."""
         return self._found.value if self._found is not None else None
 
     # -- start --------------------------------------------------------------------------------------------
 
-    async def look(self) -> DiskRecord | None:
+    async def look(self) -> DiskProgress | None:
         """Read the record. None: the bookie is new, or comes from a version without records.
 
         Raises:
@@ -255,10 +255,10 @@ class ProgressPublisher:
                     volumes.placement_log.published(wanted.placements)
                 return changed
 
-    def _wanted(self, volumes: Volumes, highest: int) -> DiskRecord:
+    def _wanted(self, volumes: Volumes, highest: int) -> DiskProgress:
         """What is to be published now."""
         file_id, sequence = volumes.positions.get(ONLY, (0, 0))
-        return DiskRecord(
+        return DiskProgress(
             directory_id=self._directory_id,
             starting=self._boot,
             boot=self._boot,
@@ -302,26 +302,26 @@ class ProgressPublisher:
             self._found = found
 
 
-def _claim_of_one(before: DiskRecord | None, boot: int, here: int | None, fresh: int) -> DiskRecord:
+def _claim_of_one(before: DiskProgress | None, boot: int, here: int | None, fresh: int) -> DiskProgress:
     """What a start claims that has one volume. ``here``: the id in its files; None: it has no file."""
     if before is None:
-        return DiskRecord(directory_id=here or fresh, starting=boot)
+        return DiskProgress(directory_id=here or fresh, starting=boot)
     if here is None and before.boot:  # the old disk is gone: what it had is in doubt
-        return DiskRecord(directory_id=fresh, starting=boot)
+        return DiskProgress(directory_id=fresh, starting=boot)
     return replace(before, starting=boot)
 
 
 def _claim_of_many(
-    before: DiskRecord | None, boot: int, here: Mapping[int, int | None], fresh: Mapping[int, int]
-) -> DiskRecord:
+    before: DiskProgress | None, boot: int, here: Mapping[int, int | None], fresh: Mapping[int, int]
+) -> DiskProgress:
     """What a start claims that has a map: for each volume as :func:`_claimed`."""
     volumes = tuple(_claimed(before, number, here[number] or 0, fresh[number]) for number in sorted(here))
     if before is None:
-        return DiskRecord(directory_id=volumes[0].directory_id, starting=boot, volumes=volumes)
+        return DiskProgress(directory_id=volumes[0].directory_id, starting=boot, volumes=volumes)
     return replace(before, starting=boot, sequence=0, file_id=0, volumes=volumes)
 
 
-def _claimed(before: DiskRecord | None, number: int, here: int, fresh: int) -> VolumeProgress:
+def _claimed(before: DiskProgress | None, number: int, here: int, fresh: int) -> VolumeProgress:
     """What a start claims for one volume. ``here``: the id in the files of its directory; 0: there is none."""
     known = {each.number: each for each in before.volumes} if before is not None else {}
     if number in known and (here or not known[number].boot):
@@ -335,5 +335,5 @@ def _claimed(before: DiskRecord | None, number: int, here: int, fresh: int) -> V
     return VolumeProgress(number=number, directory_id=here if before is None and here else fresh)
 
 
-def _progress(of: VolumeProgress | DiskRecord) -> PublishedProgress:
+def _progress(of: VolumeProgress | DiskProgress) -> PublishedProgress:
     return PublishedProgress(directory_id=of.directory_id, boot=of.boot, sequence=of.sequence, file_id=of.file_id)

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypedDict, TypeVar
 
 from bookkeeper.client.arguments import ledger_number, require_bytes, require_whole
 from bookkeeper.client.config import ACK_QUORUM, ENSEMBLE, WRITE_QUORUM, ClientConfig
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.services import ClientServices
 from bookkeeper.errors import BookieUnavailableError, ConfigError, NotEnoughBookiesError, require
 from bookkeeper.ids import BookieId, LedgerId
@@ -147,7 +147,7 @@ def refuse_unknown(options: Mapping[str, object]) -> None:
             raise TypeError(f"BookKeeper.create_ledger() got an unexpected keyword argument {name!r}")
 
 
-async def create(services: ClientServices, wanted: LedgerSpec) -> tuple[LedgerRecord, DigestScheme]:
+async def create(services: ClientServices, wanted: LedgerSpec) -> tuple[LedgerView, DigestScheme]:
     """Create a new ledger in the metadata.
 
     Raises:
@@ -164,7 +164,7 @@ async def create(services: ClientServices, wanted: LedgerSpec) -> tuple[LedgerRe
             _log.info("a new ledger gets another ensemble: %s", error)
 
 
-async def _create(services: ClientServices, wanted: LedgerSpec) -> tuple[LedgerRecord, DigestScheme]:
+async def _create(services: ClientServices, wanted: LedgerSpec) -> tuple[LedgerView, DigestScheme]:
     """One attempt. Raises: BookieUnavailableError: the cluster has forgotten an absent bookie that was chosen."""
     digest_type = wanted.digest_type()
     chosen = await _choose(services, wanted.spec(), wanted.policy())
@@ -181,7 +181,7 @@ async def _create(services: ClientServices, wanted: LedgerSpec) -> tuple[LedgerR
     wanted_id = None if wanted.ledger_id is None else LedgerId(wanted.ledger_id)
     new_id, stored = await ledgers.create(metadata, wanted_id, absent=absent)
     _note_absent(services, new_id, absent)
-    return LedgerRecord(ledgers, new_id, stored), DigestScheme(digest_type, wanted.password)
+    return LedgerView(ledgers, new_id, stored), DigestScheme(digest_type, wanted.password)
 
 
 async def _choose(services: ClientServices, spec: QuorumSpec, when_short: WhenShort) -> tuple[BookieId, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.ledgers.ledger_recovery import recover
 from bookkeeper.client.services import ClientServices
 from bookkeeper.errors import (
@@ -52,7 +52,7 @@ async def delete(
             return None
     created_txn: int | None = None
     while True:
-        record = LedgerRecord(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
+        record = LedgerView(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
         if created_txn is not None and record.versioned.created_txn != created_txn:
             return None  # the ledger is gone, and another one was made under its id
         created_txn = record.versioned.created_txn
@@ -64,7 +64,7 @@ async def delete(
             pass
 
 
-async def _close(services: ClientServices, record: LedgerRecord, force: bool) -> None:
+async def _close(services: ClientServices, record: LedgerView, force: bool) -> None:
     metadata = record.metadata
     digest = DigestScheme(metadata.digest_type or DigestType.CRC32, metadata.password or b"")
     if force:

@@ -15,7 +15,7 @@ from typing import assert_never
 from bookkeeper.client.bookie_request import ask, entry_of, failure_of
 from bookkeeper.client.bookies.bookie_pool import Use
 from bookkeeper.client.closing_advice import advise_closed
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.client.write.ensemble_change import RETRY_S, STORE_AWAY
@@ -39,7 +39,7 @@ from bookkeeper.wire import HIGH_PRIORITY, AddEntry, ReadEntry, Reply
 _log = logging.getLogger(__name__)
 
 
-async def recover(services: ClientServices, record: LedgerRecord, digest: DigestScheme) -> LedgerMetadata:
+async def recover(services: ClientServices, record: LedgerView, digest: DigestScheme) -> LedgerMetadata:
     """Fence the ledger, find its end, and close it. Returns the metadata that are stored then.
 
     There are at most ``recovery_attempts`` attempts. After each the metadata are read again: another client, which
@@ -73,7 +73,7 @@ async def recover(services: ClientServices, record: LedgerRecord, digest: Digest
     raise AssertionError("at least one attempt is made")
 
 
-async def _is_closed_by_now(record: LedgerRecord) -> bool:
+async def _is_closed_by_now(record: LedgerView) -> bool:
     """Read the metadata again and say whether the ledger is closed. If the store does not answer, the last known
     metadata stand.
 
@@ -93,7 +93,7 @@ async def _is_closed_by_now(record: LedgerRecord) -> bool:
 class _RecoveryShell:
     """One attempt to recover a ledger."""
 
-    def __init__(self, services: ClientServices, record: LedgerRecord, digest: DigestScheme) -> None:
+    def __init__(self, services: ClientServices, record: LedgerView, digest: DigestScheme) -> None:
         self._services = services
         self._record = record
         self._digest = digest

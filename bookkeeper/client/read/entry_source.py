@@ -15,7 +15,7 @@ from typing import assert_never
 from bookkeeper import codec
 from bookkeeper.client.bookie_request import ask, entry_of, failure_of
 from bookkeeper.client.bookies.bookie_pool import Use
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import (
@@ -41,7 +41,7 @@ class EntrySource:
     def __init__(
         self,
         services: ClientServices,
-        record: LedgerRecord,
+        record: LedgerView,
         digest: DigestScheme,
         tasks: Tasks,
         on_lac: Callable[[int | None], None],

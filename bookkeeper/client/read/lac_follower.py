@@ -17,7 +17,7 @@ from typing import Final
 
 from bookkeeper.client.bookie_request import ask, entry_of, failure_of
 from bookkeeper.client.bookies.bookie_pool import Use
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.read.poll_ahead import AskedPoll, PollAhead
 from bookkeeper.client.read.poll_pauses import PollPauses
 from bookkeeper.client.services import ClientServices
@@ -48,7 +48,7 @@ def is_over(loop: asyncio.AbstractEventLoop, until: float) -> bool:
 class LacFollower:
     """Knows a reader's last add confirmed and keeps it fresh."""
 
-    def __init__(self, services: ClientServices, record: LedgerRecord, digest: DigestScheme, tasks: Tasks) -> None:
+    def __init__(self, services: ClientServices, record: LedgerView, digest: DigestScheme, tasks: Tasks) -> None:
         self.known = KnownLac(record.metadata)
         self._services = services
         self._record = record

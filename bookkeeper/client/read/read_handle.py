@@ -14,7 +14,7 @@ from types import TracebackType
 
 from bookkeeper.client.arguments import require_whole
 from bookkeeper.client.entry import LedgerEntry
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.loop_affinity import require_loop
 from bookkeeper.client.read.entry_source import EntrySource
 from bookkeeper.client.read.lac_follower import LacFollower, is_over
@@ -35,7 +35,7 @@ class ReadHandle:
     def __init__(
         self,
         services: ClientServices,
-        record: LedgerRecord,
+        record: LedgerView,
         digest: DigestScheme,
         on_closed: Callable[[ReadHandle], None] = lambda handle: None,
     ) -> None:

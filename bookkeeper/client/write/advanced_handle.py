@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, NoReturn
 
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.write.append_futures import fresh
 from bookkeeper.client.write.write_handle import WriteHandle
@@ -36,7 +36,7 @@ class AdvancedHandle(WriteHandle):
     def __init__(
         self,
         services: ClientServices,
-        record: LedgerRecord,
+        record: LedgerView,
         digest: DigestScheme,
         on_closed: Callable[[WriteHandle], None] = lambda handle: None,
         *,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.services import ClientServices
 from bookkeeper.errors import (
     LedgerClosedError,
@@ -34,7 +34,7 @@ RETRY_S = 0.2
 
 
 async def change_ensemble(
-    services: ClientServices, record: LedgerRecord, change: ChangeEnsemble, choose: ChooseStandIns
+    services: ClientServices, record: LedgerView, change: ChangeEnsemble, choose: ChooseStandIns
 ) -> LedgerMetadata | ChangeFailure:
     """Replace the failed bookies from ``change.first_entry`` on.
 
@@ -65,7 +65,7 @@ async def change_ensemble(
 
 
 async def close_ledger(
-    services: ClientServices, record: LedgerRecord, last_entry: int, length: int, timeout_s: float
+    services: ClientServices, record: LedgerView, last_entry: int, length: int, timeout_s: float
 ) -> LedgerMetadata:
     """Close the ledger at ``last_entry``, by compare-and-set from OPEN. Returns the metadata that are stored then.
 
@@ -95,7 +95,7 @@ async def close_ledger(
         ) from away
 
 
-async def _until_known(record: LedgerRecord) -> ChangeFailure | None:
+async def _until_known(record: LedgerView) -> ChangeFailure | None:
     """After a write of unknown outcome: read the metadata until the store answers.
 
     A write that lost has an unknown outcome, too. Its reply may have been lost; if somebody then wrote over it, the

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 
 from bookkeeper.client.bookies.bookie_pool import Use
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.services import ClientServices
 from bookkeeper.errors import BookieError, MetadataUnavailableError, SessionExpiredError
 from bookkeeper.ids import NO_ENTRY, BookieId
@@ -27,7 +27,7 @@ def pauses(services: ClientServices) -> Iterator[float]:
 
 
 async def watch_incarnation(
-    services: ClientServices, record: LedgerRecord, bookie: BookieId, try_now: asyncio.Event, delays: Iterator[float]
+    services: ClientServices, record: LedgerView, bookie: BookieId, try_now: asyncio.Event, delays: Iterator[float]
 ) -> tuple[BookieConnection, LedgerMetadata]:
     """Wait until ``bookie`` answers, then read the metadata, after a sync. Setting ``try_now`` ends a pause at once.
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.loop_affinity import require_loop
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.write.append_futures import AppendFutures, fresh
@@ -56,7 +56,7 @@ class WriteHandle:
     def __init__(
         self,
         services: ClientServices,
-        record: LedgerRecord,
+        record: LedgerView,
         digest: DigestScheme,
         on_closed: Callable[[WriteHandle], None] = lambda handle: None,
         *,

@@ -18,7 +18,7 @@ from bookkeeper.client.bookie_request import failure_of
 from bookkeeper.client.bookies.back_pressure import BackPressure
 from bookkeeper.client.bookies.bookie_pool import Use
 from bookkeeper.client.closing_advice import advise_closed
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.client.write.add_channel import AddChannel
@@ -56,7 +56,7 @@ class WriterShell:
     def __init__(
         self,
         services: ClientServices,
-        record: LedgerRecord,
+        record: LedgerView,
         digest: DigestScheme,
         append_futures: AppendFutures,
         *,

@@ -41,7 +41,7 @@ class PlacementsEnd:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiskRecord:
+class DiskProgress:
     """The record of one bookie's disk."""
 
     directory_id: int
@@ -76,7 +76,7 @@ class DiskRecord:
         return json.dumps(found).encode()
 
     @classmethod
-    def decode(cls, data: bytes, what: str) -> DiskRecord:
+    def decode(cls, data: bytes, what: str) -> DiskProgress:
         """The reverse of encode. Fields of later versions are passed over. Raises: MetadataFormatError."""
         try:
             found: dict[str, Any] = json.loads(data)
@@ -105,7 +105,7 @@ class Disks:
         """The path of a bookie's record."""
         return self._paths.own(DISKS, bookie)
 
-    async def read(self, bookie: BookieId) -> Versioned[DiskRecord] | None:
+    async def read(self, bookie: BookieId) -> Versioned[DiskProgress] | None:
         """Read the record after a sync; None if there is none. Raises: MetadataFormatError."""
         path = self.path(bookie)
         await self._store.sync(path)
@@ -113,12 +113,12 @@ class Disks:
             found = await self._store.get(path)
         except NoSuchKeyError:
             return None
-        record = DiskRecord.decode(found.value, path)
+        record = DiskProgress.decode(found.value, path)
         return Versioned(record, found.version, found.created_ms, found.transaction, found.created_txn)
 
     async def write(
-        self, bookie: BookieId, record: DiskRecord, expected: Versioned[DiskRecord] | None
-    ) -> Versioned[DiskRecord]:
+        self, bookie: BookieId, record: DiskProgress, expected: Versioned[DiskProgress] | None
+    ) -> Versioned[DiskProgress]:
         """Create the record (``expected`` None), or replace the one that was read.
 
         Raises:

@@ -18,7 +18,7 @@ from typing import Any, Final, assert_never
 from bookkeeper import codec
 from bookkeeper.client.bookie_request import asked, entry_of, failure_of
 from bookkeeper.client.bookies.bookie_pool import Use
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.read.entry_source import EntrySource
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
@@ -100,7 +100,7 @@ def digest_of(metadata: LedgerMetadata) -> DigestScheme:
     return DigestScheme(metadata.digest_type or DigestType.CRC32, metadata.password or b"")
 
 
-async def held_by(services: ClientServices, tasks: Tasks, bookie: BookieId, record: LedgerRecord) -> HeldEntries:
+async def held_by(services: ClientServices, tasks: Tasks, bookie: BookieId, record: LedgerView) -> HeldEntries:
     """Ask a bookie which entries of a ledger it holds.
 
     Raises: BookKeeperError: it does not say, which proves nothing.
@@ -117,7 +117,7 @@ async def held_by(services: ClientServices, tasks: Tasks, bookie: BookieId, reco
     return decode_availability(reply.availability)
 
 
-async def copy_fragment(context: RepairContext, record: LedgerRecord, copy: Copy, target: BookieId) -> RepairResult:
+async def copy_fragment(context: RepairContext, record: LedgerView, copy: Copy, target: BookieId) -> RepairResult:
     """Copy ``copy`` to ``target`` and swap ``target`` in. If ``target`` is already in place, complete its copy.
 
     Foreseen failures are not raised but returned, see :class:`RepairResult`. The last fragment of a ledger that is not
@@ -129,7 +129,7 @@ async def copy_fragment(context: RepairContext, record: LedgerRecord, copy: Copy
 class _RepairShell:
     """One attempt to copy one share to one target."""
 
-    def __init__(self, context: RepairContext, record: LedgerRecord, copy: Copy, target: BookieId) -> None:
+    def __init__(self, context: RepairContext, record: LedgerView, copy: Copy, target: BookieId) -> None:
         metadata = record.metadata
         self._context = context
         self._services = context.services

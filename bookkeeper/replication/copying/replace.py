@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.errors import IllegalOperationError, MetadataConflictError, NotEnoughBookiesError, in_words
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.replication.config import CopyConfig
@@ -106,7 +106,7 @@ async def replicate_unlocked(
         locked=locked,
     )
     ledgers, number = services.metadata.ledgers, LedgerId(ledger_id)
-    record = LedgerRecord(ledgers, number, await ledgers.read(number, fresh=True))
+    record = LedgerView(ledgers, number, await ledgers.read(number, fresh=True))
     copies = [copy for copy in copies_of(record.metadata, BookieId(bookie)) if copy.first_entry == first_entry]
     if not copies:
         raise IllegalOperationError(
@@ -123,7 +123,7 @@ async def replicate_unlocked(
 
 async def replace_copy(
     context: RepairContext,
-    record: LedgerRecord,
+    record: LedgerView,
     copy: Copy,
     exclude: Collection[BookieId] = (),
     only: Collection[BookieId] = (),
@@ -153,7 +153,7 @@ async def replace_copy(
 
 
 async def _choose(
-    context: RepairContext, record: LedgerRecord, copy: Copy, exclude: Collection[BookieId], only: Collection[BookieId]
+    context: RepairContext, record: LedgerView, copy: Copy, exclude: Collection[BookieId], only: Collection[BookieId]
 ) -> BookieId:
     watcher, metadata = context.services.watcher, record.metadata
     ensemble = metadata.fragment_of(copy.first_entry).ensemble

@@ -20,7 +20,7 @@ from enum import StrEnum
 from typing import Any
 
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.errors import BookKeeperError, MetadataFormatError, NoSuchLedgerError, in_words
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.replication.config import DecommissionConfig
@@ -234,7 +234,7 @@ class _Decommission:
         """Complete what bookies that are here lack, and remove the mark. Returns "" if the ledger is whole."""
         ledgers = self._metadata.ledgers
         try:
-            record = LedgerRecord(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
+            record = LedgerView(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
             mark = await self._metadata.under_replication.read(ledger_id)
             if mark is None and not await incomplete_copies(self._context, record):
                 return ""

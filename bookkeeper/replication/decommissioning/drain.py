@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.ledgers.ledger_recovery import recover
 from bookkeeper.client.operators import Operator
 from bookkeeper.errors import BookKeeperError, IllegalOperationError, NoSuchLedgerError
@@ -328,7 +328,7 @@ class _Drain:
 
     async def _move(self, ledger_id: LedgerId) -> None:
         ledgers = self._services.metadata.ledgers
-        record = LedgerRecord(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
+        record = LedgerView(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
         await self._decide(record)
         for name in self._names:
             for copy in copies_of(record.metadata, name):
@@ -337,7 +337,7 @@ class _Drain:
                 elif await self._replace(record, copy) is CopyOutcome.GONE:
                     return
 
-    async def _decide(self, record: LedgerRecord) -> None:
+    async def _decide(self, record: LedgerView) -> None:
         """Recover an open ledger, if that is wanted and its grace period is over."""
         last = record.metadata.last_fragment
         if record.metadata.is_closed or not set(last.ensemble) & set(self._names):
@@ -356,7 +356,7 @@ class _Drain:
             return f"it is {state}, and its grace period is not over"
         return f"it is {state}: its writer moves it with the next append; without a writer it has to be recovered"
 
-    async def _replace(self, record: LedgerRecord, copy: Copy) -> CopyOutcome:
+    async def _replace(self, record: LedgerView, copy: Copy) -> CopyOutcome:
         only = tuple(map(BookieId, self._config.targets))
         try:
             copied = await replace_copy(self._context, record, copy, self._names, only)

@@ -14,7 +14,7 @@ from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass, field, replace
 
 from bookkeeper.client.bookie_request import ask, entry_of
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.read.read_handle import ReadHandle
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import (
@@ -75,7 +75,7 @@ class CheckedLedger:
 
 
 async def incomplete_copies(
-    context: RepairContext, record: LedgerRecord, *, sample_percent: float = 0.0
+    context: RepairContext, record: LedgerView, *, sample_percent: float = 0.0
 ) -> list[IncompleteCopy]:
     """Every copy of the ledger that is not proved to be whole. An empty list means that the ledger is whole.
 
@@ -86,7 +86,7 @@ async def incomplete_copies(
 
 async def check_ledger(
     context: RepairContext,
-    record: LedgerRecord,
+    record: LedgerView,
     *,
     sample_percent: float = 0.0,
     bookies: Collection[BookieId] | None = None,
@@ -112,7 +112,7 @@ class _LedgerCheck:
     def __init__(
         self,
         context: RepairContext,
-        record: LedgerRecord,
+        record: LedgerView,
         sample_percent: float,
         bookies: Collection[BookieId] | None,
     ) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.errors import in_words
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, QuorumSpec
@@ -63,7 +63,7 @@ async def explain_ledger(client: BookKeeper, ledger_id: LedgerId) -> ExplainedLe
     Raises: NoSuchLedgerError, MetadataError.
     """
     metadata = client.metadata_store
-    record = LedgerRecord(metadata.ledgers, ledger_id, await metadata.ledgers.read(ledger_id, fresh=True))
+    record = LedgerView(metadata.ledgers, ledger_id, await metadata.ledgers.read(ledger_id, fresh=True))
     registered = {*await metadata.bookies.writable(), *await metadata.bookies.read_only()}
     context = RepairContext(services=client.services)
     checked = await check_ledger(context, record)

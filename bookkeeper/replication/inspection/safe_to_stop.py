@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.operators import Operator
 from bookkeeper.errors import BookKeeperError, IllegalOperationError, NoSuchLedgerError, in_words
 from bookkeeper.ids import BookieId, LedgerId
@@ -177,7 +177,7 @@ class _Question:
         ledgers = self._client.metadata_store.ledgers
         self._verdict.asked += 1
         try:
-            record = LedgerRecord(ledgers, ledger_id, await ledgers.read(ledger_id))
+            record = LedgerView(ledgers, ledger_id, await ledgers.read(ledger_id))
             others = {
                 bookie
                 for fragment in record.metadata.fragments

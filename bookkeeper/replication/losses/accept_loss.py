@@ -20,7 +20,7 @@ from typing import Final
 
 from bookkeeper.client.bookie_request import ask, entry_of
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.ledgers.ledger_recovery import recover
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import (
@@ -73,7 +73,7 @@ async def plan_loss(client: BookKeeper, ledger_id: LedgerId) -> LossPlan | Ledge
         UnauthorizedError: the bookies hold another password than the metadata.
     """
     ledgers = client.metadata_store.ledgers
-    record = LedgerRecord(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
+    record = LedgerView(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
     if record.metadata.is_closed:
         raise IllegalOperationError(
             f"ledger {ledger_id} is closed at entry {record.metadata.last_entry}, and that is final: nothing can be "
@@ -109,7 +109,7 @@ async def accept_loss(client: BookKeeper, plan: LossPlan) -> LedgerMetadata:
         await metadata.store.create(beside, note, parents=True)
     else:
         closed = replace(closed, custom=MappingProxyType({**closed.custom, KEY: note}))
-    record = LedgerRecord(metadata.ledgers, plan.ledger_id, plan.over)
+    record = LedgerView(metadata.ledgers, plan.ledger_id, plan.over)
     try:
         stored = await record.write(closed, plan.over, same_creation=True)
     except MetadataConflictError as error:
@@ -134,7 +134,7 @@ async def accept_loss(client: BookKeeper, plan: LossPlan) -> LedgerMetadata:
 class _Survey:
     """Finds out what can be read of one ledger in recovery."""
 
-    def __init__(self, client: BookKeeper, record: LedgerRecord) -> None:
+    def __init__(self, client: BookKeeper, record: LedgerView) -> None:
         self.tasks = Tasks(f"what is left of ledger {record.ledger_id}")
         self._services = client.services
         self._record = record

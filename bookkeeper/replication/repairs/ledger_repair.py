@@ -17,7 +17,7 @@ import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.ledgers.ledger_recovery import recover
 from bookkeeper.errors import BookKeeperError, DataUnknownError, NoSuchLedgerError, in_words
 from bookkeeper.ids import BookieId, EntryId, LedgerId
@@ -120,7 +120,7 @@ class _Repair:
     async def run(self) -> LedgerRepair:
         result, ledgers = self._result, self._services.metadata.ledgers
         try:
-            record = LedgerRecord(ledgers, result.ledger_id, await ledgers.read(result.ledger_id, fresh=True))
+            record = LedgerView(ledgers, result.ledger_id, await ledgers.read(result.ledger_id, fresh=True))
             await self._repair(record)
         except NoSuchLedgerError:
             result.deleted = True
@@ -130,7 +130,7 @@ class _Repair:
             self._graces.forget(result.ledger_id)
         return result
 
-    async def _repair(self, record: LedgerRecord) -> None:
+    async def _repair(self, record: LedgerView) -> None:
         if self._replace_gone:
             gone = await self._gone(record)
             await self._decide(record, gone)
@@ -156,7 +156,7 @@ class _Repair:
             return
         await self._unmark()
 
-    def _doubted(self, record: LedgerRecord, lacking: Collection[IncompleteCopy]) -> list[Copy]:
+    def _doubted(self, record: LedgerView, lacking: Collection[IncompleteCopy]) -> list[Copy]:
         """The copies to complete: those that lack entries, and those of bookies that the mark names. What such a bookie
         says it holds may be damaged, so all of it is read back."""
         named = set(self._mark.bookies) if self._mark is not None else set()
@@ -169,13 +169,13 @@ class _Repair:
             if copy.held(spec) and copy not in unknown and (copy in short or copy.bookie in named)
         ]
 
-    async def _gone(self, record: LedgerRecord) -> set[BookieId]:
+    async def _gone(self, record: LedgerView) -> set[BookieId]:
         """The ledger's bookies that are not registered now."""
         bookies = self._services.metadata.bookies
         here = {*await bookies.writable(), *await bookies.read_only()}
         return set(record.metadata.bookies) - here
 
-    async def _decide(self, record: LedgerRecord, gone: Collection[BookieId]) -> None:
+    async def _decide(self, record: LedgerView, gone: Collection[BookieId]) -> None:
         """Recover a ledger that is not closed if its last fragment names a bookie that is gone, after the grace."""
         metadata, loop = record.metadata, asyncio.get_running_loop()
         missing = sorted(set(metadata.last_fragment.ensemble) & set(gone))
@@ -206,14 +206,14 @@ class _Repair:
             ", ".join(missing),
         )
 
-    async def _replace(self, record: LedgerRecord, gone: Collection[BookieId]) -> None:
+    async def _replace(self, record: LedgerView, gone: Collection[BookieId]) -> None:
         """Make the copies of bookies that are gone again on others."""
         for bookie in sorted(gone):
             for copy in copies_of(record.metadata, bookie):
                 if copy.is_decided:
                     await self._replace_one(record, copy, gone)
 
-    async def _replace_one(self, record: LedgerRecord, copy: Copy, gone: Collection[BookieId]) -> None:
+    async def _replace_one(self, record: LedgerView, copy: Copy, gone: Collection[BookieId]) -> None:
         self._say(f"copies {copy}")
         try:
             self._note(copy, await replace_copy(self._context, record, copy, gone))
@@ -222,7 +222,7 @@ class _Repair:
         except BookKeeperError as error:
             self._result.problems.append(f"{copy}: {in_words(error)}")
 
-    async def _complete(self, record: LedgerRecord, copy: Copy) -> None:
+    async def _complete(self, record: LedgerView, copy: Copy) -> None:
         """Copy to a bookie what it lacks of its own share, and read back the rest; if it cannot take it, to another."""
         self._say(f"completes {copy}")
         copied = await copy_fragment(self._context, record, copy, copy.bookie)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.identity.completion import MissingEntries
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.errors import BookieUnavailableError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta import Metadata
@@ -50,7 +50,7 @@ class PeerCompleter:
             if holder is not None:
                 raise BookieUnavailableError(f"{holder} holds the lock of its repair now")
             ledgers = self._metadata.ledgers
-            record = LedgerRecord(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
+            record = LedgerView(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
             context = RepairContext(
                 services=client.services,
                 throttle=self._throttle,

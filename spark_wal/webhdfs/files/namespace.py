@@ -48,7 +48,7 @@ from spark_wal.webhdfs.files.records import (
 
 
 @dataclass(frozen=True, slots=True)
-class AppliedRecord:
+class ApplyResult:
     """The result of applying a record."""
 
     value: bool = True
@@ -63,8 +63,8 @@ class AppliedRecord:
     """Blobs that no file refers to any more."""
 
 
-UNCHANGED_TRUE = AppliedRecord(value=True, changed=False)
-UNCHANGED_FALSE = AppliedRecord(value=False, changed=False)
+UNCHANGED_TRUE = ApplyResult(value=True, changed=False)
+UNCHANGED_FALSE = ApplyResult(value=False, changed=False)
 
 
 class PathLookup(NamedTuple):
@@ -230,7 +230,7 @@ class Namespace:
 
     # -- changing --------------------------------------------------------------------------------------
 
-    def apply(self, record: Record, sequence: int) -> AppliedRecord:
+    def apply(self, record: Record, sequence: int) -> ApplyResult:
         """Apply the record completely, or not at all.
 
         Raises:
@@ -257,7 +257,7 @@ class Namespace:
             self.sequence = sequence
         return applied
 
-    def _make_directories(self, r: MakeDirectories, sequence: int) -> AppliedRecord:
+    def _make_directories(self, r: MakeDirectories, sequence: int) -> ApplyResult:
         try:
             node = self._at(r.path)
         except PathThroughFileError as error:
@@ -270,9 +270,9 @@ class Namespace:
         parent = self._make_parents(r.path, r.owner, r.at_ms, sequence)
         made = DirectoryNode(self._inode(), r.permission, r.owner, parent.group, r.at_ms, changed=sequence)
         self._link(parent, r.path, made, r.at_ms, sequence)
-        return AppliedRecord()
+        return ApplyResult()
 
-    def _put(self, r: PutFile, sequence: int) -> AppliedRecord:
+    def _put(self, r: PutFile, sequence: int) -> ApplyResult:
         existing = self._existing_file(r.path, overwrite=r.overwrite)
         if existing is None:
             check_new(r.path)
@@ -286,7 +286,7 @@ class Namespace:
         made.group = r.group or made.group
         made.accessed_ms = made.accessed_ms if r.accessed_ms is None else r.accessed_ms
         self._link(parent, r.path, made, r.file.at_ms, sequence)
-        return AppliedRecord(freed=tuple(self._forget_below(existing)) if existing else ())
+        return ApplyResult(freed=tuple(self._forget_below(existing)) if existing else ())
 
     def check_put(self, path: str, *, overwrite: bool) -> None:
         """Check that a file could be put there now. Called before its bytes are received, to refuse early.
@@ -321,7 +321,7 @@ class Namespace:
             raise PathExistsError(f"{path} for client 127.0.0.1 already exists")
         return node
 
-    def _append(self, r: AppendToFile, sequence: int) -> AppliedRecord:
+    def _append(self, r: AppendToFile, sequence: int) -> ApplyResult:
         node = self._file_to_append(r.path)
         length = NewFile(r.pieces, 0, "", 0, 0, 0).length
         if length == 0:
@@ -332,9 +332,9 @@ class Namespace:
         node.modified_ms = node.touched_ms = r.at_ms
         node.changed = sequence
         self._add_bytes(parent_of(r.path), length)
-        return AppliedRecord()
+        return ApplyResult()
 
-    def _move_to_blob(self, r: MoveToBlob, sequence: int) -> AppliedRecord:
+    def _move_to_blob(self, r: MoveToBlob, sequence: int) -> ApplyResult:
         node = self._at(r.path)
         end = r.start + r.blob.length
         if not isinstance(node, FileNode) or not 0 <= r.start < end <= node.length:
@@ -342,7 +342,7 @@ class Namespace:
         before = set(node.blobs())
         node.pieces = (*cut(node.pieces, 0, r.start), r.blob, *cut(node.pieces, end, node.length))
         node.changed = sequence
-        return AppliedRecord(freed=tuple(sorted(before.difference(node.blobs()))))
+        return ApplyResult(freed=tuple(sorted(before.difference(node.blobs()))))
 
     def _file_to_append(self, path: str) -> FileNode:
         node = self._at(path)
@@ -352,7 +352,7 @@ class Namespace:
             raise PathExistsError(f"Cannot append to directory {path}; already exists as a directory.")
         return node
 
-    def _delete(self, r: DeletePath, sequence: int) -> AppliedRecord:
+    def _delete(self, r: DeletePath, sequence: int) -> ApplyResult:
         node = self._at(r.path)
         if node is None:
             return UNCHANGED_FALSE
@@ -361,9 +361,9 @@ class Namespace:
         if node is self.root:
             return UNCHANGED_FALSE
         self._unlink(self._directory(parent_of(r.path)), r.path, node, r.at_ms, sequence)
-        return AppliedRecord(freed=tuple(self._forget_below(node)))
+        return ApplyResult(freed=tuple(self._forget_below(node)))
 
-    def _set_attributes(self, r: SetAttributes, sequence: int) -> AppliedRecord:
+    def _set_attributes(self, r: SetAttributes, sequence: int) -> ApplyResult:
         node = self._at(r.path)
         if node is None:
             raise NoSuchFileError(f"Directory/File does not exist {r.path}")
@@ -375,20 +375,20 @@ class Namespace:
         if isinstance(node, FileNode) and r.replication is not None:
             node.replication = r.replication
         node.changed = sequence
-        return AppliedRecord()
+        return ApplyResult()
 
-    def _set_quota(self, r: SetQuota, sequence: int) -> AppliedRecord:
+    def _set_quota(self, r: SetQuota, sequence: int) -> ApplyResult:
         made = self._make_directories(MakeDirectories(r.path, 0o755, OWNER_OF_ROOT, r.at_ms), sequence)
         directory = self._directory(r.path)
         if directory.quota == r.quota and not made.changed:
             return UNCHANGED_TRUE
         directory.quota = r.quota
         directory.changed = sequence
-        return AppliedRecord()
+        return ApplyResult()
 
     # -- renaming --------------------------------------------------------------------------------------
 
-    def _rename(self, r: Rename, sequence: int) -> AppliedRecord:
+    def _rename(self, r: Rename, sequence: int) -> ApplyResult:
         source = None if r.carried is not None else self._at(r.source)
         target = r.target
         if source is None and r.carried is None and self._is_repeated(r):
@@ -420,7 +420,7 @@ class Namespace:
         self._lead(r.source, target)
         if isinstance(node, FileNode):
             node.touched_ms = r.at_ms
-        return AppliedRecord(path=target, length=node.length if isinstance(node, FileNode) else None, freed=freed)
+        return ApplyResult(path=target, length=node.length if isinstance(node, FileNode) else None, freed=freed)
 
     def _lead(self, source: str, target: str) -> None:
         """Give followed files their new paths after a rename."""
@@ -444,7 +444,7 @@ class Namespace:
                 continue
         return False
 
-    def _judge_bare(self, r: Rename, source: Node | None) -> tuple[AppliedRecord | None, str]:
+    def _judge_bare(self, r: Rename, source: Node | None) -> tuple[ApplyResult | None, str]:
         """HDFS's rename without options: the answer if it does nothing, and the real target."""
         target = r.target
         if r.source == "/" or (source is None and r.carried is None):

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final
 
-from spark_wal.webhdfs.files.namespace import AppliedRecord
+from spark_wal.webhdfs.files.namespace import ApplyResult
 from spark_wal.webhdfs.files.records import (
     AppendToFile,
     DeletePath,
@@ -50,7 +50,7 @@ class TreeEvent:
         return json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
-def event_of(record: Record, applied: AppliedRecord, txid: int) -> TreeEvent:
+def event_of(record: Record, applied: ApplyResult, txid: int) -> TreeEvent:
     """Make the event of a record that was applied."""
     match record:
         case MoveToBlob():

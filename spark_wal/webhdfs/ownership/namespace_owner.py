@@ -41,7 +41,7 @@ from spark_wal.webhdfs.contents.uploads import Uploads
 from spark_wal.webhdfs.errors import PathThroughFileError, WebHdfsError
 from spark_wal.webhdfs.files import snapshot
 from spark_wal.webhdfs.files.incoming_files import IncomingFiles
-from spark_wal.webhdfs.files.namespace import AppliedRecord, Namespace
+from spark_wal.webhdfs.files.namespace import ApplyResult, Namespace
 from spark_wal.webhdfs.files.records import DeletePath, Record, RecordFormatError, decode_record, encode_record
 from spark_wal.webhdfs.files.temp_files import AbandonedFiles, TempFile, temporary_files
 from spark_wal.webhdfs.growing_paths import GrowingPaths
@@ -263,7 +263,7 @@ class NamespaceOwner:
         """Whether this session has ended, or is about to: nothing new begins."""
         return self._closing or self.failed.is_set() or self._log.failure is not None
 
-    async def change(self, record: Record, on_applied: Callable[[], None] | None = None) -> AppliedRecord:
+    async def change(self, record: Record, on_applied: Callable[[], None] | None = None) -> ApplyResult:
         """Apply a record and wait until it is durable. It waits for a late renewal of the lease. ``on_applied`` is
         called when the tree has it: from then on the record may become durable, whatever is raised here; before that
         nothing was done.
@@ -275,7 +275,7 @@ class NamespaceOwner:
         await self.room()
         return await self.change_now(record, on_applied)
 
-    async def change_now(self, record: Record, on_applied: Callable[[], None] | None = None) -> AppliedRecord:
+    async def change_now(self, record: Record, on_applied: Callable[[], None] | None = None) -> ApplyResult:
         """Like :meth:`change`, after :meth:`room`. There is no pause before the tree takes or refuses the record."""
         self.require_lease()
         opcode, body = encode_record(record)
@@ -341,7 +341,7 @@ class NamespaceOwner:
             raise NotOwnerError(str(error)) from error
 
     def _on_durable(
-        self, done: asyncio.Future[TxId], record: Record, applied: AppliedRecord, txid: int, size: int
+        self, done: asyncio.Future[TxId], record: Record, applied: ApplyResult, txid: int, size: int
     ) -> None:
         self._pending_bytes -= size
         if done.cancelled() or done.exception() is not None:

@@ -21,7 +21,7 @@ from bookkeeper.ledger.quorum import QuorumSpec
 from bookkeeper.meta import store_copy
 from bookkeeper.meta.cluster import Metadata, init_cluster_in
 from bookkeeper.meta.records.cookies import Cookie
-from bookkeeper.meta.records.disks import DiskRecord
+from bookkeeper.meta.records.disks import DiskProgress
 from bookkeeper.meta.records.layout import Layout
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.records.service_info import ServiceInfo
@@ -70,7 +70,7 @@ async def fill(store: MetadataStore, root: str = "/ledgers", count: int = 5) -> 
     await store.create(f"{root}/underreplication/ledgers/0000/0000/0000/0001/urL0000000001", mark, parents=True)
     await store.create(f"{root}/underreplication/disable")
     await store.create(metadata.own("boot", "b1"), b"12", parents=True)
-    await metadata.disks.write(B1, DiskRecord(directory_id=3, starting=12, boot=12, sequence=77), None)
+    await metadata.disks.write(B1, DiskProgress(directory_id=3, starting=12, boot=12, sequence=77), None)
     await store.create(metadata.own("journals", "names"), bytes(range(256)), parents=True)
     await store.create(metadata.own("big"), bytes(200_000), parents=True)
     await store.create(metadata.own("bigger"), bytes(200_000), parents=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerMetadata
@@ -31,9 +31,9 @@ async def written(cluster: SimCluster, bk: BookKeeper, count: int = 100, **shape
     return LedgerId(ledger.id)
 
 
-async def record_of(bk: BookKeeper, ledger_id: int) -> LedgerRecord:
+async def record_of(bk: BookKeeper, ledger_id: int) -> LedgerView:
     ledgers = bk.metadata_store.ledgers
-    return LedgerRecord(ledgers, LedgerId(ledger_id), await ledgers.read(LedgerId(ledger_id), fresh=True))
+    return LedgerView(ledgers, LedgerId(ledger_id), await ledgers.read(LedgerId(ledger_id), fresh=True))
 
 
 def copy_on(metadata: LedgerMetadata, bookie: str, index: int = 0) -> Copy:

@@ -31,7 +31,7 @@ from bookkeeper.codec import Run, scan_records
 from bookkeeper.errors import BookKeeperError, CorruptionError, DataUnknownError, NoSuchLedgerError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, LedgerState
-from bookkeeper.meta.records.disks import DiskRecord
+from bookkeeper.meta.records.disks import DiskProgress
 from bookkeeper.storage.engine import AvailabilityRun, Engine
 from bookkeeper.storage.index.ledger_descriptor import StateRecordKind
 from bookkeeper.storage.updates.record_runs import EntryRecords, RecordRun
@@ -52,7 +52,7 @@ class Monitor:
     def __init__(
         self,
         metadata_of: Callable[[int], LedgerMetadata | None] = lambda ledger: None,
-        disk_record_of: Callable[[str], DiskRecord | None] = lambda bookie: None,
+        disk_record_of: Callable[[str], DiskProgress | None] = lambda bookie: None,
     ) -> None:
         self._metadata_of = metadata_of
         self.disk_record_of = disk_record_of

@@ -19,7 +19,7 @@ from bookkeeper.bookie.identity.progress_publisher import ProgressPublisher, Sup
 from bookkeeper.errors import BookKeeperError, CookieError
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.meta import Metadata
-from bookkeeper.meta.records.disks import DiskRecord
+from bookkeeper.meta.records.disks import DiskProgress
 from bookkeeper.meta.stores.memory import Fate
 from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.base.manifest import read_manifest
@@ -33,7 +33,7 @@ from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
 from tests.bookkeeper.bookie.identity.test_suspect_ledgers import KEY, add, named, status
 
 
-async def known(cluster: Cluster) -> DiskRecord:
+async def known(cluster: Cluster) -> DiskProgress:
     found = await cluster.client.disks.read(BOOKIE)
     assert found is not None
     return found.value
@@ -308,7 +308,7 @@ def test_what_a_lost_file_said_of_older_ledgers_is_known_outside_it(lost: list[s
 def test_whoever_is_started_on_another_bookies_files_is_told_whose_they_are() -> None:
     async def main(cluster: Cluster) -> None:
         metadata = await cluster.up()
-        other = DiskRecord(directory_id=0xABC, starting=1, boot=1)
+        other = DiskProgress(directory_id=0xABC, starting=1, boot=1)
         await metadata.disks.write(BookieId("c:3181"), other, None)
         cluster.node.crash(power=False)
         mark = read_manifest(cluster.node.disk, "/data/ledgers")

@@ -10,7 +10,7 @@ import pytest
 from bookkeeper import wire
 from bookkeeper.client.bookies.bookie_pool import Use
 from bookkeeper.client.config import ClientConfig
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.ledgers.ledger_recovery import recover
 from bookkeeper.errors import RecoveryInconclusiveError, RequestTimedOutError, UnauthorizedError
 from bookkeeper.ids import LedgerId
@@ -285,7 +285,7 @@ def test_a_recovery_closes_the_version_it_began_with_and_no_newer_one() -> None:
             bookie.silent = True
         async with cluster.connect() as bk:
             ledgers = bk.metadata_store.ledgers
-            record = LedgerRecord(ledgers, ledger.id, await ledgers.read(ledger.id))
+            record = LedgerView(ledgers, ledger.id, await ledgers.read(ledger.id))
             recovery = asyncio.create_task(recover(bk.services, record, DigestScheme(DigestType.CRC32C, b"")))
             while (stored := await ledgers.read(ledger.id)).value.state is not LedgerState.IN_RECOVERY:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)

@@ -8,23 +8,23 @@ import pytest
 
 from bookkeeper.errors import KeyExistsError, MetadataConflictError, MetadataFormatError, NoSuchKeyError
 from bookkeeper.ids import BookieId
-from bookkeeper.meta.records.disks import DiskRecord, Disks, PlacementsEnd, VolumeProgress
+from bookkeeper.meta.records.disks import DiskProgress, Disks, PlacementsEnd, VolumeProgress
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store import MetadataStore
 
 BOOKIE = BookieId("a:1")
-RECORD = DiskRecord(directory_id=2**64 - 3, starting=4, boot=3, sequence=99, file_id=7, highest=12)
+RECORD = DiskProgress(directory_id=2**64 - 3, starting=4, boot=3, sequence=99, file_id=7, highest=12)
 
 
 def test_a_record_is_read_as_it_was_written() -> None:
-    assert DiskRecord.decode(RECORD.encode(), "x") == RECORD
-    assert DiskRecord.decode(RECORD.encode()[:-1] + b', "later": [1]}', "x") == RECORD
+    assert DiskProgress.decode(RECORD.encode(), "x") == RECORD
+    assert DiskProgress.decode(RECORD.encode()[:-1] + b', "later": [1]}', "x") == RECORD
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]", b"7", b'{"directory_id": 5}', RECORD.encode()[:-9]])
 def test_what_is_no_record_is_said_with_its_place(data: bytes) -> None:
     with pytest.raises(MetadataFormatError, match="/x cannot be read"):
-        DiskRecord.decode(data, "/x")
+        DiskProgress.decode(data, "/x")
 
 
 @pytest.mark.rule("K32", "M1")
@@ -63,7 +63,7 @@ def test_a_record_without_volumes_has_the_bytes_that_it_had() -> None:
 
 
 def test_a_record_with_volumes_is_read_as_it_was_written() -> None:
-    assert DiskRecord.decode(VOLUMES.encode(), "x") == VOLUMES
+    assert DiskProgress.decode(VOLUMES.encode(), "x") == VOLUMES
     assert VOLUMES.encode().endswith(
         b'"highest": 12, "volumes": [{"number": 1, "directory_id": "fffffffffffffffb", "boot": 3, "sequence": '
         b'1099511627776, "file_id": 7}, {"number": 4, "directory_id": "0000000000000009", "boot": 0, "sequence": 0, '
@@ -76,7 +76,7 @@ def test_a_record_with_volumes_is_read_as_it_was_written() -> None:
 def test_volumes_that_are_none_are_said(volumes: str) -> None:
     data = RECORD.encode()[:-1] + f', "volumes": {volumes}}}'.encode()
     with pytest.raises(MetadataFormatError, match="/x cannot be read"):
-        DiskRecord.decode(data, "/x")
+        DiskProgress.decode(data, "/x")
 
 
 async def test_the_holder_of_any_directory_is_found(store: MetadataStore) -> None:
@@ -90,9 +90,9 @@ async def test_the_holder_of_any_directory_is_found(store: MetadataStore) -> Non
 @pytest.mark.rule("K32", "K35")
 def test_where_the_placements_end_is_read_as_it_was_written() -> None:
     record = replace(VOLUMES, placements=PlacementsEnd(3, 2**40))
-    assert DiskRecord.decode(record.encode(), "x") == record
+    assert DiskProgress.decode(record.encode(), "x") == record
     assert record.encode().endswith(b', "placements": {"generation": 3, "count": 1099511627776}}')
-    assert DiskRecord.decode(VOLUMES.encode(), "x").placements is None, "a version before did not publish it"
+    assert DiskProgress.decode(VOLUMES.encode(), "x").placements is None, "a version before did not publish it"
     assert PlacementsEnd(2, 99) < PlacementsEnd(3, 0) < PlacementsEnd(3, 1)
     with pytest.raises(MetadataFormatError, match="/x cannot be read"):
-        DiskRecord.decode(VOLUMES.encode()[:-1] + b', "placements": 5}', "/x")
+        DiskProgress.decode(VOLUMES.encode()[:-1] + b', "placements": 5}', "/x")

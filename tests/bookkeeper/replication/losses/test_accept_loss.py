@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.errors import BookieError, IllegalOperationError, NoSuchEntryError, RequestTimedOutError
 from bookkeeper.ids import BookieId, EntryId, LedgerId
@@ -183,7 +183,7 @@ def test_a_bookie_that_is_read_through_is_read_beyond_a_hole_and_notes_when_it_f
         async with cluster.connect() as bk:
             ledger = await left_open(cluster, bk, 30)
             ledgers = bk.metadata_store.ledgers
-            record = LedgerRecord(ledgers, LedgerId(ledger.id), await ledgers.read(LedgerId(ledger.id)))
+            record = LedgerView(ledgers, LedgerId(ledger.id), await ledgers.read(LedgerId(ledger.id)))
             bookie = record.metadata.last_fragment.ensemble[1]
             survey = module._Survey(bk, record)
             read, lost = survey._read, {6, 7, 9, 10, 12, 13}

@@ -18,7 +18,7 @@ from spark_wal.webhdfs.errors import (
 )
 from spark_wal.webhdfs.files import snapshot
 from spark_wal.webhdfs.files.inodes import BlobRef, DirectoryNode, FileNode
-from spark_wal.webhdfs.files.namespace import AppliedRecord, ContentSummary, Namespace
+from spark_wal.webhdfs.files.namespace import ApplyResult, ContentSummary, Namespace
 from spark_wal.webhdfs.files.records import (
     AppendToFile,
     DeletePath,
@@ -47,16 +47,16 @@ class Tree:
         self.namespace = Namespace()
         self.records: list[Record] = []
 
-    def do(self, record: Record) -> AppliedRecord:
+    def do(self, record: Record) -> ApplyResult:
         applied = self.namespace.apply(record, len(self.records) + 1)
         if applied.changed:
             self.records.append(record)
         return applied
 
-    def put(self, path: str, data: bytes = b"x", *, overwrite: bool = False) -> AppliedRecord:
+    def put(self, path: str, data: bytes = b"x", *, overwrite: bool = False) -> ApplyResult:
         return self.do(PutFile(path, file(data), overwrite))
 
-    def rename(self, source: str, target: str, mode: RenameMode = RenameMode.NONE) -> AppliedRecord:
+    def rename(self, source: str, target: str, mode: RenameMode = RenameMode.NONE) -> ApplyResult:
         return self.do(Rename(source, target, mode, 5))
 
     def content(self, path: str) -> bytes | None:
@@ -180,7 +180,7 @@ def test_a_quota_counts_bytes_below(tree: Tree) -> None:
 )
 @pytest.mark.rule("S3")
 def test_s3_what_a_look_rests_on_includes_the_record_that_made_it_so(
-    tree: Tree, change: Callable[[Tree], AppliedRecord]
+    tree: Tree, change: Callable[[Tree], ApplyResult]
 ) -> None:
     tree.put("/c/a")
     try:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from spark_wal.webhdfs.files.namespace import AppliedRecord
+from spark_wal.webhdfs.files.namespace import ApplyResult
 from spark_wal.webhdfs.files.records import (
     DeletePath,
     MakeDirectories,
@@ -20,7 +20,7 @@ FILE = NewFile((b"abc",), 0o644, "a", 1, 1, 5)
 
 def test_each_record_is_an_event() -> None:
     events = [
-        event_of(record, AppliedRecord(length=3), 3)
+        event_of(record, ApplyResult(length=3), 3)
         for record in (
             MakeDirectories("/a", 0o755, "a", 1),
             PutFile("/a", FILE, overwrite=False),
@@ -39,7 +39,7 @@ def test_each_record_is_an_event() -> None:
 
 
 def test_a_rename_into_a_directory_tells_where_it_ended() -> None:
-    assert event_of(Rename("/t", "/d", RenameMode.BARE, 1), AppliedRecord(path="/d/t"), 1).path == "/d/t"
+    assert event_of(Rename("/t", "/d", RenameMode.BARE, 1), ApplyResult(path="/d/t"), 1).path == "/d/t"
 
 
 async def test_subscribers_get_what_comes_after_they_subscribed() -> None:

@@ -12,7 +12,7 @@ from bookkeeper.meta import Ledgers, Versioned
 from bookkeeper.meta.store import Check
 
 
-class LedgerRecord:
+class LedgerView:
     """Reads one ledger's metadata, and changes them by compare-and-set."""
 
     def __init__(self, ledgers: Ledgers, ledger_id: LedgerId, versioned: Versioned[LedgerMetadata]) -> None:

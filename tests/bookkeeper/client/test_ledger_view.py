@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bookkeeper.client.ledger_record import LedgerRecord
+from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.errors import MetadataConflictError, MetadataRolledBackError, NoSuchLedgerError
 from tests.bookkeeper.client.scripted import ScriptedCluster
 
@@ -17,7 +17,7 @@ def test_a_change_names_the_version_it_was_made_from_and_a_reread_never_goes_bac
         async with cluster.connect() as bk:
             ledgers = bk.metadata_store.ledgers
             writer = await bk.create_ledger()
-            one, other = [LedgerRecord(ledgers, writer.id, await ledgers.read(writer.id)) for _ in range(2)]
+            one, other = [LedgerView(ledgers, writer.id, await ledgers.read(writer.id)) for _ in range(2)]
             before = one.versioned
             await one.write(one.metadata.begin_recovery(), before)
             assert one.versioned.version == before.version + 1
@@ -42,7 +42,7 @@ def test_metadata_of_a_lower_version_than_was_seen_are_not_taken_for_the_present
         async with cluster.connect() as bk:
             writer = await bk.create_ledger()
             ledgers = bk.metadata_store.ledgers
-            record = LedgerRecord(ledgers, writer.id, await ledgers.read(writer.id))
+            record = LedgerView(ledgers, writer.id, await ledgers.read(writer.id))
             backup = cluster.store.snapshot()
             await record.write(record.metadata.begin_recovery(), record.versioned)
             cluster.store.restore(backup)
@@ -66,7 +66,7 @@ def test_a_ledger_that_went_with_an_older_state_is_not_told_as_deleted(hidden: b
             ledgers = bk.metadata_store.ledgers
             backup = cluster.store.snapshot()
             writer = await bk.create_ledger()
-            record = LedgerRecord(ledgers, writer.id, await ledgers.read(writer.id))
+            record = LedgerView(ledgers, writer.id, await ledgers.read(writer.id))
             cluster.store.restore(backup)
             if hidden:
                 cluster.store.transaction += 1000
@@ -89,7 +89,7 @@ def test_a_ledger_that_was_deleted_is_told_as_deleted(marked: bool) -> None:
         async with cluster.connect() as bk:
             ledgers = bk.metadata_store.ledgers
             writer = await bk.create_ledger()
-            record = LedgerRecord(ledgers, writer.id, await ledgers.read(writer.id))
+            record = LedgerView(ledgers, writer.id, await ledgers.read(writer.id))
             if marked:
                 await ledgers.delete(writer.id)
             else:
@@ -108,7 +108,7 @@ def test_a_ledger_made_anew_under_the_same_id_is_another_one() -> None:
         async with cluster.connect() as bk:
             ledgers = bk.metadata_store.ledgers
             writer = await bk.create_ledger()
-            record = LedgerRecord(ledgers, writer.id, await ledgers.read(writer.id))
+            record = LedgerView(ledgers, writer.id, await ledgers.read(writer.id))
             seen = await ledgers.read(writer.id)
             await record.write(record.metadata.begin_recovery(), seen, same_creation=True)
             assert record.versioned.created_txn == seen.created_txn > 0
