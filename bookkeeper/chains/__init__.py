@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from bookkeeper.chains.chain_node import ChainNode, ChainValue
 from bookkeeper.chains.orphans import OrphanLedger, delete_orphans, find_orphans
-from bookkeeper.chains.owned_node import OvertakenError, OwnedNode
+from bookkeeper.chains.owned_node import ClaimLostError, OwnedNode
 
 __all__ = [
     "ChainNode",
     "ChainValue",
+    "ClaimLostError",
     "OrphanLedger",
-    "OvertakenError",
     "OwnedNode",
     "delete_orphans",
     "find_orphans",

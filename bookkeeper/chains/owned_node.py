@@ -20,7 +20,7 @@ from bookkeeper.meta.store import Check, Version
 V = TypeVar("V", bound=ChainValue)
 
 
-class OvertakenError(MetadataError):
+class ClaimLostError(MetadataError):
     """Another owner has claimed the record. ``found`` is its value."""
 
     def __init__(self, message: str, found: Any = None) -> None:
@@ -62,7 +62,7 @@ class OwnedNode(Generic[V]):
         """Replace the value by ``change`` of it.
 
         Raises:
-            OvertakenError: another owner has the record. MetadataUnavailableError: the outcome is unknown; the next
+            ClaimLostError: another owner has the record. MetadataUnavailableError: the outcome is unknown; the next
             step reads the record again. And what ``change`` raises.
         """
         if self._version is None:
@@ -76,19 +76,19 @@ class OwnedNode(Generic[V]):
             raise MetadataConflictError(f"{self.record.path} changed, although its owner did not change it") from error
 
     async def ensure_current(self) -> None:
-        """Check that the record is still this owner's. Raises OvertakenError."""
+        """Check that the record is still this owner's. Raises ClaimLostError."""
         await self._read()
 
     async def condition(self) -> Check:
         """A condition for a write of something else: that the record is as this owner has just read it.
 
         Raises:
-            OvertakenError: another owner has the record.
+            ClaimLostError: another owner has the record.
         """
         return Check(self.record.path, (await self._read())[1])
 
     async def _read(self) -> tuple[V, Version]:
         value, version = await self.record.read()
         if (value.epoch, value.nonce) != (self._epoch, self._nonce):
-            raise OvertakenError(f"epoch {value.epoch} has taken {self.record.path} over from {self._epoch}", value)
+            raise ClaimLostError(f"epoch {value.epoch} has taken {self.record.path} over from {self._epoch}", value)
         return value, version

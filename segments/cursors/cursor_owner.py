@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from bookkeeper.chains import OvertakenError, OwnedNode
+from bookkeeper.chains import ClaimLostError, OwnedNode
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookKeeperError, MetadataConflictError, NoSuchKeyError
 from segments.cursors.cursor_record import CursorNode
@@ -93,7 +93,7 @@ class CursorOwner:
         with _worded(record, "reading"):
             state, version = await record.read()
             if (state.epoch, state.nonce) != (epoch, nonce):
-                raise OvertakenError(f"epoch {state.epoch} has taken {record.path} over from {epoch}", state)
+                raise ClaimLostError(f"epoch {state.epoch} has taken {record.path} over from {epoch}", state)
         owned = OwnedNode(record, state, version)
         return cls(record, owned, now_ms, ranges_max=ranges_max, save_every_s=save_every_s, shared=True)
 
@@ -295,7 +295,7 @@ def _worded(record: CursorNode, what: str) -> Iterator[None]:
     name, stream = record.name, record.stream
     try:
         yield
-    except OvertakenError as error:
+    except ClaimLostError as error:
         found = error.found
         owner = found.owner if isinstance(found, CursorState) else None
         raise CursorConflictError(

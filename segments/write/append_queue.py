@@ -18,7 +18,7 @@ from segments.record import AppendResult, Record
 from segments.write.append_machine import AppendMachine, ProducerRecords
 from segments.write.entry_output import EntryOutput
 from segments.write.grouping import Group, Linger, ProducerRun, Send
-from segments.write.stream_owner import lost_for
+from segments.write.stream_owner import error_for_caller
 
 
 class _Waiting(NamedTuple):
@@ -136,7 +136,7 @@ class AppendQueue:
         self._flush_group()
         await self.until_settled()
         if self._output.ended is not None and not self._closing:
-            raise lost_for(self._output.ended, Applied.NO)
+            raise error_for_caller(self._output.ended, Applied.NO)
 
     async def until_settled(self) -> None:
         """Wait until all groups that were cut so far are settled; later ones do not matter."""
@@ -197,7 +197,7 @@ class AppendQueue:
         if self._closing:
             raise StreamClosedError(f"the writer of stream {self.name} is closed", stream=self.name)
         if self._output.ended is not None:
-            raise lost_for(self._output.ended, Applied.NO)
+            raise error_for_caller(self._output.ended, Applied.NO)
         if not self._admitting:
             raise self.machine.overloaded()
 

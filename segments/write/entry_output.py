@@ -49,7 +49,7 @@ from segments.write.open_segment import OpenSegment
 from segments.write.roll_waiters import RollWaiters
 from segments.write.rolling import Rolling, RollReason, roll_limits
 from segments.write.segment_change import EndedSegment, begun, close_ledger, left, recovered_end, until_reached
-from segments.write.stream_owner import StreamOwner, lost_for
+from segments.write.stream_owner import StreamOwner, error_for_caller
 from segments.write.write_state import WriteState
 
 if TYPE_CHECKING:
@@ -356,7 +356,7 @@ class EntryOutput(EntrySender):
         """End the segment now; the future gets it when it is completed."""
         roller: asyncio.Future[StreamSegment] = self._loop.create_future()
         if self.ended is not None:
-            roller.set_exception(lost_for(self.ended, Applied.NO))
+            roller.set_exception(error_for_caller(self.ended, Applied.NO))
         elif not self._sent_records and self._change is None:
             roller.set_exception(SegmentEmptyError(f"segment {self.segment} of stream {self._name} has no records"))
         else:
@@ -443,10 +443,10 @@ class EntryOutput(EntrySender):
             unknown.clear()
         while self._backlog:
             self._refuse(self._backlog.popleft(), error)
-        self._rollers.fail(partial(lost_for, error, Applied.UNKNOWN))
+        self._rollers.fail(partial(error_for_caller, error, Applied.UNKNOWN))
 
     def _refuse(self, group: Group, error: StreamError, outcome: Applied = Applied.NO) -> None:
-        fail_group(group, partial(lost_for, error, outcome))
+        fail_group(group, partial(error_for_caller, error, outcome))
         self._events.on_settled(group)
 
     async def close(self, *, complete: bool, seal: bool = False) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from bookkeeper.chains import OvertakenError, OwnedNode
+from bookkeeper.chains import ClaimLostError, OwnedNode
 from bookkeeper.errors import BookKeeperError, MetadataConflictError, NoSuchKeyError
 from segments.chain import StreamChain, StreamHead
 from segments.error_translation import stream_error
@@ -96,7 +96,7 @@ class StreamOwner:
 
     async def end_found(self, error: StreamError, number: int) -> int | None:
         """Where the new owner has found this owner's segment to end; None if that cannot be known."""
-        if not isinstance(error, OvertakenStreamError):
+        if not isinstance(error, StreamClaimLostError):
             return None
         chain = error.found
         if chain.pages and number <= chain.pages[-1].last:  # long ago: only a page can tell
@@ -123,16 +123,16 @@ class StreamOwner:
         name = self.record.name
         try:
             yield
-        except OvertakenError as error:
+        except ClaimLostError as error:
             found: StreamChain = error.found
-            raise OvertakenStreamError(name, self.epoch, found) from error
+            raise StreamClaimLostError(name, self.epoch, found) from error
         except NoSuchKeyError as error:
             raise StreamNotFoundError(f"stream {name} was deleted", stream=name) from error
         except BookKeeperError as error:
             raise stream_error(error, f"{doing} the record of stream {name}", name) from error
 
 
-class OvertakenStreamError(OwnershipLostError):
+class StreamClaimLostError(OwnershipLostError):
     """Another writer has claimed the stream; ``found`` is the record as it was found."""
 
     def __init__(self, name: str, epoch: int, found: StreamChain) -> None:
@@ -144,9 +144,9 @@ class OvertakenStreamError(OwnershipLostError):
         self.found = found
 
 
-def lost_for(error: StreamError, outcome: Applied) -> StreamError:
+def error_for_caller(error: StreamError, outcome: Applied) -> StreamError:
     """The error that ended a writer, for one of its callers, whose append has this outcome."""
-    if isinstance(error, OvertakenStreamError):
+    if isinstance(error, StreamClaimLostError):
         copy: StreamError = OwnershipLostError(str(error))
     else:
         copy = type(error)(str(error))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from bookkeeper.chains import OvertakenError, OwnedNode
+from bookkeeper.chains import ClaimLostError, OwnedNode
 from bookkeeper.errors import BookKeeperError, LedgerFencedError, in_words
 from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
 from journal_manager.backends.bookkeeper.journal_node import JournalNode
@@ -93,7 +93,7 @@ class JournalOwner:
             with worded(f"{doing} the record of journal {self.record.name}"):
                 yield
         except JournalUnavailableError as error:
-            if isinstance(error.__cause__, OvertakenError):
+            if isinstance(error.__cause__, ClaimLostError):
                 raise fenced(self.token, error.__cause__.found.token) from error.__cause__
             raise
 

@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from bookkeeper.chains import OvertakenError, OwnedNode
+from bookkeeper.chains import ClaimLostError, OwnedNode
 from bookkeeper.errors import MetadataConflictError, MetadataUnavailableError
 from bookkeeper.meta.store import Version
 from tests.bookkeeper.chains.pages import LostWrite, Page, Shelf
@@ -33,7 +33,7 @@ async def test_a_step_of_a_former_owner_is_refused_and_changes_nothing() -> None
     new = await claim(shelf, "new")
     assert (new.value.epoch, new.value.owner, new.value.text) == (2, "new", "by old")
     for attempt in (old.step(lambda page: page.writing("again")), old.ensure_current(), old.condition()):
-        with pytest.raises(OvertakenError) as caught:
+        with pytest.raises(ClaimLostError) as caught:
             await attempt
         assert caught.value.found.owner == "new"
     await new.step(lambda page: page.writing("by new"))
@@ -50,7 +50,7 @@ async def test_claims_that_race_get_distinct_epochs_and_one_owner_is_left() -> N
         try:
             await owner.ensure_current()
             current += 1
-        except OvertakenError:
+        except ClaimLostError:
             pass
     assert current == 1
 
@@ -103,7 +103,7 @@ async def test_a_change_behind_the_owners_back_is_no_change_of_owner() -> None:
     await shelf.record().write(value.writing("by hand"), version)
     with pytest.raises(MetadataConflictError) as caught:
         await owner.step(lambda page: page.writing("mine"))
-    assert not isinstance(caught.value, OvertakenError)
+    assert not isinstance(caught.value, ClaimLostError)
     await owner.step(lambda page: page.writing(page.text + ", and mine"))
     assert await text(shelf) == "by hand, and mine"
 
@@ -129,7 +129,7 @@ async def test_two_claims_of_one_epoch_are_two_owners() -> None:
     new = await OwnedNode.claim(shelf.record(), "me", "n-new")
     assert (new.value.epoch, new.value.owner) == (old.value.epoch, old.value.owner)
     for attempt in (old.step(lambda page: page.writing("by old")), old.ensure_current(), old.condition()):
-        with pytest.raises(OvertakenError) as caught:
+        with pytest.raises(ClaimLostError) as caught:
             await attempt
         assert caught.value.found.nonce == "n-new"
     await new.step(lambda page: page.writing("by new"))
@@ -159,6 +159,6 @@ async def test_an_owner_of_the_same_epoch_but_another_claim_does_not_go_on_after
     _, version = await old.record.read()
     await shelf.record().write(before, version)
     await OwnedNode.claim(shelf.record(), "me", "n-new")
-    with pytest.raises(OvertakenError):
+    with pytest.raises(ClaimLostError):
         await old.step(lambda page: page.writing("by old"))
     assert await text(shelf) == ""

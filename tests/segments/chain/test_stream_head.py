@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from bookkeeper.chains import OvertakenError, OwnedNode
+from bookkeeper.chains import ClaimLostError, OwnedNode
 from bookkeeper.errors import MetadataConflictError
 from segments.chain import NO_CONTENTS, StreamChain, StreamHead
 from segments.errors import StreamNotFoundError
@@ -36,7 +36,7 @@ async def test_an_overtaken_owner_can_do_no_step() -> None:
     first = await OwnedNode.claim(record, "a", "n1")
     await first.step(lambda chain: chain.start_segment(7, 1))
     second = await OwnedNode.claim(record_on(cluster), "b", "n2")
-    with pytest.raises(OvertakenError) as caught:
+    with pytest.raises(ClaimLostError) as caught:
         await first.step(lambda chain: chain.complete(1, NO_CONTENTS, 1))
     assert caught.value.found.owner == "b" and second.value.ledgers == (7,)
 

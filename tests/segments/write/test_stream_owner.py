@@ -11,7 +11,7 @@ from segments.chain import StreamChain, StreamHead
 from segments.errors import Applied, OwnershipLostError, StreamMetadataError, StreamNotFoundError, StreamSealedError
 from segments.position import Position
 from segments.write.segment_change import begun
-from segments.write.stream_owner import OvertakenStreamError, StreamOwner, claim_nonce, lost_for
+from segments.write.stream_owner import StreamClaimLostError, StreamOwner, claim_nonce, error_for_caller
 from tests.segments.fake import Cluster, chain_of, stream_on
 from tests.spark_wal.webhdfs.virtual import in_virtual_time
 
@@ -32,9 +32,9 @@ async def test_the_next_claim_ends_all_steps_and_names_who_made_it() -> None:
     for call in (lambda: first.step(StreamChain.discard_next), first.ensure_current):
         with pytest.raises(OwnershipLostError, match="second") as lost:
             await call()
-        assert isinstance(lost.value, OvertakenStreamError)
+        assert isinstance(lost.value, StreamClaimLostError)
         assert lost.value.owner == "second"
-        copy = lost_for(lost.value, Applied.UNKNOWN)
+        copy = error_for_caller(lost.value, Applied.UNKNOWN)
         assert (type(copy), copy.outcome, copy.owner) == (OwnershipLostError, Applied.UNKNOWN, "second")
     await second.ensure_current()
 
