@@ -21,7 +21,7 @@ _GENERALIZED_TIME: Final = 0x18
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class CertificateNames:
     """The names in a certificate; each kind in the certificate's order."""
 
     uris: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class Names:
     """Organisational units."""
 
     @classmethod
-    def of(cls, certificate: Mapping[str, Any]) -> Names:
+    def of(cls, certificate: Mapping[str, Any]) -> CertificateNames:
         """The names of a verified certificate, as ``ssl.SSLSocket.getpeercert()`` returns it."""
         alternative: dict[str, list[str]] = {}
         for kind, value in certificate.get("subjectAltName", ()):
@@ -72,7 +72,7 @@ class Names:
         return found
 
 
-def admitted(names: Names | None, *, allow: Sequence[str], roles: Sequence[str]) -> str | None:
+def admitted(names: CertificateNames | None, *, allow: Sequence[str], roles: Sequence[str]) -> str | None:
     """The principal, if the rules admit it; None if not (X5). Empty rules admit every name.
 
     With ``roles`` the first role of the certificate must be one of them, as with BookieAuthZFactory.

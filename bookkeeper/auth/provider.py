@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from bookkeeper.auth.certificate import Names
+from bookkeeper.auth.certificate import CertificateNames
 
 DISABLED: Final = "AuthDisabledPlugin"
 """The plugin name with which a server without authentication answers; it serves every client."""
@@ -31,7 +31,7 @@ class Peer:
     address: str
     """host:port, for messages only; it proves nothing about the peer."""
     encrypted: bool = False
-    names: Names | None = None
+    names: CertificateNames | None = None
     """The names in the certificate of the TLS handshake; None if the peer showed none."""
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
-from bookkeeper.client.bookies.bookie_pool import Use
+from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookieUnavailableError, BookKeeperError, ClientClosedError, MalformedFrameError, in_words
@@ -25,7 +25,7 @@ def ask(
     request: Request,
     answered: Answered,
     *,
-    use: Use = Use.MAIN,
+    use: ConnectionPurpose = ConnectionPurpose.MAIN,
     timeout_s: float | None = None,
 ) -> None:
     """Send ``request``. If there is no connection to the bookie, a task makes one first."""
@@ -39,7 +39,12 @@ def ask(
 
 
 def asked(
-    services: ClientServices, tasks: Tasks, bookie: BookieId, request: Request, *, use: Use = Use.MAIN
+    services: ClientServices,
+    tasks: Tasks,
+    bookie: BookieId,
+    request: Request,
+    *,
+    use: ConnectionPurpose = ConnectionPurpose.MAIN,
 ) -> asyncio.Future[Reply | BookKeeperError]:
     """Send ``request``. The future returns the reply, or the error in place of it, and never raises.
 
@@ -62,7 +67,12 @@ def _answer_if_cancelled(task: asyncio.Task[None], bookie: BookieId, answered: A
 
 
 async def _connect_and_ask(
-    services: ClientServices, bookie: BookieId, request: Request, answered: Answered, use: Use, limit_s: float
+    services: ClientServices,
+    bookie: BookieId,
+    request: Request,
+    answered: Answered,
+    use: ConnectionPurpose,
+    limit_s: float,
 ) -> None:
     try:
         connection = await services.pool.get(bookie, use)

@@ -52,7 +52,7 @@ from bookkeeper.seams import Seams
 _log = logging.getLogger(__name__)
 
 
-class Connecting:
+class PendingClient:
     """What connect() returns: ``await`` it for a BookKeeper to close yourself, or ``async with`` it."""
 
     def __init__(self, uri: str, config: ClientConfig, seams: Seams | None) -> None:
@@ -112,7 +112,7 @@ class BookKeeper:
         self._metadata_watch = RollbackWatch(metadata.store, metadata.present, self._give_up, self._look_again)
 
     @classmethod
-    def connect(cls, uri: str, *, config: ClientConfig | None = None, seams: Seams | None = None) -> Connecting:
+    def connect(cls, uri: str, *, config: ClientConfig | None = None, seams: Seams | None = None) -> PendingClient:
         """Connect to the cluster at a metadata URI (``embedded:``, ``sqlite:``, ``memory:``, ``zk+...:``).
 
         Without ``config.tls`` the environment decides whether connections to bookies are encrypted (``BK_TLS_CA``, ...;
@@ -124,7 +124,7 @@ class BookKeeper:
             NoClusterError: there is no cluster at this address (``bk init`` makes one).
             MetadataUnavailableError: the store does not answer.
         """
-        return Connecting(uri, config or ClientConfig(), seams)
+        return PendingClient(uri, config or ClientConfig(), seams)
 
     @classmethod
     async def over(cls, cluster: openers.Cluster, *, config: ClientConfig | None = None, seams: Seams) -> BookKeeper:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bookkeeper.client.bookies.bookie_pool import Use
+from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.services import ClientServices
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import BookieId, LedgerId
@@ -21,7 +21,9 @@ def advise_closed(services: ClientServices, ledger_id: LedgerId, bookies: Iterab
         return
     request = GetBookieInfo(requested=0, closed_ledger=ledger_id)
     for bookie in bookies:
-        connection = services.pool.ready(bookie, Use.LAC)  # the advice is of protocol v3, as explicit LACs are
+        connection = services.pool.ready(
+            bookie, ConnectionPurpose.LAC
+        )  # the advice is of protocol v3, as explicit LACs are
         if connection is not None:
             connection.request_nowait(request, services.config.request_timeout_ms / 1000, _ignored)
 

@@ -23,7 +23,7 @@ from typing import Final
 
 from bookkeeper.client.arguments import ledger_number
 from bookkeeper.client.bookie_request import ask, asked, entry_of, failure_of
-from bookkeeper.client.bookies.bookie_pool import Use
+from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.read.read_handle import ReadHandle
 from bookkeeper.client.services import ClientServices
@@ -140,7 +140,7 @@ class Operator:
                 answer.set_result(reply)
 
         try:
-            ask(self._services, tasks, BookieId(bookie), request, answered, use=Use.LAC)
+            ask(self._services, tasks, BookieId(bookie), request, answered, use=ConnectionPurpose.LAC)
             reply = await answer
         finally:
             await tasks.close()

@@ -1,6 +1,6 @@
 """Connections to bookies, made when needed and shared by all handles of one client.
 
-There is one connection per (bookie, dialect, purpose). Adds, single reads and fences share ``Use.MAIN``. Batch reads
+There is one connection per (bookie, dialect, purpose). Adds, single reads and fences share ``ConnectionPurpose.MAIN``. Batch reads
 use a v2 connection. Explicit LACs use a v3 connection, which is the main one unless the client speaks v2. Replies of
 protocol v2 carry only a ledger and an entry; so in v2 the adds of a recovery have a connection of their own, where they
 cannot take the replies of a writer of the same ledger.
@@ -47,7 +47,7 @@ NO_LEDGER: Final = LedgerId(-1)
 """What a sign of life reads in protocol v2: no bookie has it, and none says anything but that."""
 
 
-class Use(Enum):
+class ConnectionPurpose(Enum):
     """The purpose of a connection."""
 
     MAIN = "main"
@@ -59,7 +59,7 @@ class Use(Enum):
 class _Key(NamedTuple):
     bookie: BookieId
     dialect: Dialect
-    purpose: Use
+    purpose: ConnectionPurpose
 
 
 @dataclass(slots=True)
@@ -104,12 +104,12 @@ class BookiePool:
         self._all_ended: asyncio.Future[None] | None = None
         self._tasks = Tasks("connections to bookies", on_error=lambda error: None)  # every waiter gets it itself
 
-    def ready(self, bookie: BookieId, use: Use = Use.MAIN) -> BookieConnection | None:
+    def ready(self, bookie: BookieId, use: ConnectionPurpose = ConnectionPurpose.MAIN) -> BookieConnection | None:
         """The connection that stands now, if there is one."""
         connection = self._standing(use).get(bookie)
         return connection if connection is not None and not connection.closed else None
 
-    async def get(self, bookie: BookieId, use: Use = Use.MAIN) -> BookieConnection:
+    async def get(self, bookie: BookieId, use: ConnectionPurpose = ConnectionPurpose.MAIN) -> BookieConnection:
         """The connection; makes it if there is none. Callers at the same time share one attempt.
 
         Raises:
@@ -213,25 +213,25 @@ class BookiePool:
             self._all_ended = asyncio.get_running_loop().create_future()
             await asyncio.wait([self._all_ended], timeout=GOODBYE_S)
 
-    def _standing(self, use: Use) -> dict[BookieId, BookieConnection]:
+    def _standing(self, use: ConnectionPurpose) -> dict[BookieId, BookieConnection]:
         match use:
-            case Use.MAIN:
+            case ConnectionPurpose.MAIN:
                 return self._main
-            case Use.BATCH:
+            case ConnectionPurpose.BATCH:
                 return self._batch
-            case Use.LAC:
+            case ConnectionPurpose.LAC:
                 return self._lac
-            case Use.RECOVERY:
+            case ConnectionPurpose.RECOVERY:
                 return self._recovery
 
-    def _key(self, bookie: BookieId, use: Use) -> _Key:
-        if use is Use.BATCH:
-            return _Key(bookie, Dialect.V2, Use.BATCH)
-        if use is Use.LAC and self._dialect is Dialect.V2:
-            return _Key(bookie, Dialect.V3, Use.LAC)
-        if use is Use.RECOVERY and self._dialect is Dialect.V2:
-            return _Key(bookie, Dialect.V2, Use.RECOVERY)
-        return _Key(bookie, self._dialect, Use.MAIN)
+    def _key(self, bookie: BookieId, use: ConnectionPurpose) -> _Key:
+        if use is ConnectionPurpose.BATCH:
+            return _Key(bookie, Dialect.V2, ConnectionPurpose.BATCH)
+        if use is ConnectionPurpose.LAC and self._dialect is Dialect.V2:
+            return _Key(bookie, Dialect.V3, ConnectionPurpose.LAC)
+        if use is ConnectionPurpose.RECOVERY and self._dialect is Dialect.V2:
+            return _Key(bookie, Dialect.V2, ConnectionPurpose.RECOVERY)
+        return _Key(bookie, self._dialect, ConnectionPurpose.MAIN)
 
     async def _connect(self, key: _Key) -> BookieConnection:
         bookie = key.bookie

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from bookkeeper.client.bookie_request import ask, entry_of, failure_of
-from bookkeeper.client.bookies.bookie_pool import Use
+from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.closing_advice import advise_closed
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.services import ClientServices
@@ -174,7 +174,7 @@ class _RecoveryShell:
                     self._loop.call_soon(self._find_stand_ins, effect)
                 case recovery_machine.CloseRecovered():
                     self._tasks.start(self._close(effect), "close")
-                case recovery_machine.Recovered():
+                case recovery_machine.RecoveryDone():
                     if not self._done.done():
                         self._done.set_result(effect.metadata)
                 case recovery_machine.RecoveryFailed():
@@ -248,7 +248,7 @@ class _RecoveryShell:
 
         self._unacknowledged.add((bookie, entry_id))
         self._caught_up.clear()
-        ask(self._services, self._tasks, bookie, request, answered, use=Use.RECOVERY)
+        ask(self._services, self._tasks, bookie, request, answered, use=ConnectionPurpose.RECOVERY)
 
     def _forget(self, upto: int) -> None:
         for entry_id in [entry for entry in self._payloads if entry <= upto]:

@@ -14,7 +14,7 @@ from typing import assert_never
 
 from bookkeeper import codec
 from bookkeeper.client.bookie_request import ask, entry_of, failure_of
-from bookkeeper.client.bookies.bookie_pool import Use
+from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
@@ -241,7 +241,7 @@ class RunRead:
                 wanted.bookie,
                 request,
                 lambda reply: self._on_batch(wanted, reply),
-                use=Use.BATCH,
+                use=ConnectionPurpose.BATCH,
             )
         else:
             single = ReadEntry(source.record.ledger_id, wanted.first)

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from typing import Final
 
 from bookkeeper.client.bookie_request import ask, entry_of, failure_of
-from bookkeeper.client.bookies.bookie_pool import Use
+from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.ledger_view import LedgerView
-from bookkeeper.client.read.poll_ahead import AskedPoll, PollAhead
+from bookkeeper.client.read.poll_ahead import PendingPoll, PollAhead
 from bookkeeper.client.read.poll_pauses import PollPauses
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tail_caches import TailCache
@@ -54,7 +54,7 @@ class LacFollower:
         self._record = record
         self._digest = digest
         self._tasks = tasks
-        self._waiters: dict[asyncio.Future[Reply | BookKeeperError | None], AskedPoll | None] = {}
+        self._waiters: dict[asyncio.Future[Reply | BookKeeperError | None], PendingPoll | None] = {}
         """Who waits for news, and the poll whose reply is for them."""
         self._changed = asyncio.Event()
         self._watch: Watch | None = None
@@ -177,7 +177,7 @@ class LacFollower:
             elif (error_now := question.error) is not None:
                 done.set_exception(error_now)
 
-        ask(self._services, self._tasks, bookie, ReadLac(self._record.ledger_id), answered, use=Use.LAC)
+        ask(self._services, self._tasks, bookie, ReadLac(self._record.ledger_id), answered, use=ConnectionPurpose.LAC)
 
     def _lac_of(self, reply: Reply | BookKeeperError, bookie: BookieId) -> int | None:
         """The highest last add confirmed in a READ_LAC reply, digests checked."""
@@ -264,9 +264,9 @@ class LacFollower:
             await self._pause(pause_s)
         return entry
 
-    def _ask_poll(self, poll: Poll) -> AskedPoll:
+    def _ask_poll(self, poll: Poll) -> PendingPoll:
         """Send a long poll. Its reply goes to who waits for it, or tells at least how far one may read."""
-        asked = AskedPoll(poll, asyncio.get_running_loop().time())
+        asked = PendingPoll(poll, asyncio.get_running_loop().time())
         request = ReadEntry(
             self._record.ledger_id,
             NO_ENTRY,
@@ -286,7 +286,7 @@ class LacFollower:
             elif isinstance(reply, ReadReply):
                 self.on_lac(reply.max_lac)
 
-        ask(self._services, self._tasks, poll.bookie, request, answered, use=Use.LAC, timeout_s=limit_s)
+        ask(self._services, self._tasks, poll.bookie, request, answered, use=ConnectionPurpose.LAC, timeout_s=limit_s)
         return asked
 
     def take(self, entry_id: int, count_max: int | None = None) -> list[bytes]:

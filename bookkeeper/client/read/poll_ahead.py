@@ -24,7 +24,7 @@ QUICK_S: Final = 0.1
 twice as often for nothing."""
 
 
-class AskedPoll:
+class PendingPoll:
     """A long poll that was sent at the loop's time ``began``."""
 
     __slots__ = ("began", "poll")
@@ -40,12 +40,12 @@ class PollAhead:
     __slots__ = ("_came", "_quick", "asked")
 
     def __init__(self) -> None:
-        self.asked: AskedPoll | None = None
+        self.asked: PendingPoll | None = None
         """The poll ahead that is under way."""
         self._came: Entry | None = None
         self._quick = False
 
-    def take_over(self, poll: Poll, now: float) -> AskedPoll | None:
+    def take_over(self, poll: Poll, now: float) -> PendingPoll | None:
         """The poll that was asked ahead, if it asks what ``poll`` asks and has time left. One that does not is
         forgotten."""
         asked, self.asked = self.asked, None
@@ -57,7 +57,7 @@ class PollAhead:
         """What to ask ahead while ``poll`` is waited for, if anything."""
         return replace(poll, previous_lac=EntryId(poll.previous_lac + 1)) if self._quick else None
 
-    def on_answered(self, asked: AskedPoll, entry: Entry | None, now: float) -> None:
+    def on_answered(self, asked: PendingPoll, entry: Entry | None, now: float) -> None:
         """The poll that was waited for was answered."""
         self._quick = entry is not None and now - asked.began < QUICK_S
 

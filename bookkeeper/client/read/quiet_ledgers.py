@@ -16,7 +16,7 @@ from math import ceil, inf
 from typing import Final
 
 from bookkeeper.client.bookie_request import ask
-from bookkeeper.client.bookies.bookie_pool import Use
+from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookKeeperError
@@ -146,7 +146,7 @@ class QuietLedger:
             self._ledger_id, NO_ENTRY, previous_lac=self._last, timeout_ms=ceil(hold_s * 1000), piggyback=True
         )
         limit_s = ROUND_S + self._services.config.request_timeout_ms / 1000
-        ask(self._services, self._tasks, bookie, request, self._answered, use=Use.LAC, timeout_s=limit_s)
+        ask(self._services, self._tasks, bookie, request, self._answered, use=ConnectionPurpose.LAC, timeout_s=limit_s)
 
     def _answered(self, reply: Reply | BookKeeperError) -> None:
         if self._on_news is None or self._tasks.closed:

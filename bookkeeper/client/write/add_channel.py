@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from bookkeeper.client.bookies.bookie_pool import BookiePool, Use
+from bookkeeper.client.bookies.bookie_pool import BookiePool, ConnectionPurpose
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookieError, BookieUnavailableError, BookKeeperError
 from bookkeeper.ids import BookieId, LedgerId
@@ -101,7 +101,7 @@ class AddChannel:
 
     async def _connect(self) -> None:
         try:
-            connection = await self._pool.get(self.bookie, Use.MAIN)
+            connection = await self._pool.get(self.bookie, ConnectionPurpose.MAIN)
         except BookKeeperError as error:
             self._connecting = None
             if not self.closed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from bookkeeper.client.bookies.bookie_pool import Use
+from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.services import ClientServices
 from bookkeeper.errors import BookieError, MetadataUnavailableError, SessionExpiredError
@@ -46,7 +46,7 @@ async def watch_incarnation(
             pass
         try_now.clear()
         try:
-            connection = await services.pool.get(bookie, Use.MAIN)
+            connection = await services.pool.get(bookie, ConnectionPurpose.MAIN)
             await connection.request(ReadEntry(record.ledger_id, NO_ENTRY), PROBE_TIMEOUT_S)
             metadata = await record.refresh()
         except (MetadataUnavailableError, SessionExpiredError):

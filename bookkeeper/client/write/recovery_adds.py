@@ -17,7 +17,7 @@ from typing import Final
 
 from bookkeeper import codec
 from bookkeeper.client.bookie_request import asked, failure_of
-from bookkeeper.client.bookies.bookie_pool import Use
+from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookKeeperError, RequestTimedOutError
@@ -52,7 +52,7 @@ class RecoveryAdds:
         size = sum(map(len, entries))
         await self._take(size)
         try:
-            connection = await self._services.pool.get(self._bookie, Use.RECOVERY)
+            connection = await self._services.pool.get(self._bookie, ConnectionPurpose.RECOVERY)
             if connection.dialect is Dialect.V3:
                 await self._stream(connection, ledger_id, entry_ids, entries, master_key)
             else:
@@ -145,7 +145,7 @@ class RecoveryAdds:
             AddEntry(ledger_id, EntryId(entry_id), master_key, entry, recovery=True)
             for entry_id, entry in zip(entry_ids, entries, strict=True)
         ]
-        waiting = [asked(self._services, tasks, self._bookie, add, use=Use.RECOVERY) for add in adds]
+        waiting = [asked(self._services, tasks, self._bookie, add, use=ConnectionPurpose.RECOVERY) for add in adds]
         for add, reply in zip(adds, await asyncio.gather(*waiting), strict=True):
             what = f"entry {add.entry_id} of ledger {ledger_id} to {self._bookie}"
             if (error := failure_of(reply, what)) is not None:

@@ -16,7 +16,7 @@ from typing import Any, assert_never
 from bookkeeper import codec
 from bookkeeper.client.bookie_request import failure_of
 from bookkeeper.client.bookies.back_pressure import BackPressure
-from bookkeeper.client.bookies.bookie_pool import Use
+from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.closing_advice import advise_closed
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.services import ClientServices
@@ -235,7 +235,7 @@ class WriterShell:
                     self._watch(effect.bookie)
                 case writer_machine.SendForce():
                     self._force(effect)
-                case writer_machine.Forced():
+                case writer_machine.ForceDone():
                     self._end_forces(None, effect.number)
                     self._tail.confirm(self.writer.progress.last_add_confirmed)
                 case writer_machine.ForceFailed():
@@ -352,7 +352,7 @@ class WriterShell:
         blob = self._digest.seal_lac(self.record.ledger_id, lac)
         request = WriteLac(self.record.ledger_id, lac, self._digest.master_key, blob)
         for bookie in bookies:
-            connection = self.services.pool.ready(bookie, Use.LAC)
+            connection = self.services.pool.ready(bookie, ConnectionPurpose.LAC)
             if connection is not None:
                 connection.request_nowait(request, self.services.config.request_timeout_ms / 1000, lambda _: None)
             elif self.services.config.protocol == "v2":  # the first of these makes the v3 connection
@@ -360,7 +360,7 @@ class WriterShell:
 
     async def _send_lac(self, bookie: BookieId, request: WriteLac) -> None:
         try:
-            connection = await self.services.pool.get(bookie, Use.LAC)
+            connection = await self.services.pool.get(bookie, ConnectionPurpose.LAC)
             await connection.request(request, self.services.config.request_timeout_ms / 1000)
         except BookKeeperError:
             pass  # the next explicit LAC or add carries it

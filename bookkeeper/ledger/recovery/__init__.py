@@ -16,7 +16,7 @@ from bookkeeper.ledger.recovery.effects import (
     FenceRead,
     FindStandIns,
     ForgetPayloads,
-    Recovered,
+    RecoveryDone,
     RecoveryFailed,
     RecoveryRead,
     WriteBack,

@@ -92,7 +92,7 @@ class CloseRecovered:
 
 
 @dataclass(frozen=True, slots=True)
-class Recovered:
+class RecoveryDone:
     """The recovery is done: the ledger is closed, by this recovery or another (R15)."""
 
     metadata: LedgerMetadata
@@ -113,7 +113,7 @@ Effect = (
     | FindStandIns
     | ForgetPayloads
     | CloseRecovered
-    | Recovered
+    | RecoveryDone
     | RecoveryFailed
     | WakeAt
 )

@@ -41,7 +41,7 @@ from bookkeeper.ledger.metadata import LedgerMetadata, LedgerState
 from bookkeeper.ledger.recovery.effects import (
     BeginRecovery,
     Effect,
-    Recovered,
+    RecoveryDone,
     RecoveryFailed,
 )
 from bookkeeper.ledger.recovery.fencing import FencePhase
@@ -61,7 +61,7 @@ class RecoveryState(Enum):
 
 
 class LedgerRecovery:
-    """Recovers one ledger, once. Start with :meth:`start`, end with ``Recovered`` or ``RecoveryFailed``."""
+    """Recovers one ledger, once. Start with :meth:`start`, end with ``RecoveryDone`` or ``RecoveryFailed``."""
 
     def __init__(self, config: RecoveryConfig | None = None) -> None:
         self.config = config or RecoveryConfig()
@@ -110,7 +110,7 @@ class LedgerRecovery:
 
     def _done(self, metadata: LedgerMetadata) -> list[Effect]:
         self.state = RecoveryState.DONE
-        return [Recovered(metadata)]
+        return [RecoveryDone(metadata)]
 
     def _fail(self, error: BookKeeperError) -> list[Effect]:
         self.state = RecoveryState.FAILED

@@ -29,7 +29,7 @@ from bookkeeper.ledger.write.effects import (
     Effect,
     Encode,
     FailAdds,
-    Forced,
+    ForceDone,
     ForceFailed,
     MoreRoom,
     NoteMissing,

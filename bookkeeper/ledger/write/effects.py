@@ -144,7 +144,7 @@ class SendForce:
 
 
 @dataclass(frozen=True, slots=True)
-class Forced:
+class ForceDone:
     """Tell the callers of force ``number`` that what was acknowledged is durable on every bookie (W11)."""
 
     number: int
@@ -192,7 +192,7 @@ Effect = (
     | CloseMetadata
     | NoteMissing
     | SendForce
-    | Forced
+    | ForceDone
     | ForceFailed
     | CloseFailed
     | MoreRoom

@@ -21,7 +21,7 @@ from typing import Final
 from bookkeeper.errors import BookKeeperError, RequestTimedOutError, check
 from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
 from bookkeeper.ledger.ensemble import EnsembleMember
-from bookkeeper.ledger.write.effects import Effect, Forced, ForceFailed, SendForce
+from bookkeeper.ledger.write.effects import Effect, ForceDone, ForceFailed, SendForce
 
 AGAIN_S: Final = 0.1
 """Seconds after which a bookie that had no room for the force of a close is asked again."""
@@ -94,7 +94,7 @@ class ForceRounds:
                 if any(member.bookie not in current.done for member in members):
                     break
                 self.forced, self.forced_length = current.target, current.length
-            effects.append(Forced(current.number))
+            effects.append(ForceDone(current.number))
             self._end(acknowledged, length)
         return effects
 

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from bookkeeper.auth.certificate import Names, admitted, not_after
+from bookkeeper.auth.certificate import CertificateNames, admitted, not_after
 from bookkeeper.testing.certificates import Authority
 
 
-def named(common: str | None = "spark", unit: str | None = None, **alternative: str) -> Names:
+def named(common: str | None = "spark", unit: str | None = None, **alternative: str) -> CertificateNames:
     subject: list[Any] = []
     if unit is not None:
         subject.append((("organizationalUnitName", unit),))
     if common is not None:
         subject.append((("commonName", common),))
     kinds = {"uri": "URI", "mail": "email", "host": "DNS", "address": "IP Address"}
-    return Names.of(
+    return CertificateNames.of(
         {"subject": tuple(subject), "subjectAltName": tuple((kinds[kind], name) for kind, name in alternative.items())}
     )
 

@@ -8,7 +8,7 @@ import pytest
 
 from bookkeeper import codec
 from bookkeeper.client.bookie_request import ask, asked, entry_of, failure_of
-from bookkeeper.client.bookies.bookie_pool import Use
+from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import (
     BookieUnavailableError,
@@ -124,7 +124,7 @@ def test_a_batch_that_is_awaited_later_is_still_what_the_bookie_sent() -> None:
 
             def batch(first: int) -> asyncio.Future[Reply | BookKeeperError]:
                 request = BatchRead(ledger_id, EntryId(first), 0, 10, 1 << 20)
-                return asked(bk.services, tasks, BookieId("b1"), request, use=Use.BATCH)
+                return asked(bk.services, tasks, BookieId("b1"), request, use=ConnectionPurpose.BATCH)
 
             waiting = batch(0)
             await asyncio.sleep(1)

@@ -20,7 +20,7 @@ from bookkeeper.ledger.write import (
     CloseMetadata,
     Confirm,
     Effect,
-    Forced,
+    ForceDone,
     LedgerWriter,
     Release,
     SendAdds,
@@ -85,7 +85,7 @@ class DeferredWorld:
                     self.told += effect.count
                 case Release():
                     self.kept_from = max(self.kept_from, effect.upto + 1)
-                case Forced():
+                case ForceDone():
                     self.must_be_durable(self.targets.get(effect.number, -1))
                 case CloseMetadata():
                     self.closed_at = effect.last_entry

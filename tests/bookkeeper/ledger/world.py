@@ -447,7 +447,7 @@ class RecoveryShell:
                 case rec.CloseRecovered():
                     text = f"{self.name}: {effect}"
                     self.world.effects.append(StoreEffect(self, lambda e=effect: self._close(e), text))  # type: ignore[misc]
-                case rec.Recovered(metadata):
+                case rec.RecoveryDone(metadata):
                     self.result = metadata
                 case rec.RecoveryFailed(error):
                     self.error = error

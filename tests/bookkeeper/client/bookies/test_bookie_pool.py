@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from bookkeeper.bookie.connections.server_connection import ServerConnection
-from bookkeeper.client.bookies.bookie_pool import BookiePool, Use
+from bookkeeper.client.bookies.bookie_pool import BookiePool, ConnectionPurpose
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.errors import BookieUnavailableError, ClientClosedError, MetadataUnavailableError, SecureConnectionError
 from bookkeeper.ids import NO_ENTRY, Address, BookieId, EntryId, LedgerId
@@ -60,7 +60,7 @@ async def test_callers_of_one_moment_share_one_connection_and_it_is_kept() -> No
 async def test_each_use_has_its_dialect(protocol: str) -> None:
     house = House(ClientConfig(protocol=protocol))
     await house.listen()
-    main, batch, lac, recovery = [await house.pool.get(B1, use) for use in Use]
+    main, batch, lac, recovery = [await house.pool.get(B1, use) for use in ConnectionPurpose]
     assert main.dialect is (Dialect.V2 if protocol == "v2" else Dialect.V3)
     assert batch.dialect is Dialect.V2 and batch is not main
     assert lac.dialect is Dialect.V3 and (lac is main) == (protocol == "v3")
@@ -72,7 +72,7 @@ async def test_each_use_has_its_dialect(protocol: str) -> None:
 async def test_closing_returns_when_connections_have_ended_also_those_that_nobody_gets_any_more() -> None:
     house = House(ClientConfig(protocol="v2"))
     await house.listen()
-    made = [await house.pool.get(B1, use) for use in Use]
+    made = [await house.pool.get(B1, use) for use in ConnectionPurpose]
     for connection in made[:2]:
         house.pool.retire(B1, connection)
     await house.pool.close()

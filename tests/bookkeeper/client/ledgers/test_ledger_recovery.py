@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from bookkeeper import wire
-from bookkeeper.client.bookies.bookie_pool import Use
+from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.ledgers.ledger_recovery import recover
@@ -54,7 +54,10 @@ def test_adds_of_a_recovery_do_not_meet_those_of_a_writer_whose_replies_look_the
             async with await bk.open_ledger(ledger.id) as reader:
                 assert reader.last_add_confirmed == 0
             pool = bk.services.pool
-            both = [(pool.ready(b.id, Use.MAIN), pool.ready(b.id, Use.RECOVERY)) for b in cluster.bookies]
+            both = [
+                (pool.ready(b.id, ConnectionPurpose.MAIN), pool.ready(b.id, ConnectionPurpose.RECOVERY))
+                for b in cluster.bookies
+            ]
             assert sum(recovery is not None for _, recovery in both) >= 2
             assert all(main is not recovery for main, recovery in both)
 

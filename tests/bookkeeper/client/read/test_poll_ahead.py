@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bookkeeper.client.read.poll_ahead import QUICK_S, AskedPoll, PollAhead
+from bookkeeper.client.read.poll_ahead import QUICK_S, PendingPoll, PollAhead
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import Entry
 from bookkeeper.ledger.read import Poll
@@ -21,12 +21,12 @@ def entry(entry_id: int) -> Entry:
 def test_only_an_entry_that_came_quickly_is_followed_by_a_poll_ahead() -> None:
     ahead = PollAhead()
     assert ahead.next(poll(4)) is None
-    ahead.on_answered(AskedPoll(poll(4), 0.0), entry(5), QUICK_S / 2)
+    ahead.on_answered(PendingPoll(poll(4), 0.0), entry(5), QUICK_S / 2)
     assert ahead.next(poll(5)) == poll(6)
-    ahead.on_answered(AskedPoll(poll(5), 0.0), entry(6), 2 * QUICK_S)
+    ahead.on_answered(PendingPoll(poll(5), 0.0), entry(6), 2 * QUICK_S)
     assert ahead.next(poll(6)) is None, "slowly"
-    ahead.on_answered(AskedPoll(poll(6), 0.0), entry(7), QUICK_S / 2)
-    ahead.on_answered(AskedPoll(poll(7), 0.0), None, QUICK_S / 2)
+    ahead.on_answered(PendingPoll(poll(6), 0.0), entry(7), QUICK_S / 2)
+    ahead.on_answered(PendingPoll(poll(7), 0.0), None, QUICK_S / 2)
     assert ahead.next(poll(7)) is None, "no entry"
 
 
@@ -38,7 +38,7 @@ def test_the_poll_ahead_is_taken_over_if_it_asks_the_same_and_has_time_left() ->
         (poll(6, B2), 0.5, False),
         (poll(6), 1.0, False),
     ):
-        asked = ahead.asked = AskedPoll(poll(6), 0.0)
+        asked = ahead.asked = PendingPoll(poll(6), 0.0)
         assert ahead.take_over(wanted, now) is (asked if found else None)
         assert ahead.asked is None
 
@@ -46,7 +46,7 @@ def test_the_poll_ahead_is_taken_over_if_it_asks_the_same_and_has_time_left() ->
 def test_an_entry_that_came_before_it_was_waited_for_is_handed_out_once() -> None:
     ahead = PollAhead()
     assert ahead.take(6) is None
-    ahead.asked = AskedPoll(poll(5), 0.0)
+    ahead.asked = PendingPoll(poll(5), 0.0)
     ahead.on_overtaken(entry(6))
     assert ahead.take_over(poll(5), 0.0) is None
     assert ahead.take(5) is None, "it comes later"

@@ -20,7 +20,7 @@ from bookkeeper.ledger.ensemble.writer_ensemble import (
     WriterEnsemble,
 )
 from bookkeeper.ledger.metadata import Fragment, LedgerMetadata
-from bookkeeper.ledger.write import ChangeEnsemble, Forced, LedgerWriter, SendForce, WatchIncarnation
+from bookkeeper.ledger.write import ChangeEnsemble, ForceDone, LedgerWriter, SendForce, WatchIncarnation
 from tests.bookkeeper.ledger.write.test_writer import B1, B2, B3, B4, LOST, SPEC, acks, add, change, of
 
 
@@ -52,7 +52,7 @@ def test_a_force_that_is_under_way_asks_the_stand_in_too() -> None:
     machine.on_forced(B2, number, 0.0)
     machine.on_bookie_failed(B3, LOST, 0.0)
     assert of(SendForce, change(machine, 1, b3="b4")) == [SendForce(B4, number)]
-    assert of(Forced, machine.on_forced(B4, number, 0.0)) == [Forced(number)]
+    assert of(ForceDone, machine.on_forced(B4, number, 0.0)) == [ForceDone(number)]
 
 
 @pytest.mark.rule("W11")

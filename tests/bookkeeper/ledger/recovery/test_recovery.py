@@ -26,7 +26,7 @@ from bookkeeper.ledger.recovery import (
     FindStandIns,
     ForgetPayloads,
     LedgerRecovery,
-    Recovered,
+    RecoveryDone,
     RecoveryFailed,
     RecoveryRead,
     RecoveryState,
@@ -99,7 +99,7 @@ def of(kind: type[Effect], effects: list[Effect]) -> list[Effect]:
 def test_a_closed_ledger_is_adopted() -> None:
     recovery = LedgerRecovery()
     closed = OPEN.close(4, 50)
-    assert recovery.on_begun(closed, 0.0) == [Recovered(closed)]
+    assert recovery.on_begun(closed, 0.0) == [RecoveryDone(closed)]
 
 
 @pytest.mark.rule("R1")
@@ -410,7 +410,7 @@ def closing() -> LedgerRecovery:
 @pytest.mark.rule("R10", "R15")
 def test_a_lost_race_adopts_the_end_or_starts_again() -> None:
     closed = OPEN.begin_recovery().close_recovered(3, 40)
-    assert closing().on_close_lost(closed, 0.0) == [Recovered(closed)]
+    assert closing().on_close_lost(closed, 0.0) == [RecoveryDone(closed)]
     swapped = OPEN.change_ensemble(5, (B1, B2, B4)).begin_recovery()
     assert closing().on_close_lost(swapped, 0.0) == [FenceRead(B1), FenceRead(B2), FenceRead(B4)]
 
@@ -431,14 +431,14 @@ def test_a_close_of_unknown_outcome_is_asked_again() -> None:
     recovery.on_store_failed(MetadataUnavailableError(), 1.0)
     assert recovery.on_tick(1.5) == [CloseRecovered(EntryId(-1), 0, OPEN.fragments)]
     done = OPEN.begin_recovery().close_recovered(-1, 0)
-    assert recovery.on_close_lost(done, 1.5) == [Recovered(done)]  # it was our own
+    assert recovery.on_close_lost(done, 1.5) == [RecoveryDone(done)]  # it was our own
 
 
 @pytest.mark.rule("R13")
 def test_nothing_happens_after_the_end() -> None:
     recovery = closing()
     done = OPEN.begin_recovery().close_recovered(-1, 0)
-    assert recovery.on_closed(done, 0.0) == [Recovered(done)]
+    assert recovery.on_closed(done, 0.0) == [RecoveryDone(done)]
     assert fence(recovery, "b1=9") == []
     assert read(recovery, "0:b1=9") == []
     assert written(recovery, "0:b1") == []

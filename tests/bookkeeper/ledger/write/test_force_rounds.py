@@ -9,7 +9,7 @@ from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger.ensemble.acks import Acks
 from bookkeeper.ledger.ensemble.member import EnsembleMember
 from bookkeeper.ledger.quorum import QuorumSpec
-from bookkeeper.ledger.write.effects import Effect, Forced, ForceFailed, SendForce
+from bookkeeper.ledger.write.effects import Effect, ForceDone, ForceFailed, SendForce
 from bookkeeper.ledger.write.force_rounds import ForceRounds
 from tests.bookkeeper.ledger.test_metadata import bookies
 
@@ -54,7 +54,7 @@ def test_a_round_completes_when_every_bookie_has_answered() -> None:
     assert rounds.go() == [SendForce(B1, 1), SendForce(B2, 1), SendForce(B3, 1)]
     assert rounds.done(B1, 1) == rounds.done(B3, 1) == rounds.done(B3, 1) == []
     assert rounds.forcing.forced == -1
-    assert rounds.done(B2, 1) == [Forced(1)]
+    assert rounds.done(B2, 1) == [ForceDone(1)]
     assert (rounds.forcing.forced, rounds.forcing.forced_length, rounds.forcing.active) == (4, 50, False)
 
 
@@ -67,7 +67,7 @@ def test_a_bookie_is_asked_only_after_it_acknowledged_everything_below_the_targe
     assert rounds.done(B1, 1) == rounds.done(B2, 1) == []
     rounds.members[2].acks.add(3, 4)
     assert rounds.go() == [SendForce(B3, 1)]
-    assert rounds.done(B3, 1) == [Forced(1)]
+    assert rounds.done(B3, 1) == [ForceDone(1)]
 
 
 def test_who_asks_for_the_same_shares_the_round_and_who_asks_for_more_the_next() -> None:
@@ -78,26 +78,26 @@ def test_who_asks_for_the_same_shares_the_round_and_who_asks_for_more_the_next()
         member.acks.add(5, 8)
     assert rounds.ask() == rounds.ask() == 2
     assert rounds.done(B1, 1) == rounds.done(B2, 1) == []
-    assert rounds.done(B3, 1) == [Forced(1), SendForce(B1, 2), SendForce(B2, 2), SendForce(B3, 2)]
+    assert rounds.done(B3, 1) == [ForceDone(1), SendForce(B1, 2), SendForce(B2, 2), SendForce(B3, 2)]
     assert rounds.forcing.forced == 4
     assert rounds.done(B1, 1) == []  # an answer to the round before says nothing about this one
     for bookie in (B2, B3):
         assert rounds.done(bookie, 2) == []
-    assert rounds.done(B1, 2) == [Forced(2)]
+    assert rounds.done(B1, 2) == [ForceDone(2)]
     assert rounds.forcing.forced == 7
 
 
 def test_what_is_forced_already_is_not_forced_again() -> None:
     rounds = Rounds(0, 0, 0)
     assert rounds.ask() == 1
-    assert rounds.go() == [Forced(1)]  # nothing was acknowledged
+    assert rounds.go() == [ForceDone(1)]  # nothing was acknowledged
     rounds = Rounds(5, 5, 5)
     rounds.ask()
     rounds.go()
     for bookie in (B1, B2, B3):
         rounds.done(bookie, 1)
     assert rounds.ask() == 2
-    assert rounds.go() == [Forced(2)]
+    assert rounds.go() == [ForceDone(2)]
 
 
 @pytest.mark.rule("W11")

@@ -25,7 +25,7 @@ from bookkeeper.ledger.write import (
     Effect,
     Encode,
     FailAdds,
-    Forced,
+    ForceDone,
     ForceFailed,
     LedgerWriter,
     MoreRoom,
@@ -73,7 +73,7 @@ def test_the_last_add_confirmed_moves_when_every_bookie_has_forced(writer: Ledge
     assert of(SendForce, force(writer)) == [SendForce(B1, 1), SendForce(B2, 1), SendForce(B3, 1)]
     assert writer.on_forced(B1, 1, 0.0) == writer.on_forced(B2, 1, 0.0) == []
     assert writer.progress.last_add_confirmed == -1
-    assert writer.on_forced(B3, 1, 0.0) == [Forced(1), PublishLac(writer.progress.last_add_confirmed, (B1, B2, B3))]
+    assert writer.on_forced(B3, 1, 0.0) == [ForceDone(1), PublishLac(writer.progress.last_add_confirmed, (B1, B2, B3))]
     assert (writer.progress.last_add_confirmed, writer.confirmed_length, writer.lac_to_publish()) == (2, 30, 2)
     assert of(Encode, add(writer)) == [Encode(3, 1, 2, 30)]  # type: ignore[arg-type]
 
@@ -86,7 +86,7 @@ def test_a_force_waits_for_the_ack_of_the_slowest_bookie_before_it_asks_it(write
     writer.on_forced(B1, 1, 0.0)
     writer.on_forced(B2, 1, 0.0)
     assert acks(writer, "1:b3") == [SendForce(B3, 1)]
-    assert of(Forced, writer.on_forced(B3, 1, 0.0)) == [Forced(1)]
+    assert of(ForceDone, writer.on_forced(B3, 1, 0.0)) == [ForceDone(1)]
     assert writer.progress.last_add_confirmed == 1
 
 
@@ -218,7 +218,7 @@ def test_closing_fails_what_is_pending_forces_what_is_acknowledged_and_closes_th
     assert acks(writer, "1:b3") == [SendForce(B3, 1)]
     assert confirmed(acks(writer, "2:b1 2:b2 2:b3")) == []
     assert writer.close(0.0) == []
-    assert forced(writer, 1) == [Forced(1), CloseMetadata(writer.progress.last_acknowledged, 20)]
+    assert forced(writer, 1) == [ForceDone(1), CloseMetadata(writer.progress.last_acknowledged, 20)]
     assert (writer.progress.last_add_confirmed, writer.progress.last_acknowledged) == (1, 1)
 
 
@@ -294,7 +294,7 @@ def test_on_a_plain_ledger_force_asks_all_bookies_and_moves_nothing() -> None:
     acks(writer, "0:b1 0:b2")
     assert of(SendForce, force(writer)) == [SendForce(B1, 1), SendForce(B2, 1)]
     assert of(SendForce, acks(writer, "0:b3")) == [SendForce(B3, 1)]
-    assert forced(writer, 1) == [Forced(1)]
+    assert forced(writer, 1) == [ForceDone(1)]
     assert (writer.progress.last_add_confirmed, writer.confirmed_length) == (0, 10)
 
 
