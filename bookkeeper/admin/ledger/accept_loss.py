@@ -11,7 +11,7 @@ from bookkeeper.ids import LedgerId
 from bookkeeper.ledger import LedgerMetadata
 
 if TYPE_CHECKING:
-    from bookkeeper.replication.losses import GivenUp, LossPlan
+    from bookkeeper.replication.losses import ClosingLoss, LossPlan
 
 _SHOWN = 20
 """Ranges of entries that are shown at most."""
@@ -48,7 +48,7 @@ def recover_with_loss(metadata: str, ledger_id: int, yes: bool, as_json: bool) -
     _tell(ledger_id, finish(accept(), changes=True), given, as_json)
 
 
-def lines(ledger_id: int, given: GivenUp) -> list[str]:
+def lines(ledger_id: int, given: ClosingLoss) -> list[str]:
     """What is given up, for people."""
     said = [f"ledger {ledger_id} cannot be recovered without a loss: {given.why}"]
     said += [f"  {bookie} does not answer: {reason}" for bookie, reason in sorted(given.silent.items())]
@@ -66,7 +66,7 @@ def lines(ledger_id: int, given: GivenUp) -> list[str]:
     return said
 
 
-def _tell(ledger_id: int, closed: LedgerMetadata, given: GivenUp | None, as_json: bool) -> None:
+def _tell(ledger_id: int, closed: LedgerMetadata, given: ClosingLoss | None, as_json: bool) -> None:
     last = int(closed.last_entry)
     if as_json:
         document: dict[str, Any] = {"ledger": ledger_id, "last_entry": None if last < 0 else last, "given_up": None}

@@ -8,12 +8,12 @@ rollback      goes on from metadata that were put back: what bookies hold that t
 from __future__ import annotations
 
 from bookkeeper.replication.losses.accept_loss import LossPlan, accept_loss, plan_loss
-from bookkeeper.replication.losses.given_up import GivenUp
+from bookkeeper.replication.losses.closing_loss import ClosingLoss
 from bookkeeper.replication.losses.rollback import KEEP_S, HeldLedgers, accept, look
 
 __all__ = [
     "KEEP_S",
-    "GivenUp",
+    "ClosingLoss",
     "HeldLedgers",
     "LossPlan",
     "accept",

@@ -2,7 +2,7 @@
 
     1. An ordinary recovery is tried. If it closes the ledger, nothing is given up.
     2. The bookies that answer are fenced, and say what they hold. A bookie that cannot list its entries is read.
-    3. Somebody accepts what is given up (:mod:`~bookkeeper.replication.losses.given_up`).
+    3. Somebody accepts what is given up (:mod:`~bookkeeper.replication.losses.closing_loss`).
     4. The closing compare-and-set, over the very metadata of step 2, also writes the record of it.
 
 A bookie that comes back later may hold entries that were given up. They stay given up: the end of a closed ledger is
@@ -37,7 +37,7 @@ from bookkeeper.replication.copying.copies import Copy, copies_of
 from bookkeeper.replication.copying.repair import digest_of, held_by
 from bookkeeper.replication.inspection.check import NO_LISTS, missing_entries
 from bookkeeper.replication.inspection.explain import CopyState, ExplainedCopy, without_copy
-from bookkeeper.replication.losses.given_up import KEY, GivenUp, closing_entry, given_up_entries, size_of_gaps
+from bookkeeper.replication.losses.closing_loss import KEY, ClosingLoss, closing_entry, lost_entries, size_of_gaps
 from bookkeeper.wire import ReadEntry, Reply
 from bookkeeper.wire.availability import HeldEntries
 
@@ -60,7 +60,7 @@ class LossPlan:
     ledger_id: LedgerId
     over: Versioned[LedgerMetadata]
     """The metadata for which it holds."""
-    given_up: GivenUp
+    given_up: ClosingLoss
 
 
 async def plan_loss(client: BookKeeper, ledger_id: LedgerId) -> LossPlan | LedgerMetadata:
@@ -143,7 +143,7 @@ class _Survey:
         self._silent: dict[BookieId, str] = {}
         self._confirmed: int = record.metadata.last_fragment.first_entry - 1
 
-    async def run(self, why: str) -> GivenUp:
+    async def run(self, why: str) -> ClosingLoss:
         metadata = self._metadata
         await asyncio.gather(*map(self._fence, metadata.last_fragment.ensemble))
         bookies = sorted(metadata.bookies)
@@ -152,9 +152,9 @@ class _Survey:
         end = closing_entry(metadata, last.entry_id if last is not None else NO_ENTRY)
         gaps = self._gaps(held, end)
         length = last.length if last is not None else 0
-        entries = given_up_entries(gaps, end, self._confirmed)
+        entries = lost_entries(gaps, end, self._confirmed)
         size = await self._size(gaps, held) if end == (last.entry_id if last else NO_ENTRY) else None
-        return GivenUp(end, length, entries, size, why, self._silent)
+        return ClosingLoss(end, length, entries, size, why, self._silent)
 
     # -- asking ---------------------------------------------------------------------------------------------
 

@@ -9,13 +9,15 @@ from bookkeeper import BookKeeper
 from bookkeeper.admin.ledger.accept_loss import lines
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.real import run
-from bookkeeper.replication.losses import GivenUp
+from bookkeeper.replication.losses import ClosingLoss
 from tests.bookkeeper.admin.commands import bk
 from tests.integration.processes import bookies, until
 
 
 def test_what_is_given_up_is_told_in_plain_words() -> None:
-    given = GivenUp(EntryId(9), 2048, (range(2, 5), range(7, 8)), 512, "too few answer", {BookieId("b2"): "it is gone"})
+    given = ClosingLoss(
+        EntryId(9), 2048, (range(2, 5), range(7, 8)), 512, "too few answer", {BookieId("b2"): "it is gone"}
+    )
     assert lines(7, given) == [
         "ledger 7 cannot be recovered without a loss: too few answer",
         "  b2 does not answer: it is gone",
@@ -24,7 +26,7 @@ def test_what_is_given_up_is_told_in_plain_words() -> None:
         "  4 entries: 2..4, 7..7, 512 B in gaps",
         "  whatever else was acknowledged after entry 9: nobody who answers knows of it",
     ]
-    empty = lines(7, GivenUp(EntryId(-1), 0, (), 0, "why"))
+    empty = lines(7, ClosingLoss(EntryId(-1), 0, (), 0, "why"))
     assert empty[1:] == [
         "nothing of it can be read: it would be closed empty",
         "given up would be:",

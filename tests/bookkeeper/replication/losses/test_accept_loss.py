@@ -18,7 +18,7 @@ from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, LedgerState, QuorumSpec
 from bookkeeper.meta.records.ledger_format import encode
 from bookkeeper.replication.losses import LossPlan, accept_loss, plan_loss
-from bookkeeper.replication.losses.given_up import KEY, GivenUp
+from bookkeeper.replication.losses.closing_loss import KEY, ClosingLoss
 from bookkeeper.testing.cluster import SimCluster
 from tests.bookkeeper.replication.clusters import Story, append
 
@@ -214,7 +214,7 @@ def test_the_oldest_format_has_its_record_beside_the_root() -> None:
             old = replace(made, format_version=1, digest_type=None, password=None)
             await bk.metadata_store.store.create(ledgers.path(ledger), encode(old), parents=True)
             over = await ledgers.read(ledger)
-            given = GivenUp(EntryId(2), 30, (), 0, "why")
+            given = ClosingLoss(EntryId(2), 30, (), 0, "why")
             closed = await accept_loss(bk, LossPlan(ledger, over, given))
             assert closed.is_closed and closed.custom == {}
             (name,) = await bk.metadata_store.store.children("/ledgers-py/given-up")

@@ -8,7 +8,7 @@ import pytest
 
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger import LedgerMetadata, QuorumSpec
-from bookkeeper.replication.losses.given_up import GivenUp, closing_entry, given_up_entries, size_of_gaps
+from bookkeeper.replication.losses.closing_loss import ClosingLoss, closing_entry, lost_entries, size_of_gaps
 
 METADATA = LedgerMetadata.create(
     QuorumSpec(ensemble_size=1, write_quorum=1, ack_quorum=1), [BookieId("b1")]
@@ -35,7 +35,7 @@ def test_a_ledger_is_never_closed_before_its_last_fragment() -> None:
 def test_gaps_and_confirmed_entries_after_the_end_are_given_up(
     gaps: list[range], last: int, confirmed: int, entries: tuple[range, ...]
 ) -> None:
-    assert given_up_entries(gaps, last, confirmed) == entries
+    assert lost_entries(gaps, last, confirmed) == entries
 
 
 def test_the_neighbours_of_a_gap_say_how_large_it_is() -> None:
@@ -48,7 +48,7 @@ def test_the_neighbours_of_a_gap_say_how_large_it_is() -> None:
 
 
 def test_the_record_names_what_is_given_up_and_stays_small() -> None:
-    given = GivenUp(
+    given = ClosingLoss(
         EntryId(9), 100, tuple(range(n, n + 1) for n in range(0, 400, 2)), None, "too few answer", {BookieId("b2"): "?"}
     )
     found = json.loads(given.encode(7))

@@ -26,7 +26,7 @@ RANGES_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class GivenUp:
+class ClosingLoss:
     """Where a ledger is closed, and what is given up by that."""
 
     last_entry: EntryId
@@ -72,7 +72,7 @@ def closing_entry(metadata: LedgerMetadata, readable: int) -> EntryId:
     return EntryId(max(readable, metadata.last_fragment.first_entry - 1))
 
 
-def given_up_entries(gaps: Iterable[range], last_entry: int, confirmed: int) -> tuple[range, ...]:
+def lost_entries(gaps: Iterable[range], last_entry: int, confirmed: int) -> tuple[range, ...]:
     """What is known to be given up: the gaps up to ``last_entry``, and the confirmed entries after it.
 
     Args:
