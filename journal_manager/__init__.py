@@ -85,7 +85,7 @@ from journal_manager.errors import (
 )
 from journal_manager.journals import (
     Backend,
-    Described,
+    DescribableReader,
     Discard,
     Election,
     JournalDescription,
@@ -113,7 +113,14 @@ from journal_manager.journals import (
     parse_uri,
 )
 from journal_manager.read import read_ops, read_ops_over, read_runs, tail, tail_runs
-from journal_manager.replicas import ReplicaConfig, ReplicaRole, ReplicaStatus, Replicated, StateMachine, replicated
+from journal_manager.replicas import (
+    ReplicaConfig,
+    ReplicaRole,
+    ReplicaStatus,
+    ReplicatedProgram,
+    StateMachine,
+    replicated,
+)
 from journal_manager.snapshots import (
     CheckpointPolicy,
     Chunks,

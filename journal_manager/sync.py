@@ -45,7 +45,7 @@ from journal_manager import (
     TxId,
 )
 from journal_manager import JournalReader as AsyncJournalReader
-from journal_manager import Replicated as AsyncReplicated
+from journal_manager import ReplicatedProgram as AsyncReplicated
 from journal_manager import SnapshotStore as AsyncSnapshotStore
 from journal_manager.edits import RequestId, RequestTable
 from journal_manager.journals import Election
@@ -217,8 +217,8 @@ class _MachineOnLoop:
             self._machine.restore(iter(lambda: content.read(_CHUNK), b""))
 
 
-class Replicated(BlockingCloser[AsyncReplicated]):
-    """One replica of a program, for threads. See :class:`journal_manager.Replicated`. Made by :func:`replicated`."""
+class ReplicatedProgram(BlockingCloser[AsyncReplicated]):
+    """One replica of a program, for threads. See :class:`journal_manager.ReplicatedProgram`. Made by :func:`replicated`."""
 
     role = Shown[ReplicaRole]()
     applied = Shown[TxId]()
@@ -246,7 +246,7 @@ def replicated(
     election: Election | None = None,
     wrap: Callable[[JournalWriter], JournalWriter] | None = None,
     **options: object,
-) -> Replicated:
+) -> ReplicatedProgram:
     """Make ``machine`` one replica of the program whose journal is at ``uri``, and begin to follow it at once.
 
     Arguments and errors are those of :func:`journal_manager.replicated`.
@@ -259,7 +259,7 @@ def replicated(
         await replica.start()
         return replica
 
-    return Replicated(run(start()))
+    return ReplicatedProgram(run(start()))
 
 
 def _ops(start: Callable[[], AsyncGenerator[Op, None]]) -> Iterator[Op]:

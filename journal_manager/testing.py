@@ -62,7 +62,7 @@ from journal_manager import (
     open_writer,
 )
 from journal_manager.edits import UNKNOWN_EPOCH, Batch, encode_batch
-from journal_manager.journals import Described, Discard, Upgrade
+from journal_manager.journals import DescribableReader, Discard, Upgrade
 from journal_manager.read import read_ops, read_runs, tail
 
 NAMESPACE = NamespaceInfo(namespace_id=7, cluster_id="c", pool_id="p")
@@ -764,9 +764,9 @@ class JournalBackendContract:
         await format_journal(journal.uri, namespace=NAMESPACE, **journal.options)
         writer = await journal.writer("its owner")
         reader = await journal.reader()
-        if not isinstance(reader, Described):
+        if not isinstance(reader, DescribableReader):
             with pytest.raises(UnsupportedCapabilityError):
-                capability(reader, Described)  # type: ignore[type-abstract]
+                capability(reader, DescribableReader)  # type: ignore[type-abstract]
             return
         found = await reader.describe()
         assert (found.namespace, found.token, found.upgraded_at) == (NAMESPACE, writer.token, None)

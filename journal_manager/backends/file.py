@@ -29,11 +29,11 @@ from journal_manager.errors import (
 )
 from journal_manager.journals import (
     Backend,
-    Copying,
-    CopyOf,
-    Described,
+    CopySource,
+    CopyTracking,
+    DescribableReader,
     Discard,
-    Electing,
+    ElectableBackend,
     Election,
     JournalDescription,
     JournalReader,
@@ -65,7 +65,7 @@ class FileOptions:
     """False runs blocking steps on the event loop, for tests."""
 
 
-class FileReader(JournalReader, Described):
+class FileReader(JournalReader, DescribableReader):
     """Reads a directory. Writes nothing, takes no lock."""
 
     def __init__(self, place: JournalDirectory, steps: BlockingSteps) -> None:
@@ -202,7 +202,7 @@ class FileSegmentWriter(SegmentWriter):
             self._steps.finish(self.segment.close)
 
 
-class FileWriter(FileReader, JournalWriter, Discard, Upgrade, Copying):
+class FileWriter(FileReader, JournalWriter, Discard, Upgrade, CopyTracking):
     """The one writer of a directory."""
 
     def __init__(
@@ -265,7 +265,7 @@ class FileWriter(FileReader, JournalWriter, Discard, Upgrade, Copying):
             self._last_final = TxId(gone[0].first - 1)
         return gone
 
-    async def note_copy(self, copy: CopyOf) -> None:
+    async def note_copy(self, copy: CopySource) -> None:
         await self._steps.submit(lambda: self._place.note_copy(self.token, copy))
 
     async def begin_upgrade(self, namespace: NamespaceInfo) -> None:
@@ -310,7 +310,7 @@ class FileWriter(FileReader, JournalWriter, Discard, Upgrade, Copying):
         return self._segment.segment
 
 
-class FileBackend(Backend, Electing):
+class FileBackend(Backend, ElectableBackend):
     """The backend of ``file:`` journals."""
 
     async def format(self, uri: JournalURI, namespace: NamespaceInfo, options: Options, *, force: bool = False) -> None:

@@ -43,7 +43,7 @@ from journal_manager.errors import (
 )
 from journal_manager.journals import (
     Chain,
-    CopyOf,
+    CopySource,
     NamespaceInfo,
     RecoveryReport,
     ensure_joins,
@@ -254,7 +254,7 @@ class JournalDirectory:
             self._remove_gone()
             return gone
 
-    def note_copy(self, token: FencingToken, copy: CopyOf) -> None:
+    def note_copy(self, token: FencingToken, copy: CopySource) -> None:
         """As ``Chain.copied``."""
         with self._locked():
             self.ensure_current(token)

@@ -29,7 +29,7 @@ from journal_manager.errors import (
 )
 from journal_manager.journals import (
     Backend,
-    Electing,
+    ElectableBackend,
     Election,
     JournalReader,
     JournalURI,
@@ -403,7 +403,7 @@ async def _close_quietly(journal: JournalWriter) -> None:
         logger.warning("a member of a journal set could not be closed in order: %s", error)
 
 
-class JournalSetBackend(Backend, Electing):
+class JournalSetBackend(Backend, ElectableBackend):
     """The backend of ``set:`` journals."""
 
     async def format(self, uri: JournalURI, namespace: NamespaceInfo, options: Options, *, force: bool = False) -> None:

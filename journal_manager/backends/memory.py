@@ -23,11 +23,11 @@ from journal_manager.errors import (
 from journal_manager.journals import (
     Backend,
     Chain,
-    Copying,
-    CopyOf,
-    Described,
+    CopySource,
+    CopyTracking,
+    DescribableReader,
     Discard,
-    Electing,
+    ElectableBackend,
     Election,
     JournalDescription,
     JournalReader,
@@ -108,7 +108,7 @@ class MemoryOptions:
     hub: MemoryHub = _PROCESS
 
 
-class MemoryReader(JournalReader, Described):
+class MemoryReader(JournalReader, DescribableReader):
     """Reads a journal in memory."""
 
     def __init__(self, place: MemoryJournal) -> None:
@@ -190,7 +190,7 @@ class MemorySegmentWriter(SegmentWriter):
         self.closed = True
 
 
-class MemoryWriter(MemoryReader, JournalWriter, Discard, Upgrade, Copying):
+class MemoryWriter(MemoryReader, JournalWriter, Discard, Upgrade, CopyTracking):
     """The one writer of a journal in memory."""
 
     def __init__(self, place: MemoryJournal, recovery: RecoveryReport) -> None:
@@ -283,7 +283,7 @@ class MemoryWriter(MemoryReader, JournalWriter, Discard, Upgrade, Copying):
         for offer in [each for each in place.offers if place.chain.taken_back.covers(*each)]:
             del place.offers[offer]
 
-    async def note_copy(self, copy: CopyOf) -> None:
+    async def note_copy(self, copy: CopySource) -> None:
         self._ensure_open()
         self._set(self._place.chain.copied(self.token, copy))
 
@@ -399,7 +399,7 @@ class MemoryLock(TryLock):
             del self._elected[self._name]
 
 
-class MemoryBackend(Backend, Electing):
+class MemoryBackend(Backend, ElectableBackend):
     """The backend of ``mem:`` journals."""
 
     async def format(self, uri: JournalURI, namespace: NamespaceInfo, options: Options, *, force: bool = False) -> None:

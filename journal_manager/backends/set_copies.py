@@ -2,7 +2,7 @@
 
 A member has ids and epochs of its own, so neither says whether its edits are those of the leading one: there some may
 have been taken back, and others have got their ids. Therefore a member remembers the leading journal and an epoch of it
-in which every edit of the member was there (``CopyOf``). What was taken back since is not read from it, and it is not
+in which every edit of the member was there (``CopySource``). What was taken back since is not read from it, and it is not
 written before that is gone. A member that remembers nothing is as old as can be.
 
 A leading member of an earlier version may have taken edits back without a note. So the last edits are compared as well.
@@ -15,7 +15,7 @@ from typing import Final
 
 from journal_manager.edits import NOTHING, UNKNOWN_EPOCH, SegmentInfo, TakenBack, TxId
 from journal_manager.errors import JournalCorruptionError, JournalError, JournalGapError
-from journal_manager.journals import Copying, CopyOf, Described, JournalReader, JournalWriter
+from journal_manager.journals import CopySource, CopyTracking, DescribableReader, JournalReader, JournalWriter
 from journal_manager.read import read_ops
 
 COMPARED: Final = 1000
@@ -53,8 +53,10 @@ async def bring_up(leading: JournalWriter, member: JournalWriter, uri: str, inne
             first_missing=limit,
         )
     await _ensure_copy(leading, member, uri)
-    if taken_back and isinstance(inner, Copying):
-        await inner.note_copy(CopyOf(taken_back.journal, taken_back.epoch + 1))  # before it gets what has those ids now
+    if taken_back and isinstance(inner, CopyTracking):
+        await inner.note_copy(
+            CopySource(taken_back.journal, taken_back.epoch + 1)
+        )  # before it gets what has those ids now
     for segment in segments:
         await _copy(leading, member, segment, max(segment.first, has + 1))
 
@@ -75,7 +77,7 @@ async def holds(copy: JournalReader, leading: JournalReader, segment: SegmentInf
 
 async def still_there_below(taken_back: TakenBack, member: JournalReader) -> TxId | None:
     """The edits of a member below this id were not taken back from the leading journal; None: none was."""
-    known = (await member.describe()).copy_of if isinstance(member, Described) else None
+    known = (await member.describe()).copy_of if isinstance(member, DescribableReader) else None
     of_this = known is not None and known.journal == taken_back.journal
     return taken_back.first_after(known.epoch if known is not None and of_this else UNKNOWN_EPOCH)
 

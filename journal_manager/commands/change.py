@@ -21,7 +21,7 @@ from journal_manager.commands.shared import (
 from journal_manager.edits import SegmentInfo
 from journal_manager.errors import JournalCorruptionError, JournalExistsError
 from journal_manager.journals import (
-    Described,
+    DescribableReader,
     Discard,
     JournalReader,
     JournalWriter,
@@ -233,7 +233,7 @@ def convert(source: str, target: str) -> None:
             raise JournalExistsError(f"there are edits in {target}: a journal is copied to an empty one only")
         async with await open_reader(source) as reader:
             taken_back = await reader.taken_back()
-            namespace = (await reader.describe()).namespace if isinstance(reader, Described) else None
+            namespace = (await reader.describe()).namespace if isinstance(reader, DescribableReader) else None
             await format_journal(target, namespace=namespace)
             async with await open_writer(target, owner=OWNER, create=False) as writer:
                 count = 0

@@ -13,7 +13,7 @@ from bookkeeper.admin.shared import connected, counted, json_option, metadata_op
 from journal_manager.commands.shared import Txid, complete, first_edit, journal_argument, segment_row
 from journal_manager.edits import MissingEdits, Piece, best_piece
 from journal_manager.errors import JournalError
-from journal_manager.journals import Described, open_reader, open_snapshots
+from journal_manager.journals import DescribableReader, open_reader, open_snapshots
 from journal_manager.read import read_ops
 
 
@@ -48,7 +48,7 @@ def show(as_json: bool, uri: str) -> None:
     async def work() -> dict[str, Any]:
         async with await open_reader(uri) as reader, await open_snapshots(uri) as store:
             document: dict[str, Any] = {"journal": uri}
-            if isinstance(reader, Described):
+            if isinstance(reader, DescribableReader):
                 found = await reader.describe()
                 document["namespace"] = {
                     "namespace_id": found.namespace.namespace_id,

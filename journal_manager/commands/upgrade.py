@@ -10,7 +10,7 @@ from bookkeeper.admin.shared import CommandGroup
 from bookkeeper.option_types import WholeNumber
 from journal_manager.commands.shared import OWNER, ask_to_take_over, complete, journal_argument, take_over_option
 from journal_manager.edits import SegmentInfo
-from journal_manager.journals import Described, Upgrade, capability, open_writer
+from journal_manager.journals import DescribableReader, Upgrade, capability, open_writer
 
 
 @click.group(cls=CommandGroup)
@@ -33,7 +33,7 @@ def begin(layout: int, yes: bool, uri: str) -> None:
     async def work() -> int:
         async with await open_writer(uri, owner=OWNER, create=False) as writer:
             upgrading = capability(writer, Upgrade)  # type: ignore[type-abstract]
-            present = (await capability(writer, Described).describe()).namespace  # type: ignore[type-abstract]
+            present = (await capability(writer, DescribableReader).describe()).namespace  # type: ignore[type-abstract]
             await upgrading.begin_upgrade(replace(present, layout_version=layout))
             return writer.durable_txid
 
@@ -49,7 +49,7 @@ def finalize(yes: bool, uri: str) -> None:
 
     async def work() -> bool:
         async with await open_writer(uri, owner=OWNER, create=False) as writer:
-            found = await capability(writer, Described).describe()  # type: ignore[type-abstract]
+            found = await capability(writer, DescribableReader).describe()  # type: ignore[type-abstract]
             await capability(writer, Upgrade).finalize_upgrade()  # type: ignore[type-abstract]
             return found.upgraded_at is not None
 
@@ -66,7 +66,7 @@ def roll_back(yes: bool, uri: str) -> None:
 
     async def work() -> tuple[tuple[SegmentInfo, ...], int | None]:
         async with await open_writer(uri, owner=OWNER, create=False) as writer:
-            last = (await capability(writer, Described).describe()).upgraded_at  # type: ignore[type-abstract]
+            last = (await capability(writer, DescribableReader).describe()).upgraded_at  # type: ignore[type-abstract]
             return await capability(writer, Upgrade).roll_back(), last  # type: ignore[type-abstract]
 
     removed, last = complete(work())

@@ -23,9 +23,9 @@ from journal_manager.journals.backend import (
     SegmentWriter,
 )
 from journal_manager.journals.capabilities import (
-    Copying,
-    CopyOf,
-    Described,
+    CopySource,
+    CopyTracking,
+    DescribableReader,
     Discard,
     JournalDescription,
     Orphan,
@@ -34,7 +34,7 @@ from journal_manager.journals.capabilities import (
     capability,
 )
 from journal_manager.journals.chain import Chain, described, ensure_joins, ensure_not_taken_back, purgeable
-from journal_manager.journals.election import Electing, Election, LockElection, TryLock, open_election
+from journal_manager.journals.election import ElectableBackend, Election, LockElection, TryLock, open_election
 from journal_manager.journals.open_journal import format_journal, has_data, open_reader, open_snapshots, open_writer
 from journal_manager.journals.registry import JournalURI, backend_for, installed_backends, parse_options, parse_uri
 from journal_manager.journals.set_rules import Member, MemberState, MemberStatus, SetRules
@@ -42,7 +42,7 @@ from journal_manager.journals.set_rules import Member, MemberState, MemberStatus
 __all__ = [
     "Backend",
     "Chain",
-    "CopyOf",
+    "CopySource",
     "Copying",
     "Described",
     "Discard",

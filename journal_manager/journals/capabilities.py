@@ -99,7 +99,7 @@ class Upgrade(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class CopyOf:
+class CopySource:
     """Which journal's edits a member of a set holds."""
 
     journal: str
@@ -109,10 +109,10 @@ class CopyOf:
 
 
 @runtime_checkable
-class Copying(Protocol):
+class CopyTracking(Protocol):
     """A journal that remembers of which other one it is a copy."""
 
-    async def note_copy(self, copy: CopyOf) -> None:
+    async def note_copy(self, copy: CopySource) -> None:
         """Remember it, durably. The same again is no change. Raises JournalFencedError, JournalUnavailableError."""
 
 
@@ -127,7 +127,7 @@ class JournalDescription:
     """The last edit from before the upgrade that is in progress; None if there is none."""
     taken_back: TakenBack = NOTHING_TAKEN_BACK
     """The edits that were there once and are not any more, because somebody took them back."""
-    copy_of: CopyOf | None = None
+    copy_of: CopySource | None = None
     record_bytes: int | None = None
     """The size of the journal's record, which grows with each segment until it is purged; None if nothing bounds it."""
     record_bytes_max: int | None = None
@@ -136,7 +136,7 @@ class JournalDescription:
 
 
 @runtime_checkable
-class Described(Protocol):
+class DescribableReader(Protocol):
     """A reader that can say more than what it reads."""
 
     async def describe(self) -> JournalDescription:

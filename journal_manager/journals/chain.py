@@ -39,7 +39,7 @@ from journal_manager.errors import (
     check,
 )
 from journal_manager.journals.backend import NamespaceInfo
-from journal_manager.journals.capabilities import CopyOf, JournalDescription
+from journal_manager.journals.capabilities import CopySource, JournalDescription
 
 FORMAT: Final = 3
 """Written once edits were taken back, and by a copy of such a journal: programs that compare ids alone must not read
@@ -73,7 +73,7 @@ class Chain:
     upgrade: UpgradePoint | None = None
     """None unless an upgrade is in progress."""
     taken_back: TakenBack = NOTHING_TAKEN_BACK
-    copy: CopyOf | None = None
+    copy: CopySource | None = None
 
     @property
     def epoch(self) -> int:
@@ -214,7 +214,7 @@ class Chain:
         chain = replace(self, namespace=point.namespace, upgrade=None)
         return (chain._without(gone[0].first) if gone else chain), gone
 
-    def copied(self, token: FencingToken, copy: CopyOf) -> Chain:
+    def copied(self, token: FencingToken, copy: CopySource) -> Chain:
         """Note that every edit is one of another journal. The same again is no change."""
         token.ensure_current(self.token)
         return replace(self, copy=copy)
@@ -287,7 +287,7 @@ class Chain:
                 point = value["upgrade"]
                 upgrade = UpgradePoint(NamespaceInfo(**point["namespace"]), point["last_txid"])
             if "copy_of" in value:
-                copy = CopyOf(**value["copy_of"])
+                copy = CopySource(**value["copy_of"])
             cuts = tuple(Cut(first, epoch) for first, epoch in value.get("taken_back", ()))
             taken_back = TakenBack(cuts, value["identity"] if cuts else "")
             return cls(namespace, token, segments, value["nonce"], upgrade, taken_back, copy)._checked()

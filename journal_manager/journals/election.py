@@ -54,7 +54,7 @@ class Election(Protocol):
 
 
 @runtime_checkable
-class Electing(Protocol):
+class ElectableBackend(Protocol):
     """A backend that can elect the active replica of a journal."""
 
     async def open_election(self, uri: JournalURI, options: Options, *, name: str) -> Election:
@@ -69,7 +69,7 @@ async def open_election(uri: str, *, name: str, **options: object) -> Election:
     """
     parsed = parse_uri(uri)
     backend: Backend = backend_for(parsed)
-    if not isinstance(backend, Electing):
+    if not isinstance(backend, ElectableBackend):
         raise JournalConfigError(f"{parsed.scheme}: journals cannot elect an active replica: give an election")
     return await backend.open_election(parsed, options, name=name)
 

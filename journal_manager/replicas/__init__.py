@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from journal_manager.replicas.program_state import StateMachine
 from journal_manager.replicas.replica import ReplicaRole
-from journal_manager.replicas.replicated_program import ReplicaConfig, ReplicaStatus, Replicated, replicated
+from journal_manager.replicas.replicated_program import ReplicaConfig, ReplicaStatus, ReplicatedProgram, replicated
 
 __all__ = [
     "ReplicaConfig",

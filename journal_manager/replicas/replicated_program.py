@@ -100,7 +100,7 @@ class ReplicaStatus:
     """The last failure, if it was not overcome yet."""
 
 
-class Replicated:
+class ReplicatedProgram:
     """One replica of a program. Made by :func:`replicated`; an async context manager."""
 
     def __init__(
@@ -267,7 +267,7 @@ class Replicated:
             logger.warning("the journal was not closed in order; the next active replica recovers it: %s", error)
             await log.abort()
 
-    async def __aenter__(self) -> Replicated:
+    async def __aenter__(self) -> ReplicatedProgram:
         await self.start()
         return self
 
@@ -519,7 +519,7 @@ def replicated(
     election: Election | None = None,
     wrap: Callable[[JournalWriter], JournalWriter] | None = None,
     **options: Any,
-) -> Replicated:
+) -> ReplicatedProgram:
     """Make ``machine`` one replica of the program whose journal is at ``uri``. Use it with ``async with``.
 
     Args:
@@ -529,7 +529,7 @@ def replicated(
             ``JournalStats(…).measured``.
         options: as for ``open_writer``.
     """
-    return Replicated(
+    return ReplicatedProgram(
         uri, machine, name=name, config=config or ReplicaConfig(), election=election, wrap=wrap, options=options
     )
 

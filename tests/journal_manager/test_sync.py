@@ -178,6 +178,6 @@ def test_a_plain_program_is_replicated(uri: str) -> None:
 
 
 def test_every_method_of_the_async_replica_is_there() -> None:
-    ours = {name for name in dir(sync.Replicated) if not name.startswith("_")}
-    theirs = {name for name in dir(journal_manager.Replicated) if not name.startswith("_")}
+    ours = {name for name in dir(sync.ReplicatedProgram) if not name.startswith("_")}
+    theirs = {name for name in dir(journal_manager.ReplicatedProgram) if not name.startswith("_")}
     assert theirs - ours == {"start"}

@@ -32,7 +32,7 @@ from journal_manager.errors import JournalConfigError, JournalExistsError, Journ
 from journal_manager.journals import (
     Backend,
     Chain,
-    Electing,
+    ElectableBackend,
     Election,
     JournalReader,
     JournalURI,
@@ -103,7 +103,7 @@ class BookKeeperOptions:
         return new_ledger
 
 
-class BookKeeperBackend(Backend, Electing):
+class BookKeeperBackend(Backend, ElectableBackend):
     """The backend of ``bk:`` journals."""
 
     async def format(self, uri: JournalURI, namespace: NamespaceInfo, options: Options, *, force: bool = False) -> None:

@@ -16,7 +16,7 @@ from journal_manager.backends.bookkeeper.node_size import RECORD_MAX
 from journal_manager.backends.bookkeeper.shared_client import SharedClient
 from journal_manager.edits import Batch, SegmentInfo, TakenBack, TxId
 from journal_manager.errors import JournalClosedError, OpFormatError, check
-from journal_manager.journals import Described, JournalDescription, JournalReader, described
+from journal_manager.journals import DescribableReader, JournalDescription, JournalReader, described
 
 if TYPE_CHECKING:
     from bookkeeper import ReadHandle
@@ -27,7 +27,7 @@ LEAST_S: Final = 1e-6
 """A wait that is shorter than this is over: a loop's timers may be early by its clock's resolution."""
 
 
-class LedgerJournalReader(JournalReader, Described):
+class LedgerJournalReader(JournalReader, DescribableReader):
     """Reads a journal. Opens ledgers without recovery only."""
 
     def __init__(self, connection: SharedClient, record: JournalNode, password: bytes) -> None:

@@ -38,8 +38,8 @@ from journal_manager.errors import (
 )
 from journal_manager.journals import (
     Chain,
-    Copying,
-    CopyOf,
+    CopySource,
+    CopyTracking,
     Discard,
     JournalWriter,
     NamespaceInfo,
@@ -182,7 +182,7 @@ async def _failed(error: BookKeeperError) -> int:
     raise error
 
 
-class LedgerJournalWriter(LedgerJournalReader, JournalWriter, Discard, Upgrade, OrphanSweep, Copying):
+class LedgerJournalWriter(LedgerJournalReader, JournalWriter, Discard, Upgrade, OrphanSweep, CopyTracking):
     """The one writer of a journal on ledgers."""
 
     def __init__(
@@ -323,7 +323,7 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter, Discard, Upgrade, 
             await delete_quietly(self._client, segment.location)
         await self._snapshots.remove_taken_back()
 
-    async def note_copy(self, copy: CopyOf) -> None:
+    async def note_copy(self, copy: CopySource) -> None:
         self._ensure_open()
         if self._owner.chain.copy != copy:
             await self._owner.step(lambda chain: chain.copied(self.token, copy))

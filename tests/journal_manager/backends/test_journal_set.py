@@ -38,7 +38,7 @@ from journal_manager.backends.journal_set import SetWriter
 from journal_manager.backends.memory import MemoryHub
 from journal_manager.edits import Batch, encode_batch
 from journal_manager.errors import UnsupportedCapabilityError
-from journal_manager.journals import CopyOf, Discard, MemberState, OrphanSweep, Upgrade, capability
+from journal_manager.journals import CopySource, Discard, MemberState, OrphanSweep, Upgrade, capability
 from tests.contracts.journal_backend import Journal, JournalBackendContract, closing
 from tests.journal_manager.replicas import Ledger
 from tests.spark_wal.webhdfs.virtual import in_virtual_time
@@ -569,7 +569,7 @@ async def test_a_member_of_which_the_same_was_taken_back_is_written_and_read_aga
         assert await log.taken_back()
     assert await places.edits("one") == [b"1", b"new 2", b"new 3"]
     shared = places.hub.places["shared"]
-    assert places.hub.places["one"].chain.copy == CopyOf(
+    assert places.hub.places["one"].chain.copy == CopySource(
         shared.chain.taken_back.journal, shared.chain.taken_back.epoch + 1
     )
     for name in ("shared", "required", "two"):

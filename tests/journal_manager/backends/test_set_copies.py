@@ -21,7 +21,7 @@ from journal_manager.backends import memory
 from journal_manager.backends.memory import MemoryHub, MemoryWriter
 from journal_manager.backends.set_copies import bring_up, holds, still_there_below
 from journal_manager.edits import UNKNOWN_EPOCH
-from journal_manager.journals import CopyOf
+from journal_manager.journals import CopySource
 
 
 class Two:
@@ -106,7 +106,7 @@ async def test_a_copy_remembers_since_when_it_has_the_leading_ones_edits() -> No
     assert await bodies(copy) == [b"1", b"new", b"same"]
     leading = await two.open("leading")
     taken_back = await leading.taken_back()
-    assert (await copy.describe()).copy_of == CopyOf(taken_back.journal, taken_back.epoch + 1)
+    assert (await copy.describe()).copy_of == CopySource(taken_back.journal, taken_back.epoch + 1)
     assert await still_there_below(taken_back, copy) is None
     assert all([await holds(copy, leading, segment) for segment in await leading.segments()])
 
@@ -127,7 +127,7 @@ async def test_epochs_of_another_leading_journal_say_nothing() -> None:
     leading, copy = await two.open("leading"), await two.open("copy")
     assert isinstance(copy, MemoryWriter)
     taken_back = await leading.taken_back()
-    await copy.note_copy(CopyOf("another journal", 1000))
+    await copy.note_copy(CopySource("another journal", 1000))
     assert await still_there_below(taken_back, copy) == taken_back.first_after(UNKNOWN_EPOCH) == 1
-    await copy.note_copy(CopyOf(taken_back.journal, 1000))
+    await copy.note_copy(CopySource(taken_back.journal, 1000))
     assert await still_there_below(taken_back, copy) is None

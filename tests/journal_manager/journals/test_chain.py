@@ -22,7 +22,7 @@ from journal_manager import (
 )
 from journal_manager.edits import NOTHING_TAKEN_BACK, Cut
 from journal_manager.errors import JournalInvariantError, UnsupportedLayoutError, UpgradeError
-from journal_manager.journals import CopyOf
+from journal_manager.journals import CopySource
 from journal_manager.journals.chain import Chain, UpgradePoint, purgeable
 
 EMPTY = Chain(NamespaceInfo(1, "c", "p")).claim("me", "n1")
@@ -204,9 +204,9 @@ def test_only_a_record_with_an_upgrade_or_with_cuts_is_kept_from_earlier_program
     assert Chain.decode(upgrading.encode()) == upgrading
     assert upgrading.finalize_upgrade(MINE).encode() == replace(chain, namespace=NEWER).encode()
     cut, _ = grown((1, 5), (6, 9)).discard(MINE, 6)
-    for newest in (cut, cut.begin_upgrade(MINE, NEWER), chain.copied(MINE, CopyOf("another", 7))):
+    for newest in (cut, cut.begin_upgrade(MINE, NEWER), chain.copied(MINE, CopySource("another", 7))):
         assert json.loads(newest.encode())["format"] == 3
         assert Chain.decode(newest.encode()) == newest
-    assert cut.copied(MINE, CopyOf("another", 7)).cleared(MINE, NEWER).copy is None
+    assert cut.copied(MINE, CopySource("another", 7)).cleared(MINE, NEWER).copy is None
     with pytest.raises(JournalCorruptionError):
         Chain.decode(cut.encode().replace(b"[[6,1]]", b"[[6]]"))

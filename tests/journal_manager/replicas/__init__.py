@@ -10,7 +10,7 @@ from journal_manager import Op
 from journal_manager.backends.memory import MemoryHub
 from journal_manager.errors import ElectionLostError
 from journal_manager.journals import Election
-from journal_manager.replicas import ReplicaConfig, Replicated, replicated
+from journal_manager.replicas import ReplicaConfig, ReplicatedProgram, replicated
 from journal_manager.snapshots import CheckpointPolicy
 
 
@@ -106,12 +106,12 @@ def config_of(*, edits: int = 1_000_000, seconds: float = 3600.0, check_s: float
 
 def replica_of(
     hub: MemoryHub, candidate: Candidate, config: ReplicaConfig | None = None, machine: Ledger | None = None
-) -> Replicated:
+) -> ReplicatedProgram:
     machine = machine if machine is not None else Ledger()
     return replicated("mem:x", machine, name=candidate.name, config=config, election=candidate, hub=hub)
 
 
-def words(replica: Replicated) -> list[bytes]:
+def words(replica: ReplicatedProgram) -> list[bytes]:
     machine = replica.machine
     assert isinstance(machine, Ledger)
     return machine.words

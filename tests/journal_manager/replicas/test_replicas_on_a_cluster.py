@@ -15,7 +15,7 @@ from bookkeeper.gateways.process_location import NOWHERE
 from bookkeeper.seams import Seams
 from bookkeeper.testing.cluster import SimCluster
 from journal_manager import JournalError, RequestId, RetentionPolicy, replicated
-from journal_manager.replicas import ReplicaRole, Replicated
+from journal_manager.replicas import ReplicaRole, ReplicatedProgram
 from tests.journal_manager.replicas import Ledger, RefusedError, config_of, words
 
 CALLS, FAULTS = 60, 8
@@ -26,7 +26,7 @@ class Story:
 
     def __init__(self, cluster: SimCluster, seed: int) -> None:
         self.cluster, self.rng = cluster, Random(seed)
-        self.replicas: dict[str, Replicated] = {}
+        self.replicas: dict[str, ReplicatedProgram] = {}
         self.acknowledged: list[bytes] = []
 
     async def program(self, name: str, seams: Seams) -> None:

@@ -27,7 +27,7 @@ from journal_manager.backends import memory
 from journal_manager.backends.memory import MemoryHub
 from journal_manager.edits import Batch
 from journal_manager.errors import JournalInvariantError
-from journal_manager.replicas import Replicated
+from journal_manager.replicas import ReplicatedProgram
 from journal_manager.replicas.replica import Replica, ReplicaRole
 from journal_manager.write import EditLog
 from tests.journal_manager.replicas import Ballot, Candidate, RefusedError, config_of, replica_of, words
@@ -47,7 +47,7 @@ class BadDay:
     def __init__(self, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         self.rng = Random(seed)
         self.hub, self.ballot = MemoryHub(), Ballot("r0")
-        self.replicas: list[Replicated] = []
+        self.replicas: list[ReplicatedProgram] = []
         self.candidates: list[Candidate] = []
         self.acknowledged: list[bytes] = []
         self.names = 0
@@ -227,10 +227,10 @@ def forgets_requests_in_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def does_not_catch_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def nothing(replicated: Replicated, log: EditLog) -> None:
+    async def nothing(replicated: ReplicatedProgram, log: EditLog) -> None:
         return None
 
-    monkeypatch.setattr(Replicated, "_catch_up", nothing)
+    monkeypatch.setattr(ReplicatedProgram, "_catch_up", nothing)
     monkeypatch.setattr(Replica, "caught_up", True)
 
 

@@ -18,7 +18,7 @@ from journal_manager import (
 )
 from journal_manager.backends.bookkeeper import node_size
 from journal_manager.backends.bookkeeper.node_size import RECORD_MAX, RECORD_WARNED, NodeSize
-from journal_manager.journals import Chain, Described, capability
+from journal_manager.journals import Chain, DescribableReader, capability
 from tests.journal_manager.backends.bookkeeper.fake import Cluster
 
 
@@ -64,7 +64,7 @@ async def test_a_journal_that_is_never_purged_is_refused_a_segment_and_goes_on_a
     await log.abort()
     async with await open_reader("bk:edits", client=cluster.client()) as reader:
         assert len(await reader.segments()) == ledgers, "no ledger was made for nothing"
-        found = await capability(reader, Described).describe()  # type: ignore[type-abstract]
+        found = await capability(reader, DescribableReader).describe()  # type: ignore[type-abstract]
         assert found.record_bytes is not None and 1800 < found.record_bytes <= 2000
         assert found.record_bytes_max == RECORD_MAX
     async with await open_writer("bk:edits", client=cluster.client()) as writer:
