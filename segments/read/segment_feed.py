@@ -156,7 +156,7 @@ class SegmentFeed:
             self._singly = False
             return run
         if self._runs is None:
-            if at_hand := self.handle.take_at_hand(first):
+            if at_hand := self.handle.take_ready(first):
                 return self._got(first, at_hand)
             self._runs = self.handle.read_batches(first, last, ahead_bytes=self._ahead)
         runs, self._runs = self._runs, None  # a run that fails, or is cancelled, ends the generator

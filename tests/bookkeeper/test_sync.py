@@ -130,7 +130,7 @@ WITHOUT: dict[str, set[str]] = {
     "AdvancedHandle": {"give_up", "look_again", "room"},
     "BookKeeper": {"metadata_store", "metrics", "over", "quiet_ledgers", "services", "start"},
     "Operator": set(),
-    "ReadHandle": {"give_up", "read_batches", "start", "tail_batches", "take_at_hand"},
+    "ReadHandle": {"give_up", "read_batches", "start", "tail_batches", "take_ready"},
     "WriteHandle": {"give_up", "look_again", "room"},
 }
 """What the blocking ones do not have: parts for tools, runs, what the client itself tells its handles, and waiting for

@@ -263,11 +263,11 @@ class ReadHandle:
         came = await self._wait_past(entry_id - 1, timeout_ms)
         if self.last_add_confirmed < entry_id:
             return self.last_add_confirmed, None
-        at_hand = [came.payload] if came is not None and came.entry_id == entry_id else self.take_at_hand(entry_id, 1)
+        at_hand = [came.payload] if came is not None and came.entry_id == entry_id else self.take_ready(entry_id, 1)
         payload = at_hand[0] if at_hand else await self.read_entry(entry_id)
         return self.last_add_confirmed, LedgerEntry(EntryId(entry_id), payload)
 
-    def take_at_hand(self, first: int, count_max: int | None = None) -> Sequence[bytes]:
+    def take_ready(self, first: int, count_max: int | None = None) -> Sequence[bytes]:
         """The payloads of confirmed entries from ``first`` on that are in memory already: because this client has just
         written them, or because they came with a long poll while others were handed out. The latter are given once.
         Empty: read it."""
@@ -304,7 +304,7 @@ class ReadHandle:
             if self._ended is not None:
                 raise fresh(self._ended)
             if self.last_add_confirmed >= entry and not self._let_go:
-                if at_hand := self.take_at_hand(entry):
+                if at_hand := self.take_ready(entry):
                     yield entry, at_hand
                     entry = EntryId(entry + len(at_hand))
                     continue

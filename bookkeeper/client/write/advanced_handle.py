@@ -179,7 +179,7 @@ class AdvancedHandle(WriteHandle):
         super()._on_progress()
         if (error := self._error()) is not None:
             self._refuse_held(error)
-        elif self._order.someone_waits:
+        elif self._order.has_waiters:
             self._loop.call_soon(self._advance_later)  # not now: the machine's effects are being performed
         self._wake_rooms()
 

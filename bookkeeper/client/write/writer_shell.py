@@ -345,7 +345,7 @@ class WriterShell:
 
     def _publish_rest(self, lac: EntryId, bookies: Sequence[BookieId]) -> None:
         self._lac_rest = None
-        if self.writer.is_last_word(lac):
+        if self.writer.is_final_lac(lac):
             self._publish_lac(lac, bookies)
 
     def _publish_lac(self, lac: EntryId, bookies: Sequence[BookieId]) -> None:

@@ -191,10 +191,10 @@ class FragmentReader:
             self._unknown[bookie] = error
         effects += self._ask_next(now)
         if not self._asked:
-            effects += self._nobody_has_it(now)
+            effects += self._on_none_found(now)
         return effects
 
-    def _nobody_has_it(self, now: float) -> list[Effect]:
+    def _on_none_found(self, now: float) -> list[Effect]:
         """Every bookie was asked, and none sent the entry."""
         if self._unknown:
             if not self._looked:

@@ -86,7 +86,7 @@ class AdvancedOrder:
         return self._waiting.pop(entry_id, None) is not None
 
     @property
-    def someone_waits(self) -> bool:
+    def has_waiters(self) -> bool:
         """Whether any caller waits for room."""
         return bool(self._waiting)
 

@@ -116,7 +116,7 @@ class PublishLac:
     """On the next turn of the loop call ``lac_to_publish()``. If the result is not None, send it as an explicit last
     add confirmed (W16) to an ack quorum, the first of ``bookies``, and call ``on_lac_published``: whoever asks a
     covering set of bookies hears of it, and those who wait ask the first one first. Send it to the others a little
-    later, if it ``is_last_word`` then. Failures do not matter."""
+    later, if it ``is_final_lac`` then. Failures do not matter."""
 
     lac: EntryId
     bookies: tuple[BookieId, ...]

@@ -90,7 +90,7 @@ class ForceRounds:
         effects: list[Effect] = []
         while (current := self._round) is not None:
             if current.target > self.forced:
-                effects += self._ask_those_who_can_be(members, current)
+                effects += self._ask_ready_bookies(members, current)
                 if any(member.bookie not in current.done for member in members):
                     break
                 self.forced, self.forced_length = current.target, current.length
@@ -99,7 +99,7 @@ class ForceRounds:
         return effects
 
     @staticmethod
-    def _ask_those_who_can_be(members: Sequence[EnsembleMember], current: _Round) -> list[Effect]:
+    def _ask_ready_bookies(members: Sequence[EnsembleMember], current: _Round) -> list[Effect]:
         effects: list[Effect] = []
         for member in members:
             if member.live and member.bookie not in current.asked and member.acks.mark > current.target:

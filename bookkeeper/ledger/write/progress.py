@@ -61,7 +61,7 @@ class WriterProgress:
         return self.pending[0].deadline if self.pending else None
 
     @property
-    def lac_untold(self) -> EntryId | None:
+    def unpublished_lac(self) -> EntryId | None:
         """The last add confirmed, if nothing has carried it and no pending add will (W16)."""
         return self.last_add_confirmed if self.last_add_confirmed > self.lac_told and not self.pending else None
 

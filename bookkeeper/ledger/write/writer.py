@@ -364,9 +364,9 @@ class LedgerWriter:
 
     def lac_to_publish(self) -> EntryId | None:
         """The last add confirmed to send on its own now; None if the next add will carry it anyway."""
-        return self.progress.lac_untold if self._end.state is WriterState.OPEN else None
+        return self.progress.unpublished_lac if self._end.state is WriterState.OPEN else None
 
-    def is_last_word(self, lac: EntryId) -> bool:
+    def is_final_lac(self, lac: EntryId) -> bool:
         """Whether no entry has been added or confirmed since the explicit last add confirmed ``lac`` was sent."""
         progress = self.progress
         return lac == progress.last_add_confirmed and not progress.pending and self._end.state is WriterState.OPEN

@@ -213,10 +213,10 @@ def test_an_entry_that_came_and_is_not_confirmed_is_not_at_hand() -> None:
                 assert await reader.wait_last_add_confirmed(-1, timeout_ms=1000) == 0
                 came = Entry(ledger.id, EntryId(1), EntryId(0), 2, b"b")
                 reader._follower._ahead.on_overtaken(came)
-                assert list(reader.take_at_hand(1)) == []
+                assert list(reader.take_ready(1)) == []
                 await ledger.append(b"b")
                 assert await reader.wait_last_add_confirmed(0, timeout_ms=1000) == 1
-                assert list(reader.take_at_hand(1)) == [b"b"]
+                assert list(reader.take_ready(1)) == [b"b"]
 
     ScriptedCluster().run(story)
 
@@ -250,9 +250,9 @@ def test_with_deferred_sync_a_reader_hears_of_what_was_forced() -> None:
                 await asyncio.sleep(1)
                 assert reader.last_add_confirmed == -1
                 await ledger.force()
-                assert reader.last_add_confirmed == 0 and reader.take_at_hand(0) == [b"written"]
+                assert reader.last_add_confirmed == 0 and reader.take_ready(0) == [b"written"]
                 await ledger.append(b"not forced")
-                assert list(reader.take_at_hand(1)) == []
+                assert list(reader.take_ready(1)) == []
 
     ScriptedCluster().run(story)
 

@@ -184,7 +184,7 @@ def test_a_force_that_does_not_wait_for_the_acks_of_every_bookie_is_found_out(mo
         current.asked.update(unasked)
         return [SendForce(bookie, current.number) for bookie in unasked]
 
-    monkeypatch.setattr(ForceRounds, "_ask_those_who_can_be", staticmethod(hasty))
+    monkeypatch.setattr(ForceRounds, "_ask_ready_bookies", staticmethod(hasty))
     with pytest.raises(AssertionError, match="W11"):
         for seed in range(200):
             live(Random(seed))

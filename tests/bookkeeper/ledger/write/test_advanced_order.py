@@ -85,7 +85,7 @@ def test_those_who_wait_come_in_from_the_lowest_id_on() -> None:
     it.give_up(4)
     assert it.admit() and list(it.take()) == [0]
     assert it.admit() and list(it.take()) == [1]
-    assert not it.admit() and it.someone_waits
+    assert not it.admit() and it.has_waiters
 
 
 @given(st.permutations(range(12)), st.integers(1, 40))
@@ -123,4 +123,4 @@ def test_those_who_wait_and_give_up_again_and_again_leave_nothing_behind() -> No
     it.hold(0, 1)
     assert list(it.take()) == [0]
     it.wait(11, 1)
-    assert (it.someone_waits, it.admit()) == (True, False)
+    assert (it.has_waiters, it.admit()) == (True, False)

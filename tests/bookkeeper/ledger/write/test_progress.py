@@ -44,13 +44,13 @@ def test_a_last_add_confirmed_is_untold_until_an_add_carries_it_or_it_is_sent_al
     progress = given((1, 2))
     progress.acknowledge(1)
     progress.last_add_confirmed = EntryId(0)
-    untold = [progress.lac_untold]  # an entry is pending
+    untold = [progress.unpublished_lac]  # an entry is pending
     progress.acknowledge(2)
     progress.last_add_confirmed = EntryId(1)
-    untold.append(progress.lac_untold)
+    untold.append(progress.unpublished_lac)
     progress.append((4,), 9.0)  # carries it
     progress.acknowledge(3)
-    untold.append(progress.lac_untold)
+    untold.append(progress.unpublished_lac)
     assert (untold, progress.lac_told) == ([None, 1, None], 1)
 
 

@@ -643,13 +643,13 @@ def test_an_idle_writer_publishes_once_what_no_add_will_carry(writer: LedgerWrit
 def test_a_last_add_confirmed_is_the_last_word_until_there_is_another_entry(writer: LedgerWriter) -> None:
     add(writer)
     acks(writer, "0:b1 0:b2")
-    words = [writer.is_last_word(EntryId(0))]
+    words = [writer.is_final_lac(EntryId(0))]
     add(writer)
-    words.append(writer.is_last_word(EntryId(0)))
+    words.append(writer.is_final_lac(EntryId(0)))
     acks(writer, "1:b1 1:b2")
-    words += [writer.is_last_word(EntryId(0)), writer.is_last_word(EntryId(1))]
+    words += [writer.is_final_lac(EntryId(0)), writer.is_final_lac(EntryId(1))]
     writer.close(0.0)
-    assert [*words, writer.is_last_word(EntryId(1))] == [True, False, False, True, False]
+    assert [*words, writer.is_final_lac(EntryId(1))] == [True, False, False, True, False]
 
 
 # -- habits --------------------------------------------------------------------------------------------------
