@@ -37,7 +37,7 @@ class LedgerView:
         try:
             found = await self._ledgers.read(self.ledger_id, fresh=fresh)
         except NoSuchLedgerError:
-            await self._ledgers.check_gone(self.ledger_id)
+            await self._ledgers.check_deleted(self.ledger_id)
             raise
         if fresh and before.created_txn in (0, found.created_txn) and found.version < before.version:
             raise MetadataRolledBackError(
@@ -77,7 +77,7 @@ class LedgerView:
                 self.ledger_id, metadata, over.version, created_txn=created_txn, only_if=only_if
             )
         except NoSuchLedgerError:
-            await self._ledgers.check_gone(self.ledger_id)
+            await self._ledgers.check_deleted(self.ledger_id)
             raise
         self.versioned = replace(versioned, created_txn=over.created_txn)
         return self.versioned.value

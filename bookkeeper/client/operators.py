@@ -181,7 +181,7 @@ class Operator:
         records = self._services.metadata.ledgers.restorable
         ledgers = [ledger_id async for ledger_id in records.all()]
         if ledgers:
-            gone = await records.remove_over(ledgers, await records.now_ms())
+            gone = await records.remove_expired(ledgers, await records.now_ms())
             for ledger_id in ledgers:
                 if ledger_id in gone:
                     continue

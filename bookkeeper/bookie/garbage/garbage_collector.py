@@ -119,7 +119,7 @@ class GarbageCollector:
         restorable = {ledger async for ledger in self._metadata.ledgers.restorable.all()}
         await self._seen.counter.count_up()  # after the listings: what they showed is not older than what was counted
         self._seen.remember()
-        restorable -= await self._grace_over(restorable)
+        restorable -= await self._grace_expired(restorable)
         candidates = self._proof.candidates(local, listed)
         self.restorable = len(restorable.intersection(candidates))
         absent = [ledger for ledger in candidates if ledger not in restorable and await self._is_gone(ledger)]
@@ -130,7 +130,7 @@ class GarbageCollector:
         self._last_good = self._seams.clock.monotonic()
         return dead
 
-    async def _grace_over(self, restorable: set[LedgerId]) -> set[LedgerId]:
+    async def _grace_expired(self, restorable: set[LedgerId]) -> set[LedgerId]:
         """Remove the records of deleted ledgers that nobody may bring back any more. Returns these ledgers."""
         records = self._metadata.ledgers.restorable
         self._until = {ledger: until for ledger, until in self._until.items() if ledger in restorable}
@@ -139,7 +139,7 @@ class GarbageCollector:
             return set()
         now = await records.now_ms()
         over = [ledger for ledger, until in self._until.items() if until <= now]
-        gone = await records.remove_over(over, now)
+        gone = await records.remove_expired(over, now)
         for ledger in over:  # those that stay were deleted anew since they were read
             del self._until[ledger]
         return gone

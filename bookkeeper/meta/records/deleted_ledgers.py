@@ -172,7 +172,7 @@ class DeletedLedgers:
             except (MetadataError, ClientClosedError):
                 pass  # it goes with the session
 
-    async def remove_over(self, ledgers: Iterable[LedgerId], now_ms: int) -> set[LedgerId]:
+    async def remove_expired(self, ledgers: Iterable[LedgerId], now_ms: int) -> set[LedgerId]:
         """Remove the records whose grace is over. Returns the ledgers that have no record any more.
 
         A record that cannot be read, or that changes meanwhile, stays.
@@ -180,7 +180,7 @@ class DeletedLedgers:
         some, gone = sorted(ledgers), set[LedgerId]()
         for at in range(0, len(some), READS):
             chunk = some[at : at + READS]
-            ends = await asyncio.gather(*(self._remove_if_over(each, now_ms) for each in chunk))
+            ends = await asyncio.gather(*(self._remove_if_expired(each, now_ms) for each in chunk))
             gone |= {ledger for ledger, ended in zip(chunk, ends, strict=True) if ended}
         return gone
 
@@ -192,9 +192,9 @@ class DeletedLedgers:
             if len(some) == LOOKS:
                 break
         if some:
-            await self.remove_over(some, await self.now_ms())
+            await self.remove_expired(some, await self.now_ms())
 
-    async def _remove_if_over(self, ledger_id: LedgerId, now_ms: int) -> bool:
+    async def _remove_if_expired(self, ledger_id: LedgerId, now_ms: int) -> bool:
         marks = self._marks.place(ledger_id)
         version = await self._store.exists(marks)  # every undeletion changes it
         try:

@@ -65,14 +65,14 @@ class LedgerIds:
                     "this cluster's layout has no ledger ids left: make a new cluster with a hierarchical layout"
                 )
             return LedgerId(number)
-        if not await self._long_began():
+        if not await self._long_ids_in_use():
             number = await self._number_below(self._short_parent)
             if 0 <= number < SHORT_MAX:
                 return LedgerId(number)
             await self._create(self._paths.long_id_generator)
         return await self._next_long()
 
-    async def _long_began(self) -> bool:
+    async def _long_ids_in_use(self) -> bool:
         """Whether the cluster gives out long ids already. Read once; a watch notices when a client begins with them.
 
         A short id that is taken a moment too late does no harm: no long id equals it.

@@ -192,7 +192,7 @@ class Ledgers:
             raise NoSuchLedgerError(f"there is no ledger {ledger_id}") from error
         return Versioned(decode(found.value), found.version, found.created_ms, found.transaction, found.created_txn)
 
-    async def check_gone(self, ledger_id: LedgerId) -> None:
+    async def check_deleted(self, ledger_id: LedgerId) -> None:
         """Check that a ledger that existed is deleted, and not lost because the store shows an older state.
 
         The mark of its deletion is proof. Without a mark, a client that leaves none may have deleted the ledger, or the
@@ -265,7 +265,7 @@ class Ledgers:
         path = self.path(ledger_id)
         try:
             if grace_s:
-                await self._delete_for_now(path, ledger_id, expected, grace_s)
+                await self._delete_restorable(path, ledger_id, expected, grace_s)
             else:
                 await self.deleted.delete(path, ledger_id, expected)
         except (NoSuchKeyError, NoSuchLedgerError):
@@ -276,7 +276,7 @@ class Ledgers:
             except (MetadataError, ClientClosedError):
                 return
 
-    async def _delete_for_now(self, path: str, ledger_id: LedgerId, expected: Version | None, grace_s: int) -> None:
+    async def _delete_restorable(self, path: str, ledger_id: LedgerId, expected: Version | None, grace_s: int) -> None:
         while True:
             found = await self._store.get(path)
             if expected is not None and found.version != expected:

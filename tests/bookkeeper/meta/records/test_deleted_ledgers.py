@@ -69,9 +69,9 @@ async def test_the_record_goes_when_the_grace_is_over_by_the_store_s_clock(store
         await ledgers.delete(LedgerId(number), grace_s=1000)
     records = ledgers.restorable
     now, ids = await records.now_ms(), [LedgerId(number) for number in (1, 2, 2**30)]
-    assert await records.remove_over(ids, now + 900_000) == set() and await restorable(ledgers) == ids
-    assert await records.remove_over(ids[:1], now + 1_100_000) == {1} and await restorable(ledgers) == ids[1:]
-    assert await records.remove_over(ids, now + 1_100_000) == set(ids) and await restorable(ledgers) == []
+    assert await records.remove_expired(ids, now + 900_000) == set() and await restorable(ledgers) == ids
+    assert await records.remove_expired(ids[:1], now + 1_100_000) == {1} and await restorable(ledgers) == ids[1:]
+    assert await records.remove_expired(ids, now + 1_100_000) == set(ids) and await restorable(ledgers) == []
     assert await store.children(Paths().own("deleted", "ledgers")) == []
     with pytest.raises(NoSuchLedgerError, match="time for that is over"):
         await ledgers.restore(ids[0])
@@ -175,9 +175,9 @@ async def test_a_ledger_that_is_brought_back_and_deleted_anew_has_its_grace_anew
     await ledgers.restore(SEVEN)
     await ledgers.delete(SEVEN, grace_s=100)
     clock[0] = 110_000
-    assert await ledgers.restorable.remove_over([SEVEN], await ledgers.restorable.now_ms()) == set()
+    assert await ledgers.restorable.remove_expired([SEVEN], await ledgers.restorable.now_ms()) == set()
     clock[0] = 190_000
-    assert await ledgers.restorable.remove_over([SEVEN], await ledgers.restorable.now_ms()) == {SEVEN}
+    assert await ledgers.restorable.remove_expired([SEVEN], await ledgers.restorable.now_ms()) == {SEVEN}
 
 
 @pytest.mark.rule("G8")
