@@ -68,7 +68,7 @@ class RepairWorker:
         self._bookies_known = False
         self.wakeup.ring()
 
-    async def _see_who_came(self) -> None:
+    async def _note_returned_bookies(self) -> None:
         bookies = self._metadata.bookies
         here = frozenset([*await bookies.writable(), *await bookies.read_only()])
         if here - self._bookies:
@@ -111,7 +111,7 @@ class RepairWorker:
             if not await self._records.is_enabled():
                 return False
             if not self._bookies_known:
-                await self._see_who_came()
+                await self._note_returned_bookies()
             marked = [ledger async for ledger in self._metadata.under_replication.ledgers()]
         except BookKeeperError as error:
             if not self._away:

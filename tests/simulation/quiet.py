@@ -125,7 +125,7 @@ async def _until_whole(cluster: SwarmCluster, client: BookKeeper, actors: Sequen
     for _ in range(int(WHOLE_S)):
         reasons = {}
         for ledger in cluster.ledgers_there():
-            if why := await _why_not_whole(client, LedgerId(ledger)):
+            if why := await _incomplete_reason(client, LedgerId(ledger)):
                 reasons[ledger] = why
         marks = [ledger async for ledger in client.metadata_store.under_replication.ledgers()]
         if not reasons and not marks:
@@ -136,7 +136,7 @@ async def _until_whole(cluster: SwarmCluster, client: BookKeeper, actors: Sequen
     cluster.monitor.problem("V3", f"not whole {WHOLE_S:.0f} s after the last fault: {reasons}; stuck: {stuck}")
 
 
-async def _why_not_whole(client: BookKeeper, ledger: LedgerId) -> str:
+async def _incomplete_reason(client: BookKeeper, ledger: LedgerId) -> str:
     ledgers = client.metadata_store.ledgers
     try:
         record = LedgerView(ledgers, ledger, await ledgers.read(ledger, fresh=True))

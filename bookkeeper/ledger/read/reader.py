@@ -216,12 +216,12 @@ class FragmentReader:
 
     def _ask_unknown_again(self, now: float) -> list[Effect]:
         if self._rounds >= self.config.rounds_max:
-            return self._fail(self._most_telling())
+            return self._fail(self._best_error())
         self._rounds += 1
         self._unknown.clear()
         return self._ask_next(now)
 
-    def _most_telling(self) -> BookKeeperError:
+    def _best_error(self) -> BookKeeperError:
         """The first error that says more than that a bookie cannot be reached, or else the first error."""
         errors = list(self._unknown.values())
         return next((e for e in errors if not isinstance(e, BookieUnavailableError)), errors[0])

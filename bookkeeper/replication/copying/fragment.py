@@ -108,7 +108,7 @@ class SwapBookie:
     """Replace ``old`` by ``new`` in ``over`` and write it (:meth:`LedgerMetadata.swap_bookie`).
 
     The write names the version with which ``over`` was read, and the incarnation of ``new`` in which the copy began.
-    Report ``on_target_reborn`` if ``new`` was started since, ``on_stored`` with the metadata that are stored then,
+    Report ``on_target_restarted`` if ``new`` was started since, ``on_stored`` with the metadata that are stored then,
     whoever wrote them, ``on_gone`` if the ledger was deleted, ``on_store_failed`` if the store does not answer."""
 
     over: LedgerMetadata
@@ -120,7 +120,7 @@ class SwapBookie:
 @dataclass(frozen=True, slots=True)
 class ConfirmTarget:
     """Find out whether ``target`` is in the incarnation in which the copy began. Report ``on_confirmed`` if it is,
-    ``on_target_reborn`` if it was started since, ``on_store_failed`` if the store does not answer."""
+    ``on_target_restarted`` if it was started since, ``on_store_failed`` if the store does not answer."""
 
     target: BookieId
 
@@ -448,7 +448,7 @@ class FragmentCopy:
             return []
         return [self._finish(CopyFinished(CopyOutcome.COMPLETED))]
 
-    def on_target_reborn(self, now: float) -> list[Effect]:
+    def on_target_restarted(self, now: float) -> list[Effect]:
         """The target was started since the copy was begun (A2b). What it acknowledged or said before proves nothing
         about what it has now, so everything is copied once more, in its present incarnation."""
         if self.finished or not self._swapping:

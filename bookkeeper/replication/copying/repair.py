@@ -349,7 +349,7 @@ class _RepairShell:
                 incarnation = await self._services.metadata.bookies.incarnation(swap.new)
                 if incarnation != self._incarnation:
                     self._incarnation = incarnation
-                    self._perform(self._machine.on_target_reborn(self._loop.time()))
+                    self._perform(self._machine.on_target_restarted(self._loop.time()))
                     return
                 new = swap.over.swap_bookie(swap.first_entry, swap.old, swap.new)
                 await self._record.write(new, self._planned, same_creation=True, only_if=incarnation.conditions)
@@ -374,7 +374,7 @@ class _RepairShell:
             effects = self._machine.on_store_failed(error, self._loop.time())
         else:
             reborn, self._incarnation = incarnation != self._incarnation, incarnation
-            effects = self._machine.on_target_reborn(self._loop.time()) if reborn else self._machine.on_confirmed()
+            effects = self._machine.on_target_restarted(self._loop.time()) if reborn else self._machine.on_confirmed()
         self._perform(effects)
 
     async def _reread(self) -> None:

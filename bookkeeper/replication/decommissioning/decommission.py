@@ -143,7 +143,7 @@ class _Decommission:
         self._enter(DecommissionStep.FORGETS)
         give_up = self._config.give_up_deleted
         if not give_up and (deleted := await deleted_copies(self._client, self._names)):
-            self._stick([StuckLedger(each.ledger_id, each.reason) for each in deleted])
+            self._mark_stuck([StuckLedger(each.ledger_id, each.reason) for each in deleted])
             return report
         done = await forget(self._client, self._names, give_up_deleted=give_up)
         report.forgotten, report.given_up = done.removed, done.given_up
@@ -171,7 +171,7 @@ class _Decommission:
         self._progress.step = step
         self._on_progress(self._progress)
 
-    def _stick(self, stuck: Collection[StuckLedger]) -> None:
+    def _mark_stuck(self, stuck: Collection[StuckLedger]) -> None:
         self._report.stuck = sorted(stuck, key=lambda each: each.ledger_id)
         for each in self._report.stuck:
             if (reason := str(each)) not in self._said:
@@ -190,7 +190,7 @@ class _Decommission:
         self._held |= {moved.ledger_id for moved in drained.moved} | set(drained.recovered)
         report.held = self._progress.ledgers = len(self._held)
         self._whole -= {moved.ledger_id for moved in drained.moved}
-        self._stick(drained.stuck)
+        self._mark_stuck(drained.stuck)
         return drained.is_complete
 
     def _drained(self, progress: DrainProgress) -> None:
@@ -217,7 +217,7 @@ class _Decommission:
         async def work() -> None:
             while waiting:
                 ledger_id = waiting.pop(0)
-                if reason := await self._why_not_whole(ledger_id):
+                if reason := await self._incomplete_reason(ledger_id):
                     stuck.append(StuckLedger(ledger_id, reason))
                     continue
                 self._whole.add(ledger_id)
@@ -227,10 +227,10 @@ class _Decommission:
         async with asyncio.TaskGroup() as group:
             for _ in range(min(self._config.drain.parallel, len(waiting))):
                 group.create_task(work())
-        self._stick(stuck)
+        self._mark_stuck(stuck)
         return not stuck
 
-    async def _why_not_whole(self, ledger_id: LedgerId) -> str:
+    async def _incomplete_reason(self, ledger_id: LedgerId) -> str:
         """Complete what bookies that are here lack, and remove the mark. Returns "" if the ledger is whole."""
         ledgers = self._metadata.ledgers
         try:

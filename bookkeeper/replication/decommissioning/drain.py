@@ -253,7 +253,7 @@ class _Drain:
             if not left:
                 break
             if report.passes >= WRITABLE_PASSES_MAX and await self._some_are_writable():
-                await self._stick_what_is_left()
+                await self._mark_rest_stuck()
                 break
             idle = len(report.moved) + len(report.recovered) == before
             # with nothing stuck others were faster (OVERTAKEN): whom they chose only another pass can tell
@@ -290,11 +290,13 @@ class _Drain:
     async def _some_are_writable(self) -> bool:
         return not set(self._names).isdisjoint(await self._services.metadata.bookies.writable())
 
-    async def _stick_what_is_left(self) -> None:
+    async def _mark_rest_stuck(self) -> None:
         """Report the fragments that still name a drained bookie, because new ones go on appearing."""
         shares, self._report.stuck = await shares_of(self._client, self._names)
         for share in shares:
-            self._stick(share.ledger_id, "it names a drained bookie that is writable; new fragments may name it again")
+            self._mark_stuck(
+                share.ledger_id, "it names a drained bookie that is writable; new fragments may name it again"
+            )
 
     async def _wait_for_grace(self) -> bool:
         """Wait until the next open ledger may be recovered. Returns False if there is none."""
@@ -315,15 +317,15 @@ class _Drain:
         try:
             async with repair_lock(self._services.metadata, ledger_id, self._config.owner) as holder:
                 if holder is not None:
-                    self._stick(ledger_id, f"{holder} repairs it now and holds its lock")
+                    self._mark_stuck(ledger_id, f"{holder} repairs it now and holds its lock")
                     return
                 await self._move(ledger_id)
         except NoSuchLedgerError:
             return
         except BookKeeperError as error:
-            self._stick(ledger_id, _reason(error))
+            self._mark_stuck(ledger_id, _reason(error))
 
-    def _stick(self, ledger_id: LedgerId, reason: str, copy: Copy | None = None) -> None:
+    def _mark_stuck(self, ledger_id: LedgerId, reason: str, copy: Copy | None = None) -> None:
         self._report.stuck.append(StuckLedger(ledger_id, reason, copy))
 
     async def _move(self, ledger_id: LedgerId) -> None:
@@ -333,7 +335,7 @@ class _Drain:
         for name in self._names:
             for copy in copies_of(record.metadata, name):
                 if not copy.is_decided:
-                    self._stick(ledger_id, self._why_undecided(record.metadata), copy)
+                    self._mark_stuck(ledger_id, self._undecided_reason(record.metadata), copy)
                 elif await self._replace(record, copy) is CopyOutcome.GONE:
                     return
 
@@ -350,7 +352,7 @@ class _Drain:
         await record.refresh()
         self._report.recovered.append(record.ledger_id)
 
-    def _why_undecided(self, metadata: LedgerMetadata) -> str:
+    def _undecided_reason(self, metadata: LedgerMetadata) -> str:
         state = "open" if metadata.state is LedgerState.OPEN else "in recovery"
         if self._config.recover_open:
             return f"it is {state}, and its grace period is not over"
@@ -363,13 +365,13 @@ class _Drain:
         except NoSuchLedgerError:
             return CopyOutcome.GONE
         except BookKeeperError as error:
-            self._stick(record.ledger_id, _reason(error), copy)
+            self._mark_stuck(record.ledger_id, _reason(error), copy)
             return CopyOutcome.FAILED
         self._progress.entries_done += copied.found
         match copied.outcome:
             case CopyOutcome.FAILED:
                 assert copied.error is not None
-                self._stick(record.ledger_id, _reason(copied.error), copy)
+                self._mark_stuck(record.ledger_id, _reason(copied.error), copy)
             case CopyOutcome.SWAPPED:
                 self._report.moved.append(
                     MovedCopy(

@@ -225,7 +225,7 @@ def test_to_a_target_that_was_started_again_everything_is_brought_once_more() ->
         world.pending.clear()
         world.held.clear()
         read = len(world.read)
-        world.take(world.copying.on_target_reborn(world.now))
+        world.take(world.copying.on_target_restarted(world.now))
     assert read == 2 * world.copying.copy.held(SPEC), "each time from the beginning"
     assert (
         world.finished is not None and world.finished.outcome is CopyOutcome.FAILED and world.finished.target_at_fault
@@ -339,7 +339,7 @@ def test_a_copy_in_place_is_complete_only_in_the_life_in_which_it_was_read_back(
         world.take(world.done(world.pending.pop(0)))
     world.pending.clear()
     world.held = set(range(4))
-    world.take(world.copying.on_target_reborn(world.now))
+    world.take(world.copying.on_target_restarted(world.now))
     assert [type(effect) for effect in world.pending] == [SurveyTarget], "it is asked anew"
     assert world.run() == CopyFinished(CopyOutcome.COMPLETED)
     assert world.held == set(range(12)) and world.read == [8, 9, 10, 11, *range(4, 12)]
@@ -352,7 +352,7 @@ def test_a_bookie_that_starts_again_and_again_is_not_completed_in_place() -> Non
         while not isinstance(world.pending[0], ConfirmTarget):
             world.take(world.done(world.pending.pop(0)))
         world.pending.clear()
-        world.take(world.copying.on_target_reborn(world.now))
+        world.take(world.copying.on_target_restarted(world.now))
     assert world.finished is not None and world.finished.outcome is CopyOutcome.FAILED
     assert "was started again and again" in str(world.finished.error)
 
