@@ -162,7 +162,7 @@ class FileSnapshotKeeper:
         await self._steps.submit(lambda: self._place.ensure_current(self._token))
         ensure_durable(at, durable)
         state, name = await self._steps.submit(self._place.state), snapshot_name(at)
-        state.ensure_way_back(at)
+        state.ensure_rollback_possible(at)
         epoch = written_epoch(state, self._token.epoch)
         temporary, size = await written(self._place, self._steps, name, at, chunks, epoch)
 

@@ -294,7 +294,7 @@ class MemoryWriter(MemoryReader, JournalWriter, Discard, Upgrade, CopyTracking):
     async def save_snapshot(self, at: TxId, chunks: Chunks) -> SnapshotInfo:
         await self.ensure_owner()
         ensure_durable(at, self.durable_txid)
-        self._place.chain.ensure_way_back(at)
+        self._place.chain.ensure_rollback_possible(at)
         content = [piece async for piece in pieces(chunks)]
         await self.ensure_owner()
         self._place.snapshots[at], self._place.epochs[at] = content, self.token.epoch

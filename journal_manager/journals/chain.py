@@ -179,7 +179,7 @@ class Chain:
         """Whether a snapshot is needed for rolling an upgrade back."""
         return self.upgrade is not None and at <= self.upgrade.last_txid
 
-    def ensure_way_back(self, at: TxId) -> None:
+    def ensure_rollback_possible(self, at: TxId) -> None:
         """A snapshot may be kept at ``at``: it takes no place of one that rolling an upgrade back comes to.
 
         Raises:

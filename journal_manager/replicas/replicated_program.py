@@ -343,7 +343,7 @@ class ReplicatedProgram:
         """Replay until the end, or until a snapshot is due, again and again."""
         async with await open_reader(self._uri, **self._options) as reader:
             while True:
-                await self._ensure_nothing_lost(reader)
+                await self._ensure_edits_kept(reader)
                 runs = read_runs(reader, self._replica.applied + 1, epoch=self._replica.applied_epoch)
                 more = await self._state.replay(runs, snapshots.is_due)
                 if self._lacking_since is None:
@@ -355,7 +355,7 @@ class ReplicatedProgram:
                 if not more:
                     await reader.changed(self._config.follow_poll_s)
 
-    async def _ensure_nothing_lost(self, reader: JournalReader) -> None:
+    async def _ensure_edits_kept(self, reader: JournalReader) -> None:
         """Compare the journal with what was durable before, if the state was rebuilt and is not there again.
 
         A listing may be an old one for a while, so one that ends too early is believed after ``doubt_s`` seconds only.

@@ -108,7 +108,7 @@ class LedgerSnapshotKeeper:
         """Keep the state after edit ``at``. Raises as ``JournalWriter.save_snapshot``."""
         await self._owner.ensure_current()
         ensure_durable(at, durable)
-        self._owner.chain.ensure_way_back(at)
+        self._owner.chain.ensure_rollback_possible(at)
         with worded(f"keeping the snapshot at edit {at}"):
             tags = snapshot_tags(self._index.journal, at, self._owner.token.epoch)
             line = await written(self._client, self._new_ledger, tags, at, chunks)
