@@ -105,16 +105,16 @@ class Verbs(CommandGroup):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        with _whoever_reads():  # --help and --version print here
+        with _end_with_reader():  # --help and --version print here
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> None:
-        with _whoever_reads():
+        with _end_with_reader():
             super().invoke(ctx)  # a verb's return value is no exit status; only `Exit` sets one
 
 
 @contextmanager
-def _whoever_reads() -> Iterator[None]:
+def _end_with_reader() -> Iterator[None]:
     """If the reader of our output has gone (``bk ... | head``), nobody can be told: the command ends with status 0."""
     try:
         yield

@@ -209,12 +209,12 @@ def scrub(
     if as_json:
         print_json(found)
     else:
-        _tell_scrub(found)
+        _print_scrub(found)
     if found["damaged"]:
         sys.exit(1)
 
 
-def _tell_scrub(found: dict[str, Any]) -> None:
+def _print_scrub(found: dict[str, Any]) -> None:
     ended = found["seconds_since_pass"]
     if found["running"]:
         left = f"{counted(found['files_left'], 'file')}, {size_in_words(found['bytes_left'])}"

@@ -58,7 +58,7 @@ def check(bookie: StoppedBookie, as_json: bool, deep: bool) -> None:
     the same, and has the next start repair the ledgers that it concerns.
     """
     with bookie.held():
-        found = Checked()
+        found = CheckRun()
         for kind, number, each in checks_of(bookie, deep=deep):
             found.run(kind, number, each)
         remarks = list(_remarks(bookie))
@@ -67,7 +67,7 @@ def check(bookie: StoppedBookie, as_json: bool, deep: bool) -> None:
         sys.exit(1)
 
 
-class Checked:
+class CheckRun:
     """What checks have read and found."""
 
     def __init__(self, throttle: int | None = None) -> None:
@@ -232,7 +232,7 @@ def _remarks(bookie: StoppedBookie) -> Iterator[str]:
 def scrub_offline(bookie: StoppedBookie, as_json: bool, throttle: int | None) -> None:
     """Check every stored byte, and note for the next start what it concerns; see the help of ``bk bookie scrub``."""
     with bookie.held():
-        found = Checked(throttle)
+        found = CheckRun(throttle)
         for kind, number, each in checks_of(bookie, deep=True):
             found.run(kind, number, each)
         suspects = _suspects(bookie, found.damages)
@@ -306,7 +306,7 @@ def index_rebuild(bookie: StoppedBookie, as_json: bool, dry_run: bool, accept_da
     """
     with bookie.held():
         manifest = bookie.manifest()
-        found, dropped = Checked(), dropped_of(bookie, manifest)
+        found, dropped = CheckRun(), dropped_of(bookie, manifest)
         for log_id, entry in sorted(manifest.logs.items()):
             found.run(FileKind.LOG, 1, check_log(bookie.disk, bookie.storage.ledger_dir, log_id, entry, dropped))
         refused = bool(found.damages) and not accept_damage

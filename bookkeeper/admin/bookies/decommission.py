@@ -68,7 +68,7 @@ def decommission(
 
         with decommission_bar(", ".join(names)) as (show, say):
             report = await take_out(bk, names, config, show, say)
-        return VerbAnswer(_document(report), lambda: _tell(report), is_good=report.is_complete)
+        return VerbAnswer(_document(report), lambda: _print_report(report), is_good=report.is_complete)
 
     work(metadata=metadata, as_json=as_json)
 
@@ -89,7 +89,7 @@ def _document(report: DecommissionReport) -> dict[str, Any]:
     }
 
 
-def _tell(report: DecommissionReport) -> None:
+def _print_report(report: DecommissionReport) -> None:
     names, moved = ", ".join(report.bookies), report.moved
     click.echo(
         f"{names}: moved {sum(each.entries for each in moved)} entries of "

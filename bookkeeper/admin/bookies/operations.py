@@ -234,7 +234,7 @@ async def _drain(bk: BookKeeper, names: tuple[str, ...], config: DrainConfig) ->
 
     with _bar(", ".join(names)) as show:
         report = await drain_them(bk, names, config, show)
-    return VerbAnswer(_document(report), lambda: _tell(report), is_good=report.is_complete)
+    return VerbAnswer(_document(report), lambda: _print_report(report), is_good=report.is_complete)
 
 
 def _document(report: DrainReport) -> dict[str, Any]:
@@ -260,7 +260,7 @@ def _document(report: DrainReport) -> dict[str, Any]:
     }
 
 
-def _tell(report: DrainReport) -> None:
+def _print_report(report: DrainReport) -> None:
     moved = report.moved
     ledgers = len({each.ledger_id for each in moved})
     click.echo(

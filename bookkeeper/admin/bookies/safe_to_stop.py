@@ -47,10 +47,10 @@ async def safe_to_stop(bk: BookKeeper, names: tuple[str, ...]) -> VerbAnswer:
         "asked": found.asked,
         "obstacles": [{"ledger": each.ledger_id, "reason": each.reason} for each in found.obstacles],
     }
-    return VerbAnswer(document, lambda: _tell_verdict(found), is_good=found.is_safe)
+    return VerbAnswer(document, lambda: _print_verdict(found), is_good=found.is_safe)
 
 
-def _tell_verdict(found: StopVerdict) -> None:
+def _print_verdict(found: StopVerdict) -> None:
     names = ", ".join(found.bookies)
     if found.is_safe:
         click.echo(f"yes: {names} can be stopped ({counted(found.ledgers, 'ledger')} looked at)")

@@ -140,7 +140,7 @@ async def status(bk: BookKeeper) -> VerbAnswer:
     from bookkeeper.autorecovery.status import status_of
 
     found = await status_of(bk.metadata_store)
-    return VerbAnswer(_document(found), lambda: _tell(found), is_good=not found.stuck)
+    return VerbAnswer(_document(found), lambda: _print_report(found), is_good=not found.stuck)
 
 
 def _document(found: AutorecoveryStatus) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def _document(found: AutorecoveryStatus) -> dict[str, Any]:
     }
 
 
-def _tell(found: AutorecoveryStatus) -> None:
+def _print_report(found: AutorecoveryStatus) -> None:
     click.echo("enabled" if found.enabled else "DISABLED for this cluster: `bk autorecovery enable` switches it on")
     click.echo(f"auditor: {found.auditor}" if found.auditor else "auditor: none; run `bk autorecovery`")
     if found.delay_s is not None:

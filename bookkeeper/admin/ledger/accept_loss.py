@@ -31,7 +31,7 @@ def recover_with_loss(metadata: str, ledger_id: int, yes: bool, as_json: bool) -
 
     found = finish(plan(), changes=True)
     if isinstance(found, LedgerMetadata):
-        _tell(ledger_id, found, None, as_json)
+        _print_report(ledger_id, found, None, as_json)
         return
     planned, given = found, found.given_up
     for line in lines(ledger_id, given):
@@ -45,7 +45,7 @@ def recover_with_loss(metadata: str, ledger_id: int, yes: bool, as_json: bool) -
         async with connected(metadata) as bk:
             return await accept_loss(bk, planned)
 
-    _tell(ledger_id, finish(accept(), changes=True), given, as_json)
+    _print_report(ledger_id, finish(accept(), changes=True), given, as_json)
 
 
 def lines(ledger_id: int, given: ClosingLoss) -> list[str]:
@@ -66,7 +66,7 @@ def lines(ledger_id: int, given: ClosingLoss) -> list[str]:
     return said
 
 
-def _tell(ledger_id: int, closed: LedgerMetadata, given: ClosingLoss | None, as_json: bool) -> None:
+def _print_report(ledger_id: int, closed: LedgerMetadata, given: ClosingLoss | None, as_json: bool) -> None:
     last = int(closed.last_entry)
     if as_json:
         document: dict[str, Any] = {"ledger": ledger_id, "last_entry": None if last < 0 else last, "given_up": None}

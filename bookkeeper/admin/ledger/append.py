@@ -123,7 +123,7 @@ def append(
       bk ledger append --size 1024 --count 100000 --deferred
       printf '1 second\\n0 first\\n' | bk ledger append --with-ids
     """
-    _refuse_together(size, with_ids, deferred, when_short)
+    _refuse_combinations(size, with_ids, deferred, when_short)
     job = _Job(
         source=source,
         size=size,
@@ -150,7 +150,7 @@ def append(
         click.echo(ledger_id)
 
 
-def _refuse_together(size: int | None, with_ids: bool, deferred: bool, when_short: str) -> None:
+def _refuse_combinations(size: int | None, with_ids: bool, deferred: bool, when_short: str) -> None:
     """Refuse options that exclude each other, or that have no effect together. Raises UsageError."""
     ctx = click.get_current_context()
     given = {name for name in ("count", "source") if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
@@ -208,7 +208,7 @@ async def _append_in_order(bk: BookKeeper, job: _Job, asked: Interruption) -> tu
     finally:
         lines.close()
     if asked:
-        asked.end(_what_is_kept(writer, lines))
+        asked.end(_kept_entries(writer, lines))
     return int(writer.id), int(writer.last_add_confirmed)
 
 
@@ -248,7 +248,7 @@ def _announce(writer: WriteHandle, asked: Interruption) -> None:
     asked.leaves = f"ledger {writer.id} is left open; `bk ledger recover {writer.id}` closes it"
 
 
-def _what_is_kept(writer: WriteHandle, lines: LineInput) -> str:
+def _kept_entries(writer: WriteHandle, lines: LineInput) -> str:
     entries = int(writer.last_add_confirmed) + 1
     kept = f"ledger {writer.id} is closed with {counted(entries, 'entry')}"
     if lines.left:
@@ -305,7 +305,7 @@ async def _append_with_ids(bk: BookKeeper, job: _Job, asked: Interruption) -> tu
     finally:
         lines.close()
     if asked:
-        asked.end(_what_is_kept(writer, lines))
+        asked.end(_kept_entries(writer, lines))
     return int(writer.id), int(writer.last_add_confirmed)
 
 

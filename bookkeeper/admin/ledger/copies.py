@@ -37,7 +37,7 @@ def read_copies(
             operator = Operator(bk)
             found = await operator.metadata(ledger_id)
             if bookie not in found.bookies:
-                _tell_absence(ledger_id, bookie, await operator.all_bookies())
+                _print_absence(ledger_id, bookie, await operator.all_bookies())
             end = last if last is not None else await _end(operator, ledger_id, found)
             bad = 0
             for entry_id in held_by(found, bookie, first, end):
@@ -62,7 +62,7 @@ def read_copies(
         sys.exit(1)
 
 
-def _tell_absence(ledger_id: int, bookie: str, known: Sequence[str]) -> None:
+def _print_absence(ledger_id: int, bookie: str, known: Sequence[str]) -> None:
     """A bookie that has no entries of the ledger is told apart from a name that is misspelt.
 
     Raises:

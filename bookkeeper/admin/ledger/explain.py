@@ -44,7 +44,7 @@ async def explain(bk: BookKeeper, ledger_id: int) -> VerbAnswer:
     from bookkeeper.replication.inspection import explain_ledger
 
     found = await explain_ledger(bk, LedgerId(ledger_id))
-    return VerbAnswer(_document(found), lambda: _tell(found), is_good=found.is_whole)
+    return VerbAnswer(_document(found), lambda: _print_report(found), is_good=found.is_whole)
 
 
 def _document(found: ExplainedLedger) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def _loss(loss: Loss) -> dict[str, Any]:
     return {"entries": loss.entries, "bookies": list(loss.bookies)}
 
 
-def _tell(found: ExplainedLedger) -> None:
+def _print_report(found: ExplainedLedger) -> None:
     click.echo(f"ledger {found.ledger_id}: {state_in_words(found.metadata.state.name)}, {found.metadata.spec}")
     rows = [
         {

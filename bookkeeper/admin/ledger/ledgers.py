@@ -144,10 +144,10 @@ async def show(bk: BookKeeper, ledger_id: int) -> VerbAnswer:
     up = {*await bookies.writable(), *await bookies.read_only()}
     found = await bk.metadata(ledger_id)
     document = describe(ledger_id, found, {str(bookie) for bookie in up})
-    return VerbAnswer(document, lambda: _tell(document, found.is_closed))
+    return VerbAnswer(document, lambda: _print_report(document, found.is_closed))
 
 
-def _tell(document: Mapping[str, Any], is_closed: bool) -> None:
+def _print_report(document: Mapping[str, Any], is_closed: bool) -> None:
     ended = f"{_span(document['last_entry'])}, {document['length']} bytes" if is_closed else "it is not closed yet"
     click.echo(
         f"ledger {document['ledger']}: {state_in_words(document['state'])}, {ended}, "

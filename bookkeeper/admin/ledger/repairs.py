@@ -109,7 +109,7 @@ async def repair(bk: BookKeeper, ledger_id: int, throttle: int | None, grace: fl
             say=say,
             on_copied=on_copied,
         )
-    return VerbAnswer(_document(done), lambda: _tell(done), is_good=done.whole)
+    return VerbAnswer(_document(done), lambda: _print_report(done), is_good=done.whole)
 
 
 def _document(done: LedgerRepair) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def _document(done: LedgerRepair) -> dict[str, Any]:
     }
 
 
-def _tell(done: LedgerRepair) -> None:
+def _print_report(done: LedgerRepair) -> None:
     if done.deleted:
         click.echo(f"ledger {done.ledger_id} was deleted meanwhile")
         return
