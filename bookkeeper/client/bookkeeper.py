@@ -109,7 +109,7 @@ class BookKeeper:
         """Why this client no longer trusts its metadata; every call fails with it."""
         self._quiet: QuietLedgers | None = None
         self._tasks = Tasks("client")
-        self._metadata_watch = RollbackWatch(metadata.store, metadata.present, self._give_up, self._look_again)
+        self._metadata_watch = RollbackWatch(metadata.store, metadata.present, self._give_up, self._refresh_metadata)
 
     @classmethod
     def connect(cls, uri: str, *, config: ClientConfig | None = None, seams: Seams | None = None) -> PendingClient:
@@ -326,10 +326,10 @@ class BookKeeper:
         for handle in list(self._handles):
             handle.give_up(error)
 
-    def _look_again(self) -> None:
+    def _refresh_metadata(self) -> None:
         for handle in list(self._handles):
             if isinstance(handle, WriteHandle):
-                handle.look_again()
+                handle.refresh_metadata()
 
     def _forget(self, handle: WriteHandle | ReadHandle) -> None:
         self._handles.pop(handle, None)

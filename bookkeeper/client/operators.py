@@ -41,7 +41,7 @@ from bookkeeper.meta.records.deleted_ledgers import DeletedLedger
 from bookkeeper.wire import GetBookieInfo, InfoReply, ListEntries, ListReply, ReadEntry, Reply, Request
 from bookkeeper.wire.availability import HeldEntries, decode_availability
 
-LOOKS_AT_ONCE: Final = 32
+READS_AT_ONCE: Final = 32
 """Ledgers whose metadata are read at a time."""
 
 
@@ -233,7 +233,7 @@ class Operator:
         some: list[LedgerId] = []
         async for ledger_id in self._client.list_ledgers():
             some.append(ledger_id)
-            if len(some) == LOOKS_AT_ONCE:
+            if len(some) == READS_AT_ONCE:
                 for pair in await self._look(some):
                     yield pair
                 some = []

@@ -13,7 +13,7 @@ import click
 
 from bookkeeper.admin.command_group import CommandGroup
 from journal_manager.commands.change import convert, discard, format_command, purge, recover, sweep
-from journal_manager.commands.look import dump, list_command, select_command, show, verify
+from journal_manager.commands.inspection import dump, list_command, select_command, show, verify
 from journal_manager.commands.oev import oev
 from journal_manager.commands.snapshot import snapshot
 from journal_manager.commands.upgrade import upgrade

@@ -54,7 +54,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-DOUBT_LOOK_S: Final = 0.02
+DOUBT_CHECK_S: Final = 0.02
 """Seconds between two checks whether the election is certain again."""
 
 FINISH_S: Final = 3.0
@@ -491,7 +491,7 @@ class ReplicatedProgram:
                 return log
             if loop.time() >= deadline:
                 raise NotActiveError("this replica cannot be certain now that no other one is active: try again")
-            await asyncio.sleep(DOUBT_LOOK_S)
+            await asyncio.sleep(DOUBT_CHECK_S)
 
     def _ensure_usable(self) -> None:
         if self._closed:

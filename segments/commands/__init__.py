@@ -20,7 +20,7 @@ from segments.commands.change import configure, create, delete, purge, rename, r
 from segments.commands.check import check
 from segments.commands.cursor import cursor
 from segments.commands.hold import hold
-from segments.commands.look import explain, list_command, show
+from segments.commands.inspection import explain, list_command, show
 from segments.commands.records import append, count, read, tail
 from segments.commands.transfer import export, import_command
 

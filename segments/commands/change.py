@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from bookkeeper.admin.shared import counted, json_option, metadata_option, print_json
-from segments.commands.look import report_document
+from segments.commands.inspection import report_document
 from segments.commands.shared import (
     Place,
     complete,

@@ -105,7 +105,7 @@ class EntrySource:
                 length,
             )
 
-    def look_again(self) -> asyncio.Task[LedgerMetadata | BookKeeperError]:
+    def refresh_metadata(self) -> asyncio.Task[LedgerMetadata | BookKeeperError]:
         """Start to read the metadata; the result may be an error. Callers that come while a reading is under way share
         the next one, so that a thousand reads of missing entries cost two requests to the store."""
         if self._next_look is None:
@@ -203,7 +203,7 @@ class RunRead:
                     text = "ledger %d: the copy of entry %d on %s is damaged; other copies are tried"
                     _log.error(text, ledger, effect.entry_id, effect.bookie)
                 case reader_machine.RefreshMetadata():
-                    self._source.look_again().add_done_callback(self._on_looked)
+                    self._source.refresh_metadata().add_done_callback(self._on_looked)
                 case reader_machine.FailRead():
                     self._end()
                     if not self.done.done():

@@ -315,10 +315,10 @@ class WriteHandle:
         self._refuse_held(error)
         self._shell.give_up(error)
 
-    def look_again(self) -> None:
+    def refresh_metadata(self) -> None:
         """For the client, when its session with the metadata store was in doubt: check whether the ledger is still
         this writer's."""
-        self._shell.look_again()
+        self._shell.refresh_metadata()
 
     # -- inside -------------------------------------------------------------------------------------------
 

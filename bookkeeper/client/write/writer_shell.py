@@ -532,7 +532,7 @@ class WriterShell:
         self._perform(self.writer.on_broken(error))
         self.stop(error)
 
-    def look_again(self) -> None:
+    def refresh_metadata(self) -> None:
         """Read the metadata, which may have changed while the session with their store was in doubt."""
         if not self._ended and self.closing is None:
             self._tasks.start(self._look(), "look at the metadata")

@@ -35,10 +35,10 @@ from bookkeeper.meta.records.lineage import Lineage
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store import MetadataStore, SessionState, once_more, settled_create, settled_set
 
-LOOK_S: Final = 2.0
+CHECK_S: Final = 2.0
 """Seconds between two checks; after a restoration a process goes on for a few of them at most."""
 
-GLANCE_S: Final = 0.25
+QUICK_CHECK_S: Final = 0.25
 """Seconds between two checks of what this process already knows, which send no request to the store."""
 
 BEACON_S: Final = 60.0
@@ -207,7 +207,7 @@ class RollbackWatch:
             watch.close()
 
     async def _pause(self) -> None:
-        for _ in range(round(LOOK_S / GLANCE_S)):
+        for _ in range(round(CHECK_S / QUICK_CHECK_S)):
             if self._store.rolled_back is not None or self._present.alarm is not None:
                 return
-            await asyncio.sleep(GLANCE_S)
+            await asyncio.sleep(QUICK_CHECK_S)

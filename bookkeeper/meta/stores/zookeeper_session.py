@@ -49,13 +49,13 @@ PROBE_S: Final = 1.0
 CLOSE_S: Final = 3.0
 """Seconds that a close waits for the session's end. If servers hang, the client alone would wait longer."""
 
-ASIDE_S: Final = 1.0
+SIDE_PROBE_S: Final = 1.0
 """Seconds without contact until a second client reads what the servers show, and seconds between two such reads."""
 
-ASIDE_WAIT_S: Final = 6.0
+SIDE_PROBE_WAIT_S: Final = 6.0
 """Seconds that the second client waits for a session: a server that has just come back is slow."""
 
-ASIDE_TRIES: Final = 60
+SIDE_PROBE_TRIES: Final = 60
 """Seconds between two checks of whether the second client is still needed."""
 
 DEFAULT_PORT: Final = 2181
@@ -199,7 +199,7 @@ class ZooKeeperSession:
                 self._verifying = self.loop.create_task(self._verify(session_id, self.last_transaction))
         self.states.change(state)
         if state is not SessionState.CONNECTED and self.last_transaction and self._aside is None:
-            self._aside = self.loop.create_task(self._look_aside())
+            self._aside = self.loop.create_task(self._probe_other_server())
         self.on_change(state)
 
     async def _verify(self, session: int, transaction: int) -> None:
@@ -219,11 +219,11 @@ class ZooKeeperSession:
                 _log.info("writes wait: the state of the metadata could not be checked in a new session (%s)", error)
                 await asyncio.sleep(0.02)
 
-    async def _look_aside(self) -> None:
+    async def _probe_other_server(self) -> None:
         """While there is no contact, check whether the servers show less than was seen and refuse us for that."""
         try:
-            while not await self.states.connected(ASIDE_S) and self.broken is None and not self.closed:
-                newest = await self._worker.call(self._newest_to_a_stranger)
+            while not await self.states.connected(SIDE_PROBE_S) and self.broken is None and not self.closed:
+                newest = await self._worker.call(self._newest_by_new_session)
                 if newest is not None and self.state is not SessionState.CONNECTED:
                     self._compare(newest, self.last_transaction)
         except MetadataRolledBackError as alarm:
@@ -231,7 +231,7 @@ class ZooKeeperSession:
         finally:
             self._aside = None
 
-    def _newest_to_a_stranger(self) -> int | None:
+    def _newest_by_new_session(self) -> int | None:
         """The newest transaction that the second client reads after a sync; None if no server answers. Blocks the
         worker's thread."""
         if self._stranger is None:
@@ -239,12 +239,12 @@ class ZooKeeperSession:
         client = self._stranger()
         try:
             connected = client.start_async()
-            for _ in range(ASIDE_TRIES):
+            for _ in range(SIDE_PROBE_TRIES):
                 if self.closed:
                     return None
-                if connected.wait(ASIDE_WAIT_S / ASIDE_TRIES):
+                if connected.wait(SIDE_PROBE_WAIT_S / SIDE_PROBE_TRIES):
                     break
-            client.sync_async("/").get(timeout=ASIDE_WAIT_S / 2)
+            client.sync_async("/").get(timeout=SIDE_PROBE_WAIT_S / 2)
             return int(client.last_zxid)
         except Exception:  # whatever it met: it has learned nothing
             return None

@@ -21,7 +21,7 @@ from spark_wal.webhdfs.config import KEEP_S
 from spark_wal.webhdfs.files.inodes import DirectoryNode, FileNode
 from spark_wal.webhdfs.files.paths import child_of, is_temporary
 
-LOOK_MAX_S: Final = 3600.0
+CHECK_MAX_S: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class AbandonedFiles:
         """Seconds between two checks; None to make none."""
         if not self._keep_ms:
             return None
-        return min(LOOK_MAX_S, max(1.0, self._keep_ms / 24_000))
+        return min(CHECK_MAX_S, max(1.0, self._keep_ms / 24_000))
 
     def touch(self, temp: FileNode, now_ms: int) -> None:
         """Note that somebody read the file, or changed its attributes."""
