@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from bookkeeper.launchers.machine_speed import handed_on, stretch
-from bookkeeper.launchers.waiting import Watched, until_async
+from bookkeeper.launchers.waiting import ProgressSource, until_async
 
 _END_GRACE_S: Final = 5.0
 """How long a child may take to end by itself before it is killed, on a machine of the reference's speed."""
@@ -94,7 +94,7 @@ class Child:
         Raises:
             StalledError: it has ended, or makes no progress.
         """
-        watched = Watched(logs=[self.log], files=files, pids=[self.pid], runs=lambda: self.alive)
+        watched = ProgressSource(logs=[self.log], files=files, pids=[self.pid], runs=lambda: self.alive)
         await until_async(holds, what, watched)
 
     async def until_said(self, pattern: str, what: str, *files: Path) -> None:
@@ -104,7 +104,7 @@ class Child:
 
     async def until_ended(self) -> None:
         """Wait until it has ended by itself, as long as it makes progress. Raises: StalledError."""
-        watched = Watched(logs=[self.log], pids=[self.pid])
+        watched = ProgressSource(logs=[self.log], pids=[self.pid])
         await until_async(lambda: not self.alive, f"the end of {self.name}", watched)
 
     @property

@@ -97,7 +97,7 @@ class ConnectionTable:
         return next(number for number, of in self._shaking.items() if of == busiest)
 
 
-class Expected(Enum):
+class ExpectedInput(Enum):
     """What a connection waits for."""
 
     NOTHING = "nothing: it is the gateway's turn, or the connection is idle, which has its own limit"
@@ -112,7 +112,7 @@ class Expected(Enum):
 class Observation:
     """What one check of a connection shows."""
 
-    owes: Expected
+    owes: ExpectedInput
     unit: int = 0
     """Rises with every finished request and chunk."""
     received: int = 0
@@ -163,7 +163,7 @@ class ConnectionWatch:
         self._handled = False
         self._some_day = False
         self._is_complete: Callable[[], bool] = _nothing_is_missing
-        self._waits: Expected | None = None
+        self._waits: ExpectedInput | None = None
         self._asked_at = 0
 
     def came(self, size: int) -> None:
@@ -200,8 +200,8 @@ class ConnectionWatch:
 
     def waits(self, *, between_chunks: bool) -> None:
         """Note that the handler waits for more of the body."""
-        chunk = Expected.CHUNK_SOME_DAY if self._some_day else Expected.CHUNK
-        self._waits = chunk if between_chunks else Expected.UNIT
+        chunk = ExpectedInput.CHUNK_SOME_DAY if self._some_day else ExpectedInput.CHUNK
+        self._waits = chunk if between_chunks else ExpectedInput.UNIT
         self._asked_at = self.bytes
 
     def goes_on(self) -> None:
@@ -211,17 +211,17 @@ class ConnectionWatch:
     def observe(self, *, is_closing: bool, is_stalled: bool) -> Observation:
         """What a check shows. ``is_closing``: the gateway has closed it. ``is_stalled``: the client does not read."""
         if is_closing:
-            return Observation(Expected.END)
+            return Observation(ExpectedInput.END)
         return Observation(self._owes(), self.requests + self.units, self.bytes, self.stalls if is_stalled else None)
 
-    def _owes(self) -> Expected:
+    def _owes(self) -> ExpectedInput:
         if self._handled:
-            if self._waits in (Expected.CHUNK, Expected.CHUNK_SOME_DAY) and self.bytes > self._asked_at:
-                return Expected.UNIT  # the next chunk has begun
-            return self._waits or Expected.NOTHING
+            if self._waits in (ExpectedInput.CHUNK, ExpectedInput.CHUNK_SOME_DAY) and self.bytes > self._asked_at:
+                return ExpectedInput.UNIT  # the next chunk has begun
+            return self._waits or ExpectedInput.NOTHING
         if not self._is_complete():
-            return Expected.NOTHING  # for some seconds the library receives the rest of a refused body
-        return Expected.HEAD if self._head_begun else Expected.NOTHING
+            return ExpectedInput.NOTHING  # for some seconds the library receives the rest of a refused body
+        return ExpectedInput.HEAD if self._head_begun else ExpectedInput.NOTHING
 
 
 def _nothing_is_missing() -> bool:
@@ -235,7 +235,7 @@ class OverdueClock:
 
     def __init__(self, limits: ConnectionLimits, now: float) -> None:
         self._limits = limits
-        self._seen: tuple[Expected, int] | None = None
+        self._seen: tuple[ExpectedInput, int] | None = None
         self._begun = now
         self._received = 0
         self._stalls: int | None = None
@@ -252,17 +252,17 @@ class OverdueClock:
             return None
         waited = now - self._begun
         match observation.owes:
-            case Expected.NOTHING | Expected.CHUNK_SOME_DAY:
+            case ExpectedInput.NOTHING | ExpectedInput.CHUNK_SOME_DAY:
                 return None
-            case Expected.HEAD if waited >= self._limits.slow_s:
+            case ExpectedInput.HEAD if waited >= self._limits.slow_s:
                 return "the client sends the head of a request too slowly"
-            case Expected.END if waited >= self._limits.slow_s:
+            case ExpectedInput.END if waited >= self._limits.slow_s:
                 return "the client does not close its side"
-            case Expected.UNIT if waited >= self._limits.slow_s:
+            case ExpectedInput.UNIT if waited >= self._limits.slow_s:
                 if observation.received - self._received < BYTES_PER_S * self._limits.slow_s:
                     return "the client sends the body of a request too slowly"
                 self._begun, self._received = now, observation.received
-            case Expected.CHUNK if waited >= self._limits.upload_idle_s:
+            case ExpectedInput.CHUNK if waited >= self._limits.upload_idle_s:
                 return "the client sends nothing more of an upload"
         return None
 

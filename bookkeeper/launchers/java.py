@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from bookkeeper.errors import ConfigError
-from bookkeeper.launchers.waiting import StalledError, Watched, until
+from bookkeeper.launchers.waiting import ProgressSource, StalledError, until
 
 OLDEST: Final = 17
 _DROPPED: Final = "--add-modules=jdk.incubator.vector"
@@ -86,7 +86,7 @@ def _version(executable: str) -> int:
     try:
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as java:
             try:
-                until(lambda: java.poll() is not None, f"{executable} -version", Watched(pids=[java.pid]))
+                until(lambda: java.poll() is not None, f"{executable} -version", ProgressSource(pids=[java.pid]))
             except StalledError:
                 java.kill()
                 return 0

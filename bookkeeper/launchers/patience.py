@@ -22,7 +22,7 @@ itself has not seen that nothing happened."""
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
+class ProgressSigns:
     """What a waiter sees of what it waits for, at one look."""
 
     marks: Hashable = None
@@ -40,7 +40,7 @@ class Patience:
         quiet_s: seconds without progress that are waited, before they are stretched.
     """
 
-    def __init__(self, now: float, signs: Signs, quiet_s: float = QUIET_S) -> None:
+    def __init__(self, now: float, signs: ProgressSigns, quiet_s: float = QUIET_S) -> None:
         self.quiet_s = quiet_s
         self.silent_s = 0.0
         """Counted seconds since the last progress."""
@@ -49,7 +49,7 @@ class Patience:
         self._at = now
         self._signs = signs
 
-    def look(self, now: float, signs: Signs, stretch: float = 1.0, meant_s: float = 0.0) -> None:
+    def look(self, now: float, signs: ProgressSigns, stretch: float = 1.0, meant_s: float = 0.0) -> None:
         """Note what is seen now.
 
         Args:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, overload
 
 from bookkeeper.launchers import machine_speed
-from bookkeeper.launchers.patience import QUIET_S, Patience, Signs
+from bookkeeper.launchers.patience import QUIET_S, Patience, ProgressSigns
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ class StalledError(TimeoutError):
     """What was waited for makes no progress; the message says what, and what it said last."""
 
 
-class Watched:
+class ProgressSource:
     """What shows progress of something that starts.
 
     Args:
@@ -60,18 +60,20 @@ class Watched:
         self._files = tuple(files)
         self._pids = pids
 
-    def signs(self) -> Signs:
+    def signs(self) -> ProgressSigns:
         """Look at all of it."""
         said = tuple(log.count() for log in self._logs.values())
         pids = self._pids() if callable(self._pids) else self._pids
-        return Signs((said, grown(self._files)), sum(cpu_seconds(pid) for pid in pids if pid is not None))
+        return ProgressSigns((said, grown(self._files)), sum(cpu_seconds(pid) for pid in pids if pid is not None))
 
     def last_words(self, lines: int = 15) -> str:
         """The ends of its logs, for an error message."""
         return "".join(f"\n{path}:\n{_end_of(path, lines)}" for path in self._logs)
 
 
-def until(condition: Callable[[], T], what: object, watched: Watched | None = None, *, quiet_s: float = QUIET_S) -> T:
+def until(
+    condition: Callable[[], T], what: object, watched: ProgressSource | None = None, *, quiet_s: float = QUIET_S
+) -> T:
     """Poll until ``condition`` is true; return what it returned. Blocks.
 
     Args:
@@ -82,7 +84,7 @@ def until(condition: Callable[[], T], what: object, watched: Watched | None = No
     Raises:
         StalledError: nothing makes progress, or it has ended.
     """
-    wait = _Wait(watched or Watched(), what, quiet_s)
+    wait = _Wait(watched or ProgressSource(), what, quiet_s)
     while True:
         began = time.monotonic()
         if found := condition():
@@ -97,21 +99,25 @@ def until(condition: Callable[[], T], what: object, watched: Watched | None = No
 
 @overload
 async def until_async(
-    condition: Callable[[], Awaitable[T]], what: object, watched: Watched | None = None, *, quiet_s: float = QUIET_S
+    condition: Callable[[], Awaitable[T]],
+    what: object,
+    watched: ProgressSource | None = None,
+    *,
+    quiet_s: float = QUIET_S,
 ) -> T: ...
 
 
 @overload
 async def until_async(
-    condition: Callable[[], T], what: object, watched: Watched | None = None, *, quiet_s: float = QUIET_S
+    condition: Callable[[], T], what: object, watched: ProgressSource | None = None, *, quiet_s: float = QUIET_S
 ) -> T: ...
 
 
 async def until_async(
-    condition: Callable[[], Any], what: object, watched: Watched | None = None, *, quiet_s: float = QUIET_S
+    condition: Callable[[], Any], what: object, watched: ProgressSource | None = None, *, quiet_s: float = QUIET_S
 ) -> Any:
     """The same without holding up the loop. The condition may be a coroutine."""
-    wait = _Wait(watched or Watched(), what, quiet_s)
+    wait = _Wait(watched or ProgressSource(), what, quiet_s)
     while True:
         began = time.monotonic()
         said = condition()
@@ -134,7 +140,7 @@ def pause_s(look_s: float) -> float:
 class _Wait:
     """One wait: looks for progress from time to time."""
 
-    def __init__(self, watched: Watched, what: object, quiet_s: float) -> None:
+    def __init__(self, watched: ProgressSource, what: object, quiet_s: float) -> None:
         self._watched = watched
         self._what = what
         self._patience = Patience(time.monotonic(), watched.signs(), quiet_s)

@@ -24,7 +24,7 @@ from bookkeeper.ids import Address
 from bookkeeper.install import how_to_install
 from bookkeeper.launchers.java import find_java
 from bookkeeper.launchers.machine_speed import stretch
-from bookkeeper.launchers.waiting import StalledError, Watched, until
+from bookkeeper.launchers.waiting import ProgressSource, StalledError, until
 from bookkeeper.meta.service_uri import SESSION_MAX_S
 from bookkeeper.real import make_private
 
@@ -175,7 +175,9 @@ class ZooKeeperServer:
         return path
 
     def _wait_until_serving(self) -> None:
-        watched = Watched(logs=[self.log], files=[self.directory], pids=[self.pid], runs=lambda: self.pid is not None)
+        watched = ProgressSource(
+            logs=[self.log], files=[self.directory], pids=[self.pid], runs=lambda: self.pid is not None
+        )
         try:
             until(self._serves, "ZooKeeper", watched)
         except StalledError as error:

@@ -14,7 +14,7 @@ from bookkeeper.errors import BookieUnavailableError
 from bookkeeper.launchers.java import find_java
 from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.patience import QUIET_S
-from bookkeeper.launchers.waiting import StalledError, Watched, until
+from bookkeeper.launchers.waiting import ProgressSource, StalledError, until
 from bookkeeper.launchers.zookeeper import tied_to_parent
 from examples.apache_servers.jars import jars
 
@@ -130,7 +130,7 @@ class JavaProcess:
         Raises:
             BookieUnavailableError: it ended first, or makes no progress; says what it said last. It is killed.
         """
-        watched = Watched(logs=[self.log], files=[self.directory], pids=[self.pid], runs=lambda: self.running)
+        watched = ProgressSource(logs=[self.log], files=[self.directory], pids=[self.pid], runs=lambda: self.running)
         try:
             until(ready, f"Apache's {self.name}", watched, quiet_s=quiet_s)
         except StalledError as error:

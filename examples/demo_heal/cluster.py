@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from bookkeeper.launchers.machine_speed import stretch
-from bookkeeper.launchers.waiting import StalledError, Watched, until_async
+from bookkeeper.launchers.waiting import ProgressSource, StalledError, until_async
 from bookkeeper.launchers.zookeeper import free_port
 from bookkeeper.meta.service_uri import sqlite_uri
 from examples.demo_kit.slow_machine import environment, session_s
@@ -186,7 +186,7 @@ class HealingCluster:
                 await child.until(holds, what, self._dir / child.name)
                 return
             started = dict(self.bookies)
-            watched = Watched(
+            watched = ProgressSource(
                 logs=[each.log for each in started.values()],
                 files=[self._dir / name for name in started],
                 pids=[each.pid for each in started.values()],

@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar
 
 from bookkeeper.launchers import waiting
 from bookkeeper.launchers.machine_speed import stretch
-from bookkeeper.launchers.waiting import StalledError, Watched
+from bookkeeper.launchers.waiting import ProgressSource, StalledError
 from bookkeeper.launchers.zookeeper import free_port as free_port
 from bookkeeper.real import run, system_seams
 
@@ -116,8 +116,8 @@ class Process:
         assert found is not None
         return found
 
-    def _watched(self) -> Watched:
-        return Watched(logs=[self._log], files=[self._log.with_suffix("")], pids=[self.pid])
+    def _watched(self) -> ProgressSource:
+        return ProgressSource(logs=[self._log], files=[self._log.with_suffix("")], pids=[self.pid])
 
     def send(self, number: signal.Signals) -> None:
         if self.running:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from bookkeeper.launchers.patience import Patience, Signs
+from bookkeeper.launchers.patience import Patience, ProgressSigns
 from bookkeeper.launchers.waiting import cpu_seconds
 from tests.suite.events import Begun, Collected, Done, Ended, Event, read
 from tests.suite.plan import Plan
@@ -119,8 +119,8 @@ class Shard:
     def close(self) -> None:
         self._events.close()
 
-    def _signs(self) -> Signs:
-        return Signs(self._heard, cpu_seconds(self.pid))
+    def _signs(self) -> ProgressSigns:
+        return ProgressSigns(self._heard, cpu_seconds(self.pid))
 
     def _new_patience(self) -> Patience:
         return Patience(time.monotonic(), self._signs(), self._limit_s)

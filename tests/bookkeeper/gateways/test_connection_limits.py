@@ -7,7 +7,7 @@ from bookkeeper.gateways.connection_limits import (
     BYTES_PER_S,
     ConnectionTable,
     ConnectionWatch,
-    Expected,
+    ExpectedInput,
     Observation,
     ObservedTime,
     OverdueClock,
@@ -50,13 +50,13 @@ def pace() -> OverdueClock:
 @pytest.mark.parametrize(
     ("owes", "limit", "said"),
     [
-        (Expected.HEAD, 30, "head"),
-        (Expected.UNIT, 30, "body"),
-        (Expected.CHUNK, 300, "upload"),
-        (Expected.END, 30, "does not close"),
+        (ExpectedInput.HEAD, 30, "head"),
+        (ExpectedInput.UNIT, 30, "body"),
+        (ExpectedInput.CHUNK, 300, "upload"),
+        (ExpectedInput.END, 30, "does not close"),
     ],
 )
-def test_what_is_owed_has_its_time(owes: Expected, limit: float, said: str) -> None:
+def test_what_is_owed_has_its_time(owes: ExpectedInput, limit: float, said: str) -> None:
     watched = pace()
     assert watched.look(Observation(owes), 0) is None
     assert watched.look(Observation(owes), limit - 1) is None
@@ -65,15 +65,15 @@ def test_what_is_owed_has_its_time(owes: Expected, limit: float, said: str) -> N
 
 def test_an_idle_connection_owes_nothing() -> None:
     watched = pace()
-    assert [watched.look(Observation(Expected.NOTHING), now) for now in (0, 1e6)] == [None, None]
+    assert [watched.look(Observation(ExpectedInput.NOTHING), now) for now in (0, 1e6)] == [None, None]
 
 
 @pytest.mark.rule("X34")
 def test_what_was_finished_begins_the_time_anew() -> None:
     watched = pace()
     for now, unit in ((0, 0), (29, 1), (58, 2), (87, 3)):
-        assert watched.look(Observation(Expected.UNIT, unit), now) is None
-    assert watched.look(Observation(Expected.UNIT, 3), 117) is not None
+        assert watched.look(Observation(ExpectedInput.UNIT, unit), now) is None
+    assert watched.look(Observation(ExpectedInput.UNIT, 3), 117) is not None
 
 
 @pytest.mark.rule("X34")
@@ -81,43 +81,43 @@ def test_a_large_body_may_take_long_if_it_keeps_coming() -> None:
     watched = pace()
     enough = BYTES_PER_S * 30
     for step in range(5):
-        assert watched.look(Observation(Expected.UNIT, received=step * enough), step * 30) is None
-    assert watched.look(Observation(Expected.UNIT, received=5 * enough - 1), 150) is not None, "it dribbles"
+        assert watched.look(Observation(ExpectedInput.UNIT, received=step * enough), step * 30) is None
+    assert watched.look(Observation(ExpectedInput.UNIT, received=5 * enough - 1), 150) is not None, "it dribbles"
 
 
 @pytest.mark.rule("X34")
 def test_replies_must_be_taken() -> None:
     watched = pace()
-    assert watched.look(Observation(Expected.NOTHING, stalls=1), 0) is None
-    assert watched.look(Observation(Expected.NOTHING, stalls=2), 29) is None, "it took some in between"
-    assert watched.look(Observation(Expected.NOTHING, stalls=2), 58) is None
-    assert watched.look(Observation(Expected.NOTHING, stalls=2), 59) == "the client does not read its replies"
-    assert pace().look(Observation(Expected.NOTHING, stalls=1), 1000) is None, "seen for the first time"
+    assert watched.look(Observation(ExpectedInput.NOTHING, stalls=1), 0) is None
+    assert watched.look(Observation(ExpectedInput.NOTHING, stalls=2), 29) is None, "it took some in between"
+    assert watched.look(Observation(ExpectedInput.NOTHING, stalls=2), 58) is None
+    assert watched.look(Observation(ExpectedInput.NOTHING, stalls=2), 59) == "the client does not read its replies"
+    assert pace().look(Observation(ExpectedInput.NOTHING, stalls=1), 1000) is None, "seen for the first time"
 
 
 # -- what is owed, told from outside -----------------------------------------------------------------------
 
 
-def owed(watch: ConnectionWatch) -> Expected:
+def owed(watch: ConnectionWatch) -> ExpectedInput:
     return watch.observe(is_closing=False, is_stalled=False).owes
 
 
 def test_a_request_from_its_first_byte_to_its_answer() -> None:
     watch, missing = ConnectionWatch(), [True]
-    assert owed(watch) is Expected.HEAD, "a new connection owes its first request"
+    assert owed(watch) is ExpectedInput.HEAD, "a new connection owes its first request"
     watch.came(10)
     watch.taken_up(lambda: not missing)
-    assert owed(watch) is Expected.NOTHING, "nobody waits for its body"
+    assert owed(watch) is ExpectedInput.NOTHING, "nobody waits for its body"
     watch.waits(between_chunks=False)
-    assert owed(watch) is Expected.UNIT
+    assert owed(watch) is ExpectedInput.UNIT
     watch.came(10)
     missing.clear()
     watch.goes_on()
     watch.answered()
-    assert owed(watch) is Expected.NOTHING, "idle"
+    assert owed(watch) is ExpectedInput.NOTHING, "idle"
     watch.came(1)
-    assert owed(watch) is Expected.HEAD
-    assert watch.observe(is_closing=True, is_stalled=False).owes is Expected.END
+    assert owed(watch) is ExpectedInput.HEAD
+    assert watch.observe(is_closing=True, is_stalled=False).owes is ExpectedInput.END
 
 
 def test_what_comes_before_a_request_is_taken_up_is_its_body_from_then_on() -> None:
@@ -126,18 +126,18 @@ def test_what_comes_before_a_request_is_taken_up_is_its_body_from_then_on() -> N
         watch.came(64 * 1024)
     watch.taken_up(lambda: False)
     watch.answered()
-    assert owed(watch) is Expected.NOTHING, "refused before its end: the library takes the rest"
+    assert owed(watch) is ExpectedInput.NOTHING, "refused before its end: the library takes the rest"
     watch.came(64 * 1024)
-    assert owed(watch) is Expected.NOTHING, "it is the body's still"
+    assert owed(watch) is ExpectedInput.NOTHING, "it is the body's still"
 
 
 def test_bytes_behind_a_complete_body_are_the_next_head_also_while_the_request_is_handled() -> None:
     watch = ConnectionWatch()
     watch.taken_up(lambda: True)
     watch.came(5)
-    assert owed(watch) is Expected.NOTHING
+    assert owed(watch) is ExpectedInput.NOTHING
     watch.answered()
-    assert owed(watch) is Expected.HEAD
+    assert owed(watch) is ExpectedInput.HEAD
 
 
 @pytest.mark.rule("X34")
@@ -149,25 +149,25 @@ def test_one_whose_body_takes_any_time_owes_only_the_rest_of_a_chunk_that_has_be
     watch.taken_up(lambda: False)
     watch.takes_any_time()
     watch.waits(between_chunks=True)
-    assert owed(watch) is Expected.CHUNK_SOME_DAY
+    assert owed(watch) is ExpectedInput.CHUNK_SOME_DAY
     for now in (0.0, 301.0, 1e6):
         assert clock.look(watch.observe(is_closing=False, is_stalled=False), now) is None
     watch.came(1)
-    assert owed(watch) is Expected.UNIT
+    assert owed(watch) is ExpectedInput.UNIT
     watch.goes_on()
     watch.answered()
     watch.taken_up(lambda: False)
     watch.waits(between_chunks=True)
-    assert owed(watch) is Expected.CHUNK, "the next request is another one"
+    assert owed(watch) is ExpectedInput.CHUNK, "the next request is another one"
 
 
 def test_between_chunks_there_is_time_until_the_next_begins() -> None:
     watch = ConnectionWatch()
     watch.taken_up(lambda: False)
     watch.waits(between_chunks=True)
-    assert owed(watch) is Expected.CHUNK
+    assert owed(watch) is ExpectedInput.CHUNK
     watch.came(1)
-    assert owed(watch) is Expected.UNIT
+    assert owed(watch) is ExpectedInput.UNIT
 
 
 def test_whoever_stood_still_calls_nobody_slow() -> None:
@@ -176,9 +176,9 @@ def test_whoever_stood_still_calls_nobody_slow() -> None:
     attention, watched = ObservedTime(5), pace()
     attention.resume(1000)
     for now in (1005, 1010, 1075, 1080):
-        assert watched.look(Observation(Expected.UNIT), attention.look(now)) is None, now
+        assert watched.look(Observation(ExpectedInput.UNIT), attention.look(now)) is None, now
     assert attention.seconds == 5 + 5 + 10 + 5
-    assert [watched.look(Observation(Expected.UNIT), attention.look(now)) is None for now in (1085, 1090)] == [
+    assert [watched.look(Observation(ExpectedInput.UNIT), attention.look(now)) is None for now in (1085, 1090)] == [
         True,
         False,
     ]

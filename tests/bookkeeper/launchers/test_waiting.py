@@ -12,8 +12,8 @@ from bookkeeper.launchers import waiting
 from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.waiting import (
     LOOK_LONGEST_S,
+    ProgressSource,
     StalledError,
-    Watched,
     cpu_seconds,
     grown,
     pause_s,
@@ -46,18 +46,18 @@ def test_a_wait_for_somebody_who_makes_no_progress_ends_and_says_what_it_said_la
     log = tmp_path / "b1.log"
     log.write_text("importing\nopening storage\n")
     with pytest.raises(StalledError, match=r"(?s)^bookie b1 is not there, and nothing has happened.*opening storage"):
-        until(lambda: False, "bookie b1", Watched(logs=[log]), quiet_s=0.2)
+        until(lambda: False, "bookie b1", ProgressSource(logs=[log]), quiet_s=0.2)
 
 
 def test_a_wait_for_a_process_that_has_ended_ends_at_once(tmp_path: Path) -> None:
     with pytest.raises(StalledError, match="bookie b1 has ended"):
-        until(lambda: False, "bookie b1", Watched(logs=[tmp_path / "none"], runs=lambda: False))
+        until(lambda: False, "bookie b1", ProgressSource(logs=[tmp_path / "none"], runs=lambda: False))
 
 
 def test_the_two_kinds_of_waits_end_alike(tmp_path: Path) -> None:
     async def work() -> None:
         with pytest.raises(StalledError, match="has ended"):
-            await until_async(lambda: False, "it", Watched(runs=lambda: False))
+            await until_async(lambda: False, "it", ProgressSource(runs=lambda: False))
         with pytest.raises(StalledError, match="is not there"):
             await until_async(lambda: False, lambda: "it", quiet_s=0.2)
 
@@ -66,7 +66,7 @@ def test_the_two_kinds_of_waits_end_alike(tmp_path: Path) -> None:
 
 def test_a_line_that_was_not_said_before_is_a_sign_and_one_that_repeats_is_none(tmp_path: Path) -> None:
     log = tmp_path / "b1.log"
-    watched = Watched(logs=[log])
+    watched = ProgressSource(logs=[log])
     seen = [watched.signs()]
     for line in ("importing", "lost contact 1 s", "lost contact 2 s", "lost contact 17 s", "registered"):
         with log.open("a") as file:
@@ -77,7 +77,7 @@ def test_a_line_that_was_not_said_before_is_a_sign_and_one_that_repeats_is_none(
 
 def test_half_a_line_is_counted_when_it_is_whole(tmp_path: Path) -> None:
     log = tmp_path / "b1.log"
-    watched = Watched(logs=[log])
+    watched = ProgressSource(logs=[log])
     log.write_text("import")
     before = watched.signs()
     log.write_text("importing\n")
@@ -86,7 +86,7 @@ def test_half_a_line_is_counted_when_it_is_whole(tmp_path: Path) -> None:
 
 def test_files_that_grow_are_a_sign(tmp_path: Path) -> None:
     (tmp_path / "b1").mkdir()
-    watched = Watched(files=[tmp_path / "b1", tmp_path / "not there"])
+    watched = ProgressSource(files=[tmp_path / "b1", tmp_path / "not there"])
     before = watched.signs()
     assert watched.signs() == before
     (tmp_path / "b1" / "journal").write_bytes(b"x")
@@ -108,7 +108,7 @@ def test_the_processor_time_of_a_process_and_its_children_is_seen() -> None:
 
 
 def test_the_time_that_looks_take_counts_unless_the_waiter_stood_still() -> None:
-    wait = waiting._Wait(Watched(), "it", 30.0)
+    wait = waiting._Wait(ProgressSource(), "it", 30.0)
     assert wait.meant(3.0) == pytest.approx(3.0)
     assert wait._meant_s == pytest.approx(6.0)
     wait.is_over(0.0)

@@ -19,7 +19,7 @@ class Sent:
     entry: int = -1
 
 
-class Watched:
+class ProgressSource:
     def __init__(self, cluster: Cluster) -> None:
         self.handle = FakeWriter(cluster, cluster.new(b"", {}))
         self.durable: list[int] = []
@@ -42,7 +42,7 @@ class Watched:
 async def test_entries_become_durable_in_order_whatever_room_the_ledger_has(room: int | None) -> None:
     cluster = Cluster()
     cluster.room = room
-    watched = Watched(cluster)
+    watched = ProgressSource(cluster)
     watched.send(10)
     await watched.segment.quiet()
     assert watched.durable == list(range(10))
@@ -54,7 +54,7 @@ async def test_entries_become_durable_in_order_whatever_room_the_ledger_has(room
 async def test_the_first_failure_is_told_once_and_the_rest_is_of_unknown_outcome() -> None:
     cluster = Cluster()
     cluster.breaks = lambda writer, payload: AddTimeoutError("late") if payload == b"2" else None
-    watched = Watched(cluster)
+    watched = ProgressSource(cluster)
     watched.send(5)
     with pytest.raises(AddTimeoutError):
         await watched.segment.quiet()
@@ -70,7 +70,7 @@ async def test_the_first_failure_is_told_once_and_the_rest_is_of_unknown_outcome
 
 @in_virtual_time
 async def test_who_waits_when_the_segment_is_given_up_is_told() -> None:
-    watched = Watched(Cluster())
+    watched = ProgressSource(Cluster())
     watched.send(3)
     waiting = asyncio.ensure_future(watched.segment.quiet())
     await asyncio.sleep(0)

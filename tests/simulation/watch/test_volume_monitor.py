@@ -14,7 +14,7 @@ from tests.simulation.watch.monitor import Monitor
 from tests.simulation.watch.volume_monitor import engine_with, is_lost
 
 
-class Watched(Door):
+class ProgressSource(Door):
     """A door whose bookie is watched; its notes are on a disk that says what survives."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Watched(Door):
 
 
 def test_what_is_right_is_no_problem() -> None:
-    door = Watched()
+    door = ProgressSource()
     door.add(1, 0)
     door.noted()
     door.acked(1, 1)
@@ -39,14 +39,14 @@ def test_what_is_right_is_no_problem() -> None:
 
 @pytest.mark.rule("K35")
 def test_an_answer_before_the_place_is_durable_is_seen() -> None:
-    door = Watched()
+    door = ProgressSource()
     door.acked(1, 0)  # these notes do not have it
     assert door.monitor.problems == ["K35: b1 answers for ledger 1 on 1, its notes have None"]
 
 
 @pytest.mark.rule("B12")
 def test_a_disk_that_leaves_though_it_works_is_seen() -> None:
-    door = Watched()
+    door = ProgressSource()
     door.add(1, 0)
     door.noted()
     door.acked(1, 1)
@@ -56,7 +56,7 @@ def test_a_disk_that_leaves_though_it_works_is_seen() -> None:
 
 @pytest.mark.rule("B12")
 def test_a_regular_add_to_a_ledger_that_was_on_a_lost_disk_is_seen() -> None:
-    door = Watched()
+    door = ProgressSource()
     door.add(1, 0)
     door.noted()
     door.acked(1, 1)

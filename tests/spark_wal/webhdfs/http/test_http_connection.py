@@ -20,7 +20,7 @@ from aiohttp import web
 
 from bookkeeper.gateways.access_control import AccessConfig, AccessControl
 from bookkeeper.gateways.config import ConnectionLimits
-from bookkeeper.gateways.connection_limits import Expected
+from bookkeeper.gateways.connection_limits import ExpectedInput
 from bookkeeper.gateways.server_tls import ServerTlsFiles
 from bookkeeper.gateways.tokens import new_token, token_line
 from bookkeeper.ids import Address
@@ -357,7 +357,7 @@ async def test_what_comes_of_a_body_before_its_request_is_taken_up_is_no_head(pi
         await turns()
         assert line.sent.startswith(b"HTTP/1.1 201 "), bytes(line.sent[:200])
         line.sent.clear()
-        assert connection.observe().owes is Expected.NOTHING
+        assert connection.observe().owes is ExpectedInput.NOTHING
     assert sizes == [pieces * len(PIECE)] * 2
     connection.connection_lost(None)
     await turns()
