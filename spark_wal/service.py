@@ -18,7 +18,7 @@ from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.gateways.access_control import AccessConfig
 from bookkeeper.ids import Address
 from bookkeeper.real import run, system_seams
-from spark_wal.gateway_place import SCHEMES, GatewayPlace, is_name
+from spark_wal.gateway_location import SCHEMES, GatewayLocation, is_name
 from spark_wal.spark_access import GatewayAccess, write_settings
 from spark_wal.webhdfs.config import DEFAULT_LISTEN, GROWING, KEEP_S, GatewayConfig, OwnerConfig
 from spark_wal.webhdfs.ownership.backing import DEFAULT_NAMESPACE
@@ -94,7 +94,7 @@ def spark_conf(
     return conf
 
 
-def _place(location: str, gateways: Sequence[str], *, protected: bool) -> GatewayPlace | None:
+def _place(location: str, gateways: Sequence[str], *, protected: bool) -> GatewayLocation | None:
     """Where the gateways are. None: this was not said, or need not be known (a location may lack the port then)."""
     parts = urlsplit(location)
     if location and parts.scheme not in ("webhdfs", "swebhdfs"):
@@ -102,7 +102,7 @@ def _place(location: str, gateways: Sequence[str], *, protected: bool) -> Gatewa
     if isinstance(gateways, str):
         raise ConfigError(f"gateways= is a list of addresses, not {gateways!r}")
     if not gateways:
-        return GatewayPlace.of(f"{parts.scheme}://{parts.netloc}") if location and protected else None
+        return GatewayLocation.of(f"{parts.scheme}://{parts.netloc}") if location and protected else None
     if location and not is_name(parts.netloc):
         raise ConfigError(
             f"with gateways= the location must name all of them together, like webhdfs://NAME/PATH; got {location!r}"
@@ -112,7 +112,7 @@ def _place(location: str, gateways: Sequence[str], *, protected: bool) -> Gatewa
             "give the URLs of the gateways (https://HOST:PORT), or a location like webhdfs://NAME/PATH besides"
         )
     urls = [gateway if "://" in gateway else f"{parts.scheme}://{gateway}" for gateway in gateways]
-    place = GatewayPlace.of(urls, parts.netloc or None)
+    place = GatewayLocation.of(urls, parts.netloc or None)
     if location and place.scheme != parts.scheme:
         raise ConfigError(f"the location {location!r} and the addresses of the gateways differ in TLS")
     return place
@@ -142,7 +142,7 @@ def _version(text: str) -> tuple[int, int]:
 class CheckpointService:
     """A gateway, or several of one namespace, that Spark can reach."""
 
-    def __init__(self, place: GatewayPlace, *, access: GatewayAccess | None = None) -> None:
+    def __init__(self, place: GatewayLocation, *, access: GatewayAccess | None = None) -> None:
         self.place = place
         self._access = access or GatewayAccess()
         self._directory: tempfile.TemporaryDirectory[str] | None = None
@@ -157,7 +157,7 @@ class CheckpointService:
         Raises:
             ConfigError: an address cannot be used.
         """
-        return cls(GatewayPlace.of(urls, name), access=access)
+        return cls(GatewayLocation.of(urls, name), access=access)
 
     @property
     def address(self) -> str:
@@ -267,7 +267,7 @@ def checkpoint_service(
     )
     thread = _GatewayThread(config)
     address = thread.start()
-    service = CheckpointService(GatewayPlace((address,), protection.tls is not None), access=access)
+    service = CheckpointService(GatewayLocation((address,), protection.tls is not None), access=access)
     try:
         yield service
     finally:
@@ -291,7 +291,7 @@ def _listening_address(listen: Address | str) -> Address:
         raise ConfigError(f"listen=: {error}") from error
 
 
-def _require_listening(place: GatewayPlace) -> None:
+def _require_listening(place: GatewayLocation) -> None:
     """Check that a gateway accepts connections. Otherwise a query would fail minutes later, with a long trace.
 
     Raises: ConnectionError.

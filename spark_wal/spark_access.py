@@ -24,7 +24,7 @@ from bookkeeper.errors import ConfigError, in_words, require
 from bookkeeper.install import how_to_install
 from bookkeeper.real import read_private
 from bookkeeper.secret import Secret
-from spark_wal.gateway_place import GatewayPlace
+from spark_wal.gateway_location import GatewayLocation
 from spark_wal.hadoop_tokens import KIND_PLAIN, KIND_TLS, HadoopToken, token_file
 
 _OAUTH2: Final = "dfs.webhdfs.oauth2"
@@ -87,7 +87,7 @@ class SparkAccess:
 
 
 def write_settings(
-    access: GatewayAccess, place: GatewayPlace, directory: Path, *, spark_version: tuple[int, int]
+    access: GatewayAccess, place: GatewayLocation, directory: Path, *, spark_version: tuple[int, int]
 ) -> SparkAccess:
     """Write the files into ``directory`` (made with mode 0700), and return the settings that Spark needs.
 
@@ -160,7 +160,9 @@ def _write_stores(access: GatewayAccess, driver: Path, shipped: Path, result: Sp
         _write(driver / "ssl-client.xml", _xml(absolute), result)
 
 
-def _write_oauth2(access: GatewayAccess, place: GatewayPlace, driver: Path, shipped: Path, result: SparkAccess) -> None:
+def _write_oauth2(
+    access: GatewayAccess, place: GatewayLocation, driver: Path, shipped: Path, result: SparkAccess
+) -> None:
     """Set up OAuth2. Its library uses only the JVM's own trust store, so that store gets the authority."""
     assert access.client_id is not None and access.token is not None
     fields = {
@@ -179,7 +181,7 @@ def _write_oauth2(access: GatewayAccess, place: GatewayPlace, driver: Path, ship
         result.executor_options += [f"-Djavax.net.ssl.trustStore={name}"]
 
 
-def _write_token(token: Secret, place: GatewayPlace, driver: Path, result: SparkAccess) -> None:
+def _write_token(token: Secret, place: GatewayLocation, driver: Path, result: SparkAccess) -> None:
     """Write a token for each service by which a client looks for it."""
     kind = KIND_TLS if place.tls else KIND_PLAIN
     tokens = [HadoopToken("spark", token, service, kind) for service in _services(place)]
@@ -188,7 +190,7 @@ def _write_token(token: Secret, place: GatewayPlace, driver: Path, result: Spark
     result.conf["spark.executorEnv.HADOOP_TOKEN"] = ",".join(t.url_string().reveal() for t in tokens)
 
 
-def _services(place: GatewayPlace) -> list[str]:
+def _services(place: GatewayLocation) -> list[str]:
     """Under what Hadoop's client looks for a token: the name of several gateways, or each address of one's host."""
     if place.name is not None:
         return [f"ha-{place.scheme}:{place.name}"]
@@ -245,7 +247,7 @@ def _xml(settings: Mapping[str, str]) -> bytes:
     return "\n".join(["<configuration>", *lines, "</configuration>", ""]).encode()
 
 
-def _require_protected(token: Secret | None, place: GatewayPlace) -> None:
+def _require_protected(token: Secret | None, place: GatewayLocation) -> None:
     """Refuse to send a token across a network without TLS, where anybody could read it."""
     from bookkeeper.ids import is_loopback
 

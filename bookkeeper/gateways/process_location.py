@@ -70,7 +70,7 @@ NOWHERE = OwnLocation()
 """The location of a process that can know nothing: in a simulation, or on a system without /proc."""
 
 
-def this_place(listen: str) -> OwnLocation:
+def own_location(listen: str) -> OwnLocation:
     """The location of this process, which has bound ``listen``."""
     try:
         process, network = this_process(), os.readlink("/proc/self/ns/net")

@@ -11,7 +11,7 @@ from bookkeeper.admin.shared import counted, json_option, print_json
 from bookkeeper.option_types import AnyWholeNumber, Number, WholeNumber
 from journal_manager.commands.shared import (
     OWNER,
-    Txid,
+    TxIdType,
     ask_to_take_over,
     complete,
     journal_argument,
@@ -96,7 +96,7 @@ def recover(as_json: bool, yes: bool, uri: str) -> None:
 
 
 @click.command()
-@click.option("--below", type=Txid(), help="Remove segments that end below this edit, without regard to snapshots.")
+@click.option("--below", type=TxIdType(), help="Remove segments that end below this edit, without regard to snapshots.")
 @click.option(
     "--keep-snapshots",
     type=WholeNumber(1),
@@ -159,7 +159,9 @@ def purge(
 
 
 @click.command()
-@click.option("--from", "first", type=Txid(), required=True, help="The first edit to remove: the first of a segment.")
+@click.option(
+    "--from", "first", type=TxIdType(), required=True, help="The first edit to remove: the first of a segment."
+)
 @take_over_option
 @journal_argument
 def discard(first: int, yes: bool, uri: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from bookkeeper.admin.shared import connected, counted, json_option, metadata_option, print_json, print_table
-from journal_manager.commands.shared import Txid, complete, first_edit, journal_argument, segment_row
+from journal_manager.commands.shared import TxIdType, complete, first_edit, journal_argument, segment_row
 from journal_manager.edits import MissingEdits, Piece, best_piece
 from journal_manager.errors import JournalError
 from journal_manager.journals import DescribableReader, open_reader, open_snapshots
@@ -84,7 +84,7 @@ def show(as_json: bool, uri: str) -> None:
 
 @click.command("select")
 @json_option
-@click.option("--from", "start", type=Txid(), help="The first edit that is wanted.  [default: the oldest there is]")
+@click.option("--from", "start", type=TxIdType(), help="The first edit that is wanted.  [default: the oldest there is]")
 @click.argument("uris", metavar="JOURNAL...", nargs=-1, required=True)
 def select_command(as_json: bool, start: int | None, uris: tuple[str, ...]) -> None:
     """Show which segment each edit would be read from.
@@ -120,8 +120,8 @@ def select_command(as_json: bool, start: int | None, uris: tuple[str, ...]) -> N
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document per line, the body in base64.")
-@click.option("--from", "start", type=Txid(), help="The first edit to print.  [default: the oldest there is]")
-@click.option("--to", "end", type=Txid(), help="The last edit to print.  [default: the last one that is durable]")
+@click.option("--from", "start", type=TxIdType(), help="The first edit to print.  [default: the oldest there is]")
+@click.option("--to", "end", type=TxIdType(), help="The last edit to print.  [default: the last one that is durable]")
 @journal_argument
 def dump(as_json: bool, start: int | None, end: int | None, uri: str) -> None:
     """Print a journal's edits, one per line: transaction id, opcode, length, body."""

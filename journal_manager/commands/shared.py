@@ -20,7 +20,7 @@ OWNER: Final = "bk journal"
 """The owner's name in the journal while a command has it."""
 
 
-class Txid(WholeNumber):
+class TxIdType(WholeNumber):
     """A transaction id on the command line."""
 
     name = "txid"

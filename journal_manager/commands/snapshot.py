@@ -11,7 +11,14 @@ from typing import BinaryIO
 import click
 
 from bookkeeper.admin.shared import CommandGroup, json_option, print_json, print_table
-from journal_manager.commands.shared import OWNER, Txid, ask_to_take_over, complete, journal_argument, take_over_option
+from journal_manager.commands.shared import (
+    OWNER,
+    TxIdType,
+    ask_to_take_over,
+    complete,
+    journal_argument,
+    take_over_option,
+)
 from journal_manager.errors import SnapshotNotFoundError, UpgradeError
 from journal_manager.journals import open_snapshots, open_writer
 from journal_manager.snapshots import PIECE_BYTES, SnapshotInfo, no_snapshot, restore_newest
@@ -40,7 +47,7 @@ def list_snapshots(as_json: bool, uri: str) -> None:
 
 
 @snapshot.command("export")
-@click.option("--at", type=Txid(), help="The snapshot's edit.  [default: the newest that is intact]")
+@click.option("--at", type=TxIdType(), help="The snapshot's edit.  [default: the newest that is intact]")
 @journal_argument
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 def export(at: int | None, uri: str, file: Path) -> None:
@@ -75,7 +82,7 @@ def export(at: int | None, uri: str, file: Path) -> None:
 
 
 @snapshot.command("import")
-@click.option("--at", type=Txid(), required=True, help="The edit after which FILE is the state.")
+@click.option("--at", type=TxIdType(), required=True, help="The edit after which FILE is the state.")
 @take_over_option
 @journal_argument
 @click.argument("file", type=click.File("rb"))
@@ -97,7 +104,7 @@ def import_snapshot(at: int, yes: bool, uri: str, file: BinaryIO) -> None:
 @snapshot.command()
 @take_over_option
 @journal_argument
-@click.argument("at", metavar="TXID", type=Txid())
+@click.argument("at", metavar="TXID", type=TxIdType())
 def delete(yes: bool, uri: str, at: int) -> None:
     """Remove the snapshot at an edit."""
     ask_to_take_over(uri, yes)

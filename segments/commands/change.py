@@ -9,7 +9,7 @@ import click
 from bookkeeper.admin.shared import counted, json_option, metadata_option, print_json
 from segments.commands.inspection import report_document
 from segments.commands.shared import (
-    Place,
+    PositionType,
     complete,
     dry_run_option,
     is_gateway,
@@ -122,7 +122,7 @@ def delete(metadata: str, yes: bool, dry_run: bool, force: bool, name: str) -> N
 @json_option
 @yes_option
 @dry_run_option
-@click.option("--before", type=Place(), required=True, metavar="PLACE", help="The first record that stays.")
+@click.option("--before", type=PositionType(), required=True, metavar="PLACE", help="The first record that stays.")
 @click.option("--up-to-holds", is_flag=True, help="Where a hold is in the way, go only as far as it.")
 @click.option("--keep-ledgers", is_flag=True, help="Only hide the records; bk stream purge frees the space.")
 @stream_argument

@@ -9,7 +9,7 @@ import click
 from bookkeeper.admin.shared import CommandGroup, counted, json_option, metadata_option, print_json, print_table
 from bookkeeper.option_types import WholeNumber
 from segments.commands.shared import (
-    Place,
+    PositionType,
     complete,
     dry_run_option,
     stream_argument,
@@ -103,7 +103,7 @@ def show(metadata: str, as_json: bool, name: str, cursor_name: str) -> None:
 @cursor.command("set")
 @metadata_option
 @dry_run_option
-@click.option("--to", "place", type=Place(), required=True, metavar="PLACE", help="The record that comes next.")
+@click.option("--to", "place", type=PositionType(), required=True, metavar="PLACE", help="The record that comes next.")
 @click.option("--force", is_flag=True, help="Also if somebody uses the cursor, or its record is damaged.")
 @stream_argument
 @click.argument("cursor_name", metavar="CURSOR")

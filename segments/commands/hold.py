@@ -8,7 +8,7 @@ import click
 
 from bookkeeper.admin.shared import CommandGroup, json_option, metadata_option, print_json, print_table
 from bookkeeper.option_types import Number
-from segments.commands.shared import Place, complete, hold_row, stream_argument, streams_at
+from segments.commands.shared import PositionType, complete, hold_row, stream_argument, streams_at
 from segments.position import EARLIEST, LATEST
 from segments.record import to_ms
 from segments.retention.holds import Hold
@@ -22,8 +22,12 @@ def hold() -> None:
 
 @hold.command()
 @metadata_option
-@click.option("--from", "start", type=Place(), metavar="PLACE", help="The first record.  [default: the stream's first]")
-@click.option("--to", "stop", type=Place(), metavar="PLACE", help="The record behind the last one.  [default: no end]")
+@click.option(
+    "--from", "start", type=PositionType(), metavar="PLACE", help="The first record.  [default: the stream's first]"
+)
+@click.option(
+    "--to", "stop", type=PositionType(), metavar="PLACE", help="The record behind the last one.  [default: no end]"
+)
 @click.option(
     "--for", "hours", type=Number(0, min_open=True), metavar="HOURS", help="How long.  [default: until it is released]"
 )

@@ -11,7 +11,7 @@ import click
 from bookkeeper.admin.shared import Interruption, counted, json_option, metadata_option, print_json
 from bookkeeper.option_types import WholeNumber
 from segments.commands.line_records import Appended, Lines, append_lines, sender
-from segments.commands.shared import Place, complete, is_gateway, stream_argument, streams_at, told
+from segments.commands.shared import PositionType, complete, is_gateway, stream_argument, streams_at, told
 from segments.errors import StreamError
 from segments.namespace import StreamNamespace
 from segments.position import EARLIEST, LATEST
@@ -20,7 +20,7 @@ from segments.seek import Seek
 from segments.stream import Stream
 
 place_option = click.option(
-    "--from", "start", type=Place(), metavar="PLACE", help="The first record.  [default: the stream's first]"
+    "--from", "start", type=PositionType(), metavar="PLACE", help="The first record.  [default: the stream's first]"
 )
 gap_option = click.option(
     "--on-gap",
@@ -112,7 +112,9 @@ def append(
 @metadata_option
 @lines_option
 @place_option
-@click.option("--to", "stop", type=Place(), metavar="PLACE", help="The record behind the last one.  [default: the end]")
+@click.option(
+    "--to", "stop", type=PositionType(), metavar="PLACE", help="The record behind the last one.  [default: the end]"
+)
 @click.option("--count", "limit", type=WholeNumber(1), metavar="N", help="Stop after this many records.")
 @gap_option
 @stream_argument
@@ -131,7 +133,9 @@ def read(
 @click.command()
 @metadata_option
 @lines_option
-@click.option("--from", "start", type=Place(), metavar="PLACE", help="The first record.  [default: what comes next]")
+@click.option(
+    "--from", "start", type=PositionType(), metavar="PLACE", help="The first record.  [default: what comes next]"
+)
 @click.option("--count", "limit", type=WholeNumber(1), metavar="N", help="Stop after this many records.")
 @gap_option
 @stream_argument
@@ -206,7 +210,9 @@ def _print_gap(gap: Gap, as_json: bool) -> None:
 @metadata_option
 @json_option
 @place_option
-@click.option("--to", "stop", type=Place(), metavar="PLACE", help="The record behind the last one.  [default: the end]")
+@click.option(
+    "--to", "stop", type=PositionType(), metavar="PLACE", help="The record behind the last one.  [default: the end]"
+)
 @stream_argument
 def count(metadata: str, as_json: bool, start: Seek | None, stop: Seek | None, name: str) -> None:
     """Count the records between two places, from metadata as far as that goes."""

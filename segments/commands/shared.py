@@ -72,7 +72,7 @@ def _value(text: str) -> Any:
         return text
 
 
-class Place(click.ParamType[Seek]):
+class PositionType(click.ParamType[Seek]):
     """A place in a stream on the command line."""
 
     name = "place"

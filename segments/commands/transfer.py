@@ -11,7 +11,7 @@ import click
 
 from bookkeeper.admin.shared import counted, json_option, metadata_option, print_json
 from segments.commands.shared import (
-    Place,
+    PositionType,
     complete,
     dry_run_option,
     settings_option,
@@ -29,8 +29,12 @@ READ_BYTES: Final = 1024 * 1024
 @click.command()
 @metadata_option
 @json_option
-@click.option("--from", "start", type=Place(), metavar="PLACE", help="The first record.  [default: the stream's first]")
-@click.option("--to", "stop", type=Place(), metavar="PLACE", help="The record behind the last one.  [default: the end]")
+@click.option(
+    "--from", "start", type=PositionType(), metavar="PLACE", help="The first record.  [default: the stream's first]"
+)
+@click.option(
+    "--to", "stop", type=PositionType(), metavar="PLACE", help="The record behind the last one.  [default: the end]"
+)
 @stream_argument
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 def export(metadata: str, as_json: bool, start: Seek | None, stop: Seek | None, name: str, file: Path) -> None:

@@ -16,7 +16,7 @@ from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import in_words
 from bookkeeper.gateways.access_control import AccessConfig, AccessControl
 from bookkeeper.gateways.lease import Lease, StoreLease
-from bookkeeper.gateways.process_location import this_place
+from bookkeeper.gateways.process_location import own_location
 from bookkeeper.ids import Address, is_loopback
 from bookkeeper.seams import Seams
 from segments.gateway.append_calls import AppendCalls
@@ -142,7 +142,7 @@ class GrpcGatewayService:
 
     def _lease_maker(self, namespace: StreamNamespace, advertised: str) -> Callable[[Stream], Lease]:
         owner = f"{self._seams.rng.getrandbits(64):016x}"
-        here = this_place(str(self.address))
+        here = own_location(str(self.address))
         metadata, clock, lease_s = namespace.client.metadata_store, self._seams.clock, self._config.gateway.lease_s
 
         def make(stream: Stream) -> Lease:

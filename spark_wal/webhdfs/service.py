@@ -9,7 +9,7 @@ from types import TracebackType
 from bookkeeper.gateways.access_control import AccessConfig, AccessControl
 from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.listener import BoundSockets, bind
-from bookkeeper.gateways.process_location import this_place
+from bookkeeper.gateways.process_location import own_location
 from bookkeeper.ids import Address, is_loopback
 from bookkeeper.seams import Seams
 from spark_wal.webhdfs.access.authentication import TEXTS
@@ -106,7 +106,7 @@ class WebHdfsService:
                 namespace=config.namespace,
                 owner=f"{seams.rng.getrandbits(64):016x}",
                 address=config.advertise or str(bound.address),
-                here=this_place(str(bound.address)),
+                here=own_location(str(bound.address)),
                 config=config.gateway,
             )
             self.gateway = Gateway(self._backing.open_namespace, self._backing.lease, seams.clock, config.gateway)

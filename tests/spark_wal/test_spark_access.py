@@ -9,7 +9,7 @@ from bookkeeper.errors import ConfigError
 from bookkeeper.ids import Address
 from bookkeeper.secret import Secret
 from bookkeeper.testing.certificates import Authority
-from spark_wal.gateway_place import GatewayPlace
+from spark_wal.gateway_location import GatewayLocation
 from spark_wal.hadoop_tokens import password_of
 from spark_wal.spark_access import GatewayAccess, SparkAccess, write_settings
 
@@ -25,7 +25,7 @@ def write(
     version: tuple[int, int] = (4, 3),
     at: Address = GATEWAY,
 ) -> SparkAccess:
-    return write_settings(access, GatewayPlace((at,), tls), directory, spark_version=version)
+    return write_settings(access, GatewayLocation((at,), tls), directory, spark_version=version)
 
 
 @pytest.fixture
@@ -89,14 +89,14 @@ def test_a_token_is_bound_to_the_addresses_of_the_gateway(tmp_path: Path) -> Non
 
 
 def test_a_token_of_several_gateways_is_bound_to_their_name(tmp_path: Path) -> None:
-    pair = GatewayPlace((Address("gw1.invalid", 1), Address("gw2.invalid", 2)), tls=True, name="ckpt")
+    pair = GatewayLocation((Address("gw1.invalid", 1), Address("gw2.invalid", 2)), tls=True, name="ckpt")
     told = write_settings(GatewayAccess(token=TOKEN), pair, tmp_path / "s", spark_version=(4, 3))
     assert password_of(told.conf["spark.executorEnv.HADOOP_TOKEN"]) == TOKEN.reveal()
     assert b"ha-swebhdfs:ckpt" in (tmp_path / "s" / "driver" / "gateway.token").read_bytes()
     with pytest.raises(ConfigError, match="at one address only"):
         access = GatewayAccess(token=TOKEN, client_id="alice")
         write_settings(access, pair, tmp_path / "t", spark_version=(4, 3))
-    unprotected = GatewayPlace((Address("127.0.0.1", 1), Address("gw2.invalid", 2)), tls=False, name="ckpt")
+    unprotected = GatewayLocation((Address("127.0.0.1", 1), Address("gw2.invalid", 2)), tls=False, name="ckpt")
     with pytest.raises(ConfigError, match="without TLS: give the address as https://gw2"):
         write_settings(GatewayAccess(token=TOKEN), unprotected, tmp_path / "t", spark_version=(4, 3))
 

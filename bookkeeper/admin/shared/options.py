@@ -156,7 +156,7 @@ def _chosen_password(password: str, path: str | None) -> str:
         raise ConfigError(f"{path} holds no text, and so no password") from error
 
 
-class LedgerNumber(WholeNumber):
+class LedgerIdType(WholeNumber):
     """A ledger's id on the command line."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
@@ -168,7 +168,7 @@ class LedgerNumber(WholeNumber):
 
 def ledger_argument(function: F) -> F:
     """``LEDGER``: the id of a ledger."""
-    return click.argument("ledger_id", type=LedgerNumber(0), metavar="LEDGER")(function)
+    return click.argument("ledger_id", type=LedgerIdType(0), metavar="LEDGER")(function)
 
 
 def finish(work: Coroutine[Any, Any, T], *, changes: bool = False) -> T:

@@ -11,7 +11,7 @@ from bookkeeper import BookKeeper
 from bookkeeper.client.config import ACK_QUORUM, ENSEMBLE, WRITE_QUORUM
 from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.gateways.lease import StoreLease
-from bookkeeper.gateways.process_location import OwnLocation, this_place
+from bookkeeper.gateways.process_location import OwnLocation, own_location
 from bookkeeper.real import SystemClock, read_private
 from bookkeeper.seams import Clock
 from journal_manager.backends.bookkeeper.address import PREFIX, plain
@@ -194,7 +194,7 @@ class BookKeeperBackend(Backend, ElectableBackend):
             connection.client.services.seams.clock,
             owner=f"{name} {nonce}",
             address=name,
-            here=this_place(f"{name} {nonce}") if parsed.here is None else parsed.here,
+            here=own_location(f"{name} {nonce}") if parsed.here is None else parsed.here,
         )
         return LeaseElection(connection, lease)
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from bookkeeper.gateways.process_location import NOWHERE, OwnLocation, ProcessLocation, this_place
+from bookkeeper.gateways.process_location import NOWHERE, OwnLocation, ProcessLocation, own_location
 
 
 def ours(listen: str = "127.0.0.1:1") -> ProcessLocation:
-    place = this_place(listen).place
+    place = own_location(listen).place
     assert place is not None
     return place
 
@@ -34,7 +34,7 @@ def test_a_process_is_known_dead_once_it_is_and_only_where_it_would_be_known() -
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     with open(f"/proc/{child.pid}/stat", "rb") as file:
         started = int(file.read().rpartition(b")")[2].split()[19])
-    here = this_place("127.0.0.1:1")
+    here = own_location("127.0.0.1:1")
     theirs = ours()
     there = replace(theirs, process=replace(theirs.process, pid=child.pid, started=started))
     assert not here.knows_dead(there)
@@ -49,7 +49,7 @@ def test_a_process_is_known_dead_once_it_is_and_only_where_it_would_be_known() -
 
 @pytest.mark.rule("S12")
 def test_only_the_same_address_in_the_same_network_is_the_same() -> None:
-    here, there = this_place("127.0.0.1:1"), ours()
+    here, there = own_location("127.0.0.1:1"), ours()
     assert here.has_address_of(replace(there, process=replace(there.process, pid=1, namespace="another container")))
     assert not here.has_address_of(ours("127.0.0.1:2"))
     assert not here.has_address_of(replace(there, network="net:[2]"))
@@ -63,4 +63,4 @@ def test_where_the_kernel_does_not_tell_nothing_is_known(monkeypatch: pytest.Mon
         raise FileNotFoundError(path)
 
     monkeypatch.setattr(os, "readlink", none)
-    assert this_place("127.0.0.1:1") is NOWHERE
+    assert own_location("127.0.0.1:1") is NOWHERE

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from segments.commands import stream
-from segments.commands.shared import Place, in_a_line, told
+from segments.commands.shared import PositionType, in_a_line, told
 from segments.errors import StreamNotReadyError, StreamSealedError, StreamUnavailableError
 from segments.gateway.call_guard import Behaviour, CallGuard
 from segments.position import EARLIEST, LATEST, Position
@@ -22,10 +22,10 @@ from tests.segments.commands.helpers import ONE_BOOKIE
 
 
 def test_places() -> None:
-    assert Place().convert("seq:7", None, None) == AtSeqNo(7)
-    assert Place().convert(AtSeqNo(7), None, None) == AtSeqNo(7)
+    assert PositionType().convert("seq:7", None, None) == AtSeqNo(7)
+    assert PositionType().convert(AtSeqNo(7), None, None) == AtSeqNo(7)
     with pytest.raises(click.BadParameter, match="is no place in a stream"):
-        Place().convert("here", None, None)
+        PositionType().convert("here", None, None)
     assert [told(position) for position in (EARLIEST, LATEST, Position(2, 3, 4), None)] == [
         "earliest",
         "latest",

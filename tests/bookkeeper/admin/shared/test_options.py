@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from bookkeeper.admin.shared.options import (
-    LedgerNumber,
+    LedgerIdType,
     chosen_tls,
     connected,
     counted,
@@ -32,11 +32,11 @@ from tests.bookkeeper.admin.commands import bk
 @pytest.mark.parametrize("value", ["-1", "abc", "1.5", ""])
 def test_a_ledger_id_is_a_whole_number(value: str) -> None:
     with pytest.raises(click.BadParameter, match="not a ledger id: a ledger id is a whole number from 0 on"):
-        LedgerNumber(0).convert(value, None, None)
+        LedgerIdType(0).convert(value, None, None)
 
 
 def test_the_largest_ledger_id_is_one() -> None:
-    assert LedgerNumber(0).convert(str(2**63 - 1), None, None) == 2**63 - 1
+    assert LedgerIdType(0).convert(str(2**63 - 1), None, None) == 2**63 - 1
 
 
 def test_a_change_whose_outcome_is_unknown_is_noted_and_a_look_is_not() -> None:

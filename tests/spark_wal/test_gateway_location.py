@@ -4,7 +4,7 @@ import pytest
 
 from bookkeeper.errors import ConfigError
 from bookkeeper.ids import Address
-from spark_wal.gateway_place import GatewayPlace
+from spark_wal.gateway_location import GatewayLocation
 
 
 def test_one_gateway_is_known_by_its_address() -> None:
@@ -13,17 +13,17 @@ def test_one_gateway_is_known_by_its_address() -> None:
         ("webhdfs://gw:9870/", "webhdfs", "http://gw:9870"),
         ("https://[::1]:9871", "swebhdfs", "https://[::1]:9871"),
     ):
-        place = GatewayPlace.of(url)
+        place = GatewayLocation.of(url)
         assert (place.scheme, place.url, place.name) == (scheme, again, None)
         assert place.authority == again.partition("://")[2]
         assert place.conf() == {}
 
 
 def test_several_gateways_are_known_by_a_name() -> None:
-    place = GatewayPlace.of(["https://gw1:9871", "swebhdfs://gw2:9871"])
+    place = GatewayLocation.of(["https://gw1:9871", "swebhdfs://gw2:9871"])
     assert place.addresses == (Address("gw1", 9871), Address("gw2", 9871))
     assert (place.scheme, place.authority, place.url) == ("swebhdfs", "ckpt", "https://gw1:9871")
-    assert GatewayPlace.of(["http://gw1:1"], "other").conf() == {
+    assert GatewayLocation.of(["http://gw1:1"], "other").conf() == {
         "spark.hadoop.dfs.nameservices": "other",
         "spark.hadoop.dfs.ha.namenodes.other": "g1",
         "spark.hadoop.dfs.namenode.http-address.other.g1": "gw1:1",
@@ -40,12 +40,12 @@ def test_what_is_no_url_of_a_gateway_is_refused(url: str) -> None:
     """A path was dropped without a word: the checkpoint lay elsewhere than the address said."""
     for given in (url, [url]):
         with pytest.raises(ConfigError, match="expected http://HOST:PORT"):
-            GatewayPlace.of(given)
+            GatewayLocation.of(given)
 
 
 def test_a_password_in_a_url_is_not_shown() -> None:
     with pytest.raises(ConfigError) as refused:
-        GatewayPlace.of("http://me:hunter2@gw:1")
+        GatewayLocation.of("http://me:hunter2@gw:1")
     assert "hunter2" not in str(refused.value)
 
 
@@ -62,4 +62,4 @@ def test_a_password_in_a_url_is_not_shown() -> None:
 )
 def test_what_does_not_fit_together_is_refused(urls: str | list[str], name: str | None, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
-        GatewayPlace.of(urls, name)
+        GatewayLocation.of(urls, name)

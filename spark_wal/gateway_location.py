@@ -26,7 +26,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class GatewayPlace:
+class GatewayLocation:
     """One gateway, or several with a name."""
 
     addresses: tuple[Address, ...]
@@ -46,7 +46,7 @@ class GatewayPlace:
             raise ConfigError("a gateway is given twice")
 
     @classmethod
-    def of(cls, urls: str | Sequence[str], name: str | None = None) -> GatewayPlace:
+    def of(cls, urls: str | Sequence[str], name: str | None = None) -> GatewayLocation:
         """The place of a gateway's URL, or of several URLs. ``name`` names several; by default :data:`SEVERAL`.
 
         Raises:
