@@ -17,7 +17,7 @@ from statistics import median
 from benchmarks.processes import BookieProcesses
 from benchmarks.report import Aim, Figure, Report
 from bookkeeper.launchers.machine_speed import stretch
-from bookkeeper.launchers.waiting import Watched, until
+from bookkeeper.launchers.waiting import ProgressSource, until
 
 BODY = bytes(1200)
 SECONDS = 5.0
@@ -53,7 +53,7 @@ def start_gateway(cluster: BookieProcesses) -> int:
         except OSError:
             return False
 
-    until(answers, "the gateway", Watched(pids=[process.pid], runs=lambda: process.poll() is None))
+    until(answers, "the gateway", ProgressSource(pids=[process.pid], runs=lambda: process.poll() is None))
     return port
 
 

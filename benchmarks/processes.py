@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from bookkeeper.launchers.waiting import Watched, until
+from bookkeeper.launchers.waiting import ProgressSource, until
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -92,7 +92,7 @@ class BookieProcesses:
     def until_serving(self, process: subprocess.Popen[bytes], files: Sequence[Path]) -> None:
         """Wait until a bookie's process serves, as long as it makes progress. Raises: StalledError."""
         log = self._logs[process.pid]
-        watched = Watched(logs=[log], files=files, pids=[process.pid], runs=lambda: process.poll() is None)
+        watched = ProgressSource(logs=[log], files=files, pids=[process.pid], runs=lambda: process.poll() is None)
         until(lambda: b" serves at " in log.read_bytes(), "the bookie", watched)
 
     def __exit__(

@@ -53,7 +53,7 @@ from journal_manager.journals import Election
 __all__ = [
     "EditLog",
     "JournalReader",
-    "Replicated",
+    "ReplicatedProgram",
     "SnapshotStore",
     "StateMachine",
     "format_journal",
@@ -218,7 +218,10 @@ class _MachineOnLoop:
 
 
 class ReplicatedProgram(BlockingCloser[AsyncReplicated]):
-    """One replica of a program, for threads. See :class:`journal_manager.ReplicatedProgram`. Made by :func:`replicated`."""
+    """One replica of a program, for threads. :func:`replicated` makes it.
+
+    See :class:`journal_manager.ReplicatedProgram`.
+    """
 
     role = Shown[ReplicaRole]()
     applied = Shown[TxId]()

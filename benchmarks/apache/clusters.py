@@ -21,7 +21,7 @@ from benchmarks.processes import ROOT
 from bookkeeper.errors import BookieUnavailableError
 from bookkeeper.ids import Address
 from bookkeeper.launchers.machine_speed import stretch
-from bookkeeper.launchers.waiting import StalledError, Watched, until
+from bookkeeper.launchers.waiting import ProgressSource, StalledError, until
 from bookkeeper.launchers.zookeeper import free_port, tied_to_parent
 from bookkeeper.meta import init_cluster
 from bookkeeper.meta.records import service_info
@@ -125,7 +125,7 @@ class BenchmarkCluster(ABC):
     def await_registered(self, count: int) -> None:
         """Until exactly so many are. Raises: BookieUnavailableError."""
         try:
-            until(lambda: len(self.registered()) == count, self.name, Watched(files=[self.directory]))
+            until(lambda: len(self.registered()) == count, self.name, ProgressSource(files=[self.directory]))
         except StalledError as error:
             raise BookieUnavailableError(
                 f"{self.name}: {self.registered()} are registered, {count} should be; see {self.directory}"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from bookkeeper.launchers.java import find_java
-from bookkeeper.launchers.waiting import StalledError, Watched, until
+from bookkeeper.launchers.waiting import ProgressSource, StalledError, until
 from bookkeeper.launchers.zookeeper import free_port, tied_to_parent
 
 COUNT: Final = 3
@@ -56,7 +56,7 @@ class RivalServers(ABC):
         for name in self._commands:
             self.launch(name)
         running = self._processes.values()
-        watched = Watched(
+        watched = ProgressSource(
             files=[self.directory],
             pids=[each.pid for each in running],
             runs=lambda: all(each.poll() is None for each in running),

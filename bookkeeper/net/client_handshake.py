@@ -12,7 +12,7 @@ import ssl
 from typing import Final
 
 from bookkeeper import wire
-from bookkeeper.auth.certificate import Names
+from bookkeeper.auth.certificate import CertificateNames
 from bookkeeper.auth.config import AuthConfig
 from bookkeeper.auth.provider import DISABLED, TOKEN_MAX, ClientExchange, ClientProvider, Peer
 from bookkeeper.auth.provider_loader import client_provider
@@ -87,7 +87,7 @@ class ClientSecurity:
 
     # -- encryption ---------------------------------------------------------------------------------------
 
-    async def _encrypt(self, connection: BookieConnection, bookie: BookieId, tls: Tls) -> Names:
+    async def _encrypt(self, connection: BookieConnection, bookie: BookieId, tls: Tls) -> CertificateNames:
         config, address = self._config, connection.address
         assert config is not None
         self._refresh(tls, config)
@@ -117,11 +117,11 @@ class ClientSecurity:
             raise SecureConnectionError(
                 f"{address} gave up the TLS handshake{reason}: it may require a client certificate, or refuse this one"
             ) from error
-        names = Names.of(encrypted.get_extra_info("peercert") or {})
+        names = CertificateNames.of(encrypted.get_extra_info("peercert") or {})
         self._check_identity(address, bookie, names)
         return names
 
-    def _check_identity(self, address: Address, bookie: BookieId, names: Names) -> None:
+    def _check_identity(self, address: Address, bookie: BookieId, names: CertificateNames) -> None:
         """Check that the certificate has the name that the configuration expects for the bookie's id."""
         assert self._config is not None
         if self._config.identity is None:
@@ -150,7 +150,7 @@ class ClientSecurity:
     # -- authentication -----------------------------------------------------------------------------------
 
     async def _authenticate(
-        self, connection: BookieConnection, provider: ClientProvider, names: Names | None, bookie: BookieId
+        self, connection: BookieConnection, provider: ClientProvider, names: CertificateNames | None, bookie: BookieId
     ) -> None:
         peer = Peer(str(connection.address), encrypted=connection.encrypted, names=names)
         try:

@@ -2,8 +2,8 @@
 
 A member has ids and epochs of its own, so neither says whether its edits are those of the leading one: there some may
 have been taken back, and others have got their ids. Therefore a member remembers the leading journal and an epoch of it
-in which every edit of the member was there (``CopySource``). What was taken back since is not read from it, and it is not
-written before that is gone. A member that remembers nothing is as old as can be.
+in which every edit of the member was there (``CopySource``). What was taken back since is not read from it, and it is
+not written before that is gone. A member that remembers nothing is as old as can be.
 
 A leading member of an earlier version may have taken edits back without a note. So the last edits are compared as well.
 """

@@ -17,7 +17,7 @@ __all__ = [
     "ReplicaConfig",
     "ReplicaRole",
     "ReplicaStatus",
-    "Replicated",
+    "ReplicatedProgram",
     "StateMachine",
     "replicated",
 ]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from bookkeeper import wire
-from bookkeeper.auth.certificate import EXPIRES_SOON_S, Names, admitted, not_after
+from bookkeeper.auth.certificate import EXPIRES_SOON_S, CertificateNames, admitted, not_after
 from bookkeeper.auth.provider import ExchangeResult, Peer, ServerExchange, ServerProvider
 from bookkeeper.bookie.connections.handshake import (
     Admit,
@@ -181,7 +181,7 @@ class SecuredConnection(ServerConnection):
         self.security = security
         self.principal: str | None = None
         """Who the client is; None if nobody has asked. It never changes after the handshake."""
-        self.names: Names | None = None
+        self.names: CertificateNames | None = None
         self._in = False
         self._handshake = Handshake(security.mode, asks=security.provider is not None)
         self._exchange: ServerExchange | None = None
@@ -293,7 +293,7 @@ class SecuredConnection(ServerConnection):
             self._busy = False
         security.encrypted_total.add()
         certificate = transport.get_extra_info("peercert")
-        self.names = Names.of(certificate) if certificate else None
+        self.names = CertificateNames.of(certificate) if certificate else None
         if security.asks_tls:
             self.principal = admitted(self.names, allow=security.config.allow, roles=security.config.roles)
         elif self.names is not None:

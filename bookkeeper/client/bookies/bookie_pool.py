@@ -1,9 +1,9 @@
 """Connections to bookies, made when needed and shared by all handles of one client.
 
-There is one connection per (bookie, dialect, purpose). Adds, single reads and fences share ``ConnectionPurpose.MAIN``. Batch reads
-use a v2 connection. Explicit LACs use a v3 connection, which is the main one unless the client speaks v2. Replies of
-protocol v2 carry only a ledger and an entry; so in v2 the adds of a recovery have a connection of their own, where they
-cannot take the replies of a writer of the same ledger.
+There is one connection per (bookie, dialect, purpose). Adds, single reads and fences share
+``ConnectionPurpose.MAIN``. Batch reads use a v2 connection. Explicit LACs use a v3 connection, which is the main one
+unless the client speaks v2. Replies of protocol v2 carry only a ledger and an entry; so in v2 the adds of a recovery
+have a connection of their own, where they cannot take the replies of a writer of the same ledger.
 
 After a failed attempt the pool does not try a bookie again for a time that grows (``reconnect_delay_*``). Meanwhile a
 request for a connection fails at once with the last error, so that a read goes on to the next copy without waiting.

@@ -31,7 +31,7 @@ __all__ = [
     "FindStandIns",
     "ForgetPayloads",
     "LedgerRecovery",
-    "Recovered",
+    "RecoveryDone",
     "RecoveryFailed",
     "RecoveryRead",
     "RecoveryState",

@@ -304,8 +304,8 @@ class LedgerWriter:
     def force(self, now: float) -> tuple[int, list[Effect]]:
         """Make durable, on every bookie, what is acknowledged now.
 
-        Returns the number of the force; ``ForceDone`` or ``ForceFailed`` reports its end. Raises: ``error``, which ended
-        the handle.
+        Returns the number of the force; ``ForceDone`` or ``ForceFailed`` reports its end. Raises: ``error``, which
+        ended the handle.
         """
         if self._end.state is not WriterState.OPEN:
             raise self.error or LedgerClosedError("the ledger is closed")

@@ -9,8 +9,8 @@ epoch with every leader. So besides
 * a :class:`RollbackCounter` is a number that one process alone counts up. A store that shows a lower number has lost
   writes;
 * after the session was in doubt, every open ledger handle reads its metadata again, and stops if they are older;
-* before a ledger that existed is taken for deleted, all of this is checked (``Ledgers.check_deleted``), and a new id must
-  be greater than those that this process was given.
+* before a ledger that existed is taken for deleted, all of this is checked (``Ledgers.check_deleted``), and a new id
+  must be greater than those that this process was given.
 """
 
 from __future__ import annotations

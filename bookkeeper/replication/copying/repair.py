@@ -17,7 +17,7 @@ from typing import Any, Final, assert_never
 
 from bookkeeper import codec
 from bookkeeper.client.bookie_request import asked, entry_of, failure_of
-from bookkeeper.client.bookies.bookie_pool import Use
+from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.read.entry_source import EntrySource
 from bookkeeper.client.services import ClientServices
@@ -106,7 +106,7 @@ async def held_by(services: ClientServices, tasks: Tasks, bookie: BookieId, reco
     Raises: BookKeeperError: it does not say, which proves nothing.
     """
     request, what = ListEntries(record.ledger_id), f"entries of ledger {record.ledger_id} on {bookie}"
-    reply = await asked(services, tasks, bookie, request, use=Use.LAC)
+    reply = await asked(services, tasks, bookie, request, use=ConnectionPurpose.LAC)
     error = failure_of(reply, what)
     if error is not None:
         if classify(error) is Answer.NEGATIVE:
@@ -267,7 +267,7 @@ class _RepairShell:
         """What the target has listed is durable when this returns. A bookie of ours promises that with the list; one of
         Apache's lists what is still on its way to the disk. Raises: BookKeeperError: it does not say so."""
         ledger_id = self._record.ledger_id
-        reply = await asked(self._services, self._tasks, target, ForceLedger(ledger_id), use=Use.LAC)
+        reply = await asked(self._services, self._tasks, target, ForceLedger(ledger_id), use=ConnectionPurpose.LAC)
         if (error := failure_of(reply, f"forcing ledger {ledger_id} on {target}")) is not None:
             raise error
 
@@ -311,7 +311,7 @@ class _RepairShell:
         ledger_id, first = self._record.ledger_id, EntryId(entries[0])
         what = f"reading back entries from {first} of ledger {ledger_id} on {target}"
         request = BatchRead(ledger_id, first, 0, len(entries), self._services.config.batch_read_bytes)
-        reply = await asked(self._services, self._tasks, target, request, use=Use.BATCH)
+        reply = await asked(self._services, self._tasks, target, request, use=ConnectionPurpose.BATCH)
         if (error := failure_of(reply, what)) is not None:
             if self._source.batches.on_failed(target, error):
                 return await self._verify_singles(target, entries[:1])

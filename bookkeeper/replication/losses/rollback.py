@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from bookkeeper.client.bookie_request import ask, failure_of
-from bookkeeper.client.bookies.bookie_pool import BookiePool, Use
+from bookkeeper.client.bookies.bookie_pool import BookiePool, ConnectionPurpose
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
@@ -148,7 +148,7 @@ async def _page(services: ClientServices, bookie: BookieId, which: LedgerId) -> 
             answer.set_result(reply)
 
     try:
-        ask(services, tasks, bookie, ListEntries(which), answered, use=Use.LAC)
+        ask(services, tasks, bookie, ListEntries(which), answered, use=ConnectionPurpose.LAC)
         reply = await answer
     finally:
         await tasks.close()
