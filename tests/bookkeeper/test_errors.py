@@ -29,13 +29,6 @@ def test_a_fenced_add_is_not_a_failed_add() -> None:
     assert not errors.LedgerFencedError.retryable
 
 
-@pytest.mark.rule("P8")
-def test_a_check_names_the_rule_that_does_not_hold() -> None:
-    errors.check(True, "W2")
-    with pytest.raises(errors.InvariantError, match=r"rule W2 of docs/rules\.md does not hold: entry 7"):
-        errors.check(False, "W2", "entry 7")
-
-
 @pytest.mark.parametrize(
     ("bounds", "value", "allowed"),
     [

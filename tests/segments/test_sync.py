@@ -200,15 +200,12 @@ def test_nothing_of_the_interface_is_forgotten(blocking: type, original: type, l
         (
             segments.remote.remote_writer.RemoteWriter,
             segments.write.writer.Writer,
-            {"announce", "begin", "in_turn", "last_txid", "metrics", "next_seq_no", "now_ms", "on_ended", "on_progress"}
+            {"announce", "begin", "last_txid", "metrics", "next_seq_no", "now_ms"}
             | {
                 "ensure_current",
-                "on_settled",
                 "segment",
                 "start",
                 "state",
-                "submit_batch",
-                "submit_one",
             },  # for the one who owns the stream
         ),
         (segments.remote.remote_transfer.RemoteExport, segments.transfer.transfer.StreamExport, set()),

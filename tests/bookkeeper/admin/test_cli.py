@@ -167,7 +167,7 @@ def test_errors_of_the_system_end_with_a_sentence_too(monkeypatch: pytest.Monkey
         work.close()
         raise PermissionError(13, "Permission denied", "/data")
 
-    monkeypatch.setattr("bookkeeper.admin.ledger.ledgers.finish", refuse)
+    monkeypatch.setattr("bookkeeper.admin.shared.options.run", refuse)
     bk("ledger", "list", "-m", embedded).refused("Permission denied", "/data")
 
 
@@ -179,7 +179,7 @@ def test_an_interrupted_command_says_nothing(
         work.close()
         raise ends()
 
-    monkeypatch.setattr("bookkeeper.admin.ledger.ledgers.finish", interrupt)
+    monkeypatch.setattr("bookkeeper.admin.shared.options.run", interrupt)
     said = bk("ledger", "list", "-m", embedded)
     assert (said.status, said.out, "Error" in said.err) == (130, "", False)
 
