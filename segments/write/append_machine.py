@@ -79,6 +79,11 @@ class AppendMachine:
         return self._under_way >= self.limit
 
     @property
+    def is_group_full(self) -> bool:
+        """Whether what is gathered has to be cut."""
+        return self.group.room <= 0 or len(self.group.items) >= self._records_max
+
+    @property
     def limit(self) -> int:
         """How many bytes may be pending."""
         return self._config.limits.pending_bytes
@@ -110,15 +115,17 @@ class AppendMachine:
         )
 
     def take_value(self, value: bytes, waiter: Any) -> bool:
-        """Take an easy value without a transaction id. Returns whether the group is full, and has to be cut."""
+        """Take an easy value without a transaction id. Returns whether the group is full, or this is its first value:
+        then it has to be cut, or to be given a time."""
         group = self.group
-        group.items.append(value)
+        items = group.items
+        items.append(value)
         if group.promises is None:
             group.futures.append(waiter)
         else:
             group.promise(waiter, 1)
-        group.room -= len(value) + RECORD_COST
-        return group.room <= 0 or len(group.items) >= self._records_max
+        room = group.room = group.room - len(value) - RECORD_COST
+        return room <= 0 or not 1 < len(items) < self._records_max
 
     def take_one(
         self, record: Record | bytes, txid: int | None, waiter: Any, of: ProducerRecords | None = None
@@ -228,7 +235,7 @@ class AppendMachine:
         if of is not None:
             group.of_producer(*of, count)
         group.room -= size
-        return [self._cut()] if group.room <= 0 or len(group.items) >= self._records_max else []
+        return [self._cut()] if self.is_group_full else []
 
     def _check_size(self, size: int, what: str) -> None:
         limit = self._config.limits.record_bytes

@@ -37,7 +37,8 @@ class AppendQueue:
         """Of the stream."""
         self.machine = AppendMachine(name, config, last_txid)
         self._loop = asyncio.get_running_loop()
-        self._new_future: Callable[[], asyncio.Future[AppendResult]] = self._loop.create_future
+        self.new_future: Callable[[], asyncio.Future[AppendResult]] = self._loop.create_future
+        """Makes what an append waits for."""
         self._output: EntryOutput
         self._on_lost = on_lost
         self._scheduled = False
@@ -62,24 +63,19 @@ class AppendQueue:
         """Whether nothing can be appended any more."""
         return self._closing or self._output.ended is not None
 
-    def submit(self, record: Record | bytes, txid: int | None) -> asyncio.Future[AppendResult]:
-        """Take a record; a small value goes the short way. Raises: as ``Writer.append_nowait``."""
-        machine = self.machine
-        if type(record) is bytes and txid is None and len(record) <= machine.easy:
-            future = self._new_future()
-            if machine.take_value(record, future):
-                self._flush_group()
-            elif not self._scheduled:
-                self._schedule()
-            return future
-        return self.submit_one(record, txid)
+    def on_taken(self) -> None:
+        """The machine took a value, and says that its group has to be cut, or to be given a time."""
+        if self.machine.is_group_full:
+            self._flush_group()
+        elif not self._scheduled:
+            self._schedule()
 
     def submit_one(
         self, record: Record | bytes, txid: int | None, of: ProducerRecords | None = None
     ) -> asyncio.Future[AppendResult]:
         """Take any record."""
         self._ensure_room()
-        future = self._new_future()
+        future = self.new_future()
         self._send(self.machine.take_one(record, txid, future, of))
         return future
 
@@ -91,21 +87,21 @@ class AppendQueue:
         if not atomic and len(parts := self.machine.parts(batch)) > 1:
             futures = [self.submit_batch(batch[start:end], atomic=True) for start, end in parts]
             return self._loop.create_task(_joined(futures))
-        future = self._new_future()
+        future = self.new_future()
         self._send(self.machine.take_batch(batch, future, of))
         return future
 
     def submit_columns(self, columns: RecordColumns) -> asyncio.Future[AppendResult]:
         """Take records that are columns already, as an entry of their own."""
         self._ensure_room()
-        future = self._new_future()
+        future = self.new_future()
         self._send(self.machine.take_columns(columns, future))
         return future
 
     def submit_epoch(self, run: ProducerRun) -> asyncio.Future[AppendResult]:
         """Take an entry without records that says which epoch a producer has."""
         self._ensure_room()
-        future = self._new_future()
+        future = self.new_future()
         self._send(self.machine.take_epoch(run, future))
         return future
 

@@ -193,6 +193,7 @@ class EntrySender:
         tally, log = self._tally, flight.log
         tally.add_entry(flight.entry, flight.size)
         if log is None or not flight.is_last:
+            self._events.on_progress()
             return
         assert self._segment is not None
         number, columns = self._segment.number, log.columns

@@ -66,6 +66,7 @@ class Writer:
         self._wall_ms = client.services.seams.clock.wall_ms
         self.appends = AppendQueue(self.name, config, state.last_txid, self._on_lost)
         """For producers of this writer."""
+        self._machine, self._new_future = self.appends.machine, self.appends.new_future
         self._output = EntryOutput(client, owner, allocator, state, config, tasks, self.appends, location, read_config)
         self.appends.begin(self._output)
         self._watch: Watch | None = None
@@ -107,17 +108,17 @@ class Writer:
     @property
     def pending(self) -> int:
         """Groups of appends that are not settled: those under way, and the one that is being gathered."""
-        return self.appends.machine.pending
+        return self._machine.pending
 
     @property
     def pending_bytes(self) -> int:
         """Bytes that were appended and are not known to be durable."""
-        return self.appends.machine.pending_bytes
+        return self._machine.pending_bytes
 
     @property
     def last_txid(self) -> int | None:
         """The greatest transaction id that was appended."""
-        return self.appends.machine.last_txid
+        return self._machine.last_txid
 
     @property
     def has_room(self) -> bool:
@@ -156,10 +157,9 @@ class Writer:
         if timeout is not None:
             check_timeout(timeout)
             return await self._within(timeout, record, txid)
-        appends = self.appends
-        if appends.machine.easy < 0:
-            return await (await appends.in_turn(partial(appends.submit_one, record, txid)))
-        return await appends.submit(record, txid)
+        if self._machine.easy < 0:
+            return await (await self.appends.in_turn(partial(self.appends.submit_one, record, txid)))
+        return await self.append_nowait(record, txid=txid)
 
     def append_nowait(self, record: Record | bytes, *, txid: int | None = None) -> asyncio.Future[AppendResult]:
         """Append without waiting: the future resolves like append(). Futures resolve in the order of the calls.
@@ -168,7 +168,13 @@ class Writer:
             StreamOverloadedError: too many bytes are pending; nothing was appended. Await room() first.
             RecordTooLargeError, TxidOrderError, StreamClosedError, OwnershipLostError: nothing was appended.
         """
-        return self.appends.submit(record, txid)
+        machine = self._machine
+        if type(record) is bytes and txid is None and len(record) <= machine.easy:
+            future = self._new_future()
+            if machine.take_value(record, future):
+                self.appends.on_taken()
+            return future
+        return self.appends.submit_one(record, txid)
 
     async def append_batch(
         self, records: Iterable[Record | bytes] | RecordColumns, *, atomic: bool = True
@@ -182,7 +188,7 @@ class Writer:
             RecordTooLargeError: with ``atomic``, they are more than limits.record_bytes. Nothing was appended.
             And as append().
         """
-        if self.appends.machine.easy < 0:
+        if self._machine.easy < 0:
             return await (await self.appends.in_turn(partial(self.append_batch_nowait, records, atomic=atomic)))
         return await self.append_batch_nowait(records, atomic=atomic)
 

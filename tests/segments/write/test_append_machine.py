@@ -46,7 +46,10 @@ def _take(machine: AppendMachine, what: str, size: int, waiter: int) -> list[Gro
         if what == "value":
             if size > machine.easy:
                 return None
-            return machine.cut() if machine.take_value(bytes(size), waiter) else []
+            first = not machine.group.items
+            looks = machine.take_value(bytes(size), waiter)
+            assert looks == (first or machine.is_group_full)
+            return machine.cut() if machine.is_group_full else []
         if what == "record":
             return machine.take_one(Record(bytes(size), key=b"k"), None, waiter, ("p", 1, waiter))
         if what == "batch":
@@ -87,11 +90,12 @@ def test_each_append_is_in_one_group_in_order_and_the_bytes_are_counted(calls: l
 def test_a_group_is_cut_when_it_is_full_and_before_it_is_larger_than_an_entry() -> None:
     large = StreamConfig(limits=StreamLimits(record_bytes=GROUP_MAX), flush=FlushPolicy(max_bytes=GROUP_MAX))
     machine = AppendMachine("s", large, None)
-    assert not machine.take_value(b"small", "a")
+    assert machine.take_value(b"small", "a") and not machine.is_group_full
     first, second = machine.take_one(bytes(GROUP_MAX - 8), None, "b")
     assert (waiters(first), waiters(second), waiters(machine.group)) == (["a"], ["b"], [])
     machine = AppendMachine("s", CONFIG, None)
-    assert [machine.take_value(b"", slot) for slot in range(10)] == [False] * 9 + [True]
+    assert [machine.take_value(b"", slot) for slot in range(10)] == [True] + [False] * 8 + [True]
+    assert machine.is_group_full
 
 
 def test_what_is_refused_changes_nothing() -> None:

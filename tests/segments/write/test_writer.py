@@ -48,6 +48,17 @@ async def test_futures_resolve_in_order_with_increasing_positions_and_dense_numb
 
 
 @in_virtual_time
+async def test_an_append_behind_entries_without_records_is_sent_when_they_are_durable() -> None:
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    async with stream.writer() as writer:
+        for _ in range(5):
+            await writer.commit()
+        async with asyncio.timeout(1):
+            assert (await writer.append_nowait(b"behind them")).position == Position(1, 5, 0)
+
+
+@in_virtual_time
 async def test_a_batch_is_in_one_entry_and_its_result_names_both_ends() -> None:
     cluster = Cluster()
     stream = await stream_on(cluster)
