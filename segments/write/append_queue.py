@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from bookkeeper.client.loop_affinity import require_loop
+from bookkeeper.outcome import Outcome
 from segments.config import StreamConfig
 from segments.entries import RecordColumns
-from segments.errors import Applied, StreamClosedError, StreamError
+from segments.errors import StreamClosedError, StreamError
 from segments.record import AppendResult, Record
 from segments.write.append_machine import AppendMachine, ProducerRecords
 from segments.write.entry_output import EntryOutput
@@ -132,7 +133,7 @@ class AppendQueue:
         self._flush_group()
         await self.until_settled()
         if self._output.ended is not None and not self._closing:
-            raise lost_for(self._output.ended, Applied.NO)
+            raise lost_for(self._output.ended, Outcome.REJECTED)
 
     async def until_settled(self) -> None:
         """Wait until all groups that were cut so far are settled; later ones do not matter."""
@@ -193,7 +194,7 @@ class AppendQueue:
         if self._closing:
             raise StreamClosedError(f"the writer of stream {self.name} is closed", stream=self.name)
         if self._output.ended is not None:
-            raise lost_for(self._output.ended, Applied.NO)
+            raise lost_for(self._output.ended, Outcome.REJECTED)
         if not self._admitting:
             raise self.machine.overloaded()
 

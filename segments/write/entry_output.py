@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING, Final
 
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookKeeperError, ClientClosedError, MetadataUnavailableError
+from bookkeeper.outcome import Outcome
 from segments.chain import PAGES_ROLL, StreamSegment
 from segments.config import StreamConfig
 from segments.entries import Compression, EntryKind, require_library
 from segments.error_translation import stream_error
 from segments.errors import (
-    Applied,
     MissingLibraryError,
     OwnershipLostError,
     SegmentEmptyError,
@@ -128,7 +128,7 @@ class EntryOutput(EntrySender):
         except Exception as error:
             broken = self._broken(error, "is durable and was not taken note of")
             if flight.log is not None and flight.is_last:
-                self._refuse(flight.log.group, broken, Applied.YES)
+                self._refuse(flight.log.group, broken, Outcome.APPLIED)
             raise broken from error
 
     def _on_acknowledged(self, flight: Flight) -> None:
@@ -356,7 +356,7 @@ class EntryOutput(EntrySender):
         """End the segment now; the future gets it when it is completed."""
         roller: asyncio.Future[StreamSegment] = self._loop.create_future()
         if self.ended is not None:
-            roller.set_exception(lost_for(self.ended, Applied.NO))
+            roller.set_exception(lost_for(self.ended, Outcome.REJECTED))
         elif not self._sent_records and self._change is None:
             roller.set_exception(SegmentEmptyError(f"segment {self.segment} of stream {self._name} has no records"))
         else:
@@ -439,13 +439,13 @@ class EntryOutput(EntrySender):
                 with suppress(StreamInvariantError):  # who waits was told, and the writer ends in any case
                     self._found(unknown, last)
             for log in groups_of(unknown):
-                self._refuse(log.group, error, Applied.UNKNOWN if last is None else Applied.NO)
+                self._refuse(log.group, error, Outcome.UNKNOWN if last is None else Outcome.REJECTED)
             unknown.clear()
         while self._backlog:
             self._refuse(self._backlog.popleft(), error)
-        self._rollers.fail(partial(lost_for, error, Applied.UNKNOWN))
+        self._rollers.fail(partial(lost_for, error, Outcome.UNKNOWN))
 
-    def _refuse(self, group: Group, error: StreamError, outcome: Applied = Applied.NO) -> None:
+    def _refuse(self, group: Group, error: StreamError, outcome: Outcome = Outcome.REJECTED) -> None:
         fail_group(group, partial(lost_for, error, outcome))
         self._events.on_settled(group)
 

@@ -12,11 +12,12 @@ from typing import Any, Final
 
 from bookkeeper.chains import OwnedRecord
 from bookkeeper.gateways.lease import StoreLease
+from bookkeeper.outcome import Outcome
 from bookkeeper.testing.patches import Replacements, replaced
 from segments.chain import SegmentContents, StreamChain, StreamHead, stream_pages
 from segments.cursors.cursor_owner import CursorOwner
 from segments.cursors.cursor_state import CursorState
-from segments.errors import Applied, StreamError
+from segments.errors import StreamError
 from segments.position import Position
 from segments.producers import ProducerState, ProducerTable
 from segments.retention.deletion import LeakedLedgers
@@ -99,8 +100,8 @@ def _told_before_durable() -> Replacements:
 def _unknown_is_refused() -> Replacements:
     refuse = EntryOutput._refuse
 
-    def refused(self: EntryOutput, group: Any, error: StreamError, outcome: Applied = Applied.NO) -> None:
-        refuse(self, group, error, Applied.NO)
+    def refused(self: EntryOutput, group: Any, error: StreamError, outcome: Outcome = Outcome.REJECTED) -> None:
+        refuse(self, group, error, Outcome.REJECTED)
 
     async def nobody_knows(self: StreamOwner, error: StreamError, number: int) -> int | None:
         return None
