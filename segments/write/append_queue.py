@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from bookkeeper.client.loop_affinity import require_loop
@@ -38,8 +39,8 @@ class AppendQueue:
         """Of the stream."""
         self.machine = AppendMachine(name, config, last_txid)
         self._loop = asyncio.get_running_loop()
-        self.new_future: Callable[[], asyncio.Future[AppendResult]] = self._loop.create_future
-        """Makes what an append waits for."""
+        self.new_future: Callable[[], asyncio.Future[AppendResult]] = partial(asyncio.Future, loop=self._loop)
+        """Makes what an append waits for; the loop's own method costs a call more for each record."""
         self._output: EntryOutput
         self._on_lost = on_lost
         self._scheduled = False
