@@ -202,7 +202,7 @@ class AppendQueue:
     def _schedule(self) -> None:
         """The first append of a group has come: arrange that the group is sent."""
         self.require_here()
-        when = self.machine.when(self._output.under_way)
+        when = self.machine.when(self._output.sender.under_way)
         if when is Send.NOW:
             self._flush_group()
         elif when is Send.AT_THE_TURN:
@@ -230,7 +230,7 @@ class AppendQueue:
             self._schedule()
 
     def _submit(self, group: Group) -> None:
-        self.machine.on_sent(group, self._output.under_way)
+        self.machine.on_sent(group, self._output.sender.under_way)
         self._output.submit(group)
 
     def _wake(self) -> None:

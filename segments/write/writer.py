@@ -83,27 +83,27 @@ class Writer:
     @property
     def state(self) -> WriteState:
         """What the stream holds, for producers of this writer."""
-        return self._output.state
+        return self._output.sender.state
 
     @property
     def metrics(self) -> WriterMetrics:
         """What the client's writers count together."""
-        return self._output.metrics
+        return self._output.sender.metrics
 
     @property
     def tail(self) -> Position | None:
         """The position of the last durable record; None in a stream without records."""
-        return self._output.state.tail
+        return self._output.sender.state.tail
 
     @property
     def next_seq_no(self) -> int:
         """The sequence number of the next record that is sent."""
-        return self._output.state.next_seq_no
+        return self._output.sender.state.next_seq_no
 
     @property
     def segment(self) -> int:
         """The number of the open segment."""
-        return self._output.segment
+        return self._output.sender.segment
 
     @property
     def pending(self) -> int:

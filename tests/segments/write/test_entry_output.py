@@ -787,3 +787,29 @@ async def test_who_waits_for_an_entry_that_was_not_taken_note_of_is_told(
     monkeypatch.undo()
     await writer.close()
     assert (await values_of(cluster, stream))[:2] == [b"before", b"durable"]
+
+
+@pytest.mark.parametrize("room", [None, 1])
+@in_virtual_time
+async def test_an_append_to_the_ledger_that_fails_by_a_bug_ends_the_writer_and_whoever_waits_is_told(
+    room: int | None,
+) -> None:
+    cluster = Cluster()
+    cluster.room = room
+    stream = await stream_on(cluster)
+    writer = await stream.writer()
+    await writer.append(b"before")
+    cluster.breaks = lambda ledger, payload: ZeroDivisionError("a bug")  # type: ignore[assignment, return-value]
+    futures = [writer.append_nowait(b"lost")]
+    await asyncio.sleep(0.0005)
+    futures.append(writer.append_nowait(b"behind"))
+    async with asyncio.timeout(10):
+        told = await asyncio.gather(*futures, return_exceptions=True)
+    assert [type(each) for each in told] == [StreamInvariantError] * 2
+    assert writer.lost.is_set() and not writer.pending_bytes
+    await writer.close()
+    cluster.breaks = lambda ledger, payload: None
+    async with stream.writer() as another:
+        await another.append(b"again")
+    values = await values_of(cluster, stream)
+    assert (values[0], values[-1]) == (b"before", b"again")
