@@ -39,18 +39,19 @@ class AppendMachine:
         "_config",
         "_cuts",
         "_grouping",
-        "_records_max",
         "_settles",
         "_stream",
         "_under_way",
         "easy",
         "group",
         "last_txid",
+        "records_max",
     )
 
     def __init__(self, stream: str, config: StreamConfig, last_txid: int | None) -> None:
         self._stream, self._config = stream, config
-        self._records_max = config.flush.max_records
+        self.records_max = config.flush.max_records
+        """How many records fill a group."""
         self._grouping = Grouping(config.flush.linger_ms / 1000)
         self._under_way = 0
         """Bytes of groups that were cut and are not settled."""
@@ -58,7 +59,8 @@ class AppendMachine:
         self.group = Group(config.flush.max_bytes)
         """What is being gathered."""
         self.easy = REFUSE
-        """A value up to this size is taken without being looked at."""
+        """A value up to this size, without a transaction id, is added to ``group`` by the writer itself, which saves a
+        call for each."""
         self.last_txid = last_txid
         """The greatest transaction id that was appended."""
         self.admit()
@@ -81,7 +83,7 @@ class AppendMachine:
     @property
     def is_group_full(self) -> bool:
         """Whether what is gathered has to be cut."""
-        return self.group.room <= 0 or len(self.group.items) >= self._records_max
+        return self.group.room <= 0 or len(self.group.items) >= self.records_max
 
     @property
     def limit(self) -> int:
@@ -113,19 +115,6 @@ class AppendMachine:
             f"allows {self.limit}; await room() before the next append_nowait",
             stream=self._stream,
         )
-
-    def take_value(self, value: bytes, waiter: Any) -> bool:
-        """Take an easy value without a transaction id. Returns whether the group is full, or this is its first value:
-        then it has to be cut, or to be given a time."""
-        group = self.group
-        items = group.items
-        items.append(value)
-        if group.promises is None:
-            group.futures.append(waiter)
-        else:
-            group.promise(waiter, 1)
-        room = group.room = group.room - len(value) - RECORD_COST
-        return room <= 0 or not 1 < len(items) < self._records_max
 
     def take_one(
         self, record: Record | bytes, txid: int | None, waiter: Any, of: ProducerRecords | None = None

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from bookkeeper.client.loop_affinity import require_loop
@@ -39,8 +38,8 @@ class AppendQueue:
         """Of the stream."""
         self.machine = AppendMachine(name, config, last_txid)
         self._loop = asyncio.get_running_loop()
-        self.new_future: Callable[[], asyncio.Future[AppendResult]] = partial(asyncio.Future, loop=self._loop)
-        """Makes what an append waits for; the loop's own method costs a call more for each record."""
+        self.new_future: Callable[[], asyncio.Future[AppendResult]] = self._loop.create_future
+        """Makes what an append waits for."""
         self._output: EntryOutput
         self._on_lost = on_lost
         self._scheduled = False
@@ -65,8 +64,8 @@ class AppendQueue:
         """Whether nothing can be appended any more."""
         return self._closing or self._output.ended is not None
 
-    def on_taken(self) -> None:
-        """The machine took a value, and says that its group has to be cut, or to be given a time."""
+    def on_added(self) -> None:
+        """A value was added to the machine's group: it may have to be cut, or to be given a time."""
         if self.machine.is_group_full:
             self._flush_group()
         elif not self._scheduled:

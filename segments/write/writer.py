@@ -28,7 +28,7 @@ from segments.position import Position
 from segments.record import AppendResult, Record
 from segments.write.append_queue import AppendQueue
 from segments.write.entry_output import EntryOutput, ReadConfig
-from segments.write.grouping import ProducerRun
+from segments.write.grouping import RECORD_COST, ProducerRun
 from segments.write.ledger_allocator import LedgerAllocator
 from segments.write.segment_change import EndedSegment
 from segments.write.stream_owner import StreamOwner
@@ -171,8 +171,16 @@ class Writer:
         machine = self._machine
         if type(record) is bytes and txid is None and len(record) <= machine.easy:
             future = self._new_future()
-            if machine.take_value(record, future):
-                self.appends.on_taken()
+            group = machine.group
+            items = group.items
+            items.append(record)
+            if group.promises is None:
+                group.futures.append(future)
+            else:
+                group.promise(future, 1)
+            room = group.room = group.room - len(record) - RECORD_COST
+            if room <= 0 or not 1 < len(items) < machine.records_max:
+                self.appends.on_added()
             return future
         return self.appends.submit_one(record, txid)
 

@@ -135,7 +135,8 @@ class Story:
         assert len(known) == len(set(known)) and len(known) + machine.waiting == self.groups
         if machine.ended is not None:
             assert not machine.is_open and not machine.waiting and not machine.begin_change()
-            assert machine.next_change(self.now, self.records, 0) is machine.wake_at(self.records, 0) is None
+            assert machine.next_change(self.now, self.records, 0) is None
+            assert machine.wake_at(self.records, 0) is None
         assert not (machine.is_open and machine.waiting)
 
 
@@ -161,11 +162,11 @@ def test_a_failed_segment_is_replaced_whatever_else_is_due() -> None:
     machine = SegmentMachine(LIMITS)
     machine.on_open(1, 0, 0)
     assert machine.ask(1) and machine.next_change(0, 1, 0) is RollReason.ASKED
-    assert not machine.on_failed(0) and machine.is_open
-    assert machine.on_failed(1) and not machine.is_open
-    assert machine.next_change(0, 1, 0) is Failover.REPLACE
+    assert (machine.on_failed(0), machine.is_open) == (False, True)
+    assert machine.on_failed(1)
+    assert (machine.is_open, machine.next_change(0, 1, 0)) == (False, Failover.REPLACE)
     machine.on_open(2, 0, 0)
-    assert machine.next_change(0, 1, 0) is None and machine.wake_at(1, 0) == 60
+    assert (machine.is_open, machine.next_change(0, 1, 0), machine.wake_at(1, 0)) == (True, None, 60)
 
 
 def test_one_change_at_a_time_and_none_behind_the_end() -> None:
