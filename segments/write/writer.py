@@ -179,7 +179,8 @@ class Writer:
             else:
                 group.promise(future, 1)
             room = group.room = group.room - len(record) - RECORD_COST
-            if room <= 0 or not 1 < len(items) < machine.records_max:
+            count = len(items)
+            if room <= 0 or count == 1 or count >= machine.records_max:
                 self.appends.on_added()
             return future
         return self.appends.submit_one(record, txid)

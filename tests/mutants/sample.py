@@ -21,6 +21,7 @@ PLACES: Final[Mapping[str, int]] = {
     "segments.retention.holds": 6,
     "segments.retention.retention": 12,
     "segments.producers": 12,
+    "segments.read.fetch_machine": 8,
     "segments.read.segment_feed": 8,
     "segments.write.append_machine": 8,
     "segments.write.append_queue": 4,

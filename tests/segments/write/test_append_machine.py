@@ -127,3 +127,21 @@ def test_a_full_machine_takes_nothing_easy_until_it_is_told_to() -> None:
     assert (machine.is_full, machine.easy) == (False, -1)
     machine.admit()
     assert (machine.is_full, machine.easy) == (False, 900)
+
+
+def test_a_large_batch_is_cut_where_its_records_with_their_cost_exceed_an_entry() -> None:
+    machine = AppendMachine("s", CONFIG, None)
+    half = bytes(GROUP_MAX // 2 - RECORD_COST)
+    assert machine.parts([half, half]) == [(0, 2)]
+    assert machine.parts([half, half + b"x"]) == [(0, 1), (1, 2)]
+    with pytest.raises(ValueError, match="at least one record"):
+        machine.parts([])
+    with pytest.raises(ValueError, match="at least one record"):
+        machine.take_columns(RecordColumns.of_values([]), "w")
+
+
+def test_transaction_ids_stand_beside_the_values_that_have_one() -> None:
+    machine = AppendMachine("s", CONFIG, None)
+    add(machine, b"without", "a")
+    assert machine.take_one(b"with", 5, "b") == []
+    assert machine.group.txids == [None, 5]

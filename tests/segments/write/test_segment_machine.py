@@ -182,6 +182,17 @@ def test_one_change_at_a_time_and_none_behind_the_end() -> None:
     assert not machine.take("late") and machine.waiting == 1
 
 
+def test_what_comes_while_a_segment_is_being_ended_waits_for_the_next_one() -> None:
+    machine = SegmentMachine(LIMITS)
+    machine.on_open(1, 0, 0)
+    assert machine.take("first")
+    machine.stop()
+    assert [machine.take("second"), machine.take("third"), machine.waiting] == [False, False, 2]
+    machine.on_open(2, 0, 0)
+    assert [machine.next_waiting(), machine.next_waiting(), machine.next_waiting()] == ["second", "third", None]
+    assert machine.take("fourth")
+
+
 def test_a_group_may_be_in_the_stream_only_if_its_last_entry_was_sent() -> None:
     pieces = [Sent(1, 0, is_last=False), Sent(1, 1, is_last=False)]
     assert unsent([]) and unsent(pieces) and not unsent([*pieces, Sent(1, 2)])
