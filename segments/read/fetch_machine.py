@@ -38,17 +38,18 @@ class FetchMachine:
         "_parts",
         "_position",
         "_sequence",
-        "_stop",
         "caught_up",
         "ended",
         "ready",
         "seek",
+        "stop",
     )
 
     def __init__(self, start: Seek) -> None:
         self.ready = ReadyQueue()
         """What was fetched and not handed out."""
-        self._stop: Position | None = None
+        self.stop: Position | None = None
+        """Where this ends, as far as that is found."""
         self._parts: Parts | None = None
         self._position = EARLIEST
         self._cursor_seq_no: int | None = None
@@ -70,7 +71,7 @@ class FetchMachine:
         self, position: Position, *, stop: Position | None, parts: Parts | None, cursor_seq_no: int | None = None
     ) -> None:
         """The place was found. Hand out ``parts`` of what comes up to ``stop``; None: all of it, to the end."""
-        self._position, self._stop, self._parts, self._cursor_seq_no = position, stop, parts, cursor_seq_no
+        self._position, self.stop, self._parts, self._cursor_seq_no = position, stop, parts, cursor_seq_no
         self.seek, self._expected = None, None
 
     @property
@@ -82,11 +83,6 @@ class FetchMachine:
     def place(self) -> Seek:
         """The same; before the first fetch the place where that begins."""
         return self._position if self.seek is None else self.seek
-
-    @property
-    def stop(self) -> Position | None:
-        """Where this ends, as far as that is found."""
-        return self._stop
 
     def is_truncated(self, chain: StreamChain) -> bool:
         """Whether the stream begins behind this place by now; pass_truncated() follows."""
@@ -108,7 +104,7 @@ class FetchMachine:
     def next_segment(self, chain: StreamChain) -> StreamSegment | Passed:
         """The segment of the next record; entered(), or on_gone(), says what became of it."""
         here = self._position
-        if self._stop is not None and here >= self._stop:
+        if self.stop is not None and here >= self.stop:
             self.ended = True
             return Passed.GO_ON
         segment = chain.from_number(here.segment)
@@ -201,5 +197,5 @@ class FetchMachine:
         """Make entries and gaps ready to be handed out: from the wanted position on, up to the stop."""
         if items:
             self.caught_up = False
-        if self.ready.add_wanted(items, self._position, self._stop, self._parts):
+        if self.ready.add_wanted(items, self._position, self.stop, self._parts):
             self.ended = True

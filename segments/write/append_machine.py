@@ -37,15 +37,15 @@ class AppendMachine:
 
     __slots__ = (
         "_config",
-        "_cuts",
         "_grouping",
-        "_settles",
         "_stream",
         "_under_way",
+        "cuts",
         "easy",
         "group",
         "last_txid",
         "records_max",
+        "settles",
     )
 
     def __init__(self, stream: str, config: StreamConfig, last_txid: int | None) -> None:
@@ -55,7 +55,8 @@ class AppendMachine:
         self._grouping = Grouping(config.flush.linger_ms / 1000)
         self._under_way = 0
         """Bytes of groups that were cut and are not settled."""
-        self._cuts = self._settles = 0
+        self.cuts = self.settles = 0
+        """How many groups were cut, and are settled; they are in the order in which they were cut."""
         self.group = Group(config.flush.max_bytes)
         """What is being gathered."""
         self.easy = REFUSE
@@ -73,7 +74,7 @@ class AppendMachine:
     @property
     def pending(self) -> int:
         """Groups of appends that are not settled: those under way, and the one that is being gathered."""
-        return self._cuts - self._settles + bool(self.group.items)
+        return self.cuts - self.settles + bool(self.group.items)
 
     @property
     def is_full(self) -> bool:
@@ -89,16 +90,6 @@ class AppendMachine:
     def limit(self) -> int:
         """How many bytes may be pending."""
         return self._config.limits.pending_bytes
-
-    @property
-    def cuts(self) -> int:
-        """How many groups were cut."""
-        return self._cuts
-
-    @property
-    def settles(self) -> int:
-        """How many groups are settled; they are in the order in which they were cut."""
-        return self._settles
 
     def refuse(self) -> None:
         """Nothing is easy until admit()."""
@@ -203,12 +194,12 @@ class AppendMachine:
     def on_settled(self, group: Group) -> None:
         """Everybody who waits for this group was told what became of it."""
         self._under_way -= group.bytes
-        self._settles += 1
+        self.settles += 1
 
     def _cut(self) -> Group:
         group, self.group = self.group, Group(self._config.flush.max_bytes)
         self._under_way += group.bytes
-        self._cuts += 1
+        self.cuts += 1
         if self.is_full:
             self.easy = REFUSE
         return group
@@ -257,6 +248,6 @@ class AppendMachine:
 
     def validate_state(self) -> None:
         """What must hold between any two calls. For tests."""
-        assert 0 <= self._settles <= self._cuts and self._under_way >= 0
+        assert 0 <= self.settles <= self.cuts and self._under_way >= 0
         assert self.group.room > 0 and self.group.columns is None
-        assert self._under_way == 0 or self._settles < self._cuts
+        assert self._under_way == 0 or self.settles < self.cuts

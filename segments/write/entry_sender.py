@@ -7,8 +7,9 @@ Which segment is open, and what happens when it ends, is the business of :mod:`s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from segments.config import StreamConfig
 from segments.entries import (
@@ -134,30 +135,20 @@ class EntrySender:
 
     def write(self, log: GroupInLog) -> None:
         """Write a group that has its place."""
-        assert self.open_segment is not None
+        place: Mapping[str, Any] = {
+            "first_seq_no": log.first_seq_no,
+            "append_ms": log.append_ms,
+            "batches": log.batches,
+            "snapshot_entry": self._last_snapshot,
+            "compression": self._compression,
+        }
         try:
-            payload = encode_entry(
-                log.columns,
-                first_seq_no=log.first_seq_no,
-                append_ms=log.append_ms,
-                batches=log.batches,
-                snapshot_entry=self._last_snapshot,
-                compression=self._compression,
-            )
+            self._send(Flight(EntryKind.DATA, encode_entry(log.columns, **place), log))
         except RecordTooLargeError:
-            pieces = encode_pieces(
-                log.columns,
-                first_seq_no=log.first_seq_no,
-                append_ms=log.append_ms,
-                batches=log.batches,
-                snapshot_entry=self._last_snapshot,
-                compression=self._compression,
-            )
-            for piece in pieces[:-1]:
+            *pieces, last = encode_pieces(log.columns, **place)
+            for piece in pieces:
                 self._send(Flight(EntryKind.PIECE, piece, log, is_last=False))
-            self._send(Flight(EntryKind.PIECE, pieces[-1], log))
-        else:
-            self._send(Flight(EntryKind.DATA, payload, log))
+            self._send(Flight(EntryKind.PIECE, last, log))
         self._last_append_ms = max(self._last_append_ms, log.append_ms)
         self.sent_records += log.columns.count
         self.metrics.sent(log)
