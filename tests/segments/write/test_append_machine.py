@@ -125,6 +125,11 @@ def test_a_full_machine_takes_nothing_easy_until_it_is_told_to() -> None:
     assert machine.is_full and machine.easy < 0 and "limits.pending_bytes" in str(machine.overloaded())
     machine.on_settled(sent[0])
     assert (machine.is_full, machine.easy) == (False, -1)
+    assert (machine.settles, machine.pending, machine.pending_bytes) == (
+        1,
+        len(sent) - 1,
+        sum(g.bytes for g in sent[1:]),
+    )
     machine.admit()
     assert (machine.is_full, machine.easy) == (False, 900)
 
