@@ -17,6 +17,7 @@ It may be imported before pytest looks at it (PYTEST_DONT_REWRITE).
 
 from __future__ import annotations
 
+from bookkeeper.outcome import Outcome
 from segments.chain import StreamSegment, StreamSegmentState
 from segments.checks.checker import CheckOptions
 from segments.checks.findings import Finding
@@ -32,7 +33,6 @@ from segments.cursors import Cursor
 from segments.entries import Compression, RecordColumns
 from segments.errors import (
     AppendOutcomeUnknownError,
-    Applied,
     ChainCorruptError,
     ChainStepError,
     CursorConflictError,
@@ -79,7 +79,7 @@ from segments.errors import (
 from segments.namespace import StreamNamespace, connect
 from segments.position import EARLIEST, LATEST, Position
 from segments.read import Reader, RecordBatch
-from segments.record import AppendOutcome, AppendResult, Gap, GapKind, ProducerRef, Record, StoredRecord
+from segments.record import AppendResult, Gap, GapKind, ProducerRef, Record, StoredRecord
 from segments.retention.holds import Hold
 from segments.seek import Ago, AtCursor, AtSeqNo, AtTime, AtTxId, Seek, parse_seek
 from segments.stream import Stream
@@ -89,10 +89,8 @@ __all__ = [
     "EARLIEST",
     "LATEST",
     "Ago",
-    "AppendOutcome",
     "AppendOutcomeUnknownError",
     "AppendResult",
-    "Applied",
     "AtCursor",
     "AtSeqNo",
     "AtTime",
@@ -118,6 +116,7 @@ __all__ = [
     "HoldExistsError",
     "HoldNotFoundError",
     "MissingLibraryError",
+    "Outcome",
     "OwnershipLostError",
     "Position",
     "PositionFormatError",

@@ -14,12 +14,11 @@ from bookkeeper.errors import (
     EntryTooLargeError,
     MetadataError,
     NoClusterError,
-    Outcome,
     UnauthorizedError,
     in_words,
 )
+from bookkeeper.outcome import Outcome
 from segments.errors import (
-    Applied,
     RecordTooLargeError,
     StreamClosedError,
     StreamConfigError,
@@ -33,7 +32,7 @@ from segments.errors import (
 def stream_error(error: BookKeeperError, what: str, stream: str | None = None) -> StreamError:
     """Translate ``error``, which came while ``what`` was done. An error without a counterpart becomes "unavailable"."""
     text = f"{what}: {in_words(error)}"
-    outcome = Applied.UNKNOWN if error.outcome is Outcome.UNKNOWN else Applied.NO
+    outcome = Outcome.UNKNOWN if error.outcome is Outcome.UNKNOWN else Outcome.REJECTED
     if isinstance(error, CorruptionError | DataMissingError):
         return StreamCorruptError(text, stream=stream, outcome=outcome)
     if isinstance(error, ConfigError | NoClusterError | UnauthorizedError):

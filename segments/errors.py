@@ -33,26 +33,12 @@ Callers branch on the class; retry loops read ``retryable`` and ``outcome``; nob
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from bookkeeper.outcome import check_raising
+from bookkeeper.outcome import Outcome, check_raising
 
 if TYPE_CHECKING:
     from segments.position import Position
-
-
-class Applied(Enum):
-    """Whether the requested change was made."""
-
-    NO = "not applied"
-    """It was not made, and will not be."""
-
-    UNKNOWN = "unknown"
-    """It may have been made, or may still be made; only a later read or a new writer can tell."""
-
-    YES = "applied"
-    """It was made, and what failed came after it."""
 
 
 class StreamError(Exception):
@@ -61,7 +47,7 @@ class StreamError(Exception):
     retryable: ClassVar[bool] = False
     """The same call may succeed later without anyone changing anything."""
 
-    outcome: Applied = Applied.NO
+    outcome: Outcome = Outcome.REJECTED
     """Usually as the class says. An append that was sent gets UNKNOWN, whatever error ended its writer."""
 
     def __init__(
@@ -71,7 +57,7 @@ class StreamError(Exception):
         stream: str | None = None,
         position: Position | None = None,
         owner: str | None = None,
-        outcome: Applied | None = None,
+        outcome: Outcome | None = None,
     ) -> None:
         super().__init__(message)
         self.stream = stream
@@ -129,7 +115,7 @@ class OwnershipLostError(StreamError):
 class AppendOutcomeUnknownError(StreamError):
     """The records may or may not be in the stream. An idempotent producer appends them again, or asks."""
 
-    outcome = Applied.UNKNOWN
+    outcome = Outcome.UNKNOWN
 
 
 class ProducerFencedError(StreamError):
@@ -154,7 +140,7 @@ class SequenceTooOldError(StreamError):
     """This sequence number is so old that nobody remembers where its record stands, or whether there is one. Where the
     record was there for certain, ``outcome`` says so. Nothing was appended by this call."""
 
-    outcome = Applied.UNKNOWN
+    outcome = Outcome.UNKNOWN
 
 
 class TxidOrderError(StreamError):
@@ -196,7 +182,7 @@ class StreamUnavailableError(StreamError):
     """Bookies or metadata cannot be reached now."""
 
     retryable = True
-    outcome = Applied.UNKNOWN
+    outcome = Outcome.UNKNOWN
 
 
 class StreamMetadataError(StreamUnavailableError):

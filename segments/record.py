@@ -81,16 +81,6 @@ class StoredRecord(NamedTuple):
         return Record(self.value, self.txid, self.key, self.headers, self.event_time)
 
 
-class AppendOutcome(Enum):
-    """Whether an append took place."""
-
-    APPENDED = "appended"
-    REJECTED = "rejected"
-    """It did not take place, and will not."""
-    UNKNOWN = "unknown"
-    """It may have taken place, or may still; ``Producer.outcome()`` or a new writer can tell."""
-
-
 class AppendResult(NamedTuple):
     """Where the records of one append stand. They are durable."""
 

@@ -11,8 +11,9 @@ import click
 
 from bookkeeper.admin.shared import connected, finish
 from bookkeeper.install import how_to_install
+from bookkeeper.outcome import Outcome
 from segments.chain import StreamSegment
-from segments.errors import Applied, GatewayTooOldError, SeekFormatError, StreamError
+from segments.errors import GatewayTooOldError, SeekFormatError, StreamError
 from segments.namespace import StreamNamespace, connect
 from segments.position import EARLIEST, LATEST, Position
 from segments.retention.holds import Hold
@@ -103,7 +104,7 @@ def complete(work: Coroutine[Any, Any, T], *, changes: bool = False) -> T:
 def in_a_line(error: StreamError, *, changes: bool = True) -> str:
     """The error with what a caller should know about trying again, after an attempt to change something or not."""
     notes = [*getattr(error, "__notes__", ())]
-    if changes and error.outcome is Applied.UNKNOWN:
+    if changes and error.outcome is Outcome.UNKNOWN:
         notes.append("it may have been done")
     if error.retryable:
         notes.append("trying again may help")

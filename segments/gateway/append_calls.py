@@ -12,9 +12,10 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
 from bookkeeper import codec
+from bookkeeper.outcome import Outcome
 from bookkeeper.seams import Clock
 from segments import errors
-from segments.errors import Applied, StreamError
+from segments.errors import StreamError
 from segments.gateway.call_guard import Behaviour, GrpcCall
 from segments.gateway.config import GrpcLimits
 from segments.gateway.gateway_metrics import GatewayMetrics
@@ -22,8 +23,8 @@ from segments.gateway.served_streams import ServedStream, ServedStreams
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.credits import SendWindow
 from segments.protocol.messages import get_position, get_producer, get_record, put_result
-from segments.protocol.refusals import as_stream_error, put_error
-from segments.record import AppendOutcome, AppendResult, ProducerRef, Record
+from segments.protocol.refusals import OUTCOMES, as_stream_error, put_error
+from segments.record import AppendResult, ProducerRef, Record
 from segments.write import Producer, Writer
 from segments.write.producer import GapRule
 
@@ -44,12 +45,6 @@ _ENDS: Final = (
 
 CREDENTIALS_S: Final = 1.0
 """How often the credentials of a long call are looked at again."""
-
-_OUTCOMES: Final = {
-    AppendOutcome.APPENDED: pb.OUTCOME_APPLIED,
-    AppendOutcome.REJECTED: pb.OUTCOME_NOT_APPLIED,
-    AppendOutcome.UNKNOWN: pb.OUTCOME_UNKNOWN,
-}
 
 
 class AppendCalls:
@@ -181,7 +176,7 @@ class AppendCalls:
             outcome, result = await producer.outcome(request.sequence)
         except StreamError as error:
             raise elsewhere(error, request.stream) from error
-        return pb.OutcomeReply(outcome=_OUTCOMES[outcome], result=None if result is None else put_result(result))
+        return pb.OutcomeReply(outcome=OUTCOMES[outcome], result=None if result is None else put_result(result))
 
 
 class _Batch:
@@ -353,7 +348,7 @@ def elsewhere(error: StreamError, stream: str) -> StreamError:
     """The error as a client of a gateway needs it: a writer that was lost is the gateway's own affair."""
     if not isinstance(error, errors.OwnershipLostError | errors.StreamClosedError):
         return error
-    if error.outcome is Applied.NO:
+    if error.outcome is Outcome.REJECTED:
         return errors.StreamNotReadyError(
             f"stream {stream} is being taken over, and nothing was appended: try again", stream=stream
         )
@@ -366,7 +361,7 @@ def elsewhere(error: StreamError, stream: str) -> StreamError:
 
 def for_the_rest(end: StreamError) -> StreamError:
     """The status of a call that ended with ``end``: what it had not answered was not appended."""
-    if end.outcome is Applied.NO:
+    if end.outcome is Outcome.REJECTED:
         return end
     return errors.StreamNotReadyError(
         f"the call has ended, and what it has not answered was not appended: {end}", stream=end.stream

@@ -12,8 +12,9 @@ from typing import Final
 from google.protobuf.message import DecodeError
 
 from bookkeeper.errors import BookKeeperError, in_words
+from bookkeeper.outcome import Outcome
 from segments import errors
-from segments.errors import Applied, StreamError
+from segments.errors import StreamError
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.messages import get_position, put_position
 
@@ -70,12 +71,14 @@ STATUSES: Final[dict[type[StreamError], str]] = {
 }
 """The status code of each error, by its name in gRPC."""
 
-_OUTCOMES: Final = {
-    Applied.NO: pb.OUTCOME_NOT_APPLIED,
-    Applied.YES: pb.OUTCOME_APPLIED,
-    Applied.UNKNOWN: pb.OUTCOME_UNKNOWN,
+OUTCOMES: Final = {
+    Outcome.REJECTED: pb.OUTCOME_NOT_APPLIED,
+    Outcome.APPLIED: pb.OUTCOME_APPLIED,
+    Outcome.UNKNOWN: pb.OUTCOME_UNKNOWN,
 }
-_APPLIED: Final = {number: applied for applied, number in _OUTCOMES.items()}
+"""The number of each outcome in messages."""
+
+_OUTCOME_OF: Final = {number: outcome for outcome, number in OUTCOMES.items()}
 
 
 def code_of(kind: type[StreamError]) -> str:
@@ -94,8 +97,8 @@ def as_stream_error(error: BaseException) -> StreamError:
     if isinstance(error, BookKeeperError):
         if error.retryable:
             return errors.StreamUnavailableError(text)
-        return StreamError(text, outcome=Applied.UNKNOWN)
-    return errors.StreamInvariantError(f"the gateway failed: {text or type(error).__name__}", outcome=Applied.UNKNOWN)
+        return StreamError(text, outcome=Outcome.UNKNOWN)
+    return errors.StreamInvariantError(f"the gateway failed: {text or type(error).__name__}", outcome=Outcome.UNKNOWN)
 
 
 def status_of(error: StreamError) -> str:
@@ -121,7 +124,7 @@ def put_error(error: StreamError) -> pb.SegmentError:
         code=code_of(kind),
         message=str(error),
         retryable=error.retryable,
-        outcome=_OUTCOMES[error.outcome],
+        outcome=OUTCOMES[error.outcome],
         stream=error.stream,
         position=None if error.position is None else put_position(error.position),
         owner=error.owner,
@@ -130,10 +133,14 @@ def put_error(error: StreamError) -> pb.SegmentError:
     )
 
 
+def get_outcome(number: pb.Outcome) -> Outcome:
+    """What a number in a message says; one of a later version says nothing."""
+    return _OUTCOME_OF.get(number, Outcome.UNKNOWN)
+
+
 def get_error(message: pb.SegmentError) -> StreamError:
     """The error in a message. One of a later version becomes a ``StreamError``, or an unavailable stream."""
     text, stream = message.message, message.stream or None
-    applied = _APPLIED.get(message.outcome, Applied.UNKNOWN)
     position = get_position(message.position) if message.HasField("position") else None
     unknown = errors.StreamUnavailableError if message.retryable else StreamError
     kind = _KINDS.get(message.code, unknown)
@@ -147,7 +154,7 @@ def get_error(message: pb.SegmentError) -> StreamError:
         error = errors.TxidOrderError(text, last=last, stream=stream)
     else:
         error = kind(text, stream=stream, position=position, owner=message.owner or None)
-    error.outcome = applied
+    error.outcome = get_outcome(message.outcome)
     return error
 
 

@@ -4,7 +4,8 @@ reading         everything that reads one stream
 reader          what an application holds: records, batches, Arrow
 options         how a reader behaves
 ready_queue     what was fetched and not handed out
-fetcher         fetches records across segments, for a reader
+fetch_machine   where a fetch goes on, what is handed out, what is missing (pure)
+fetcher         its shell: fetches records across segments, for a reader
 segment_feed    reads the entries of one segment, in runs
 entry_sequence  entries in order, and what is missing between them
 record_batch    records that are still in their entries

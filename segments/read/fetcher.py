@@ -14,18 +14,17 @@ A fetch that is cancelled, or times out, loses nothing: the next one goes on at 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from math import inf
 from typing import Final
 
 from segments.chain import StreamChain, StreamSegment
 from segments.errors import StreamClosedError
 from segments.position import EARLIEST, LATEST, Position
-from segments.read.entry_sequence import EntrySequence, Item, lost_before, lost_with, truncated
+from segments.read.fetch_machine import FetchMachine, Passed
 from segments.read.locator import Locator
 from segments.read.options import Parts, ReadOptions
 from segments.read.reader_state import busy_until, idle_error
-from segments.read.ready_queue import ReadyQueue
 from segments.read.segment_feed import BrokenEntry, SegmentFeed, SegmentGoneError
 from segments.read.stream_source import StreamSource
 from segments.seek import AtCursor, Seek
@@ -84,24 +83,15 @@ class StreamFetcher:
     __slots__ = (
         "_chain",
         "_closed",
-        "_cursor_seq_no",
-        "_expected",
         "_following",
         "_last_news",
         "_locator",
         "_make_parts",
         "_options",
-        "_parts",
-        "_position",
         "_resting",
-        "_seek",
-        "_sequence",
         "_source",
-        "_stop",
-        "caught_up",
-        "ended",
         "feed",
-        "ready",
+        "machine",
     )
 
     def __init__(
@@ -116,41 +106,16 @@ class StreamFetcher:
         self._locator = locator
         self._options = options
         self._make_parts = parts
-        self._parts: Parts | None = None
-        self._seek: Seek | None = start
-        """Where to begin; None once that is found."""
-        self._stop: Position | None = None
-        self._position = EARLIEST
-        """The next position to fetch."""
-        self._expected: int | None = None
-        """The number of the next record to fetch; None: unknown."""
-        self._cursor_seq_no: int | None = None
-        """The number of the record at the place where this began, if that is a cursor's."""
+        self.machine = FetchMachine(start)
+        """What was fetched, and where it goes on."""
         self._chain: StreamChain | None = None
         """The record as this fetcher has last looked at it."""
-        self._sequence: EntrySequence | None = None
         self._resting: IdleLedger | None = None
         self._closed = False
         self._following = False
         self._last_news: float | None = None
         self.feed: SegmentFeed | None = None
         """The segment that is read now."""
-        self.ready = ReadyQueue()
-        """What was fetched and not handed out."""
-        self.ended = False
-        """Nothing follows behind what is ready."""
-        self.caught_up = False
-        """Everything that was confirmed, as far as is known, was fetched."""
-
-    @property
-    def position(self) -> Position:
-        """The next position to fetch."""
-        return self._seek if isinstance(self._seek, Position) else self._position
-
-    @property
-    def place(self) -> Seek:
-        """The same; before the first fetch the place where that begins."""
-        return self._position if self._seek is None else self._seek
 
     @property
     def quiet_since(self) -> float | None:
@@ -171,12 +136,13 @@ class StreamFetcher:
             self._source.chain.use()
         if self._last_news is None:
             self._last_news = loop.time()
-        while not self.ready:
+        machine = self.machine
+        while not machine.ready:
             self._ensure_open()
-            if self.ended:
+            if machine.ended:
                 return False
-            if self._seek is not None:
-                await self._begin()
+            if machine.seek is not None:
+                await self._begin(machine.seek)
                 continue
             if self._resting is not None:
                 if not await self._rest_on(self._resting, until):
@@ -185,7 +151,8 @@ class StreamFetcher:
             chain = await self._source.chain.current()
             if chain is not self._chain:
                 self._chain = chain
-                if await self._pass_truncated(chain):
+                if machine.is_truncated(chain):
+                    await self._pass_truncated(chain)
                     continue
             if self.feed is None:
                 more = await self._enter_segment(chain, until)
@@ -200,15 +167,14 @@ class StreamFetcher:
         """Go on elsewhere. What is ready is dropped."""
         self._ensure_open()
         await self._leave_segment()
-        self.ready.clear()
-        self._seek, self.ended, self.caught_up, self._expected = seek, False, False, None
+        self.machine.restart(seek)
 
     async def close(self) -> None:
         """Stop. A fetch that waits raises StreamClosedError. Idempotent."""
         if self._closed:
             return
         self._closed = True
-        self.ready.clear()
+        self.machine.ready.clear()
         await self._leave_segment()
         if self._following:
             self._following = False
@@ -217,59 +183,35 @@ class StreamFetcher:
 
     # -- where ----------------------------------------------------------------------------------------------
 
-    async def _begin(self) -> None:
+    async def _begin(self, seek: Seek) -> None:
         """Find where to begin and to stop."""
-        options, seek = self._options, self._seek
-        assert seek is not None
-        self._cursor_seq_no = None
-        if options.stop is not None and self._stop is None and options.stop != LATEST:
-            self._stop = await self._locator.find(options.stop)
+        options, stop = self._options, self.machine.stop
+        cursor_seq_no: int | None = None
+        if options.stop is not None and stop is None and options.stop != LATEST:
+            stop = await self._locator.find(options.stop)
         if isinstance(seek, Position) and EARLIEST < seek < LATEST:
-            self._position = seek
+            position = seek
         elif isinstance(seek, AtCursor):
-            self._cursor_seq_no, self._position = await self._locator.find_cursor(seek.name)
+            cursor_seq_no, position = await self._locator.find_cursor(seek.name)
         else:
-            self._position = await self._locator.find(seek)
-        if self._make_parts is not None:
-            self._parts = self._make_parts()
-        self._seek, self._expected, self._chain = None, None, None
+            position = await self._locator.find(seek)
+        parts = None if self._make_parts is None else self._make_parts()
+        self.machine.begin(position, stop=stop, parts=parts, cursor_seq_no=cursor_seq_no)
+        self._chain = None
 
-    async def _pass_truncated(self, chain: StreamChain) -> bool:
-        """If the stream begins behind this reader's place by now, tell the gap and go to the beginning."""
-        beginning = chain.first_position
-        if self._position >= beginning:
-            return False
-        expected = self._cursor_seq_no if self._expected is None else self._expected
-        begins = chain.begin_seq_no
-        if begins is None or expected is None:
-            missing = await self._locator.hidden_from(chain, self._position)
-        else:
-            missing = max(0, begins - expected)
+    async def _pass_truncated(self, chain: StreamChain) -> None:
+        """The stream begins behind this reader's place by now: tell the gap and go to the beginning."""
+        missing = self.machine.missing_before(chain)
+        if missing is None:
+            missing = await self._locator.hidden_from(chain, self.machine.position)
         await self._leave_segment()
-        first, self._position, self._expected = self._position, beginning, begins
-        if missing == 0:
-            return False
-        self.ready.add([truncated(first, beginning, missing)])
-        return True
+        self.machine.pass_truncated(chain, missing)
 
     async def _enter_segment(self, chain: StreamChain, until: float) -> bool:
         """Open the segment of the next record. False: there is none, and none came in time."""
-        here = self._position
-        if self._stop is not None and here >= self._stop:
-            self.ended = True
-            return True
-        segment = chain.from_number(here.segment)
-        if segment is None:
-            return await self._wait_for_chain(chain, until)
-        if segment.number > here.segment:
-            self._position = here = segment.first
-        if not segment.is_open and (segment.last is None or here > segment.last):
-            self._finish_segment(segment, self._expected if here > segment.first else segment.start_seq_no)
-            return True
-        if here == segment.first:
-            if (gap := lost_before(segment, self._expected)) is not None:
-                self._take([gap])
-            self._expected = segment.start_seq_no
+        segment = self.machine.next_segment(chain)
+        if isinstance(segment, Passed):
+            return segment is Passed.GO_ON or await self._wait_for_chain(chain, until)
         handle = await self._source.open_segment(segment)
         if handle is None:
             await self._on_segment_gone(segment)
@@ -278,19 +220,18 @@ class StreamFetcher:
             self._source,
             segment,
             handle,
-            here.entry,
+            self.machine.position.entry,
             ahead_bytes=self._options.read_ahead_bytes,
             patience_s=self._options.patience_s,
         )
-        self._sequence = EntrySequence(segment.number, here.entry, None if here.slot else self._expected)
+        self.machine.entered(segment)
         return True
 
     async def _wait_for_chain(self, chain: StreamChain, until: float) -> bool:
         """There is no segment to read now. Wait for one, or end."""
-        if chain.sealed or not self._options.follow:
-            self.ended, self.caught_up = True, True
+        self.machine.on_confirmed_end(follows=self._options.follow and not chain.sealed)
+        if self.machine.ended:
             return True
-        self.caught_up = True
         loop = asyncio.get_running_loop()
         if loop.time() >= until:
             return False
@@ -310,19 +251,12 @@ class StreamFetcher:
         except SegmentGoneError:
             await self._on_segment_gone(feed.segment)
             return True
-        sequence = self._sequence
-        assert sequence is not None
         if isinstance(run, BrokenEntry):
-            sequence.on_broken(run.entry, run.kind, run.why)
-            return True
-        items = sequence.on_run(run.first, run.payloads)
-        if sequence.earlier_entry is not None:
-            self._sequence = EntrySequence(feed.segment.number, sequence.earlier_entry, None)
-            feed.restart(sequence.earlier_entry)
-            return True
-        self._take(items)
-        self._expected = sequence.expected
-        self._position = max(self._position, Position(feed.segment.number, feed.next_entry, 0))
+            self.machine.on_broken(run.entry, run.kind, run.why)
+        else:
+            earlier = self.machine.on_run(feed.segment.number, run.first, run.payloads, feed.next_entry)
+            if earlier is not None:
+                feed.restart(earlier)
         return True
 
     async def _at_end_of_feed(self, feed: SegmentFeed, until: float) -> bool:
@@ -335,11 +269,11 @@ class StreamFetcher:
             before = feed.confirmed
             await feed.ask()
             if feed.confirmed == before and not feed.has_ended:
-                self._tell_broken()
-                self.ended = self.caught_up = True
+                self.machine.tell_broken()
+                self.machine.on_confirmed_end(follows=False)
             return True
-        self.caught_up = True
-        if self._tell_broken():
+        self.machine.on_confirmed_end(follows=True)
+        if self.machine.tell_broken():
             return True
         if loop.time() >= until:
             return False
@@ -378,65 +312,28 @@ class StreamFetcher:
             chain = await self._source.chain.current(fresh=True)
             now = chain.find(segment.number)
         if now is not None and now.is_open:
-            self._tell_broken()
-            return len(self.ready) > 0 or await self._wait_for_chain(chain, until)
-        sequence = self._sequence
-        assert sequence is not None
-        if now is not None and (gap := sequence.on_end(now.end_seq_no)) is not None:
-            self._take([gap])
+            self.machine.tell_broken()
+            return len(self.machine.ready) > 0 or await self._wait_for_chain(chain, until)
+        self.machine.on_end(segment, now)
         await self._leave_segment()
-        self._finish_segment(now or segment, sequence.expected)
         return True
 
-    def _finish_segment(self, segment: StreamSegment, expected: int | None) -> None:
-        """Go on behind a segment."""
-        self._expected = segment.end_seq_no if segment.end_seq_no is not None else expected
-        self._position = Position(segment.number + 1, 0, 0)
-
     async def _on_segment_gone(self, segment: StreamSegment) -> None:
-        """The ledger of a segment does not exist. If the record still names it, its records are lost."""
+        """The ledger of a segment does not exist."""
         await self._leave_segment()
         chain = await self._source.chain.current(fresh=True)
-        now = chain.find(segment.number)
-        if chain.first_position > self._position:  # it was truncated, and a gap of that kind is told
-            self._chain = None
-            return
-        if now is None:  # it was dropped: it had no record
-            self._chain = None
-            self._position = max(self._position, Position(segment.number + 1, 0, 0))
-            if chain.first_position < self._position:
-                self._expected = None
-            return
-        self._take([lost_with(now, self._position, self._expected)])
-        if now.is_open:
-            self._position = Position(now.number, self._position.entry, self._position.slot)
+        if self.machine.on_gone(segment, chain):
             await self._wait_for_chain(chain, asyncio.get_running_loop().time() + self._options.look_s)
         else:
-            self._finish_segment(now, None)
-
-    def _tell_broken(self) -> bool:
-        """Tell a broken entry at the end, whose records are not known yet. Returns whether there is one."""
-        sequence = self._sequence
-        assert sequence is not None
-        gap = sequence.give_up()
-        if gap is not None:
-            self._take([gap])
-            self._expected = None
-        return gap is not None
-
-    def _take(self, items: Sequence[Item]) -> None:
-        """Make entries and gaps ready to be handed out: from the wanted position on, up to the stop."""
-        if items:
-            self.caught_up = False
-        if self.ready.add_wanted(items, self._position, self._stop, self._parts):
-            self.ended = True
+            self._chain = None
 
     async def _leave_segment(self) -> None:
         self._end_rest()
         await self._close_feed()
 
     async def _close_feed(self) -> None:
-        feed, self.feed, self._sequence = self.feed, None, None
+        self.machine.leave()
+        feed, self.feed = self.feed, None
         if feed is not None:
             await feed.close()
 
@@ -445,7 +342,7 @@ class StreamFetcher:
 
     def _check_idle(self) -> None:
         now = asyncio.get_running_loop().time()
-        error = idle_error(self._source.name, self._position, now, self._last_news, self._options.idle_error_s)
+        error = idle_error(self._source.name, self.machine.position, now, self._last_news, self._options.idle_error_s)
         if error is not None:
             self._last_news = now
             raise error

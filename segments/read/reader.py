@@ -42,7 +42,7 @@ class Reader:
         self._locator = locator
         self._on_gap = options.on_gap
         self._fetcher = StreamFetcher(source, locator, start, options, parts)
-        self._ready = self._fetcher.ready
+        self._ready = self._fetcher.machine.ready
         self._busy = False
         self._last_append_ms: int | None = None
         self.skipped_gaps = 0
@@ -56,21 +56,21 @@ class Reader:
         if self._ready:
             item = self._ready.first
             return item.first if isinstance(item, Gap) else item.entry.position(item.a)
-        return self._fetcher.position
+        return self._fetcher.machine.position
 
     @property
     def caught_up(self) -> bool:
         """Whether everything that was confirmed, as far as this reader knows, was handed out."""
-        return self._fetcher.caught_up and not self._ready
+        return self._fetcher.machine.caught_up and not self._ready
 
     @property
     def ended(self) -> bool:
         """Whether no record follows: the stop was reached, or a sealed stream's end, or any end without ``follow``."""
-        return self._fetcher.ended and not self._ready
+        return self._fetcher.machine.ended and not self._ready
 
     async def lag(self) -> Lag:
         """How far this reader is behind the stream's end. Raises: StreamNotFoundError, StreamUnavailableError."""
-        place = self.position if self._ready else self._fetcher.place
+        place = self.position if self._ready else self._fetcher.machine.place
         return await lag_at(self._source, self._locator, place, self._last_append_ms)
 
     async def state(self) -> ReaderState:

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Iterable
 from typing import Any, Final
 
+from bookkeeper.outcome import Outcome
 from segments.errors import (
-    Applied,
     GatewayRedirectError,
     StreamClosedError,
     StreamConfigError,
@@ -133,7 +133,7 @@ class AppendPipe:
                 await asyncio.sleep(PAUSE_S)
 
     def _may_go_on(self, error: StreamError) -> bool:
-        return error.retryable or error.outcome is Applied.UNKNOWN
+        return error.retryable or error.outcome is Outcome.UNKNOWN
 
     def _is_about_a_message(self, error: StreamError) -> bool:
         """Whether a call ended because a message of it cannot be: the gateway, or gRPC, has not even parsed it."""
@@ -191,7 +191,7 @@ class AppendPipe:
         except StreamError as error:
             redirect = last if isinstance(last, GatewayRedirectError) else None
             # An error that the gateway itself gave says that nothing else was applied; a broken call says nothing.
-            return redirect or error, call.is_told and error.outcome is Applied.NO
+            return redirect or error, call.is_told and error.outcome is Outcome.REJECTED
         return StreamUnavailableError("the gateway ended the call", stream=self._stream), False
 
     async def _watch(self) -> None:

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from bookkeeper.outcome import Outcome
 from segments.errors import (
     AppendOutcomeUnknownError,
-    Applied,
     OwnershipLostError,
     StreamError,
     StreamOverloadedError,
@@ -104,10 +104,10 @@ class RemoteAppendQueue:
 
     def _goes_again(self, error: StreamError) -> bool:
         if isinstance(error, AppendOutcomeUnknownError | OwnershipLostError):
-            return self._idempotent or error.outcome is Applied.NO
+            return self._idempotent or error.outcome is Outcome.REJECTED
         if isinstance(error, StreamOverloadedError):
             return True
-        return error.retryable and (self._idempotent or error.outcome is Applied.NO)
+        return error.retryable and (self._idempotent or error.outcome is Outcome.REJECTED)
 
     def ended(self, error: StreamError, *, rest_not_applied: bool, refuses: bool = False) -> list[Settled]:
         """The call ended. Returns those whose callers are told; the others are sent again in the next call.

@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple
 import grpc
 import grpc.aio
 
+from bookkeeper.outcome import Outcome
 from bookkeeper.rate_limited_log import RateLimitedLogger
 from segments.errors import (
-    Applied,
     GatewayRedirectError,
     StreamClosedError,
     StreamError,
@@ -202,7 +202,7 @@ class GatewayChannels:
             try:
                 return await self._once(key, request, address)
             except StreamError as error:
-                may = error.retryable and (repeat or error.outcome is Applied.NO)
+                may = error.retryable and (repeat or error.outcome is Outcome.REJECTED)
                 if not may or loop.time() >= until:
                     raise
                 self._tell(error, until - loop.time())
@@ -244,7 +244,7 @@ class GatewayChannels:
                     yield reply
                 return
             except StreamError as error:
-                may = error.retryable and (repeat or error.outcome is Applied.NO)
+                may = error.retryable and (repeat or error.outcome is Outcome.REJECTED)
                 if came or not may or loop.time() >= until:
                     raise
                 self._tell(error, until - loop.time())

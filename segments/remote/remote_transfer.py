@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any, Final
 
-from segments.errors import Applied, StreamError, StreamUnavailableError
+from bookkeeper.outcome import Outcome
+from segments.errors import StreamError, StreamUnavailableError
 from segments.position import EARLIEST, LATEST, Position
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.messages import get_position, put_patch, put_seek
@@ -47,7 +48,7 @@ class RemoteExport:
             raise StreamUnavailableError(
                 "the gateway ended the copy before it was complete: copy the stream again",
                 stream=self._stream,
-                outcome=Applied.NO,
+                outcome=Outcome.REJECTED,
             )
 
 

@@ -12,12 +12,12 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
+from bookkeeper.outcome import Outcome
 from segments.arguments import check_sequence, check_timeout, check_whole
 from segments.chain import StreamSegment
 from segments.config import StreamLimits
 from segments.errors import (
     AppendOutcomeUnknownError,
-    Applied,
     ProducerFencedError,
     RecordTooLargeError,
     SequenceGapError,
@@ -28,9 +28,10 @@ from segments.errors import (
 from segments.position import Position
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.messages import get_position, get_result, put_position, put_record
+from segments.protocol.refusals import get_outcome
 from segments.protocol.request_elements import ELEMENTS_MAX
 from segments.protocol.segment_messages import get_segment
-from segments.record import AppendOutcome, AppendResult, Record
+from segments.record import AppendResult, Record
 from segments.remote.append_pipe import AppendPipe
 from segments.remote.gateway_channels import GatewayChannels
 from segments.write.record_checks import checked
@@ -39,11 +40,6 @@ PENDING_BYTES: Final = StreamLimits().pending_bytes
 """Bytes that are appended and not answered; then ``append`` waits, and ``append_nowait`` refuses."""
 
 _RECORD_COST: Final = 16
-
-_OUTCOMES: Final = {
-    pb.OUTCOME_APPLIED: AppendOutcome.APPENDED,
-    pb.OUTCOME_NOT_APPLIED: AppendOutcome.REJECTED,
-}
 
 
 class RemoteWriter:
@@ -313,13 +309,13 @@ class RemoteProducer(RemoteWriter):
         """The same without waiting. Raises: as append_nowait."""
         return self._submit(list(records), seq=seq)
 
-    async def outcome(self, seq: int) -> tuple[AppendOutcome, AppendResult | None]:
+    async def outcome(self, seq: int) -> tuple[Outcome, AppendResult | None]:
         """What became of the record with this number, also if another gateway had it. Raises: StreamError."""
         check_sequence(self.stream, self.producer, seq)
         request = pb.GetOutcomeRequest(stream=self.stream, producer=self.producer, sequence=seq)
         reply = await self._channels.call("Append.GetOutcome", request, stream=self.stream)
         result = get_result(reply.result) if reply.HasField("result") else None
-        return _OUTCOMES.get(reply.outcome, AppendOutcome.UNKNOWN), result
+        return get_outcome(reply.outcome), result
 
     def _submit(self, records: list[Record | bytes], seq: int | None = None) -> asyncio.Future[AppendResult]:
         first = self._next if seq is None else seq
@@ -340,7 +336,7 @@ class RemoteProducer(RemoteWriter):
         """Numbers that were refused are free again: without that each later append would leave a gap. Those below
         ``before`` are not: records of this producer have them, or may have."""
         error = None if future.cancelled() else future.exception()
-        if isinstance(error, StreamError) and error.outcome is Applied.NO:
+        if isinstance(error, StreamError) and error.outcome is Outcome.REJECTED:
             free = error.expected if isinstance(error, SequenceGapError) else before
             self._refused = free if self._refused is None else min(self._refused, free)
         if self._refused is not None and not self.pending:

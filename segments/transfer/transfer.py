@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bookkeeper.errors import BookKeeperError, KeyExistsError, MetadataUnavailableError, NoSuchKeyError, in_words
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.store import Create, Delete, Operation
+from bookkeeper.outcome import Outcome
 from segments.chain import (
     StreamChain,
     StreamHead,
@@ -31,7 +32,7 @@ from segments.checks.scan import SegmentScanner
 from segments.config import StreamConfig, from_table
 from segments.entries import decode_entry
 from segments.error_translation import worded
-from segments.errors import Applied, StreamCorruptError, StreamExistsError, StreamUnavailableError
+from segments.errors import StreamCorruptError, StreamExistsError, StreamUnavailableError
 from segments.names import check_stream_name, name_path, names_path, new_stream_id, stream_path, streams_path
 from segments.position import Position
 from segments.retention.agreed_time import AgreedTime
@@ -390,7 +391,7 @@ class StreamImport:
             except NoSuchKeyError as error:
                 raise StreamUnavailableError(
                     "the session with the metadata store ended while the stream was imported: import it again",
-                    outcome=Applied.NO,
+                    outcome=Outcome.REJECTED,
                 ) from error
             else:
                 return

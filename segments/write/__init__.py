@@ -7,7 +7,8 @@ rolling           when a segment ends (pure)
 append_machine    gathers appends, bounds what is pending (pure)
 append_queue      its shell: sends groups, lets those who wait go on
 entry_sender      groups to entries, and to those who wait for them
-entry_output      segment after segment: what a failure, a roll or another owner does
+segment_machine   which segment, and what a failure, a roll or another owner does (pure)
+entry_output      its shell: segment after segment
 open_segment      entries on their way to one ledger
 flight            an entry, and whom it answers
 segment_change    the steps between two segments

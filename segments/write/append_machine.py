@@ -37,28 +37,31 @@ class AppendMachine:
 
     __slots__ = (
         "_config",
-        "_cuts",
         "_grouping",
-        "_records_max",
-        "_settles",
         "_stream",
         "_under_way",
+        "cuts",
         "easy",
         "group",
         "last_txid",
+        "records_max",
+        "settles",
     )
 
     def __init__(self, stream: str, config: StreamConfig, last_txid: int | None) -> None:
         self._stream, self._config = stream, config
-        self._records_max = config.flush.max_records
+        self.records_max = config.flush.max_records
+        """How many records fill a group."""
         self._grouping = Grouping(config.flush.linger_ms / 1000)
         self._under_way = 0
         """Bytes of groups that were cut and are not settled."""
-        self._cuts = self._settles = 0
+        self.cuts = self.settles = 0
+        """How many groups were cut, and are settled; they are in the order in which they were cut."""
         self.group = Group(config.flush.max_bytes)
         """What is being gathered."""
         self.easy = REFUSE
-        """A value up to this size is taken without being looked at."""
+        """A value up to this size, without a transaction id, is added to ``group`` by the writer itself, which saves a
+        call for each."""
         self.last_txid = last_txid
         """The greatest transaction id that was appended."""
         self.admit()
@@ -71,7 +74,7 @@ class AppendMachine:
     @property
     def pending(self) -> int:
         """Groups of appends that are not settled: those under way, and the one that is being gathered."""
-        return self._cuts - self._settles + bool(self.group.items)
+        return self.cuts - self.settles + bool(self.group.items)
 
     @property
     def is_full(self) -> bool:
@@ -79,19 +82,14 @@ class AppendMachine:
         return self._under_way >= self.limit
 
     @property
+    def is_group_full(self) -> bool:
+        """Whether what is gathered has to be cut."""
+        return self.group.room <= 0 or len(self.group.items) >= self.records_max
+
+    @property
     def limit(self) -> int:
         """How many bytes may be pending."""
         return self._config.limits.pending_bytes
-
-    @property
-    def cuts(self) -> int:
-        """How many groups were cut."""
-        return self._cuts
-
-    @property
-    def settles(self) -> int:
-        """How many groups are settled; they are in the order in which they were cut."""
-        return self._settles
 
     def refuse(self) -> None:
         """Nothing is easy until admit()."""
@@ -108,17 +106,6 @@ class AppendMachine:
             f"allows {self.limit}; await room() before the next append_nowait",
             stream=self._stream,
         )
-
-    def take_value(self, value: bytes, waiter: Any) -> bool:
-        """Take an easy value without a transaction id. Returns whether the group is full, and has to be cut."""
-        group = self.group
-        group.items.append(value)
-        if group.promises is None:
-            group.futures.append(waiter)
-        else:
-            group.promise(waiter, 1)
-        group.room -= len(value) + RECORD_COST
-        return group.room <= 0 or len(group.items) >= self._records_max
 
     def take_one(
         self, record: Record | bytes, txid: int | None, waiter: Any, of: ProducerRecords | None = None
@@ -207,12 +194,12 @@ class AppendMachine:
     def on_settled(self, group: Group) -> None:
         """Everybody who waits for this group was told what became of it."""
         self._under_way -= group.bytes
-        self._settles += 1
+        self.settles += 1
 
     def _cut(self) -> Group:
         group, self.group = self.group, Group(self._config.flush.max_bytes)
         self._under_way += group.bytes
-        self._cuts += 1
+        self.cuts += 1
         if self.is_full:
             self.easy = REFUSE
         return group
@@ -228,7 +215,7 @@ class AppendMachine:
         if of is not None:
             group.of_producer(*of, count)
         group.room -= size
-        return [self._cut()] if group.room <= 0 or len(group.items) >= self._records_max else []
+        return [self._cut()] if self.is_group_full else []
 
     def _check_size(self, size: int, what: str) -> None:
         limit = self._config.limits.record_bytes
@@ -261,6 +248,6 @@ class AppendMachine:
 
     def validate_state(self) -> None:
         """What must hold between any two calls. For tests."""
-        assert 0 <= self._settles <= self._cuts and self._under_way >= 0
+        assert 0 <= self.settles <= self.cuts and self._under_way >= 0
         assert self.group.room > 0 and self.group.columns is None
-        assert self._under_way == 0 or self._settles < self._cuts
+        assert self._under_way == 0 or self.settles < self.cuts

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from bookkeeper.client.loop_affinity import require_loop
+from bookkeeper.outcome import Outcome
 from segments.config import StreamConfig
 from segments.entries import RecordColumns
-from segments.errors import Applied, StreamClosedError, StreamError
+from segments.errors import StreamClosedError, StreamError
 from segments.record import AppendResult, Record
 from segments.write.append_machine import AppendMachine, ProducerRecords
 from segments.write.entry_output import EntryOutput
@@ -37,7 +38,8 @@ class AppendQueue:
         """Of the stream."""
         self.machine = AppendMachine(name, config, last_txid)
         self._loop = asyncio.get_running_loop()
-        self._new_future: Callable[[], asyncio.Future[AppendResult]] = self._loop.create_future
+        self.new_future: Callable[[], asyncio.Future[AppendResult]] = self._loop.create_future
+        """Makes what an append waits for."""
         self._output: EntryOutput
         self._on_lost = on_lost
         self._scheduled = False
@@ -62,24 +64,19 @@ class AppendQueue:
         """Whether nothing can be appended any more."""
         return self._closing or self._output.ended is not None
 
-    def submit(self, record: Record | bytes, txid: int | None) -> asyncio.Future[AppendResult]:
-        """Take a record; a small value goes the short way. Raises: as ``Writer.append_nowait``."""
-        machine = self.machine
-        if type(record) is bytes and txid is None and len(record) <= machine.easy:
-            future = self._new_future()
-            if machine.take_value(record, future):
-                self._flush_group()
-            elif not self._scheduled:
-                self._schedule()
-            return future
-        return self.submit_one(record, txid)
+    def on_added(self) -> None:
+        """A value was added to the machine's group: it may have to be cut, or to be given a time."""
+        if self.machine.is_group_full:
+            self._flush_group()
+        elif not self._scheduled:
+            self._schedule()
 
     def submit_one(
         self, record: Record | bytes, txid: int | None, of: ProducerRecords | None = None
     ) -> asyncio.Future[AppendResult]:
         """Take any record."""
         self._ensure_room()
-        future = self._new_future()
+        future = self.new_future()
         self._send(self.machine.take_one(record, txid, future, of))
         return future
 
@@ -91,21 +88,21 @@ class AppendQueue:
         if not atomic and len(parts := self.machine.parts(batch)) > 1:
             futures = [self.submit_batch(batch[start:end], atomic=True) for start, end in parts]
             return self._loop.create_task(_joined(futures))
-        future = self._new_future()
+        future = self.new_future()
         self._send(self.machine.take_batch(batch, future, of))
         return future
 
     def submit_columns(self, columns: RecordColumns) -> asyncio.Future[AppendResult]:
         """Take records that are columns already, as an entry of their own."""
         self._ensure_room()
-        future = self._new_future()
+        future = self.new_future()
         self._send(self.machine.take_columns(columns, future))
         return future
 
     def submit_epoch(self, run: ProducerRun) -> asyncio.Future[AppendResult]:
         """Take an entry without records that says which epoch a producer has."""
         self._ensure_room()
-        future = self._new_future()
+        future = self.new_future()
         self._send(self.machine.take_epoch(run, future))
         return future
 
@@ -136,7 +133,7 @@ class AppendQueue:
         self._flush_group()
         await self.until_settled()
         if self._output.ended is not None and not self._closing:
-            raise error_for_caller(self._output.ended, Applied.NO)
+            raise lost_for(self._output.ended, Outcome.REJECTED)
 
     async def until_settled(self) -> None:
         """Wait until all groups that were cut so far are settled; later ones do not matter."""
@@ -197,14 +194,14 @@ class AppendQueue:
         if self._closing:
             raise StreamClosedError(f"the writer of stream {self.name} is closed", stream=self.name)
         if self._output.ended is not None:
-            raise error_for_caller(self._output.ended, Applied.NO)
+            raise lost_for(self._output.ended, Outcome.REJECTED)
         if not self._admitting:
             raise self.machine.overloaded()
 
     def _schedule(self) -> None:
         """The first append of a group has come: arrange that the group is sent."""
         self.require_here()
-        when = self.machine.when(self._output.under_way)
+        when = self.machine.when(self._output.sender.under_way)
         if when is Send.NOW:
             self._flush_group()
         elif when is Send.AT_THE_TURN:
@@ -232,7 +229,7 @@ class AppendQueue:
             self._schedule()
 
     def _submit(self, group: Group) -> None:
-        self.machine.on_sent(group, self._output.under_way)
+        self.machine.on_sent(group, self._output.sender.under_way)
         self._output.submit(group)
 
     def _wake(self) -> None:

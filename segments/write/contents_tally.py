@@ -26,22 +26,6 @@ class ContentsTally:
     announces: bool = field(default=False, kw_only=True)
     """Whether it holds the epoch of a producer that no entry before it says."""
 
-    @classmethod
-    def of(cls, contents: SegmentContents) -> ContentsTally:
-        """Go on from here."""
-        return cls(
-            contents.records,
-            contents.bytes,
-            contents.last_entry,
-            contents.last,
-            contents.first_txid,
-            contents.last_txid,
-            contents.first_append_ms,
-            contents.last_append_ms,
-            contents.min_event_ms,
-            contents.max_event_ms,
-        )
-
     def add_entry(self, entry: int, size: int) -> None:
         """An entry of this many bytes is durable; the entries before it were counted."""
         self.last_entry = entry

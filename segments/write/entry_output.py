@@ -26,12 +26,11 @@ from typing import TYPE_CHECKING, Final
 
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookKeeperError, ClientClosedError, MetadataUnavailableError
+from bookkeeper.outcome import Outcome
 from segments.chain import PAGES_ROLL, StreamSegment
 from segments.config import StreamConfig
-from segments.entries import Compression, EntryKind, require_library
 from segments.error_translation import stream_error
 from segments.errors import (
-    Applied,
     MissingLibraryError,
     OwnershipLostError,
     SegmentEmptyError,
@@ -47,9 +46,16 @@ from segments.write.grouping import Group
 from segments.write.ledger_allocator import LedgerAllocator
 from segments.write.open_segment import OpenSegment
 from segments.write.roll_waiters import RollWaiters
-from segments.write.rolling import Rolling, RollReason, roll_limits
+from segments.write.rolling import RollReason, roll_limits
 from segments.write.segment_change import EndedSegment, begun, close_ledger, left, recovered_end, until_reached
-from segments.write.stream_owner import StreamOwner, error_for_caller
+from segments.write.segment_machine import (
+    Failover,
+    SegmentMachine,
+    outcome_of_rest,
+    take_found,
+    unsent,
+)
+from segments.write.stream_owner import StreamOwner, lost_for
 from segments.write.write_state import WriteState
 
 if TYPE_CHECKING:
@@ -64,7 +70,7 @@ ReadConfig = Callable[[], Awaitable[StreamConfig]]
 """Reads the stream's settings as they are now. Raises StreamError."""
 
 
-class EntryOutput(EntrySender):
+class EntryOutput:
     """The open end of a stream. Belongs to the loop that made it."""
 
     def __init__(
@@ -79,37 +85,46 @@ class EntryOutput(EntrySender):
         location: str = "",
         read_config: ReadConfig | None = None,
     ) -> None:
-        super().__init__(client, owner.record.name, state, config, events)
-        self.ended: StreamError | None = None
-        """Why nothing can be written any more."""
+        self._client, self._name, self._events = client, owner.record.name, events
+        self._clock, self._rng = client.services.seams.clock, client.services.seams.rng
+        self.sender = EntrySender(client, self._name, state, config, events)
+        self._machine = SegmentMachine(roll_limits(config))
         self._owner, self._allocator, self._tasks = owner, allocator, tasks
         self._location = location
         self._read_config = read_config
         self._loop = asyncio.get_running_loop()
-        self._backlog: deque[Group] = deque()
-        """Groups that wait until a segment is open."""
-        self._rolling = Rolling(roll_limits(config))
         self._change: asyncio.Task[None] | None = None
-        self._closing = False
         self._rollers = RollWaiters()
         self._timer: asyncio.TimerHandle | None = None
         self._ahead: asyncio.TimerHandle | None = None
+
+    @property
+    def ended(self) -> StreamError | None:
+        """Why nothing can be written any more."""
+        return self._machine.ended
+
+    def control(self) -> None:
+        """Let readers see what is durable, unless the segment is just changing."""
+        if self._machine.is_open:
+            self.sender.control()
 
     def submit(self, group: Group) -> None:
         """Write a group, now or as soon as a segment is open."""
         if self.ended is not None:
             self._refuse(group, self.ended)
-        elif not self._open:
-            self._backlog.append(group)
-        else:
+        elif self._machine.take(group):
             try:
                 self._place(group)
             except Exception as error:  # in a callback of the loop it would be lost, and with it all who wait
                 self._end(broken := self._broken(error))
                 self._settle_unsent(group, broken)
-                self._tasks.start(self._settle_rest(broken), "end the writer")
+                self._end_broken(broken)
 
-    def _broken(self, error: Exception, what: str = "could not be made") -> StreamInvariantError:
+    def _place(self, group: Group) -> None:
+        if self.sender.place(group):
+            self._written()
+
+    def _broken(self, error: BaseException, what: str = "could not be made") -> StreamInvariantError:
         _log.error("the writer of stream %s ends, because of a bug: %r", self._name, error, exc_info=error)
         return StreamInvariantError(
             f"an entry of stream {self._name} {what}, so its writer has ended ({type(error).__name__}: "
@@ -124,34 +139,42 @@ class EntryOutput(EntrySender):
             StreamInvariantError: it was not taken note of, which is a bug. Whoever waits for it has this error.
         """
         try:
-            self._on_durable(flight)
+            self.sender.on_durable(flight)
         except Exception as error:
             broken = self._broken(error, "is durable and was not taken note of")
             if flight.log is not None and flight.is_last:
-                self._refuse(flight.log.group, broken, Applied.YES)
+                self._refuse(flight.log.group, broken, Outcome.APPLIED)
             raise broken from error
 
     def _on_acknowledged(self, flight: Flight) -> None:
+        has_records = flight.log is not None and flight.is_last
         try:
             self._settle_durable(flight)
-        except StreamInvariantError as broken:
-            self._end(broken)
-            self._tasks.start(self._settle_rest(broken), "end the writer")
+            if has_records and self.sender.config.flush.visibility == "control" and not self.sender.under_way:
+                self.control()
+        except Exception as error:
+            self._end_broken(error if isinstance(error, StreamInvariantError) else self._broken(error))
+
+    def _on_broken(self, error: BaseException) -> None:
+        self._end_broken(self._broken(error, "failed in an unknown way"))
+
+    def _end_broken(self, broken: StreamInvariantError) -> None:
+        self._end(broken)
+        self._tasks.start(self._settle_rest(broken), "end the writer")
 
     def _settle_unsent(self, group: Group, error: StreamError) -> None:
         """Refuse a group whose last entry was not sent: it is not in the stream, whatever becomes of its pieces."""
-        flights = self._segment.flights if self._segment is not None else ()
+        segment = self.sender.open_segment
+        flights = segment.flights if segment is not None else ()
         own = [flight for flight in flights if flight.log is not None and flight.log.group is group]
-        if any(flight.is_last for flight in own):
-            return  # it is one of those under way
-        for flight in own:
-            flight.log = None
-        self._refuse(group, error)
+        if unsent(own):
+            for flight in own:
+                flight.log = None
+            self._refuse(group, error)
 
     def _written(self) -> None:
-        now = self._loop.time()
-        self._rolling.on_records(now)
-        if self._rolling.reason(now, self._sent_records, self._sent_bytes) is not None:
+        self._machine.rolling.on_records(self._loop.time())
+        if self._todo() is not None:
             self._begin_change()
         elif self._timer is None:
             self._arm()
@@ -181,16 +204,18 @@ class EntryOutput(EntrySender):
         chain = await (until_reached(step, f"the next segment of stream {self._name}") if patient else step())
         self._allocator.taken()
         number = chain.recent[-1].number
-        self._rolling.begin(self._loop.time(), self._rng.random())
-        self._take(OpenSegment(handle, number, self._on_acknowledged, self._on_failed))
+        self._machine.on_open(number, self._loop.time(), self._rng.random())
+        self.sender.take(OpenSegment(handle, number, self._on_acknowledged, self._on_failed, self._on_broken))
         rest = deque(again)
-        while rest or self._backlog:  # nothing waits here: whatever ends this segment, too, does so at a later turn
-            group = rest[0].group if rest else self._backlog[0]
+        while rest or self._machine.waiting:  # nobody waits here: what ends this segment, too, does so at a later turn
+            log = rest.popleft() if rest else None
+            group = self._machine.next_waiting() if log is None else log.group
             try:
-                if rest:
-                    self._write(rest.popleft())
+                if log is None:
+                    self._place(group)
                 else:
-                    self._place(self._backlog.popleft())
+                    self.sender.write(log)
+                    self._written()
             except Exception as error:
                 self._end(broken := self._broken(error))
                 for unsent in (group, *(log.group for log in rest)):
@@ -204,35 +229,34 @@ class EntryOutput(EntrySender):
         self._ahead = self._loop.call_later(AHEAD_S, self._allocator.prepare)
 
     def _on_failed(self, segment: OpenSegment[Flight], error: BookKeeperError) -> None:
-        if segment is self._segment:
-            self._open = False
+        if self._machine.on_failed(segment.number):
             self._begin_change()
 
     def _begin_change(self) -> None:
-        if self._change is None and self.ended is None and not self._closing and not self._tasks.closed:
+        if not self._tasks.closed and self._machine.begin_change():
             self._change = self._tasks.start(self._changes(), "change the segment")
 
     async def _changes(self) -> None:
         """Do what is to be done to the segments, until nothing is."""
         try:
-            while self.ended is None:
-                assert self._segment is not None
-                if self._segment.failure is not None:
-                    await self._replace(self._segment)
-                elif (reason := self._due()) is not None:
-                    await self._roll(self._segment, reason)
-                else:
-                    break
+            while (what := self._todo()) is not None:
+                segment = self.sender.open_segment
+                assert segment is not None
+                await (self._replace(segment) if what is Failover.REPLACE else self._roll(segment, what))
         except StreamError as error:
             await self.lose(error)
         except Exception as error:
             await self.lose(self._broken(error))
         finally:
-            self._change = None
+            self._end_change()
             self._arm()
 
-    def _due(self) -> RollReason | None:
-        return self._rolling.reason(self._loop.time(), self._sent_records, self._sent_bytes)
+    def _end_change(self) -> None:
+        self._change = None
+        self._machine.end_change()
+
+    def _todo(self) -> Failover | RollReason | None:
+        return self._machine.next_change(self._loop.time(), self.sender.sent_records, self.sender.sent_bytes)
 
     async def _roll(self, segment: OpenSegment[Flight], reason: RollReason) -> None:
         """End the segment and start the next one, or put it off."""
@@ -259,7 +283,7 @@ class EntryOutput(EntrySender):
             self._allocator.returned()
             self._put_off(error)
             return
-        self._open = False
+        self._machine.stop()
         try:
             contents = await self._finish(segment)
         except BookKeeperError as error:
@@ -271,42 +295,37 @@ class EntryOutput(EntrySender):
         except BaseException:
             self._allocator.returned()
             raise
-        self.metrics.rolled(reason).add()
+        self.sender.metrics.rolled(reason).add()
         self._tell_rollers(contents.number)
 
     async def _refresh(self) -> None:
         """Take over changed settings; the next segment has them."""
-        if self._read_config is None or (config := await self._read_config()) == self.config:
+        before = self.sender.config
+        if self._read_config is None or (config := await self._read_config()) == before:
             return
-        replication = (config.quorum, config.digest) != (self.config.quorum, self.config.digest)
-        self.config = config
         try:
-            require_library(compression := Compression.named(config.compression))
+            self.sender.change(config)
         except MissingLibraryError as error:
             _log.warning("stream %s is compressed as before, and not as its settings say: %s", self._name, error)
-        else:
-            self._compression = compression
-        self._rolling.change(roll_limits(config))
-        if replication:
+        self._machine.rolling.change(roll_limits(config))
+        if (config.quorum, config.digest) != (before.quorum, before.digest):
             await self._allocator.replace()
 
     async def _finish(self, segment: OpenSegment[Flight], *, patient: bool = True) -> EndedSegment:
         """Wait for the segment's entries, write its footer, close its ledger."""
         await segment.quiet()
-        footer = None
-        if self._tally.records:
-            footer = segment.next_entry
-            self._send(Flight(EntryKind.FOOTER, self._payload(EntryKind.FOOTER, self._footer.build().encode()), None))
-            await segment.quiet()
+        footer = self.sender.footer()
+        await segment.quiet()
         await close_ledger(segment.handle, patient=patient)
-        return EndedSegment(segment.number, self._tally.contents(footer), self._tally.announces)
+        return self.sender.ended(footer)
 
     def _put_off(self, error: StreamError) -> None:
-        self.metrics.put_off.add()
-        again = self._rolling.put_off(self._loop.time()) - self._loop.time()
-        _log.warning("segment %d of stream %s goes on: it could not be rolled: %s", self.segment, self._name, error)
+        self.sender.metrics.put_off.add()
+        again = self._machine.rolling.put_off(self._loop.time()) - self._loop.time()
+        number = self._machine.number
+        _log.warning("segment %d of stream %s goes on: it could not be rolled: %s", number, self._name, error)
         text = (
-            f"stream {self._name} was not rolled, and goes on in segment {self.segment}; the next attempt comes in "
+            f"stream {self._name} was not rolled, and goes on in segment {number}; the next attempt comes in "
             f"{again:.1f} s: {error}"
         )
         self._rollers.fail(lambda: StreamNotReadyError(text, stream=self._name))
@@ -314,28 +333,25 @@ class EntryOutput(EntrySender):
     async def _replace(self, segment: OpenSegment[Flight]) -> None:
         """The ledger takes no more entries: let a recovery decide about those under way, and go on in the next
         segment."""
-        self._open = False
         if isinstance(segment.failure, ClientClosedError):
             raise StreamClosedError(f"the client of stream {self._name} was closed: {segment.failure}")
-        self.metrics.failed.add()
+        self.sender.metrics.failed.add()
         _log.warning("segment %d of stream %s ends: %s", segment.number, self._name, segment.failure)
         await until_reached(self._owner.ensure_current, f"the record of stream {self._name}")
         unknown = await segment.give_up()
         end = partial(recovered_end, self._client, self._name, segment.number, segment.handle.id)
         last = await until_reached(end, f"the end of segment {segment.number} of stream {self._name}")
-        if last < self._tally.last_entry:
+        if last < self.sender.tally.last_entry:
             raise StreamCorruptError(
                 f"segment {segment.number} of stream {self._name} ends at entry {last} after its recovery, but entry "
-                f"{self._tally.last_entry} was acknowledged",
+                f"{self.sender.tally.last_entry} was acknowledged",
                 stream=self._name,
             )
         self._found(unknown, last)
         obtain = partial(until_reached, self._allocator.obtain, f"a ledger for stream {self._name}")
         handle = await obtain()
         try:
-            await self._begin(
-                handle, EndedSegment(segment.number, self._tally.contents(), self._tally.announces), groups_of(unknown)
-            )
+            await self._begin(handle, self.sender.ended(), groups_of(unknown))
         except BaseException:
             self._allocator.returned()
             raise
@@ -344,9 +360,9 @@ class EntryOutput(EntrySender):
     def _found(self, unknown: deque[Flight], last: int) -> None:
         """A recovery found the entries up to ``last``: they are durable. Raises StreamInvariantError, at the end."""
         broken: StreamInvariantError | None = None
-        while unknown and unknown[0].entry <= last:
+        for flight in take_found(unknown, last):
             try:
-                self._settle_durable(unknown.popleft())
+                self._settle_durable(flight)
             except StreamInvariantError as error:
                 broken = error
         if broken is not None:
@@ -356,12 +372,12 @@ class EntryOutput(EntrySender):
         """End the segment now; the future gets it when it is completed."""
         roller: asyncio.Future[StreamSegment] = self._loop.create_future()
         if self.ended is not None:
-            roller.set_exception(error_for_caller(self.ended, Applied.NO))
-        elif not self._sent_records and self._change is None:
-            roller.set_exception(SegmentEmptyError(f"segment {self.segment} of stream {self._name} has no records"))
+            roller.set_exception(lost_for(self.ended, Outcome.REJECTED))
+        elif not self._machine.ask(self.sender.sent_records):
+            empty = f"segment {self._machine.number} of stream {self._name} has no records"
+            roller.set_exception(SegmentEmptyError(empty))
         else:
             self._rollers.add(roller)
-            self._rolling.ask()
             self._begin_change()
         return roller
 
@@ -372,7 +388,7 @@ class EntryOutput(EntrySender):
             return
         text = (
             f"segment {number} of stream {self._name} ended, and is not listed: it had no durable record, or was "
-            f"truncated; the stream goes on in segment {self.segment}"
+            f"truncated; the stream goes on in segment {self.sender.segment}"
         )
         self._rollers.fail(lambda: StreamNotReadyError(text, stream=self._name))
 
@@ -381,20 +397,20 @@ class EntryOutput(EntrySender):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        wake = self._rolling.wake_at(self._sent_records, self._sent_bytes)
-        if wake is not None and self.ended is None and not self._tasks.closed:
+        wake = self._machine.wake_at(self.sender.sent_records, self.sender.sent_bytes)
+        if wake is not None and not self._tasks.closed:
             self._timer = self._loop.call_at(wake, self._on_time)
 
     def _on_time(self) -> None:
         self._timer = None
-        if self._due() is not None:
+        if self._todo() is not None:
             self._begin_change()
         else:
             self._arm()
 
     def look_at_owner(self) -> None:
         """The record may have changed: find out whether another writer has claimed the stream."""
-        if self._change is None and self.ended is None and not self._closing and not self._tasks.closed:
+        if not self._tasks.closed and self._machine.begin_change():
             self._change = self._tasks.start(self._look_at_owner(), "look who owns the stream")
 
     async def _look_at_owner(self) -> None:
@@ -405,22 +421,20 @@ class EntryOutput(EntrySender):
         except StreamError as error:
             _log.info("whether stream %s has another owner is not known now: %s", self._name, error)
         finally:
-            self._change = None
-        if self._segment is not None and (self._segment.failure is not None or self._due() is not None):
+            self._end_change()
+        if self._todo() is not None:
             self._begin_change()
 
     async def lose(self, error: StreamError) -> None:
         """End for good, and say truthfully what became of every append that is not settled. May be called again, by
         whoever must not leave before that is done."""
-        if self._end(error) or self._backlog or (self._segment is not None and self._segment.flights):
+        if self._end(error) or self._machine.waiting or self.sender.under_way:
             await self._settle(self.ended or error)
 
     def _end(self, error: StreamError) -> bool:
         """Take nothing more. False: it had ended already."""
-        if self.ended is not None:
+        if not self._machine.end(error):
             return False
-        self.ended = error
-        self._open = False
         self._stop_timers()
         self._events.on_ended(error)
         return True
@@ -432,21 +446,21 @@ class EntryOutput(EntrySender):
         await self._settle(error)
 
     async def _settle(self, error: StreamError) -> None:
-        if self._segment is not None:
-            unknown = await self._segment.give_up()
-            last = await self._owner.end_found(error, self._segment.number) if unknown else None
+        if (segment := self.sender.open_segment) is not None:
+            unknown = await segment.give_up()
+            last = await self._owner.end_found(error, segment.number) if unknown else None
             if last is not None:
                 with suppress(StreamInvariantError):  # who waits was told, and the writer ends in any case
                     self._found(unknown, last)
             for log in groups_of(unknown):
-                self._refuse(log.group, error, Applied.UNKNOWN if last is None else Applied.NO)
+                self._refuse(log.group, error, outcome_of_rest(last))
             unknown.clear()
-        while self._backlog:
-            self._refuse(self._backlog.popleft(), error)
-        self._rollers.fail(partial(error_for_caller, error, Applied.UNKNOWN))
+        while (group := self._machine.next_waiting()) is not None:
+            self._refuse(group, error)
+        self._rollers.fail(partial(lost_for, error, Outcome.UNKNOWN))
 
-    def _refuse(self, group: Group, error: StreamError, outcome: Applied = Applied.NO) -> None:
-        fail_group(group, partial(error_for_caller, error, outcome))
+    def _refuse(self, group: Group, error: StreamError, outcome: Outcome = Outcome.REJECTED) -> None:
+        fail_group(group, partial(lost_for, error, outcome))
         self._events.on_settled(group)
 
     async def close(self, *, complete: bool, seal: bool = False) -> None:
@@ -457,15 +471,15 @@ class EntryOutput(EntrySender):
         """
         while self.ended is None and self._change is not None:
             await asyncio.wait([self._change])
-        if self.ended is not None or self._segment is None:
+        if self.ended is not None or (segment := self.sender.open_segment) is None:
             return
-        self._open, self._closing = False, True
+        self._machine.close()
         self._stop_timers()
         if not complete:
-            await self._segment.give_up()
+            await segment.give_up()
         else:
-            await self._complete(self._segment, seal=seal)
-        self.ended = StreamClosedError(f"the writer of stream {self._name} is closed", stream=self._name)
+            await self._complete(segment, seal=seal)
+        self._machine.end(StreamClosedError(f"the writer of stream {self._name} is closed", stream=self._name))
 
     async def _complete(self, segment: OpenSegment[Flight], *, seal: bool) -> None:
         try:
@@ -479,7 +493,7 @@ class EntryOutput(EntrySender):
             )
             unknown = await segment.give_up()
             self._found(unknown, await recovered_end(self._client, self._name, segment.number, segment.handle.id))
-            last = EndedSegment(segment.number, self._tally.contents(), self._tally.announces)
+            last = self.sender.ended()
         change = partial(left, segment=last, now_ms=self._clock.wall_ms(), seal=seal)
         await self._owner.step(change)
 

@@ -7,8 +7,9 @@ Which segment is open, and what happens when it ends, is the business of :mod:`s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from segments.config import StreamConfig
 from segments.entries import (
@@ -19,6 +20,7 @@ from segments.entries import (
     encode_entry,
     encode_payload,
     encode_pieces,
+    require_library,
 )
 from segments.entries.footer import FooterBuilder
 from segments.errors import (
@@ -30,6 +32,7 @@ from segments.write.contents_tally import ContentsTally, announces
 from segments.write.flight import Flight, GroupInLog, column_strings, fail_group
 from segments.write.grouping import Group
 from segments.write.open_segment import OpenSegment
+from segments.write.segment_change import EndedSegment
 from segments.write.snapshot import encode_snapshot
 from segments.write.write_state import WriteState
 from segments.write.writer_metrics import WriterMetrics
@@ -62,42 +65,44 @@ class EntrySender:
         self._client, self._name, self._events = client, name, events
         self._clock, self._rng = client.services.seams.clock, client.services.seams.rng
         self.metrics = WriterMetrics(client.services.metrics, self._clock.monotonic)
-        self._segment: OpenSegment[Flight] | None = None
-        self._open = False
-        """Whether the segment takes entries."""
-        self._tally, self._footer = ContentsTally(), FooterBuilder()
-        self._sent_records = self._sent_bytes = self._since_snapshot = 0
+        self.open_segment: OpenSegment[Flight] | None = None
+        """To which entries are sent."""
+        self.tally, self._footer = ContentsTally(), FooterBuilder()
+        self.sent_records = self.sent_bytes = self._since_snapshot = 0
         self._last_snapshot = NO_SNAPSHOT
         self._last_append_ms = 0
         """Of the segment. Its entries' times do not fall, whatever the clock does: they are searched by halving."""
         self._compression = Compression.named(config.compression)
 
-    def _written(self) -> None:
-        """A group was sent. For whoever ends segments."""
+    def change(self, config: StreamConfig) -> None:
+        """Go on with these settings. Raises: MissingLibraryError; then entries are compressed as before."""
+        self.config = config
+        require_library(compression := Compression.named(config.compression))
+        self._compression = compression
 
-    def _take(self, segment: OpenSegment[Flight]) -> None:
+    def take(self, segment: OpenSegment[Flight]) -> None:
         """Write to this segment from now on, which is empty."""
-        self._segment = segment
-        self._tally, self._footer = ContentsTally(), FooterBuilder()
-        self._sent_records = self._sent_bytes = self._since_snapshot = 0
+        self.open_segment = segment
+        self.tally, self._footer = ContentsTally(), FooterBuilder()
+        self.sent_records = self.sent_bytes = self._since_snapshot = 0
         self._last_snapshot = NO_SNAPSHOT
         self._last_append_ms = 0
-        self._open = True
         if self.state.has_producers:
             self._snapshot()
 
     @property
     def under_way(self) -> int:
         """Entries that were sent and are not known to be durable."""
-        return len(self._segment.flights) if self._segment is not None else 0
+        return len(self.open_segment.flights) if self.open_segment is not None else 0
 
     @property
     def segment(self) -> int:
         """The number of the open segment; 0 before the first."""
-        return self._segment.number if self._segment is not None else 0
+        return self.open_segment.number if self.open_segment is not None else 0
 
-    def _place(self, group: Group) -> None:
-        """Give a group its place in the order of records, and write it."""
+    def place(self, group: Group) -> bool:
+        """Give a group its place in the order of records, and write it. False: it has none, and whoever waits was
+        told."""
         state = self.state
         append_ms = max(self._clock.wall_ms(), self._last_append_ms)
         try:
@@ -105,12 +110,13 @@ class EntrySender:
         except (TypeError, ValueError, OverflowError) as error:
             fail_group(group, partial(type(error), str(error)))
             self._events.on_settled(group)
-            return
+            return False
         log = GroupInLog(group, columns, txids, state.next_seq_no, append_ms)
         state.next_seq_no += columns.count
         if columns.last_txid is not None:
             state.last_txid = columns.last_txid
-        self._write(log)
+        self.write(log)
+        return True
 
     def _columns(self, group: Group, append_ms: int) -> tuple[RecordColumns, list[int | None] | None]:
         if group.columns is not None:
@@ -127,57 +133,59 @@ class EntrySender:
         records = group.records()
         return RecordColumns.of_records(records), [record.txid for record in records]
 
-    def _write(self, log: GroupInLog) -> None:
-        assert self._segment is not None
+    def write(self, log: GroupInLog) -> None:
+        """Write a group that has its place."""
+        place: Mapping[str, Any] = {
+            "first_seq_no": log.first_seq_no,
+            "append_ms": log.append_ms,
+            "batches": log.batches,
+            "snapshot_entry": self._last_snapshot,
+            "compression": self._compression,
+        }
         try:
-            payload = encode_entry(
-                log.columns,
-                first_seq_no=log.first_seq_no,
-                append_ms=log.append_ms,
-                batches=log.batches,
-                snapshot_entry=self._last_snapshot,
-                compression=self._compression,
-            )
+            self._send(Flight(EntryKind.DATA, encode_entry(log.columns, **place), log))
         except RecordTooLargeError:
-            pieces = encode_pieces(
-                log.columns,
-                first_seq_no=log.first_seq_no,
-                append_ms=log.append_ms,
-                batches=log.batches,
-                snapshot_entry=self._last_snapshot,
-                compression=self._compression,
-            )
-            for piece in pieces[:-1]:
+            *pieces, last = encode_pieces(log.columns, **place)
+            for piece in pieces:
                 self._send(Flight(EntryKind.PIECE, piece, log, is_last=False))
-            self._send(Flight(EntryKind.PIECE, pieces[-1], log))
-        else:
-            self._send(Flight(EntryKind.DATA, payload, log))
+            self._send(Flight(EntryKind.PIECE, last, log))
         self._last_append_ms = max(self._last_append_ms, log.append_ms)
-        self._sent_records += log.columns.count
+        self.sent_records += log.columns.count
         self.metrics.sent(log)
         if self._since_snapshot >= self.config.producers.snapshot_every_bytes:
             self._snapshot()
-        self._written()
 
     def _send(self, flight: Flight) -> None:
-        assert self._segment is not None
-        self._sent_bytes += flight.size
+        assert self.open_segment is not None
+        self.sent_bytes += flight.size
         self._since_snapshot += flight.size
-        self._segment.send(flight)
+        self.open_segment.send(flight)
 
     def _snapshot(self) -> None:
         """Write what is known of the producers and of this segment, so that a take-over need not read from its
         beginning."""
-        assert self._segment is not None
-        payload = encode_snapshot(self._tally, self.state.producers)
-        entry = self._segment.next_entry
+        assert self.open_segment is not None
+        payload = encode_snapshot(self.tally, self.state.producers)
+        entry = self.open_segment.next_entry
         self._send(Flight(EntryKind.SNAPSHOT, self._payload(EntryKind.SNAPSHOT, payload), None))
         self._last_snapshot, self._since_snapshot = entry, 0
 
     def control(self) -> None:
         """Write an entry without records, which tells the bookies that the entries before it are confirmed."""
-        if self._open:
-            self._send(Flight(EntryKind.CONTROL, self._payload(EntryKind.CONTROL, b""), None))
+        self._send(Flight(EntryKind.CONTROL, self._payload(EntryKind.CONTROL, b""), None))
+
+    def footer(self) -> int | None:
+        """Write the segment's footer, and return its entry; None if the segment has no record."""
+        assert self.open_segment is not None
+        if not self.tally.records:
+            return None
+        entry = self.open_segment.next_entry
+        self._send(Flight(EntryKind.FOOTER, self._payload(EntryKind.FOOTER, self._footer.build().encode()), None))
+        return entry
+
+    def ended(self, footer: int | None = None) -> EndedSegment:
+        """The segment as it ends: what of it is durable."""
+        return EndedSegment(self.segment, self.tally.contents(footer), self.tally.announces)
 
     def _payload(self, kind: EntryKind, payload: bytes) -> bytes:
         return encode_payload(
@@ -189,13 +197,15 @@ class EntrySender:
             compression=self._compression,
         )
 
-    def _on_durable(self, flight: Flight) -> None:
-        tally, log = self._tally, flight.log
+    def on_durable(self, flight: Flight) -> None:
+        """An entry is durable: count it, and tell those who wait for it."""
+        tally, log = self.tally, flight.log
         tally.add_entry(flight.entry, flight.size)
         if log is None or not flight.is_last:
+            self._events.on_progress()
             return
-        assert self._segment is not None
-        number, columns = self._segment.number, log.columns
+        assert self.open_segment is not None
+        number, columns = self.open_segment.number, log.columns
         if columns.count:
             tally.add_records(
                 columns.count,
@@ -225,5 +235,3 @@ class EntrySender:
         flight.log = None  # everybody was told
         self._events.on_settled(log.group)
         self._events.on_progress()
-        if self.config.flush.visibility == "control" and self._open and not self._segment.flights:
-            self.control()

@@ -38,7 +38,10 @@ class OpenSegment(Generic[F]):
         number: int,
         on_durable: Callable[[F], None],
         on_failed: Callable[[OpenSegment[F], BookKeeperError], None],
+        on_broken: Callable[[BaseException], None],
     ) -> None:
+        """``on_broken`` is told of an append that failed with anything but a BookKeeperError, which is a bug: nobody
+        knows what the ledger has."""
         self.handle = handle
         self.number = number
         """Of the segment."""
@@ -48,7 +51,7 @@ class OpenSegment(Generic[F]):
         """The id of the next entry."""
         self.failure: BookKeeperError | None = None
         """Why the ledger takes no more entries."""
-        self._on_durable, self._on_failed = on_durable, on_failed
+        self._on_durable, self._on_failed, self._on_broken = on_durable, on_failed, on_broken
         self._held: deque[bytes] = deque()
         """Payloads for which the ledger's writer has no room."""
         self._waiting: asyncio.Task[None] | None = None
@@ -86,6 +89,9 @@ class OpenSegment(Generic[F]):
             pass  # someone else was faster; below it begins again
         except BookKeeperError as error:
             self.fail(error)
+        except Exception as error:
+            self._on_broken(error)
+            return
         finally:
             self._waiting = None
         if self._held and self.failure is None and not self._given_up:
@@ -106,7 +112,7 @@ class OpenSegment(Generic[F]):
         elif isinstance(error, BookKeeperError):
             self.fail(error)
         else:
-            raise error
+            self._on_broken(error)
 
     def fail(self, error: BookKeeperError) -> None:
         """The ledger takes no more entries; those under way have an unknown outcome."""

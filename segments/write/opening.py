@@ -7,6 +7,7 @@ import itertools
 import logging
 import os
 from collections.abc import Awaitable, Callable, Generator
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
@@ -148,7 +149,7 @@ class SharedWriter:
         """A producer on it. Raises: as open_writer, and as Producer.open."""
         writer = await self._use()
         try:
-            return await Producer.open(writer, name, epoch=epoch, gap=gap, on_closed=_Release(self, writer))
+            return await Producer.open(writer, name, epoch=epoch, gap=gap, on_closed=partial(self.release, writer))
         except BaseException:
             await self.release(writer)
             raise
@@ -169,13 +170,3 @@ class SharedWriter:
             if not self._users:
                 self._writer = None
                 await writer.close()
-
-
-class _Release:
-    """Ends one use of a shared writer."""
-
-    def __init__(self, shared: SharedWriter, writer: Writer) -> None:
-        self._shared, self._writer = shared, writer
-
-    async def __call__(self) -> None:
-        await self._shared.release(self._writer)

@@ -12,10 +12,10 @@ from functools import partial
 from types import TracebackType
 from typing import Final, Literal, Self
 
+from bookkeeper.outcome import Outcome
 from segments.arguments import check_gap_rule, check_sequence, check_timeout, check_whole
 from segments.errors import (
     AppendOutcomeUnknownError,
-    Applied,
     OwnershipLostError,
     ProducerFencedError,
     SequenceGapError,
@@ -27,7 +27,7 @@ from segments.errors import (
 from segments.names import check_short_name
 from segments.position import Position
 from segments.producers import NO_SEQUENCE, Judgement, SequenceVerdict
-from segments.record import AppendOutcome, AppendResult, Record
+from segments.record import AppendResult, Record
 from segments.write.writer import Writer
 
 GapRule = Literal["strict", "monotonic"]
@@ -176,7 +176,7 @@ class Producer:
         future = self.writer.appends.submit_batch(batch, atomic=True, of=(self.name, self.epoch, first))
         return self._sent(first, len(batch), future)
 
-    async def outcome(self, seq: int) -> tuple[AppendOutcome, AppendResult | None]:
+    async def outcome(self, seq: int) -> tuple[Outcome, AppendResult | None]:
         """What became of the record with this number, also if it was sent by a former owner that has died. Waits for a
         record that is under way. Of a record that was appended, and whose place is not remembered, there is no result.
 
@@ -190,23 +190,23 @@ class Producer:
         while True:
             judgement = self.writer.state.producers.judge(self.name, self.epoch, seq, 1, strict=False)
             if judgement.verdict is SequenceVerdict.DUPLICATE:
-                return AppendOutcome.APPENDED, _duplicate(judgement)
+                return Outcome.APPLIED, _duplicate(judgement)
             if judgement.verdict is SequenceVerdict.FENCED:
                 raise self._fenced(judgement.epoch)
             if judgement.verdict is not SequenceVerdict.IN_FLIGHT:
                 if judgement.last_is_there:
-                    return AppendOutcome.APPENDED, None
+                    return Outcome.APPLIED, None
                 if judgement.verdict is SequenceVerdict.TOO_OLD or self.maybe_forgotten:
-                    return AppendOutcome.UNKNOWN, None
+                    return Outcome.UNKNOWN, None
                 if is_owner:
-                    return AppendOutcome.REJECTED, None
+                    return Outcome.REJECTED, None
                 await self.writer.ensure_current()  # a new owner may have the record
                 is_owner = True
                 continue
             try:
                 await self._known(judgement, seq, 1)
             except StreamError as error:
-                return (AppendOutcome.REJECTED if error.outcome.value == "not applied" else AppendOutcome.UNKNOWN), None
+                return error.outcome, None
 
     async def flush(self) -> Position | None:
         """Wait until everything that the writer was given is settled. Raises: as ``Writer.flush``."""
@@ -272,7 +272,7 @@ class Producer:
                 f"more: it was removed since, or is too long ago; it is not appended again, and record {last + 1} "
                 "comes next",
                 stream=stream,
-                outcome=Applied.YES if first == last else Applied.UNKNOWN,
+                outcome=Outcome.APPLIED if first == last else Outcome.UNKNOWN,
             )
         if judgement.expected:
             text = f"its last one is record {judgement.expected - 1}"

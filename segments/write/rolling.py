@@ -89,11 +89,6 @@ class Rolling:
         self._not_before = now + pause
         return self._not_before
 
-    @property
-    def is_put_off(self) -> bool:
-        """Whether an attempt has failed since the segment began."""
-        return self._attempts > 0
-
     def reason(self, now: float, records: int, size: int) -> RollReason | None:
         """Why the segment with so many records and bytes ends now; None: it does not."""
         if not records:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from bookkeeper.chains import ClaimLostError, OwnedNode
 from bookkeeper.errors import BookKeeperError, MetadataConflictError, NoSuchKeyError
+from bookkeeper.outcome import Outcome
 from segments.chain import StreamChain, StreamHead
 from segments.error_translation import stream_error
-from segments.errors import Applied, OwnershipLostError, StreamError, StreamNotFoundError, StreamSealedError
+from segments.errors import OwnershipLostError, StreamError, StreamNotFoundError, StreamSealedError
 from segments.position import Position
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ class StreamClaimLostError(OwnershipLostError):
         self.found = found
 
 
-def error_for_caller(error: StreamError, outcome: Applied) -> StreamError:
+def lost_for(error: StreamError, outcome: Outcome) -> StreamError:
     """The error that ended a writer, for one of its callers, whose append has this outcome."""
     if isinstance(error, StreamClaimLostError):
         copy: StreamError = OwnershipLostError(str(error))

@@ -39,7 +39,7 @@ class SegmentEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class TakenOver:
+class WriterStart:
     """What a new owner has found."""
 
     state: WriteState
@@ -47,7 +47,7 @@ class TakenOver:
     """The segment that the former owner left open; the step that starts the next one ends it."""
 
 
-async def find_end(client: BookKeeper, owner: StreamOwner, policy: ProducerPolicy) -> TakenOver:
+async def find_end(client: BookKeeper, owner: StreamOwner, policy: ProducerPolicy) -> WriterStart:
     """Recover the open segment of the stream that ``owner`` has claimed, and read where the stream ends.
 
     Raises:
@@ -76,7 +76,7 @@ async def find_end(client: BookKeeper, owner: StreamOwner, policy: ProducerPolic
     txids = [txid for txid in (chain.last_txid, end.contents.last_txid) if txid is not None]
     recovered_records = end.contents.records if recovered is not None else 0
     state = WriteState(chain.records + recovered_records, max(txids, default=None), tail, producers)
-    return TakenOver(state, recovered)
+    return WriterStart(state, recovered)
 
 
 async def _segment_end(

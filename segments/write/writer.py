@@ -28,7 +28,7 @@ from segments.position import Position
 from segments.record import AppendResult, Record
 from segments.write.append_queue import AppendQueue
 from segments.write.entry_output import EntryOutput, ReadConfig
-from segments.write.grouping import ProducerRun
+from segments.write.grouping import RECORD_COST, ProducerRun
 from segments.write.ledger_allocator import LedgerAllocator
 from segments.write.segment_change import EndedSegment
 from segments.write.stream_owner import StreamOwner
@@ -66,6 +66,7 @@ class Writer:
         self._wall_ms = client.services.seams.clock.wall_ms
         self.appends = AppendQueue(self.name, config, state.last_txid, self._on_lost)
         """For producers of this writer."""
+        self._machine, self._new_future = self.appends.machine, self.appends.new_future
         self._output = EntryOutput(client, owner, allocator, state, config, tasks, self.appends, location, read_config)
         self.appends.begin(self._output)
         self._watch: Watch | None = None
@@ -82,42 +83,42 @@ class Writer:
     @property
     def state(self) -> WriteState:
         """What the stream holds, for producers of this writer."""
-        return self._output.state
+        return self._output.sender.state
 
     @property
     def metrics(self) -> WriterMetrics:
         """What the client's writers count together."""
-        return self._output.metrics
+        return self._output.sender.metrics
 
     @property
     def tail(self) -> Position | None:
         """The position of the last durable record; None in a stream without records."""
-        return self._output.state.tail
+        return self._output.sender.state.tail
 
     @property
     def next_seq_no(self) -> int:
         """The sequence number of the next record that is sent."""
-        return self._output.state.next_seq_no
+        return self._output.sender.state.next_seq_no
 
     @property
     def segment(self) -> int:
         """The number of the open segment."""
-        return self._output.segment
+        return self._output.sender.segment
 
     @property
     def pending(self) -> int:
         """Groups of appends that are not settled: those under way, and the one that is being gathered."""
-        return self.appends.machine.pending
+        return self._machine.pending
 
     @property
     def pending_bytes(self) -> int:
         """Bytes that were appended and are not known to be durable."""
-        return self.appends.machine.pending_bytes
+        return self._machine.pending_bytes
 
     @property
     def last_txid(self) -> int | None:
         """The greatest transaction id that was appended."""
-        return self.appends.machine.last_txid
+        return self._machine.last_txid
 
     @property
     def has_room(self) -> bool:
@@ -156,10 +157,9 @@ class Writer:
         if timeout is not None:
             check_timeout(timeout)
             return await self._within(timeout, record, txid)
-        appends = self.appends
-        if appends.machine.easy < 0:
-            return await (await appends.in_turn(partial(appends.submit_one, record, txid)))
-        return await appends.submit(record, txid)
+        if self._machine.easy < 0:
+            return await (await self.appends.in_turn(partial(self.appends.submit_one, record, txid)))
+        return await self.append_nowait(record, txid=txid)
 
     def append_nowait(self, record: Record | bytes, *, txid: int | None = None) -> asyncio.Future[AppendResult]:
         """Append without waiting: the future resolves like append(). Futures resolve in the order of the calls.
@@ -168,7 +168,22 @@ class Writer:
             StreamOverloadedError: too many bytes are pending; nothing was appended. Await room() first.
             RecordTooLargeError, TxidOrderError, StreamClosedError, OwnershipLostError: nothing was appended.
         """
-        return self.appends.submit(record, txid)
+        machine = self._machine
+        if type(record) is bytes and txid is None and len(record) <= machine.easy:
+            future = self._new_future()
+            group = machine.group
+            items = group.items
+            items.append(record)
+            if group.promises is None:
+                group.futures.append(future)
+            else:
+                group.promise(future, 1)
+            room = group.room = group.room - len(record) - RECORD_COST
+            count = len(items)
+            if room <= 0 or count == 1 or count >= machine.records_max:
+                self.appends.on_added()
+            return future
+        return self.appends.submit_one(record, txid)
 
     async def append_batch(
         self, records: Iterable[Record | bytes] | RecordColumns, *, atomic: bool = True
@@ -182,7 +197,7 @@ class Writer:
             RecordTooLargeError: with ``atomic``, they are more than limits.record_bytes. Nothing was appended.
             And as append().
         """
-        if self.appends.machine.easy < 0:
+        if self._machine.easy < 0:
             return await (await self.appends.in_turn(partial(self.append_batch_nowait, records, atomic=atomic)))
         return await self.append_batch_nowait(records, atomic=atomic)
 

@@ -78,6 +78,11 @@ PLANTS: dict[str, tuple[str, str]] = {
     "The floors of a bookie: imports go down": ("bookkeeper.bookie.control", "bookkeeper.bookie.config"),
     "The floors of segments: imports go down": ("segments.errors", "segments.config"),
     "The modules of a stream's chain: imports go down": ("segments.chain.stream_segment", "segments.chain.chain_codec"),
+    "The modules that write a stream: imports go down": (
+        "segments.write.segment_machine",
+        "segments.write.entry_output",
+    ),
+    "The modules that read a stream: imports go down": ("segments.read.segment_feed", "segments.read.fetcher"),
     "The modules of cursors: imports go down": ("segments.cursors.cursor_state", "segments.cursors.cursor_format"),
     "The modules of the gateway's protocol: imports go down": (
         "segments.protocol.credits",

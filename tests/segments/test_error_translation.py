@@ -14,9 +14,9 @@ from bookkeeper.errors import (
     MetadataUnavailableError,
     NotEnoughBookiesError,
 )
+from bookkeeper.outcome import Outcome
 from segments.error_translation import stream_error, worded
 from segments.errors import (
-    Applied,
     RecordTooLargeError,
     StreamClosedError,
     StreamConfigError,
@@ -30,16 +30,16 @@ from segments.errors import (
 @pytest.mark.parametrize(
     ("error", "kind", "outcome"),
     [
-        (DataMissingError("gone"), StreamCorruptError, Applied.NO),
-        (ConfigError("bad"), StreamConfigError, Applied.NO),
-        (EntryTooLargeError("large"), RecordTooLargeError, Applied.NO),
-        (ClientClosedError("closed"), StreamClosedError, Applied.UNKNOWN),
-        (MetadataUnavailableError("away"), StreamMetadataError, Applied.UNKNOWN),
-        (NotEnoughBookiesError("2 of 3"), StreamUnavailableError, Applied.NO),
-        (AddTimeoutError("late"), StreamUnavailableError, Applied.UNKNOWN),
+        (DataMissingError("gone"), StreamCorruptError, Outcome.REJECTED),
+        (ConfigError("bad"), StreamConfigError, Outcome.REJECTED),
+        (EntryTooLargeError("large"), RecordTooLargeError, Outcome.REJECTED),
+        (ClientClosedError("closed"), StreamClosedError, Outcome.UNKNOWN),
+        (MetadataUnavailableError("away"), StreamMetadataError, Outcome.UNKNOWN),
+        (NotEnoughBookiesError("2 of 3"), StreamUnavailableError, Outcome.REJECTED),
+        (AddTimeoutError("late"), StreamUnavailableError, Outcome.UNKNOWN),
     ],
 )
-def test_kind_and_outcome_are_kept(error: BookKeeperError, kind: type[StreamError], outcome: Applied) -> None:
+def test_kind_and_outcome_are_kept(error: BookKeeperError, kind: type[StreamError], outcome: Outcome) -> None:
     found = stream_error(error, "appending", "s")
     assert (type(found), found.outcome, found.stream) == (kind, outcome, "s")
     assert str(found).startswith("appending: ")

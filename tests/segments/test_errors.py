@@ -4,8 +4,9 @@ import inspect
 
 import pytest
 
+from bookkeeper.outcome import Outcome
 from segments import errors
-from segments.errors import Applied, StreamError, StreamInvariantError, check
+from segments.errors import StreamError, StreamInvariantError, check
 from segments.position import Position
 
 CLASSES = [each for _, each in inspect.getmembers(errors, inspect.isclass) if issubclass(each, StreamError)]
@@ -20,12 +21,12 @@ def test_every_error_is_in_the_list_of_the_module(error: type[StreamError]) -> N
 def test_every_error_says_what_it_is_about(error: type[StreamError]) -> None:
     made = error("it failed", stream="s")
     assert made.stream == "s" and made.position is None and made.owner is None and str(made) == "it failed"
-    assert isinstance(made.outcome, Applied) and isinstance(made.retryable, bool)
+    assert isinstance(made.outcome, Outcome) and isinstance(made.retryable, bool)
 
 
 def test_an_outcome_may_be_given_to_one_error() -> None:
-    error = errors.OwnershipLostError("lost", owner="b", position=Position(1, 2, 3), outcome=Applied.UNKNOWN)
-    assert error.outcome is Applied.UNKNOWN and errors.OwnershipLostError.outcome is Applied.NO
+    error = errors.OwnershipLostError("lost", owner="b", position=Position(1, 2, 3), outcome=Outcome.UNKNOWN)
+    assert error.outcome is Outcome.UNKNOWN and errors.OwnershipLostError.outcome is Outcome.REJECTED
     assert (error.owner, error.position) == ("b", Position(1, 2, 3))
 
 

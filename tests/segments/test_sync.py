@@ -21,10 +21,11 @@ import segments.write.producer
 import segments.write.writer
 from bookkeeper.background_loop import run
 from bookkeeper.errors import IllegalOperationError
+from bookkeeper.outcome import Outcome
 from segments import sync
 from segments.config import RollPolicy, StreamConfig
 from segments.errors import OwnershipLostError, StreamClosedError, StreamNotFoundError, StreamSealedError
-from segments.record import AppendOutcome, StoredRecord
+from segments.record import StoredRecord
 from segments.seek import AtSeqNo
 
 ONE_BOOKIE = StreamConfig(ensemble=1, write_quorum=1, ack_quorum=1, roll=RollPolicy(min_age_s=0))
@@ -76,7 +77,7 @@ def test_a_producer_and_a_cursor(namespace: sync.Namespace) -> None:
         assert producer.append_nowait(b"3").result().seq_no == 3
         assert producer.append(b"0", seq=0).duplicate and (producer.last_seq, producer.next_seq) == (3, 4)
         outcome, result = producer.outcome(0)
-        assert outcome is AppendOutcome.APPENDED and result is not None and result.position == original.position
+        assert outcome is Outcome.APPLIED and result is not None and result.position == original.position
         producer.flush()
     with stream.cursor("billing") as cursor:
         with cursor.read() as reader:

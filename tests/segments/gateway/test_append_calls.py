@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from bookkeeper.outcome import Outcome
 from bookkeeper.real import SystemClock
 from segments.errors import (
     AppendOutcomeUnknownError,
-    Applied,
     OwnershipLostError,
     StreamClosedError,
     StreamNotReadyError,
@@ -32,8 +32,8 @@ def test_a_writer_that_was_lost_is_the_gateways_own_affair() -> None:
     for error in (OwnershipLostError("lost"), StreamClosedError("closed")):
         found = elsewhere(error, "s")
         assert isinstance(found, StreamNotReadyError)
-        assert (found.retryable, found.outcome, found.stream) == (True, Applied.NO, "s")
-    unsure = elsewhere(OwnershipLostError("lost", outcome=Applied.UNKNOWN), "s")
+        assert (found.retryable, found.outcome, found.stream) == (True, Outcome.REJECTED, "s")
+    unsure = elsewhere(OwnershipLostError("lost", outcome=Outcome.UNKNOWN), "s")
     assert isinstance(unsure, AppendOutcomeUnknownError)
     order = TxidOrderError("order")
     assert elsewhere(order, "s") is order
@@ -43,7 +43,7 @@ def test_what_a_call_has_not_answered_was_not_applied_whatever_ended_it() -> Non
     refused = StreamNotReadyError("not now")
     assert for_the_rest(refused) is refused
     rest = for_the_rest(AppendOutcomeUnknownError("who knows", stream="s"))
-    assert (rest.outcome, rest.retryable) == (Applied.NO, True)
+    assert (rest.outcome, rest.retryable) == (Outcome.REJECTED, True)
 
 
 async def test_after_a_fail_over_a_streaming_append_ends_and_appends_nothing_more(tmp_path: Path) -> None:

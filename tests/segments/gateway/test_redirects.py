@@ -11,12 +11,13 @@ import grpc
 import grpc.aio
 
 from bookkeeper.launchers.machine_speed import stretch
+from bookkeeper.outcome import Outcome
 from segments.gateway.service import GrpcGatewayService
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.methods import METHODS
 from segments.protocol.refusals import TRAILER
 from segments.read import Activity
-from segments.record import AppendOutcome, StoredRecord
+from segments.record import StoredRecord
 from segments.remote import RemoteNamespace, RemoteProducer, RemoteStream, connect
 from segments.seek import AtCursor, AtSeqNo
 from tests.segments.gateway.clusters import CONFIG, served
@@ -76,7 +77,7 @@ async def test_a_client_is_sent_to_the_owner_by_every_call_that_needs_it(tmp_pat
             assert (await producer.append(b"of p")).seq_no == 4
             namespace.channels._owners.clear()  # as after a failure of the owner
             outcome, result = await sent_on(producer.outcome(0))
-            assert outcome is AppendOutcome.APPENDED and result.duplicate
+            assert outcome is Outcome.APPLIED and result.duplicate
             await producer.close()
         async with client_of(other) as (_, stream):
             rolled = await sent_on(stream.roll())

@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from bookkeeper.errors import BookKeeperError, NotEnoughBookiesError
+from bookkeeper.outcome import Outcome
 from segments import errors
-from segments.errors import Applied, StreamError
+from segments.errors import StreamError
 from segments.position import Position
 from segments.protocol.refusals import STATUSES, as_stream_error, get_error, get_status, put_error, status_of
 
@@ -20,10 +21,10 @@ def test_every_error_has_a_status() -> None:
 @pytest.mark.parametrize("kind", STATUSES, ids=lambda kind: kind.__name__)
 def test_an_error_comes_back_as_what_it_was(kind: type[StreamError]) -> None:
     error = kind("what, and what to do", stream="s")
-    error.outcome = Applied.UNKNOWN
+    error.outcome = Outcome.UNKNOWN
     found = get_error(type(put_error(error)).FromString(put_error(error).SerializeToString()))
     assert type(found) is kind
-    assert (str(found), found.stream, found.outcome) == (str(error), "s", Applied.UNKNOWN)
+    assert (str(found), found.stream, found.outcome) == (str(error), "s", Outcome.UNKNOWN)
 
 
 def test_the_reference_gives_these_statuses() -> None:
@@ -80,14 +81,14 @@ def test_a_call_that_nobody_of_ours_answered_tells_what_is_known() -> None:
     assert str(older) == "the gateway at h:1 is of an older version, which does not know the call Streams.Show"
     assert "does not know this call" in str(get_status("UNIMPLEMENTED", "", None))
     assert not get_status("RESOURCE_EXHAUSTED", "message larger than max", None).retryable
-    assert get_status("UNAVAILABLE", "garbled", b"\xff\xff").outcome is Applied.UNKNOWN
+    assert get_status("UNAVAILABLE", "garbled", b"\xff\xff").outcome is Outcome.UNKNOWN
     trailer = put_error(errors.StreamSealedError("s")).SerializeToString()
     assert isinstance(get_status("UNKNOWN", "", trailer), errors.StreamSealedError)
 
 
 def test_errors_of_the_cluster_become_errors_of_streams() -> None:
     assert as_stream_error(NotEnoughBookiesError("few")).retryable == NotEnoughBookiesError.retryable
-    assert as_stream_error(BookKeeperError("no")).outcome is Applied.UNKNOWN
+    assert as_stream_error(BookKeeperError("no")).outcome is Outcome.UNKNOWN
     assert isinstance(as_stream_error(RuntimeError("bug")), errors.StreamInvariantError)
     sealed = errors.StreamSealedError("s")
     assert as_stream_error(sealed) is sealed

@@ -20,15 +20,15 @@ def test_it_makes_entries_ready_and_ends_at_the_end() -> None:
     async def story(stream: BuiltStream) -> None:
         await stream.segment(3, 2)
         fetcher = StreamFetcher(stream.source, stream.locator, Position(1, 0, 1), ReadOptions())
-        assert fetcher.quiet_since is None and fetcher.position == Position(1, 0, 1)
+        assert fetcher.quiet_since is None and fetcher.machine.position == Position(1, 0, 1)
         assert await fetcher.fetch(None)
-        first, second = fetcher.ready.take(100, inf, at_least_one=True)
+        first, second = fetcher.machine.ready.take(100, inf, at_least_one=True)
         assert isinstance(first, EntrySlice) and (first.a, first.b) == (1, 3)
         assert isinstance(second, EntrySlice) and (second.a, second.b) == (0, 2)
-        fetcher.ready.clear()
-        assert not await fetcher.fetch(None) and (fetcher.ended, fetcher.caught_up) == (True, True)
+        fetcher.machine.ready.clear()
+        assert not await fetcher.fetch(None) and (fetcher.machine.ended, fetcher.machine.caught_up) == (True, True)
         await fetcher.seek(EARLIEST)
-        assert await fetcher.fetch(0) and (fetcher.ended,) == (False,)
+        assert await fetcher.fetch(0) and (fetcher.machine.ended,) == (False,)
         await fetcher.close()
         with pytest.raises(StreamClosedError):
             await fetcher.fetch(0)
@@ -48,7 +48,7 @@ def test_only_the_wanted_parts_become_ready() -> None:
 
         fetcher = StreamFetcher(stream.source, stream.locator, EARLIEST, ReadOptions(), lambda: parts)
         await fetcher.fetch(None)
-        found = [item.entry.first_seq_no + item.a for item in fetcher.ready.take(100, inf, at_least_one=True)]
+        found = [item.entry.first_seq_no + item.a for item in fetcher.machine.ready.take(100, inf, at_least_one=True)]
         assert found == sorted(wanted)
         await fetcher.close()
 
@@ -64,8 +64,8 @@ def test_no_ledger_is_open_while_there_is_no_segment() -> None:
         assert 2.9 < loop.time() - began < 3.5 and (fetcher.feed,) == (None,)
         await stream.segment(1)
         assert await fetcher.fetch(3) and fetcher.feed is not None
-        fetcher.ready.clear()
-        assert not await fetcher.fetch(1) and fetcher.caught_up
+        fetcher.machine.ready.clear()
+        assert not await fetcher.fetch(1) and fetcher.machine.caught_up
         await fetcher.close()
 
     simulated(story)

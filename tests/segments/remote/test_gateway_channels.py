@@ -9,10 +9,10 @@ import grpc
 import grpc.aio
 import pytest
 
+from bookkeeper.outcome import Outcome
 from bookkeeper.real import SystemClock
 from bookkeeper.secret import Secret
 from segments.errors import (
-    Applied,
     GatewayRedirectError,
     GatewayTooOldError,
     StreamConfigError,
@@ -104,7 +104,7 @@ async def test_a_call_that_is_refused_at_once_tells_why_though_its_client_sends(
             call = channels.open("Read.Tail", address)
             messages, error = await heard(call, pb.TailRequest(), at_once=True)
             assert isinstance(error, GatewayTooOldError) and "Read.Tail" in str(error), error
-            assert (messages, call.is_told, error.outcome) == ([], False, Applied.NO)
+            assert (messages, call.is_told, error.outcome) == ([], False, Outcome.REJECTED)
 
 
 async def test_a_call_that_its_client_ends_has_no_other_end() -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from bookkeeper.background_loop import run
 from bookkeeper.errors import MetadataUnavailableError
+from bookkeeper.outcome import Outcome
 from segments import sync
 from segments.errors import (
     GatewayTooOldError,
@@ -33,7 +34,7 @@ from segments.protocol import segments_pb2 as pb
 from segments.protocol.resume_token import ResumeToken
 from segments.read import Activity, RecordBatch
 from segments.read.record_batch import EntrySlice
-from segments.record import AppendOutcome, GapKind, Record, StoredRecord, from_ms
+from segments.record import GapKind, Record, StoredRecord, from_ms
 from segments.remote import RemoteStream, connect, remote_reader
 from segments.seek import Ago, AtSeqNo
 from tests.segments.gateway.clusters import CONFIG, served
@@ -51,8 +52,8 @@ async def test_a_producer_appends_once_and_is_fenced_by_the_next_of_its_name(tmp
             with pytest.raises(SequenceGapError) as gap:
                 await producer.append(b"three", seq=5)
             assert gap.value.expected == 1
-            assert await producer.outcome(0) == (AppendOutcome.APPENDED, again)
-            assert (await producer.outcome(9))[0] is AppendOutcome.REJECTED
+            assert await producer.outcome(0) == (Outcome.APPLIED, again)
+            assert (await producer.outcome(9))[0] is Outcome.REJECTED
             second = await stream.producer("p")
             assert (second.epoch, second.last_seq, second.next_seq) == (2, 0, 1)
             with pytest.raises(ProducerFencedError):
@@ -90,10 +91,10 @@ async def test_what_a_forgotten_producer_sends_unopened_is_not_guessed(tmp_path:
         for _ in range(2):
             with pytest.raises(SequenceTooOldError, match="open the producer first, which tells"):
                 await producer.append(b"1", seq=1)
-        assert await producer.outcome(1) == (AppendOutcome.UNKNOWN, None)
+        assert await producer.outcome(1) == (Outcome.UNKNOWN, None)
         for _ in range(2):
             async with stream.producer("p") as again:
-                assert again.maybe_forgotten and await again.outcome(1) == (AppendOutcome.UNKNOWN, None)
+                assert again.maybe_forgotten and await again.outcome(1) == (Outcome.UNKNOWN, None)
         with pytest.raises(ProducerFencedError):
             await producer.append(b"1", seq=1)
         assert [record.value async for record in stream.read()] == [b"0", b"1", b"q"]  # type: ignore[union-attr]

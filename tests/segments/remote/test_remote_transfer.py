@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from segments.errors import Applied, StreamCorruptError, StreamExistsError, StreamUnavailableError
+from bookkeeper.outcome import Outcome
+from segments.errors import StreamCorruptError, StreamExistsError, StreamUnavailableError
 from segments.gateway import transfer_calls
 from segments.gateway.transfer_calls import TransferCalls
 from segments.position import Position
@@ -90,10 +91,10 @@ async def test_a_copy_without_its_end_is_none(tmp_path: Path, monkeypatch: pytes
         with pytest.raises(StreamUnavailableError, match="before it was complete") as told:
             async for _ in copy.chunks():
                 pass
-        assert copy.result is None and told.value.outcome is Applied.NO
+        assert copy.result is None and told.value.outcome is Outcome.REJECTED
         with pytest.raises(StreamUnavailableError, match="without an answer") as unsure:
             await namespace.import_stream(in_chunks(b"x"), name="copy")
-        assert unsure.value.outcome is Applied.UNKNOWN
+        assert unsure.value.outcome is Outcome.UNKNOWN
 
 
 async def test_a_large_file_that_is_refused_at_its_beginning_is_told_why(tmp_path: Path) -> None:

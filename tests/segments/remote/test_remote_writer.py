@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
+from bookkeeper.outcome import Outcome
 from segments.errors import (
     AppendOutcomeUnknownError,
-    Applied,
     RecordTooLargeError,
     SegmentEmptyError,
     SequenceGapError,
@@ -186,7 +186,7 @@ async def test_a_writer_that_is_aborted_says_of_each_append_what_is_known(tmp_pa
         await writer.abort()
         answers = await asyncio.gather(*waiting, return_exceptions=True)
         assert {type(each) for each in answers} <= {StreamClosedError, AppendOutcomeUnknownError, AppendResult}
-        assert not any(isinstance(each, StreamClosedError) and each.outcome is not Applied.NO for each in answers)
+        assert not any(isinstance(each, StreamClosedError) and each.outcome is not Outcome.REJECTED for each in answers)
         assert writer.closed
         told = sum(isinstance(each, AppendResult) for each in answers)
         unknown = sum(isinstance(each, AppendOutcomeUnknownError) for each in answers)

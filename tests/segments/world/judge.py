@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
+from bookkeeper.outcome import Outcome
 from segments.position import Position
-from segments.record import AppendOutcome, StoredRecord
+from segments.record import StoredRecord
 
 LARGE: Final = 1_200_000
 """Bytes of a record that is stored in pieces."""
@@ -38,7 +39,7 @@ class StreamJudge:
 
     acked: dict[bytes, Position] = field(default_factory=dict)
     """Value -> where it is said to stand."""
-    sent: dict[bytes, AppendOutcome] = field(default_factory=dict)
+    sent: dict[bytes, Outcome] = field(default_factory=dict)
     """Value -> what the sender knows. Without an answer: UNKNOWN."""
     problems: list[str] = field(default_factory=list)
     duplicates: int = 0
@@ -46,20 +47,20 @@ class StreamJudge:
 
     def on_sent(self, value: bytes) -> None:
         """A record is about to be sent."""
-        self.sent.setdefault(value, AppendOutcome.UNKNOWN)
+        self.sent.setdefault(value, Outcome.UNKNOWN)
 
     def on_acked(self, value: bytes, position: Position, *, duplicate: bool = False) -> None:
         """The sender was told that the record is durable."""
         self.duplicates += duplicate
-        self.sent[value] = AppendOutcome.APPENDED
+        self.sent[value] = Outcome.APPLIED
         before = self.acked.setdefault(value, position)
         if before != position:
             self.find(f"{shown(value)} was said to be at {before}, and then at {position}")
 
     def on_rejected(self, value: bytes) -> None:
         """The sender was told that the record is not in the stream, and never will be."""
-        if self.sent.get(value) is AppendOutcome.UNKNOWN:
-            self.sent[value] = AppendOutcome.REJECTED
+        if self.sent.get(value) is Outcome.UNKNOWN:
+            self.sent[value] = Outcome.REJECTED
 
     def find(self, problem: str, rule: str = "") -> None:
         """Note a problem, once, with the rule that it breaks."""
@@ -82,7 +83,7 @@ class StreamJudge:
                 self.find(f"{shown(value)} is in the stream {number} times")
             if value not in self.sent:
                 self.find(f"{shown(value)} is in the stream, and nobody sent it")
-            elif self.sent[value] is AppendOutcome.REJECTED:
+            elif self.sent[value] is Outcome.REJECTED:
                 self.find(f"{shown(value)} is in the stream, and its sender was told that it never will be")
         where = {record.value: record.position for record in found}
         for value, position in self.acked.items():

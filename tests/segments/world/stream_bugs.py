@@ -12,11 +12,12 @@ from typing import Any, Final
 
 from bookkeeper.chains import OwnedNode
 from bookkeeper.gateways.lease import StoreLease
+from bookkeeper.outcome import Outcome
 from bookkeeper.testing.patches import Replacements, replaced
 from segments.chain import SegmentContents, StreamChain, StreamHead, stream_pages
 from segments.cursors.cursor_owner import CursorOwner
 from segments.cursors.cursor_state import CursorState
-from segments.errors import Applied, StreamError
+from segments.errors import StreamError
 from segments.position import Position
 from segments.producers import ProducerState, ProducerTable
 from segments.retention.deletion import LeakedLedgers
@@ -25,6 +26,7 @@ from segments.retention.retention_pass import RetentionPass
 from segments.write import entry_output, take_over
 from segments.write.contents_tally import ContentsTally
 from segments.write.entry_output import EntryOutput
+from segments.write.entry_sender import EntrySender
 from segments.write.open_segment import OpenSegment
 from segments.write.producer import Producer
 from segments.write.stream_owner import StreamOwner
@@ -84,23 +86,23 @@ def _snapshot_alone() -> Replacements:
 
 
 def _told_before_durable() -> Replacements:
-    write = EntryOutput._write
+    write = EntrySender.write
 
-    def early(self: EntryOutput, log: Any) -> None:
-        segment = self._segment
+    def early(self: EntrySender, log: Any) -> None:
+        segment = self.open_segment
         assert segment is not None
         number, entry = segment.number, segment.next_entry
         write(self, log)
         log.resolve(number, entry)
 
-    return {(EntryOutput, "_write"): early}
+    return {(EntrySender, "write"): early}
 
 
 def _unknown_is_refused() -> Replacements:
     refuse = EntryOutput._refuse
 
-    def refused(self: EntryOutput, group: Any, error: StreamError, outcome: Applied = Applied.NO) -> None:
-        refuse(self, group, error, Applied.NO)
+    def refused(self: EntryOutput, group: Any, error: StreamError, outcome: Outcome = Outcome.REJECTED) -> None:
+        refuse(self, group, error, Outcome.REJECTED)
 
     async def nobody_knows(self: StreamOwner, error: StreamError, number: int) -> int | None:
         return None
@@ -172,16 +174,17 @@ def _written_before_named() -> Replacements:
 
     async def early(self: Any, handle: Any, before: Any, again: Any = (), **options: Any) -> None:
         number = self._owner.chain.next_number
-        self._take(OpenSegment(handle, number, self._on_durable, self._on_failed))
+        self._machine.on_open(number, 0.0, 0.0)
+        self.sender.take(OpenSegment(handle, number, self.sender.on_durable, self._on_failed, self._on_broken))
         for log in again:
-            self._write(log)
-        while self._backlog and self._open:
-            self._place(self._backlog.popleft())
-        self._take = lambda segment: None
+            self.sender.write(log)
+        while self._machine.waiting and self._machine.is_open:
+            self._place(self._machine.next_waiting())
+        self.sender.take = lambda segment: None
         try:
             await begin(self, handle, before, **options)
         finally:
-            del self._take
+            del self.sender.take
 
     return {(EntryOutput, "_begin"): early}
 

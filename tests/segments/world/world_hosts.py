@@ -12,8 +12,9 @@ from bookkeeper import BookKeeper
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.gateways.lease import StoreLease
+from bookkeeper.outcome import Outcome
 from bookkeeper.seams import Seams
-from segments.errors import Applied, StreamError
+from segments.errors import StreamError
 from segments.gateway.config import GrpcGatewayConfig
 from segments.gateway.stream_ownership import StreamOwnership
 from segments.names import stream_path
@@ -195,7 +196,7 @@ class Hosts:
         try:
             result = await producer.writer.append(value)
         except StreamError as error:
-            if error.outcome is Applied.NO:
+            if error.outcome is Outcome.REJECTED:
                 judge.on_rejected(value)
             return False
         self._world.on_acked(value, result.position)

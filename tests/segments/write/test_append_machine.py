@@ -14,7 +14,7 @@ from segments.entries import RecordColumns
 from segments.errors import RecordTooLargeError, TxidOrderError
 from segments.record import Record
 from segments.write.append_machine import GROUP_MAX, AppendMachine
-from segments.write.grouping import Group, ProducerRun
+from segments.write.grouping import RECORD_COST, Group, ProducerRun
 
 CONFIG = StreamConfig(
     txid="application",
@@ -25,6 +25,13 @@ CONFIG = StreamConfig(
 
 def waiters(group: Group) -> list[Any]:
     return group.futures if group.promises is None else [promise.future for promise in group.promises]
+
+
+def add(machine: AppendMachine, value: bytes, waiter: Any) -> None:
+    """What a writer does with an easy value."""
+    machine.group.items.append(value)
+    machine.group.promise(waiter, 1)
+    machine.group.room -= len(value) + RECORD_COST
 
 
 _calls = st.lists(
@@ -46,7 +53,8 @@ def _take(machine: AppendMachine, what: str, size: int, waiter: int) -> list[Gro
         if what == "value":
             if size > machine.easy:
                 return None
-            return machine.cut() if machine.take_value(bytes(size), waiter) else []
+            add(machine, bytes(size), waiter)
+            return machine.cut() if machine.is_group_full else []
         if what == "record":
             return machine.take_one(Record(bytes(size), key=b"k"), None, waiter, ("p", 1, waiter))
         if what == "batch":
@@ -87,11 +95,14 @@ def test_each_append_is_in_one_group_in_order_and_the_bytes_are_counted(calls: l
 def test_a_group_is_cut_when_it_is_full_and_before_it_is_larger_than_an_entry() -> None:
     large = StreamConfig(limits=StreamLimits(record_bytes=GROUP_MAX), flush=FlushPolicy(max_bytes=GROUP_MAX))
     machine = AppendMachine("s", large, None)
-    assert not machine.take_value(b"small", "a")
+    add(machine, b"small", "a")
     first, second = machine.take_one(bytes(GROUP_MAX - 8), None, "b")
     assert (waiters(first), waiters(second), waiters(machine.group)) == (["a"], ["b"], [])
     machine = AppendMachine("s", CONFIG, None)
-    assert [machine.take_value(b"", slot) for slot in range(10)] == [False] * 9 + [True]
+    for slot in range(10):
+        assert not machine.is_group_full
+        add(machine, b"", slot)
+    assert machine.is_group_full
 
 
 def test_what_is_refused_changes_nothing() -> None:
@@ -114,5 +125,28 @@ def test_a_full_machine_takes_nothing_easy_until_it_is_told_to() -> None:
     assert machine.is_full and machine.easy < 0 and "limits.pending_bytes" in str(machine.overloaded())
     machine.on_settled(sent[0])
     assert (machine.is_full, machine.easy) == (False, -1)
+    assert (machine.settles, machine.pending, machine.pending_bytes) == (
+        1,
+        len(sent) - 1,
+        sum(g.bytes for g in sent[1:]),
+    )
     machine.admit()
     assert (machine.is_full, machine.easy) == (False, 900)
+
+
+def test_a_large_batch_is_cut_where_its_records_with_their_cost_exceed_an_entry() -> None:
+    machine = AppendMachine("s", CONFIG, None)
+    half = bytes(GROUP_MAX // 2 - RECORD_COST)
+    assert machine.parts([half, half]) == [(0, 2)]
+    assert machine.parts([half, half + b"x"]) == [(0, 1), (1, 2)]
+    with pytest.raises(ValueError, match="at least one record"):
+        machine.parts([])
+    with pytest.raises(ValueError, match="at least one record"):
+        machine.take_columns(RecordColumns.of_values([]), "w")
+
+
+def test_transaction_ids_stand_beside_the_values_that_have_one() -> None:
+    machine = AppendMachine("s", CONFIG, None)
+    add(machine, b"without", "a")
+    assert machine.take_one(b"with", 5, "b") == []
+    assert machine.group.txids == [None, 5]

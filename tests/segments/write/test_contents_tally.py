@@ -18,4 +18,3 @@ def test_entries_and_records_are_counted_and_the_extremes_are_kept() -> None:
     tally.add_records(1, 70, (4, 5), (2, 8))
     contents = tally.contents(4)
     assert contents == SegmentContents(4, 610, 3, (3, 0), 4, 5, 50, 70, 2, 9, 4)
-    assert ContentsTally.of(contents) == tally

@@ -16,10 +16,10 @@ from bookkeeper.errors import (
     LedgerFencedError,
     MetadataUnavailableError,
 )
+from bookkeeper.outcome import Outcome
 from segments.config import ProducerPolicy, RollPolicy, StreamConfig
 from segments.entries import RecordColumns, decode_entry
 from segments.errors import (
-    Applied,
     OwnershipLostError,
     StreamCorruptError,
     StreamError,
@@ -448,7 +448,7 @@ async def test_an_overtaken_writer_tells_of_every_append_what_became_of_it() -> 
                 assert b"%d" % number in values
             else:
                 assert isinstance(outcome, OwnershipLostError)
-                assert outcome.outcome is Applied.NO
+                assert outcome.outcome is Outcome.REJECTED
                 assert b"%d" % number not in values
         assert (await second.append(b"next")).seq_no == len(values)
         await second.close()
@@ -497,7 +497,7 @@ async def test_who_is_overtaken_while_it_changes_the_segment_settles_each_append
     for number, outcome in enumerate(outcomes, 1):
         assert isinstance(outcome, AppendResult) == (b"%d" % number in values)
         assert isinstance(outcome, AppendResult) or (
-            isinstance(outcome, OwnershipLostError) and outcome.outcome is Applied.NO
+            isinstance(outcome, OwnershipLostError) and outcome.outcome is Outcome.REJECTED
         )
     assert (first.pending, first.pending_bytes) == (0, 0)
 
@@ -696,7 +696,11 @@ async def test_an_entry_that_cannot_be_made_ends_the_writer_and_whoever_waits_is
         bad, beside = writer.append_nowait(b"bad"), writer.append_nowait(b"beside it")
         told = await asyncio.gather(under_way, bad, beside, return_exceptions=True)
         assert [type(each) for each in told] == [StreamInvariantError] * 3
-        assert [getattr(each, "outcome", None) for each in told] == [Applied.UNKNOWN, Applied.NO, Applied.NO]
+        assert [getattr(each, "outcome", None) for each in told] == [
+            Outcome.UNKNOWN,
+            Outcome.REJECTED,
+            Outcome.REJECTED,
+        ]
         assert writer.lost.is_set() and not writer.pending_bytes
         with pytest.raises(StreamInvariantError, match="this is a bug, and another writer can go on"):
             await writer.append(b"later")
@@ -732,8 +736,8 @@ async def test_a_bug_between_two_segments_leaves_nobody_waiting(monkeypatch: pyt
             futures.append(writer.append_nowait(b"meanwhile"))
             await asyncio.sleep(0.001)
         told = await asyncio.gather(*futures, return_exceptions=True)
-        assert all(isinstance(each, StreamError) and each.outcome is not Applied.YES for each in told)
-        assert isinstance(told[1], StreamInvariantError) and told[1].outcome is Applied.NO
+        assert all(isinstance(each, StreamError) and each.outcome is not Outcome.APPLIED for each in told)
+        assert isinstance(told[1], StreamInvariantError) and told[1].outcome is Outcome.REJECTED
         assert not writer.pending_bytes
         await writer.close()
     assert await values_of(cluster, stream) in ([b"good"], [b"good", b"first"])
@@ -749,7 +753,7 @@ async def test_a_snapshot_that_cannot_be_made_leaves_nobody_waiting(monkeypatch:
         writer = await stream.writer()
         with pytest.raises(StreamInvariantError) as caught:
             await writer.append(bytes(5000))
-        assert caught.value.outcome is Applied.UNKNOWN
+        assert caught.value.outcome is Outcome.UNKNOWN
         await writer.close()
         monkeypatch.undo()
         async with stream.writer() as another:
@@ -778,8 +782,34 @@ async def test_who_waits_for_an_entry_that_was_not_taken_note_of_is_told(
     for future in (first, behind):
         with pytest.raises(StreamInvariantError, match="is durable and was not taken note of"):
             await future
-    assert isinstance(error := first.exception(), StreamInvariantError) and error.outcome is Applied.YES
+    assert isinstance(error := first.exception(), StreamInvariantError) and error.outcome is Outcome.APPLIED
     assert writer.lost.is_set() and not writer.pending_bytes
     monkeypatch.undo()
     await writer.close()
     assert (await values_of(cluster, stream))[:2] == [b"before", b"durable"]
+
+
+@pytest.mark.parametrize("room", [None, 1])
+@in_virtual_time
+async def test_an_append_to_the_ledger_that_fails_by_a_bug_ends_the_writer_and_whoever_waits_is_told(
+    room: int | None,
+) -> None:
+    cluster = Cluster()
+    cluster.room = room
+    stream = await stream_on(cluster)
+    writer = await stream.writer()
+    await writer.append(b"before")
+    cluster.breaks = lambda ledger, payload: ZeroDivisionError("a bug")  # type: ignore[assignment, return-value]
+    futures = [writer.append_nowait(b"lost")]
+    await asyncio.sleep(0.0005)
+    futures.append(writer.append_nowait(b"behind"))
+    async with asyncio.timeout(10):
+        told = await asyncio.gather(*futures, return_exceptions=True)
+    assert [type(each) for each in told] == [StreamInvariantError] * 2
+    assert writer.lost.is_set() and not writer.pending_bytes
+    await writer.close()
+    cluster.breaks = lambda ledger, payload: None
+    async with stream.writer() as another:
+        await another.append(b"again")
+    values = await values_of(cluster, stream)
+    assert (values[0], values[-1]) == (b"before", b"again")

@@ -24,7 +24,14 @@ class ProgressSource:
         self.handle = FakeWriter(cluster, cluster.new(b"", {}))
         self.durable: list[int] = []
         self.failures: list[BookKeeperError] = []
-        self.segment: OpenSegment[Sent] = OpenSegment(self.handle, 1, self._on_durable, self._on_failed)  # type: ignore[arg-type]
+        self.bugs: list[BaseException] = []
+        self.segment: OpenSegment[Sent] = OpenSegment(
+            self.handle,  # type: ignore[arg-type]
+            1,
+            self._on_durable,
+            self._on_failed,
+            self.bugs.append,
+        )
 
     def _on_durable(self, sent: Sent) -> None:
         self.durable.append(sent.entry)

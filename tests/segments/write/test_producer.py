@@ -7,12 +7,12 @@ import asyncio
 import pytest
 
 from bookkeeper.errors import AddTimeoutError
+from bookkeeper.outcome import Outcome
 from segments.arguments import SEQUENCE_MAX
 from segments.config import ProducerPolicy, StreamConfig
 from segments.entries import EntryKind, decode_entry
 from segments.errors import (
     AppendOutcomeUnknownError,
-    Applied,
     OwnershipLostError,
     ProducerFencedError,
     SequenceGapError,
@@ -21,7 +21,6 @@ from segments.errors import (
     StreamNameError,
 )
 from segments.position import Position
-from segments.record import AppendOutcome
 from segments.write.producer import EPOCH_MAX, Producer
 from tests.segments.fake import AT_ONCE, Cluster, chain_of, check_stream, records_of, stream_on, values_of
 from tests.spark_wal.webhdfs.virtual import in_virtual_time
@@ -228,14 +227,14 @@ async def test_the_outcome_of_an_unclear_append_can_be_asked_for() -> None:
     with pytest.raises(AppendOutcomeUnknownError):
         await producer.append(b"1", timeout=0.5)
     outcome, result = await producer.outcome(1)  # waits for it
-    assert outcome is AppendOutcome.APPENDED
+    assert outcome is Outcome.APPLIED
     assert result is not None
     assert result.duplicate
-    assert await producer.outcome(2) == (AppendOutcome.REJECTED, None)
+    assert await producer.outcome(2) == (Outcome.REJECTED, None)
     other = await stream_on(cluster.sibling())
     async with other.producer("p") as successor:
         outcome, result = await successor.outcome(0)
-        assert (outcome, result and result.position) == (AppendOutcome.APPENDED, known.position)
+        assert (outcome, result and result.position) == (Outcome.APPLIED, known.position)
         with pytest.raises(ProducerFencedError):
             await Producer(successor.writer, "p", 1, 0, strict=True).outcome(0)
     await asyncio.gather(producer.close(), return_exceptions=True)
@@ -297,7 +296,7 @@ async def test_a_forgotten_producer_is_in_doubt_however_often_it_is_opened(end: 
     for _ in range(2):
         producer = await Producer.open(writer, "p")
         assert producer.maybe_forgotten
-        assert await producer.outcome(1) == (AppendOutcome.UNKNOWN, None)
+        assert await producer.outcome(1) == (Outcome.UNKNOWN, None)
         if end != "stays":
             await (writer.close() if end == "closes" else writer.abort())
             stream = await stream_on(cluster.sibling())
@@ -308,7 +307,7 @@ async def test_a_forgotten_producer_is_in_doubt_however_often_it_is_opened(end: 
     assert not producer.maybe_forgotten
     with pytest.raises(SequenceTooOldError, match=r"does not remember whether it has record 1 .* last one is record 2"):
         await producer.append(b"p1", seq=1)
-    assert await producer.outcome(3) == (AppendOutcome.REJECTED, None)
+    assert await producer.outcome(3) == (Outcome.REJECTED, None)
     await writer.close()
     assert await values_of(cluster, stream) == [b"p0", b"p1", b"q0", b"q1", b"p2"]
 
@@ -361,11 +360,11 @@ async def test_the_last_record_of_a_producer_is_known_when_all_records_are_gone(
             SequenceTooOldError, match=r"record 2 .* was appended .* place is not known any more"
         ) as there:
             await producer.append(b"2", seq=2)
-        assert there.value.outcome is Applied.YES
-        assert await producer.outcome(2) == (AppendOutcome.APPENDED, None)
+        assert there.value.outcome is Outcome.APPLIED
+        assert await producer.outcome(2) == (Outcome.APPLIED, None)
         with pytest.raises(SequenceTooOldError, match=r"whether it has record 1 .* its last one is record 2") as old:
             await producer.append(b"1", seq=1)
-        assert old.value.outcome is Applied.UNKNOWN
+        assert old.value.outcome is Outcome.UNKNOWN
         for first, count in ((1, 3), (2, 2)):
             with pytest.raises(SequenceGapError, match=rf"records {first} to 3 together: they overlap") as overlap:
                 await producer.append_batch([b"x"] * count, seq=first)
@@ -398,7 +397,7 @@ async def test_what_is_too_old_is_said_to_be_too_old_and_never_guessed() -> None
         assert (await producer.append(b"9", seq=9)).duplicate
         with pytest.raises(SequenceTooOldError):
             await producer.append(b"0", seq=0)
-        assert await producer.outcome(0) == (AppendOutcome.UNKNOWN, None)
+        assert await producer.outcome(0) == (Outcome.UNKNOWN, None)
     assert len(await values_of(cluster, stream)) == 10
 
 

@@ -75,9 +75,8 @@ def test_a_roll_that_is_put_off_is_tried_again_after_a_pause_that_doubles() -> N
         now = again
     assert pauses[:3] == [RETRY_MIN_S, 2 * RETRY_MIN_S, 4 * RETRY_MIN_S]
     assert pauses[-1] == RETRY_MAX_S
-    assert rolling.is_put_off
     rolling.begin(now, 0)
-    assert not rolling.is_put_off
+    assert rolling.put_off(now) == now + RETRY_MIN_S
 
 
 def test_jitter_makes_the_age_longer_and_never_shorter() -> None:
@@ -122,12 +121,3 @@ def test_a_segment_with_a_limit_by_time_is_due_when_the_clock_says_so(
             assert rolling.reason(wake - 1e-3, records, size) is None
     else:
         assert rolling.reason(1e9, records, size) is None
-
-
-def test_one_attempt_that_failed_is_enough_to_be_put_off() -> None:
-    rolling = begun(RollLimits())
-    told = [rolling.is_put_off]
-    rolling.put_off(101)
-    told.append(rolling.is_put_off)
-    rolling.begin(102, 0)
-    assert [*told, rolling.is_put_off] == [False, True, False]

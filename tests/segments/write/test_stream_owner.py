@@ -7,8 +7,9 @@ import asyncio
 import pytest
 
 from bookkeeper.errors import MetadataUnavailableError
+from bookkeeper.outcome import Outcome
 from segments.chain import StreamChain, StreamHead
-from segments.errors import Applied, OwnershipLostError, StreamMetadataError, StreamNotFoundError, StreamSealedError
+from segments.errors import OwnershipLostError, StreamMetadataError, StreamNotFoundError, StreamSealedError
 from segments.position import Position
 from segments.write.segment_change import begun
 from segments.write.stream_owner import StreamClaimLostError, StreamOwner, claim_nonce, error_for_caller
@@ -34,8 +35,8 @@ async def test_the_next_claim_ends_all_steps_and_names_who_made_it() -> None:
             await call()
         assert isinstance(lost.value, StreamClaimLostError)
         assert lost.value.owner == "second"
-        copy = error_for_caller(lost.value, Applied.UNKNOWN)
-        assert (type(copy), copy.outcome, copy.owner) == (OwnershipLostError, Applied.UNKNOWN, "second")
+        copy = lost_for(lost.value, Outcome.UNKNOWN)
+        assert (type(copy), copy.outcome, copy.owner) == (OwnershipLostError, Outcome.UNKNOWN, "second")
     await second.ensure_current()
 
 

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from bookkeeper.outcome import Outcome
 from segments.config import StreamConfig, StreamLimits
 from segments.entries import RecordColumns
 from segments.errors import (
     AppendOutcomeUnknownError,
-    Applied,
     OwnershipLostError,
     RecordTooLargeError,
     StreamClosedError,
@@ -45,6 +45,17 @@ async def test_futures_resolve_in_order_with_increasing_positions_and_dense_numb
     assert [result.seq_no for result in order] == list(range(len(order)))
     assert len(await values_of(cluster, stream)) == len(order) == sum(turn % 4 + 1 for turn in range(20))
     await check_stream(cluster, stream)
+
+
+@in_virtual_time
+async def test_an_append_behind_entries_without_records_is_sent_when_they_are_durable() -> None:
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    async with stream.writer() as writer:
+        for _ in range(5):
+            await writer.commit()
+        async with asyncio.timeout(1):
+            assert (await writer.append_nowait(b"behind them")).position == Position(1, 5, 0)
 
 
 @in_virtual_time
@@ -194,7 +205,7 @@ async def test_a_caller_with_a_time_limit_learns_that_the_outcome_is_unknown() -
     async with stream.writer() as writer:
         with pytest.raises(AppendOutcomeUnknownError) as late:
             await writer.append(b"slow", timeout=1.0)
-        assert late.value.outcome is Applied.UNKNOWN
+        assert late.value.outcome is Outcome.UNKNOWN
     assert await values_of(cluster, stream) == [b"slow"], "it was not withdrawn"
 
 
@@ -246,7 +257,7 @@ async def test_abort_does_not_flush_and_fails_what_is_pending() -> None:
     await writer.abort()
     with pytest.raises(StreamClosedError) as aborted:
         await pending
-    assert aborted.value.outcome in (Applied.UNKNOWN, Applied.NO)
+    assert aborted.value.outcome in (Outcome.UNKNOWN, Outcome.REJECTED)
     assert (await chain_of(stream)).open_segment is not None
     async with stream.writer() as writer:
         assert (await writer.append(b"next")).seq_no in (1, 2)
@@ -293,7 +304,7 @@ async def test_the_former_writer_learns_that_it_was_overtaken_also_without_appen
         await asyncio.wait_for(first.lost.wait(), 5)
         with pytest.raises(OwnershipLostError) as lost:
             first.append_nowait(b"zombie")
-        assert lost.value.outcome is Applied.NO
+        assert lost.value.outcome is Outcome.REJECTED
         assert await second.append(b"2")
         await asyncio.gather(first.close(), return_exceptions=True)
     assert await values_of(cluster, stream) == [b"1", b"2"]
