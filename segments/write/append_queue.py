@@ -133,7 +133,7 @@ class AppendQueue:
         self._flush_group()
         await self.until_settled()
         if self._output.ended is not None and not self._closing:
-            raise lost_for(self._output.ended, Outcome.REJECTED)
+            raise error_for_caller(self._output.ended, Outcome.REJECTED)
 
     async def until_settled(self) -> None:
         """Wait until all groups that were cut so far are settled; later ones do not matter."""
@@ -194,7 +194,7 @@ class AppendQueue:
         if self._closing:
             raise StreamClosedError(f"the writer of stream {self.name} is closed", stream=self.name)
         if self._output.ended is not None:
-            raise lost_for(self._output.ended, Outcome.REJECTED)
+            raise error_for_caller(self._output.ended, Outcome.REJECTED)
         if not self._admitting:
             raise self.machine.overloaded()
 

@@ -55,7 +55,7 @@ from segments.write.segment_machine import (
     take_found,
     unsent,
 )
-from segments.write.stream_owner import StreamOwner, lost_for
+from segments.write.stream_owner import StreamOwner, error_for_caller
 from segments.write.write_state import WriteState
 
 if TYPE_CHECKING:
@@ -372,7 +372,7 @@ class EntryOutput:
         """End the segment now; the future gets it when it is completed."""
         roller: asyncio.Future[StreamSegment] = self._loop.create_future()
         if self.ended is not None:
-            roller.set_exception(lost_for(self.ended, Outcome.REJECTED))
+            roller.set_exception(error_for_caller(self.ended, Outcome.REJECTED))
         elif not self._machine.ask(self.sender.sent_records):
             empty = f"segment {self._machine.number} of stream {self._name} has no records"
             roller.set_exception(SegmentEmptyError(empty))
@@ -457,10 +457,10 @@ class EntryOutput:
             unknown.clear()
         while (group := self._machine.next_waiting()) is not None:
             self._refuse(group, error)
-        self._rollers.fail(partial(lost_for, error, Outcome.UNKNOWN))
+        self._rollers.fail(partial(error_for_caller, error, Outcome.UNKNOWN))
 
     def _refuse(self, group: Group, error: StreamError, outcome: Outcome = Outcome.REJECTED) -> None:
-        fail_group(group, partial(lost_for, error, outcome))
+        fail_group(group, partial(error_for_caller, error, outcome))
         self._events.on_settled(group)
 
     async def close(self, *, complete: bool, seal: bool = False) -> None:

@@ -145,7 +145,7 @@ class StreamClaimLostError(OwnershipLostError):
         self.found = found
 
 
-def lost_for(error: StreamError, outcome: Outcome) -> StreamError:
+def error_for_caller(error: StreamError, outcome: Outcome) -> StreamError:
     """The error that ended a writer, for one of its callers, whose append has this outcome."""
     if isinstance(error, StreamClaimLostError):
         copy: StreamError = OwnershipLostError(str(error))

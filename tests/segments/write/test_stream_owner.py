@@ -35,7 +35,7 @@ async def test_the_next_claim_ends_all_steps_and_names_who_made_it() -> None:
             await call()
         assert isinstance(lost.value, StreamClaimLostError)
         assert lost.value.owner == "second"
-        copy = lost_for(lost.value, Outcome.UNKNOWN)
+        copy = error_for_caller(lost.value, Outcome.UNKNOWN)
         assert (type(copy), copy.outcome, copy.owner) == (OwnershipLostError, Outcome.UNKNOWN, "second")
     await second.ensure_current()
 
