@@ -210,10 +210,8 @@ def matched(known: VolumeList, wanted: Sequence[tuple[str, str]], directory: str
 
 
 def share_of(storage: StorageConfig, entry: VolumeEntry, count: int) -> StorageConfig:
-    """The settings of one of ``count`` volumes: its directories, and its share of the memory. Rates and sizes of files
-    are those of each."""
-    if count == 1:
-        return replace(storage, ledger_dir=entry.ledger_dir, journal_dir=entry.journal_dir)
+    """The settings of one of ``count`` volumes: its directories, and its share of the memory, at least what a
+    :class:`StorageConfig` accepts; so a single volume has all of it. Rates and sizes of files are those of each."""
     return replace(
         storage,
         ledger_dir=entry.ledger_dir,

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
@@ -180,7 +180,21 @@ async def settle_cookie(
             f"the cookie of {cookie.bookie_id} in the metadata is another: {_difference(stored, cookie)}; "
             "start the bookie with the directories it had before"
         )
-    for directory in directories:
+    _finish_all(disk, cookie, final, pending, used_since=last_start > made)
+    return False
+
+
+def _finish_all(
+    disk: Disk,
+    cookie: Cookie,
+    final: Mapping[str, Cookie | None],
+    pending: Mapping[str, Cookie | None],
+    *,
+    used_since: bool,
+) -> None:
+    """Finish a first start that a crash cut short, in each directory that has no cookie yet. Raises: CookieError: its
+    disk was lost, or the bookie was ``used_since`` with another disk."""
+    for directory in final:
         if final[directory] is not None and pending[directory] is not None:
             remove_files(disk, [os.path.join(directory, PENDING)])
         elif final[directory] is None:
@@ -189,13 +203,12 @@ async def settle_cookie(
                     f"{directory} is empty, but {cookie.bookie_id} has joined the cluster before: "
                     "mount its disk; if that is lost, join with empty directories under another --bookie-id"
                 )
-            if last_start > made:
+            if used_since:
                 raise CookieError(
                     f"{directory} was prepared for {cookie.bookie_id} and never used, and that bookie has served "
                     "since: its data is on another disk; start it with that disk"
                 )
             _finish(disk, directory, cookie)
-    return False
 
 
 async def settle_grown_cookie(

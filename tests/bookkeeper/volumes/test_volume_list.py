@@ -202,6 +202,21 @@ def test_memory_is_shared_out_and_rates_are_not() -> None:
     assert alone.inflight_bytes == whole.inflight_bytes and alone.cached_bytes == whole.cached_bytes
 
 
+def test_a_single_volume_has_the_settings_as_they_are_however_small() -> None:
+    tiny = StorageConfig(
+        journal_dir="/ja",
+        ledger_dir="/a",
+        group_bytes=4096,
+        inflight_bytes=4096,
+        ledger_buffer_bytes=4096,
+        cached_bytes=0,
+        page_cache_pages=1,
+        resident_ledgers_max=1,
+        open_logs_max=1,
+    )
+    assert share_of(tiny, LIST.entries[0], 1) == tiny
+
+
 def test_the_last_one_is_that_without_another_for_new_ledgers() -> None:
     listed = LIST.with_new("/c", "/c", DRAINING)
     assert last_of(listed, 1) and not last_of(listed, 2) and not last_of(listed, 3)
