@@ -6,10 +6,10 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from math import inf
-from types import TracebackType
 from typing import Any, NoReturn
 
 from segments.arguments import check_timeout
+from segments.closing import Closing
 from segments.errors import PositionTruncatedError, StreamGapError
 from segments.position import Position
 from segments.read.fetcher import StreamFetcher
@@ -24,7 +24,7 @@ from segments.seek import Seek
 _log = logging.getLogger(__name__)
 
 
-class Reader:
+class Reader(Closing):
     """Reads one stream. ``async with`` closes it. Iterating gives records, and gaps with ``on_gap="yield"``."""
 
     __slots__ = ("_busy", "_fetcher", "_last_append_ms", "_locator", "_on_gap", "_ready", "_source", "skipped_gaps")
@@ -181,14 +181,6 @@ class Reader:
     async def close(self) -> None:
         """Close the reader. A read that waits raises StreamClosedError. Idempotent."""
         await self._fetcher.close()
-
-    async def __aenter__(self) -> Reader:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     # -- handing out --------------------------------------------------------------------------------------
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from math import inf
-from types import TracebackType
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from segments.arguments import check_timeout
+from segments.closing import Closing
 from segments.entries import StoredEntry
 from segments.errors import (
     PositionTruncatedError,
@@ -47,7 +47,7 @@ STATE_S: Final = SILENT_S
 """How long gateways are asked for a reader's state: one that does not answer is an answer, too."""
 
 
-class RemoteReader:
+class RemoteReader(Closing):
     """Reads one stream. ``async with`` closes it. Iterating gives records, and gaps with ``on_gap="yield"``."""
 
     def __init__(
@@ -245,14 +245,6 @@ class RemoteReader:
         self._forget_ready()
         await self._stop_running()
         self._news.set()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     # -- handing out -------------------------------------------------------------------------------------
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from types import TracebackType
-from typing import Any, Literal, Self, Unpack
+from typing import Any, Literal, Unpack
 
 from segments.arguments import check_gap_rule, checked_seek
 from segments.chain import StreamSegment
 from segments.checks.overview import StreamOverview
+from segments.closing import Closing
 from segments.config import StreamConfig
 from segments.cursors import CursorOptions, CursorState
 from segments.directory.directory import StreamInfo
@@ -36,7 +36,7 @@ from segments.seek import AtSeqNo, Seek
 from segments.write.opening import Opening
 
 
-class RemoteStream:
+class RemoteStream(Closing):
     """One stream of a namespace behind gateways."""
 
     def __init__(self, channels: GatewayChannels, info: Any) -> None:
@@ -273,11 +273,3 @@ class RemoteStream:
 
     async def close(self) -> None:
         """Nothing is held open by a stream itself; its writers, producers and readers are closed on their own."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()

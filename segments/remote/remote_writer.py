@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from functools import partial
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from segments.arguments import check_sequence, check_timeout, check_whole
 from segments.chain import StreamSegment
+from segments.closing import Closing
 from segments.config import StreamLimits
 from segments.errors import (
     AppendOutcomeUnknownError,
@@ -46,7 +46,7 @@ _OUTCOMES: Final = {
 }
 
 
-class RemoteWriter:
+class RemoteWriter(Closing):
     """Appends to a stream through gateways: ``async with stream.writer() as writer``."""
 
     def __init__(self, channels: GatewayChannels, stream: str, pipe: AppendPipe) -> None:
@@ -172,14 +172,6 @@ class RemoteWriter:
     async def abort(self) -> None:
         """End at once: what is not answered may be in the stream, which stays with its gateway. Idempotent."""
         await self._pipe.abort(StreamClosedError(f"the writer of stream {self.name} was aborted", stream=self.name))
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     # -- inside ------------------------------------------------------------------------------------------
 
