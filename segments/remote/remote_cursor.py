@@ -25,10 +25,10 @@ from segments.position import EARLIEST, Position
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.cursor_messages import get_cursor, get_version, put_acknowledgements
 from segments.protocol.messages import put_position, put_seek
-from segments.read import Lag, RecordBatch
+from segments.read import Lag, OnGap, RecordBatch
 from segments.record import StoredRecord
 from segments.remote.gateway_channels import GatewayChannels
-from segments.remote.remote_reader import OnGap, RemoteReader
+from segments.remote.remote_reader import RemoteReader
 from segments.seek import AtCursor, Seek
 
 

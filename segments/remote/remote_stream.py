@@ -19,12 +19,12 @@ from segments.protocol import segments_pb2 as pb
 from segments.protocol.cursor_messages import get_cursor
 from segments.protocol.messages import get_position, get_settings, put_patch, put_seek
 from segments.protocol.segment_messages import get_segment
-from segments.read import StreamRange
+from segments.read import OnGap, StreamRange
 from segments.record import StoredRecord, to_ms
 from segments.remote.append_pipe import AppendPipe
 from segments.remote.gateway_channels import GatewayChannels
 from segments.remote.remote_cursor import RemoteCursor
-from segments.remote.remote_reader import OnGap, RemoteReader
+from segments.remote.remote_reader import RemoteReader
 from segments.remote.remote_transfer import RemoteExport
 from segments.remote.remote_writer import RemoteProducer, RemoteWriter, open_producer, roll, seal
 from segments.remote.report_messages import get_hold, get_info, get_overview, get_pass
