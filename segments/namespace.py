@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from bookkeeper import BookKeeper
 from bookkeeper.errors import NoSuchKeyError
@@ -13,6 +12,7 @@ from bookkeeper.secret import without_secrets
 from segments.arguments import check_address
 from segments.checks.checker import CheckOptions, StreamChecker
 from segments.checks.findings import Finding
+from segments.closing import Closing
 from segments.config import DEFAULTS, StreamConfig
 from segments.directory.directory import NamespaceEvent, StreamInfo, list_streams, rename_stream, watch_streams
 from segments.error_translation import worded
@@ -56,7 +56,7 @@ async def _connect(uri: str, config: ClientConfig | None, client: BookKeeper | N
         return StreamNamespace(await BookKeeper.connect(uri, config=config), owns_client=True)
 
 
-class StreamNamespace:
+class StreamNamespace(Closing):
     """All streams of one cluster. Belongs to the loop that made it."""
 
     def __init__(self, client: BookKeeper, *, owns_client: bool = False) -> None:
@@ -208,11 +208,3 @@ class StreamNamespace:
             self._closed = True
             if self._owns_client:
                 await self.client.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from segments.chain import StreamChain, StreamHead, StreamSegment
 from segments.checks.overview import StreamOverview, overview_of
+from segments.closing import Closing
 from segments.config import StreamConfig
 from segments.cursors import Cursor, CursorOptions, CursorState, Mark, read_cursors
 from segments.directory.directory import StreamEvent, StreamInfo, info_of, watch_stream
@@ -48,7 +48,7 @@ class WriterOptions(TypedDict, total=False):
     """Where the writer can be reached, if it can: other gateways send their callers there."""
 
 
-class Stream:
+class Stream(Closing):
     """One stream of a namespace."""
 
     def __init__(self, client: BookKeeper, name: str, stream_id: str, config: StreamConfig) -> None:
@@ -315,11 +315,3 @@ class Stream:
 
     async def close(self) -> None:
         """Nothing is held open by a stream itself; its writers, producers and readers are closed on their own."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()

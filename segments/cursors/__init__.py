@@ -1,6 +1,7 @@
 """Cursors: places in a stream that outlive their readers.
 
 cursor          what an application holds
+cursor_front    what is the same behind gateways
 cursor_owner    a cursor's record in its owner's hands; gathers acknowledgements
 cursor_record   the records at their paths
 cursor_state    the record, its legal steps, its history
@@ -11,7 +12,8 @@ acked_ranges    which records are done
 from __future__ import annotations
 
 from segments.cursors.acked_ranges import FrozenRanges, Mark, undone
-from segments.cursors.cursor import Acked, Cursor, CursorOptions, acknowledgements
+from segments.cursors.cursor import Acked, Cursor, acknowledgements
+from segments.cursors.cursor_front import CursorFront, CursorOptions
 from segments.cursors.cursor_record import cursor_names, cursors_as_placed, read_cursors
 from segments.cursors.cursor_state import (
     RANGES_MAX,
@@ -31,6 +33,7 @@ __all__ = [
     "Acknowledgement",
     "Cursor",
     "CursorChange",
+    "CursorFront",
     "CursorOptions",
     "CursorState",
     "CursorVersion",

@@ -5,16 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Final, Self, TypeAlias, Unpack
 
 from bookkeeper.errors import BookKeeperError, MetadataConflictError
 from segments.cursors.acked_ranges import Mark, nth_undone, undone
+from segments.cursors.cursor_front import CursorFront, CursorOptions
 from segments.cursors.cursor_owner import CursorOwner
 from segments.cursors.cursor_record import CursorNode
-from segments.cursors.cursor_state import RANGES_MAX, Acknowledgement, CursorState, CursorVersion
+from segments.cursors.cursor_state import Acknowledgement, CursorState, CursorVersion
 from segments.error_translation import stream_error
-from segments.errors import CursorConflictError, PositionFormatError, StreamClosedError, StreamCorruptError
+from segments.errors import CursorConflictError, PositionFormatError, StreamCorruptError
 from segments.position import EARLIEST, Position
 from segments.read import Lag, Reader, RecordBatch, StreamReading
 from segments.read.options import Parts, ReaderOptions
@@ -34,22 +34,8 @@ PLACES_MAX: Final = 4096
 _claims = itertools.count(1)
 
 
-class CursorOptions(TypedDict, total=False):
-    """How a cursor is opened."""
-
-    create: bool
-    """Make it if it is missing; by default yes."""
-    owner: str
-    """Who uses it, for people."""
-    ranges_max: int
-    """How many separate ranges of acknowledged records it may have."""
-    save_every_s: float
-    """How long acknowledgements that nobody waits for may be unsaved."""
-
-
-class Cursor:
-    """One cursor. ``async with`` makes it if it is missing, and takes it over: a former owner can move it no more.
-    Without that it can be looked at, and nothing is made."""
+class Cursor(CursorFront):
+    """A cursor of a stream of this process's cluster."""
 
     def __init__(
         self,
@@ -58,21 +44,12 @@ class Cursor:
         name: str,
         *,
         start: Seek = EARLIEST,
-        create: bool = True,
-        owner: str = "",
-        ranges_max: int = RANGES_MAX,
-        save_every_s: float = 1.0,
+        **options: Unpack[CursorOptions],
     ) -> None:
-        self.name = name
+        super().__init__(record.name, name, start=start, **options)
         self._reading = reading
         self._client = reading.source.client
-        self._stream = record.name
         self._record = CursorNode(self._client.metadata_store, record.stream_id, record.name, name)
-        self._start = start
-        self._create = create
-        self._owner_name = owner or "a reader"
-        self._ranges_max = ranges_max
-        self._save_every_s = save_every_s
         self._owner: CursorOwner | None = None
         self._resetting = False
         self._places: dict[tuple[int, int], tuple[int, int]] = {}
@@ -107,14 +84,6 @@ class Cursor:
             return (await self._record.read())[0]
         except BookKeeperError as error:
             raise stream_error(error, f"reading cursor {self.name} of stream {self._stream}", self._stream) from error
-
-    async def position(self) -> Position:
-        """Where reading goes on: everything before is done. Raises: as state."""
-        return (await self.state()).mark.position
-
-    async def properties(self) -> Mapping[str, str]:
-        """What users noted on the cursor. Raises: as state."""
-        return (await self.state()).properties
 
     async def history(self, limit: int = 20) -> list[CursorVersion]:
         """The present version and earlier ones, newest first. Of versions in quick succession one is kept. Raises: as
@@ -374,23 +343,11 @@ class Cursor:
         if owner is not None:
             await owner.abandon()
 
-    async def __aenter__(self) -> Self:
-        return await self.open()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            await self.close()
-        else:
-            await self.abandon()
-
     # -- inside -------------------------------------------------------------------------------------------
 
     def _held(self) -> CursorOwner:
         if self._owner is None:
-            text = f"cursor {self.name} of stream {self._stream} is not open: use async with, or open()"
-            raise StreamClosedError(text, stream=self._stream)
+            raise self._not_open()
         if self._resetting:
             raise CursorConflictError(
                 f"cursor {self.name} of stream {self._stream} is being reset", stream=self._stream

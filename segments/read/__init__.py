@@ -2,6 +2,7 @@
 
 reading         everything that reads one stream
 reader          what an application holds: records, batches, Arrow
+reader_front    what is the same behind gateways
 options         how a reader behaves
 ready_queue     what was fetched and not handed out
 fetch_machine   where a fetch goes on, what is handed out, what is missing (pure)
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 from segments.read.options import OnGap, ReaderOptions, ReadOptions
 from segments.read.reader import Reader
+from segments.read.reader_front import ReaderFront
 from segments.read.reader_state import Activity, Lag, ReaderState
 from segments.read.reading import StreamReading
 from segments.read.record_batch import RecordBatch
@@ -34,6 +36,7 @@ __all__ = [
     "OnGap",
     "ReadOptions",
     "Reader",
+    "ReaderFront",
     "ReaderOptions",
     "ReaderState",
     "RecordBatch",

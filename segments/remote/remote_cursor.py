@@ -6,36 +6,34 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from bookkeeper.client.tasks import Tasks
 from segments.cursors import (
-    RANGES_MAX,
     UNSAVED_PER_RANGE,
     Acked,
     Acknowledgement,
+    CursorFront,
+    CursorOptions,
     CursorState,
     CursorVersion,
     acknowledgements,
 )
-from segments.errors import CursorExistsError, CursorFullError, CursorNotFoundError, StreamClosedError, StreamError
+from segments.errors import CursorExistsError, CursorFullError, CursorNotFoundError, StreamError
 from segments.names import check_short_name
 from segments.position import EARLIEST, Position
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.cursor_messages import get_cursor, get_version, put_acknowledgements
 from segments.protocol.messages import put_position, put_seek
-from segments.read import Lag, RecordBatch
+from segments.read import Lag, OnGap, RecordBatch
 from segments.record import StoredRecord
 from segments.remote.gateway_channels import GatewayChannels
-from segments.remote.remote_reader import OnGap, RemoteReader
+from segments.remote.remote_reader import RemoteReader
 from segments.seek import AtCursor, Seek
 
 
-class RemoteCursor:
-    """A place in a stream behind gateways: ``async with stream.cursor("billing") as cursor``. That makes it if it is
-    missing, and takes it over: a former owner can move it no more. Without that it can be looked at, and nothing is
-    made."""
+class RemoteCursor(CursorFront):
+    """A cursor of a stream behind gateways."""
 
     def __init__(
         self,
@@ -44,15 +42,10 @@ class RemoteCursor:
         name: str,
         *,
         start: Seek = EARLIEST,
-        create: bool = True,
-        owner: str = "",
-        ranges_max: int = RANGES_MAX,
-        save_every_s: float = 1.0,
+        **options: Unpack[CursorOptions],
     ) -> None:
-        self.name = check_short_name(name, "cursor")
-        self._channels, self._stream = channels, stream
-        self._start, self._create, self._owner_name = start, create, owner or "a reader"
-        self._ranges_max, self._save_every_s = ranges_max, save_every_s
+        super().__init__(stream, check_short_name(name, "cursor"), start=start, **options)
+        self._channels = channels
         self._claim: pb.CursorClaim | None = None
         self._moving = asyncio.Lock()
         self._later: list[Acknowledgement] = []
@@ -63,23 +56,12 @@ class RemoteCursor:
         self._timer: asyncio.TimerHandle | None = None
         self._tasks = Tasks(f"cursor {name} of stream {stream}")
 
-    def __repr__(self) -> str:
-        return f"<RemoteCursor {self.name} of stream {self._stream}>"
-
     # -- looking -----------------------------------------------------------------------------------------
 
     async def state(self) -> CursorState:
         """What is stored of the cursor, without its history. Raises: CursorNotFoundError, StreamNotFoundError,
         StreamUnavailableError."""
         return get_cursor(await self._channels.call("Cursors.Get", pb.GetCursorRequest(**self._named)))
-
-    async def position(self) -> Position:
-        """Where reading goes on: everything before is done. Raises: as state."""
-        return (await self.state()).mark.position
-
-    async def properties(self) -> Mapping[str, str]:
-        """What users noted on the cursor. Raises: as state."""
-        return (await self.state()).properties
 
     async def history(self, limit: int = 20) -> list[CursorVersion]:
         """The present version and earlier ones, newest first. Raises: as state."""
@@ -266,17 +248,6 @@ class RemoteCursor:
         self._later, self._places = [], []
         await self._tasks.close()
 
-    async def __aenter__(self) -> Self:
-        return await self.open()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            await self.close()
-        else:
-            await self.abandon()
-
     # -- inside ------------------------------------------------------------------------------------------
 
     @property
@@ -285,8 +256,7 @@ class RemoteCursor:
 
     def _held(self) -> pb.CursorClaim:
         if self._claim is None:
-            text = f"cursor {self.name} of stream {self._stream} is not open: use async with, or open()"
-            raise StreamClosedError(text, stream=self._stream)
+            raise self._not_open()
         return self._claim
 
     async def _move(self, key: str, request: Any, *, repeat: bool = True) -> CursorState:

@@ -6,12 +6,12 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from bookkeeper.real import read_private
 from segments.checks.checker import CheckOptions
 from segments.checks.findings import Finding
+from segments.closing import Closing
 from segments.config import StreamConfig
 from segments.directory.directory import NamespaceEvent, StreamInfo
 from segments.errors import StreamNotFoundError
@@ -55,7 +55,7 @@ async def _connect(uri: str, access: GatewayCredentials | None) -> RemoteNamespa
     return RemoteNamespace(GatewayChannels(addresses.addresses, access))
 
 
-class RemoteNamespace:
+class RemoteNamespace(Closing):
     """All streams of one cluster, through its gateways. Belongs to the loop that made it."""
 
     def __init__(self, channels: GatewayChannels) -> None:
@@ -166,11 +166,3 @@ class RemoteNamespace:
     async def close(self) -> None:
         """End the connections. Idempotent."""
         await self.channels.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()

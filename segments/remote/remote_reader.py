@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from math import inf
-from types import TracebackType
-from typing import Any, Final, Literal, Self, TypeAlias
+from collections.abc import Sequence
+from typing import Any, Final
 
 from segments.arguments import check_timeout
 from segments.entries import StoredEntry
 from segments.errors import (
-    PositionTruncatedError,
     StreamClosedError,
     StreamError,
-    StreamGapError,
     StreamMetadataError,
     StreamUnavailableError,
 )
@@ -22,15 +18,13 @@ from segments.position import LATEST, Position
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.entry_messages import get_entries, get_records
 from segments.protocol.messages import get_activity, get_gap, get_position, put_position, put_seek
-from segments.read import Activity, Lag, ReaderState, RecordBatch
-from segments.read.options import BATCH_RECORDS, ReadOptions
+from segments.read import Activity, Lag, OnGap, ReaderFront, ReaderState
+from segments.read.options import ReadOptions
 from segments.read.ready_queue import ReadyQueue
 from segments.read.record_batch import EntrySlice
-from segments.record import Gap, GapKind, StoredRecord
+from segments.record import Gap, StoredRecord
 from segments.remote.gateway_channels import PATIENCE_S, PAUSE_S, GatewayCall, GatewayChannels
 from segments.seek import Ago, Seek
-
-OnGap: TypeAlias = Literal["raise", "yield", "skip"]
 
 CREDIT_RECORDS: Final = 16_384
 """Records that may be on their way to this reader, or wait in it."""
@@ -47,8 +41,8 @@ STATE_S: Final = SILENT_S
 """How long gateways are asked for a reader's state: one that does not answer is an answer, too."""
 
 
-class RemoteReader:
-    """Reads one stream. ``async with`` closes it. Iterating gives records, and gaps with ``on_gap="yield"``."""
+class RemoteReader(ReaderFront):
+    """Reads a stream behind gateways."""
 
     def __init__(
         self,
@@ -63,15 +57,14 @@ class RemoteReader:
     ) -> None:
         """``stop``: exclusive; None without ``follow``: where the stream ends when reading begins. ``undone_by``: leave
         out what this cursor has done."""
+        super().__init__(ReadyQueue(), ReadOptions(on_gap=on_gap).on_gap)
         self._channels = channels
         self._stream = stream
         self._start = start
         self._stop = stop
         self._follow = follow
-        self._on_gap: OnGap = ReadOptions(on_gap=on_gap).on_gap
         self._undone_by = undone_by
         self._token = b""
-        self._ready = ReadyQueue()
         self._has_entries = False
         """Whether the gateway sends entries; an older one sends records."""
         self._news = asyncio.Event()
@@ -91,8 +84,6 @@ class RemoteReader:
         self._last_news: float | None = None
         """When something came last, or reading began."""
         self._closed = False
-        self.skipped_gaps = 0
-        """Gaps that were passed over with ``on_gap="skip"``."""
 
     @property
     def position(self) -> Position:
@@ -168,69 +159,6 @@ class RemoteReader:
             self._hand_out([EntrySlice(entry, slot, slot + 1)])
             return entry.record(slot)
 
-    async def next_batch(
-        self, max_records: int = BATCH_RECORDS, *, max_bytes: int | None = None, wait: float | None = None
-    ) -> RecordBatch:
-        """The next records: at least one, at most ``max_records``, and about ``max_bytes``.
-
-        With ``wait`` this collects for up to so many seconds until it has ``max_records``; otherwise it returns what
-        there is as soon as there is something. The batch is empty if nothing came within ``wait``, or if the reader has
-        ended.
-
-        Raises: as next.
-        """
-        loop = asyncio.get_running_loop()
-        until = None if wait is None else loop.time() + wait
-        slices: list[EntrySlice] = []
-        left, size = max_records, inf if max_bytes is None else float(max_bytes)
-        while left > 0:
-            if not self._ready:
-                if slices and until is None:
-                    break
-                if not await self._fill(None if until is None else max(0.0, until - loop.time())):
-                    break
-                continue
-            if isinstance(gap := self._ready.first, Gap):
-                if slices:
-                    break
-                if self._pass_gap(gap):
-                    return RecordBatch(gap=gap)
-                continue
-            taken = self._ready.take(left, size, at_least_one=not slices)
-            if not taken:
-                break
-            self._hand_out(taken)
-            slices += taken
-            left -= sum(each.b - each.a for each in taken)
-            size -= sum(each.entry.share(each.a, each.b) for each in taken) if size != inf else 0
-        return RecordBatch(slices)
-
-    async def batches(
-        self, max_records: int = BATCH_RECORDS, max_bytes: int | None = None
-    ) -> AsyncIterator[RecordBatch]:
-        """The records in batches, as fast as they come, until the reader has ended. Raises: as next."""
-        while batch := await self.next_batch(max_records, max_bytes=max_bytes):
-            yield batch
-
-    async def arrow_batches(self, max_records: int = BATCH_RECORDS) -> AsyncIterator[Any]:
-        """The records as ``pyarrow.RecordBatch``es, which share the memory of the messages. Raises: as next, and
-        MissingLibraryError: pyarrow is not installed."""
-        async for batch in self.batches(max_records):
-            for each in batch.arrow():
-                yield each
-
-    async def __aiter__(self) -> AsyncIterator[StoredRecord | Gap]:
-        while batch := await self.next_batch():
-            if batch.gap is not None:
-                yield batch.gap
-            for record in batch.records():
-                yield record
-
-    async def skip_gap(self) -> Gap | None:
-        """Pass over the gap that comes next, which was raised; return it. None, and nothing is passed, if records come
-        next."""
-        return self._drop_gap() if self._ready and isinstance(self._ready.first, Gap) else None
-
     async def seek(self, seek: Seek) -> None:
         """Go on elsewhere. Nothing that came before is handed out afterwards."""
         await self._stop_running()
@@ -245,14 +173,6 @@ class RemoteReader:
         self._forget_ready()
         await self._stop_running()
         self._news.set()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     # -- handing out -------------------------------------------------------------------------------------
 
@@ -280,6 +200,10 @@ class RemoteReader:
             return False
         return True
 
+    @property
+    def _stream_name(self) -> str:
+        return self._stream
+
     def _hand_out(self, slices: Sequence[EntrySlice]) -> None:
         """Note what is handed out: credits for as much more are given."""
         for entry, a, b in slices:
@@ -296,22 +220,8 @@ class RemoteReader:
         self._ready.clear()
         self._held_bytes = 0
 
-    def _pass_gap(self, gap: Gap) -> bool:
-        """Deal with the gap that comes next. Returns whether to hand it out."""
-        if self._on_gap == "yield":
-            self._drop_gap()
-            return True
-        if self._on_gap == "skip":
-            self.skipped_gaps += 1
-            self._drop_gap()
-            return False
-        text = f"stream {self._stream}: records from {gap.first} to {gap.last} are {gap.kind.value}"
-        if gap.kind in (GapKind.TRUNCATED, GapKind.EXPIRED):
-            raise PositionTruncatedError(text, stream=self._stream, position=gap.last.next)
-        raise StreamGapError(text, stream=self._stream, position=gap.first)
-
     def _drop_gap(self) -> Gap:
-        gap = self._ready.take_gap()
+        gap = super()._drop_gap()
         self._position = gap.last.next
         return gap
 

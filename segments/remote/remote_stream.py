@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from types import TracebackType
-from typing import Any, Literal, Self, Unpack
+from typing import Any, Literal, Unpack
 
 from segments.arguments import check_gap_rule, checked_seek
 from segments.chain import StreamSegment
 from segments.checks.overview import StreamOverview
+from segments.closing import Closing
 from segments.config import StreamConfig
 from segments.cursors import CursorOptions, CursorState
 from segments.directory.directory import StreamInfo
@@ -19,12 +19,12 @@ from segments.protocol import segments_pb2 as pb
 from segments.protocol.cursor_messages import get_cursor
 from segments.protocol.messages import get_position, get_settings, put_patch, put_seek
 from segments.protocol.segment_messages import get_segment
-from segments.read import StreamRange
+from segments.read import OnGap, StreamRange
 from segments.record import StoredRecord, to_ms
 from segments.remote.append_pipe import AppendPipe
 from segments.remote.gateway_channels import GatewayChannels
 from segments.remote.remote_cursor import RemoteCursor
-from segments.remote.remote_reader import OnGap, RemoteReader
+from segments.remote.remote_reader import RemoteReader
 from segments.remote.remote_transfer import RemoteExport
 from segments.remote.remote_writer import RemoteProducer, RemoteWriter, open_producer, roll, seal
 from segments.remote.report_messages import get_hold, get_info, get_overview, get_pass
@@ -36,7 +36,7 @@ from segments.seek import AtSeqNo, Seek
 from segments.write.opening import Opening
 
 
-class RemoteStream:
+class RemoteStream(Closing):
     """One stream of a namespace behind gateways."""
 
     def __init__(self, channels: GatewayChannels, info: Any) -> None:
@@ -273,11 +273,3 @@ class RemoteStream:
 
     async def close(self) -> None:
         """Nothing is held open by a stream itself; its writers, producers and readers are closed on their own."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()

@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from functools import partial
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from bookkeeper.outcome import Outcome
 from segments.arguments import check_sequence, check_timeout, check_whole
 from segments.chain import StreamSegment
+from segments.closing import Closing
 from segments.config import StreamLimits
 from segments.errors import (
     AppendOutcomeUnknownError,
@@ -42,7 +42,7 @@ PENDING_BYTES: Final = StreamLimits().pending_bytes
 _RECORD_COST: Final = 16
 
 
-class RemoteWriter:
+class RemoteWriter(Closing):
     """Appends to a stream through gateways: ``async with stream.writer() as writer``."""
 
     def __init__(self, channels: GatewayChannels, stream: str, pipe: AppendPipe) -> None:
@@ -168,14 +168,6 @@ class RemoteWriter:
     async def abort(self) -> None:
         """End at once: what is not answered may be in the stream, which stays with its gateway. Idempotent."""
         await self._pipe.abort(StreamClosedError(f"the writer of stream {self.name} was aborted", stream=self.name))
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     # -- inside ------------------------------------------------------------------------------------------
 

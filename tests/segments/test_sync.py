@@ -197,7 +197,7 @@ def test_nothing_of_the_interface_is_forgotten(blocking: type, original: type, l
             segments.cursors.Cursor,
             {"reading", "path", "refused", "held", "resume"},
         ),
-        (segments.remote.RemoteReader, segments.read.reader.Reader, {"skipped_gaps"}),  # a slot there
+        (segments.remote.RemoteReader, segments.read.reader.Reader, set()),
         (
             segments.remote.remote_writer.RemoteWriter,
             segments.write.writer.Writer,

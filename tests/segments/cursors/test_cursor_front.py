@@ -1,0 +1,9 @@
+from __future__ import annotations
+
+from segments.cursors import Cursor, CursorFront
+from segments.remote import RemoteCursor
+
+
+def test_cursors_near_and_behind_gateways_share_it() -> None:
+    for name in ("position", "properties", "__aenter__", "__aexit__"):
+        assert getattr(Cursor, name) is getattr(RemoteCursor, name) is getattr(CursorFront, name)
