@@ -19,7 +19,10 @@ COUNT = 122
 ROW = re.compile(r"^\| (SEG-\d{2,3}) \| (.+) \| (.*) \|$", re.MULTILINE)
 TEST = re.compile(r"`([\w/.]+\.py)::(\w+)`")
 NAMED = re.compile(r"\bSEG-\d{2,3}\b")
-ROOMS = ("life", "write", "read", "cursors", "gateway", "remote", "commands", "", "chain", "entries", "world", "rpc")
+ROOMS = (
+    "retention", "transfer", "checks", "directory", "write", "read", "cursors", "gateway", "remote", "commands", "",
+    "chain", "entries", "world", "protocol",
+)  # fmt: skip
 
 
 def rows() -> dict[str, str]:

@@ -35,7 +35,7 @@ CHILD_S: Final = 180.0
 
 _HERE: Final = Path(__file__).parent / "stream_stub"
 _SOURCE: Final = _HERE / "StreamStub.java"
-_PROTOCOL: Final = ROOT / "segments" / "rpc" / "segments.proto"
+_PROTOCOL: Final = ROOT / "segments" / "protocol" / "segments.proto"
 _WINDOW_BYTES: Final = 500
 """Less than what the story appends as one call."""
 

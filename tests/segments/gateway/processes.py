@@ -109,7 +109,7 @@ def standalone(directory: Path) -> Iterator[str]:
 def make_stub(directory: Path) -> None:
     """Generate a client of the protocol, as any user does."""
     directory.mkdir(parents=True)
-    proto = ROOT / "segments" / "rpc"
+    proto = ROOT / "segments" / "protocol"
     command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{proto}"]
     out = [f"--python_out={directory}", f"--grpc_python_out={directory}", "segments.proto"]
     subprocess.run([*command, *out], check=True)
