@@ -55,7 +55,7 @@ def a_failed_sync_is_tried_again(patch: pytest.MonkeyPatch) -> None:
         except OSError:
             file.sync()
 
-    for module in ("durable_file", "journal.group_writer", "checkpoint.checkpoint", "entry_log.entry_log_file"):
+    for module in ("base.durable_file", "journal.group_writer", "checkpoint.checkpoint", "entry_log.entry_log_file"):
         patch.setattr(f"bookkeeper.storage.{module}.sync", twice, raising=False)
     patch.setattr(durable_file, "sync", twice)
 

@@ -34,6 +34,8 @@ RUN: Final = [
     ("docs/spark.md", 'client_id="spark-etl"'),
     ("docs/spark.md", "gateways ="),
     ("docs/streams.md", "producer.append"),
+    ("docs/testing.md", "faults.stopped"),
+    ("docs/testing.md", "bookkeeper_seed"),
 ]
 """The page of each block, and what only this block has."""
 
@@ -97,6 +99,18 @@ def test_a_stream_has_each_record_once(tmp_path: Path) -> None:
     code = block("docs/streams.md", "producer.append", {"/tmp/streams": f"{tmp_path}/streams"})
     said = [run_python(code, tmp_path) for _ in range(2)]
     assert said[0] == said[1] and said[0].endswith("2 b'order 2'\n") and len(said[0].splitlines()) == 3
+
+
+def test_a_test_of_ones_own_has_a_cluster(tmp_path: Path) -> None:
+    blocks = [block("docs/testing.md", text, {}) for text in ("faults.stopped", "bookkeeper_seed")]
+    (tmp_path / "test_own.py").write_text("\n\n".join(["import pytest", *blocks]))
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "bookkeeper.testing.plugin"]
+    done = subprocess.run(
+        [*command, str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, timeout=240 * stretch(), check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "21 passed" in done.stdout
 
 
 # -- Spark -------------------------------------------------------------------------------------------------
