@@ -23,6 +23,7 @@ the same loop.
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import aclosing
@@ -237,7 +238,12 @@ class ReplicatedProgram(BlockingCloser[AsyncReplicated]):
 
     def until_active(self, timeout_s: float | None = None) -> None:
         """Wait until this replica is the active one. Raises as the async one; TimeoutError: not within the time."""
-        run(self._original.until_active(), timeout_s)
+
+        async def wait() -> None:
+            async with asyncio.timeout(timeout_s):
+                await self._original.until_active()
+
+        run(wait())
 
 
 def replicated(

@@ -10,7 +10,7 @@ from math import inf
 from typing import Any, NoReturn
 
 from segments.closing import Closing
-from segments.errors import PositionTruncatedError, StreamGapError
+from segments.errors import PositionTruncatedError, StreamError, StreamGapError
 from segments.read.options import BATCH_RECORDS, OnGap
 from segments.read.ready_queue import ReadyQueue
 from segments.read.record_batch import EntrySlice, RecordBatch
@@ -54,9 +54,9 @@ class ReaderFront(Closing):
 
         With ``wait`` this collects for up to so many seconds until it has ``max_records``; otherwise it returns what
         there is as soon as there is something. The batch is empty if nothing came within ``wait``, or if the reader has
-        ended.
+        ended. An error that comes while it collects ends the collecting: what it has is returned.
 
-        Raises: as next.
+        Raises: as next, where there is nothing to return.
         """
         loop = asyncio.get_running_loop()
         until = None if wait is None else loop.time() + wait
@@ -66,8 +66,13 @@ class ReaderFront(Closing):
             if not self._ready:
                 if slices and until is None:
                     break
-                if not await self._fill(None if until is None else max(0.0, until - loop.time())):
-                    break
+                try:
+                    if not await self._fill(None if until is None else max(0.0, until - loop.time())):
+                        break
+                except StreamError:
+                    if not slices:
+                        raise
+                    break  # what was taken is not lost; reading again meets the error, if it lasts
                 continue
             if isinstance(gap := self._ready.first, Gap):
                 if slices:

@@ -205,8 +205,14 @@ class EntryOutput:
         self._allocator.taken()
         number = chain.recent[-1].number
         self._machine.on_open(number, self._loop.time(), self._rng.random())
-        self.sender.take(OpenSegment(handle, number, self._on_acknowledged, self._on_failed, self._on_broken))
         rest = deque(again)
+        try:
+            self.sender.take(OpenSegment(handle, number, self._on_acknowledged, self._on_failed, self._on_broken))
+        except Exception as error:
+            broken = self._broken(error)
+            for lost in rest:
+                self._refuse(lost.group, broken)
+            raise broken from error
         while rest or self._machine.waiting:  # nobody waits here: what ends this segment, too, does so at a later turn
             log = rest.popleft() if rest else None
             group = self._machine.next_waiting() if log is None else log.group

@@ -536,3 +536,17 @@ def test_two_streams_read_in_turn_under_rolls_stay_consistent() -> None:
         await asyncio.gather(*writing)
 
     simulated(story)
+
+
+def test_what_a_batch_has_collected_is_not_lost_with_an_error() -> None:
+    async def story(stream: BuiltStream) -> None:
+        await stream.start()
+        await stream.add(2)
+        async with stream.reader(follow=True, idle_error_s=2) as reader:
+            assert len(await reader.next_batch(10, wait=60)) == 2
+            with pytest.raises(ReaderIdleError):
+                await reader.next_batch(10, wait=60)
+            await stream.add()
+            assert len(await reader.next_batch(1, wait=60)) == 1
+
+    simulated(story)

@@ -761,6 +761,27 @@ async def test_a_snapshot_that_cannot_be_made_leaves_nobody_waiting(monkeypatch:
     assert (await values_of(cluster, stream))[-1] == b"again"
 
 
+@in_virtual_time
+async def test_a_segment_that_cannot_begin_leaves_nobody_waiting_whose_records_come_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Cause: the snapshot of producers with which a segment begins could not be made. The former segment was left by
+    then, and the records that were to be written again in this one were in neither."""
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    async with asyncio.timeout(600):
+        writer = await stream.writer()
+        producer = await Producer.open(writer, "loader")
+        await producer.append(b"good")
+        failing_for(b"", monkeypatch, "encode_snapshot")
+        cluster.breaks = lambda ledger, payload: AddTimeoutError("no ack quorum")
+        futures = [producer.append_nowait(b"again"), producer.append_nowait(b"last")]
+        told = await asyncio.gather(*futures, return_exceptions=True)
+        assert all(isinstance(each, StreamInvariantError) and each.outcome is not Outcome.APPLIED for each in told)
+        assert not writer.pending_bytes
+        await writer.close()
+
+
 @pytest.mark.parametrize("broken", ["add_entry", "add_records"])
 @in_virtual_time
 async def test_who_waits_for_an_entry_that_was_not_taken_note_of_is_told(
