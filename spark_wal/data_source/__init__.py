@@ -1,0 +1,16 @@
+"""Streams, ledgers and journals as data of Spark: ``format("bookkeeper")``, in Python, without a jar.
+
+PySpark finds :mod:`pyspark_bookkeeper`, which comes here with the first method that it calls.
+
+source        which reader or writer the options ask for
+sink          writes batches into a stream, exactly once
+batch         reads what there is now: streams, a ledger, a journal
+stream_source reads a stream, batch after batch
+hold_keeper   keeps what a query has not committed from being removed
+stream_plan   where a batch ends, and how it is cut into partitions
+columns       records as the columns that Spark asks for
+values        values that are JSON or Arrow, as a user's own columns
+connections   one connection for each process
+options       what a user may say
+offsets       places of a query in its checkpoint
+"""

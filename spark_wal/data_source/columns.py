@@ -1,0 +1,113 @@
+"""Records as the columns that Spark asks for. Of the data source this module and ``values`` use pyarrow.
+
+Spark compares the schema of what a reader yields with the one that was declared: names, types and nullability.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from spark_wal.data_source.options import DataSourceOptionError
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+STREAM_DDL: Final = (
+    "position STRUCT<segment: BIGINT, entry: BIGINT, slot: BIGINT>, seq_no BIGINT, key BINARY, value BINARY, "
+    "headers MAP<STRING, BINARY>, event_time TIMESTAMP, append_time TIMESTAMP, txid BIGINT"
+)
+STREAMS_DDL: Final = f"stream STRING, {STREAM_DDL}"
+LEDGER_DDL: Final = "entry_id BIGINT, payload BINARY"
+JOURNAL_DDL: Final = "txid BIGINT, body BINARY"
+
+RECORD_COLUMNS: Final = ("stream", "position", "seq_no", "key", "value", "headers", "event_time", "append_time", "txid")
+CORRUPT: Final = "_corrupt_record"
+"""The column of a user's schema that takes a value which does not fit."""
+
+
+def arrow_schema(schema: StructType) -> Any:
+    """The ``pyarrow.Schema`` that Spark expects of a reader with these columns.
+
+    Raises:
+        DataSourceOptionError: a type cannot be read.
+    """
+    import pyarrow as pa
+
+    return pa.schema([pa.field(each.name, _arrow_type(each.dataType, each.name), each.nullable) for each in schema])
+
+
+def _arrow_type(kind: DataType, name: str) -> Any:
+    import pyarrow as pa
+    from pyspark.sql import types as t
+
+    match kind:
+        case t.DecimalType():
+            return pa.decimal128(kind.precision, kind.scale)
+        case t.ArrayType():
+            return pa.list_(pa.field("element", _arrow_type(kind.elementType, name), kind.containsNull))
+        case t.MapType():
+            key = pa.field("key", _arrow_type(kind.keyType, name), nullable=False)
+            return pa.map_(key, pa.field("value", _arrow_type(kind.valueType, name), kind.valueContainsNull))
+        case t.StructType():
+            return pa.struct([pa.field(each.name, _arrow_type(each.dataType, name), each.nullable) for each in kind])
+    simple = {
+        t.BooleanType: pa.bool_(),
+        t.ByteType: pa.int8(),
+        t.ShortType: pa.int16(),
+        t.IntegerType: pa.int32(),
+        t.LongType: pa.int64(),
+        t.FloatType: pa.float32(),
+        t.DoubleType: pa.float64(),
+        t.StringType: pa.string(),
+        t.BinaryType: pa.binary(),
+        t.DateType: pa.date32(),
+        t.TimestampType: pa.timestamp("us", "UTC"),
+        t.TimestampNTZType: pa.timestamp("us"),
+    }
+    if type(kind) not in simple:
+        raise DataSourceOptionError(f"column {name} has type {kind.simpleString()}, which cannot be read")
+    return simple[type(kind)]
+
+
+class RecordColumns:
+    """Turns batches of a stream's records, as ``Reader.arrow_batches`` gives them, into columns of a schema.
+
+    Args:
+        wanted: the columns, by names of ``RECORD_COLUMNS``; their types are those of ``STREAMS_DDL``.
+    """
+
+    def __init__(self, wanted: Any) -> None:
+        self.schema = wanted
+
+    def take(self, batch: Any, stream: str) -> Any:
+        """The columns of a batch, as a ``pyarrow.RecordBatch``."""
+        import pyarrow as pa
+
+        columns = [column_of(field.name, batch, stream) for field in self.schema]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def column_of(name: str, batch: Any, stream: str) -> Any:
+    """One column of a batch of records."""
+    import pyarrow as pa
+
+    match name:
+        case "stream":
+            return pa.repeat(pa.scalar(stream, pa.string()), batch.num_rows)
+        case "position":
+            parts = [batch.column(part) for part in ("segment", "entry", "slot")]
+            return pa.StructArray.from_arrays(parts, ["segment", "entry", "slot"])
+        case "event_time" | "append_time":
+            return batch.column(name).cast(pa.timestamp("us", "UTC"))
+    return batch.column(name)
+
+
+def check_record_columns(names: Sequence[str], what: str) -> None:
+    """Refuse columns of a user's schema that records do not have. Raises DataSourceOptionError."""
+    for name in names:
+        if name not in RECORD_COLUMNS:
+            raise DataSourceOptionError(
+                f"{what} has no column {name} while values are raw; there are {', '.join(RECORD_COLUMNS)}. With "
+                "valueFormat json or arrow the schema is that of your values"
+            )

@@ -1,0 +1,75 @@
+"""Shell: keeps what a query has not committed from being removed.
+
+A hold of the stream covers everything from the last committed offset on. It is renewed by a thread of the process in
+which the query's source lives, on a clock of its own, because Spark calls a source at triggers only. When that process
+ends, however it ends, the hold ends by itself within an hour.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from bookkeeper.errors import BookKeeperError
+from segments import LATEST, Position, StreamError, sync
+
+_log = logging.getLogger(__name__)
+
+LASTS: Final = timedelta(minutes=45)
+"""How long a hold lasts without being renewed."""
+RENEWED_S: Final = 300.0
+"""How often it is renewed."""
+_AGAIN_S: Final = 10.0
+"""After a renewal that failed."""
+
+
+class HoldKeeper:
+    """One hold of one stream, renewed until this process ends.
+
+    Args:
+        every_s: between two renewals.
+    """
+
+    def __init__(self, stream: sync.Stream, name: str, *, every_s: float = RENEWED_S) -> None:
+        self._stream, self.name, self._every_s = stream, name, every_s
+        self._start: Position | None = None
+        self._moving = threading.Lock()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name=f"hold {name}", daemon=True)
+
+    def cover(self, start: Position) -> None:
+        """Keep everything from ``start`` on from now on. A place that lies before is kept, too, if it is still there.
+
+        Raises: StreamError, BookKeeperError: the hold could not be put.
+        """
+        with self._moving:
+            if start == self._start:
+                return
+            self._put(start)
+            self._start = start
+            if not self._thread.is_alive() and not self._stopped.is_set():
+                self._thread.start()
+
+    def stop(self) -> None:
+        """Renew it no more. It ends by itself, so that a query which is started again soon finds its records."""
+        self._stopped.set()
+
+    def _put(self, start: Position) -> None:
+        until = datetime.now(UTC) + LASTS
+        self._stream.hold(self.name, start, LATEST, until=until, note="a Spark query reads from here on")
+
+    def _keep(self) -> None:
+        pause = self._every_s
+        while not self._stopped.wait(pause):
+            pause = self._every_s
+            try:
+                with self._moving:
+                    if self._start is not None and not self._stopped.is_set():
+                        self._put(self._start)
+            except (StreamError, BookKeeperError) as error:
+                _log.warning(
+                    "hold %s of stream %s was not renewed, and is tried again: %s", self.name, self._stream.name, error
+                )
+                pause = min(_AGAIN_S, self._every_s)

@@ -1,0 +1,283 @@
+"""What a user may say to ``format("bookkeeper")``: options in, settings out (pure).
+
+Spark makes names of options lower-case; they are written here as users write them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from segments.errors import SeekFormatError
+from segments.seek import Seek, parse_seek
+
+
+class DataSourceOptionError(ValueError):
+    """An option is unknown, missing, or has a value that cannot be. Nothing was read or written."""
+
+
+METADATA: Final = "metadata"
+_OBJECTS: Final = ("stream", "streams", "ledger", "journal")
+_FORMATS: Final = ("raw", "json", "arrow")
+_MODES: Final = ("failfast", "permissive")
+_GAPS: Final = ("fail", "count")
+_GUARANTEES: Final = ("exactlyOnce", "atLeastOnce")
+
+READ_OPTIONS: Final = (
+    METADATA,
+    *_OBJECTS,
+    "startingPosition",
+    "endingPosition",
+    "valueFormat",
+    "mode",
+    "minPartitions",
+    "onGap",
+    "retrySeconds",
+    "passwordFile",
+)
+STREAM_OPTIONS: Final = ("maxRowsPerTrigger", "maxBytesPerTrigger", "holdName", "cursor")
+WRITE_OPTIONS: Final = (
+    METADATA,
+    "stream",
+    "createStream",
+    "guarantee",
+    "valueFormat",
+    "txnAppId",
+    "txnVersion",
+    "txnStart",
+    "retrySeconds",
+)
+_SPARK_OWN: Final = frozenset({"path", "checkpointlocation", "queryname"})
+"""Options that Spark hands on although they are its own."""
+
+MIN_PARTITIONS: Final = 4
+RETRY_S: Final = 120.0
+_ROWS_MAX: Final = 2**62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSettings:
+    """What a reader of any kind is asked for."""
+
+    metadata: str
+    """The cluster's address."""
+    stream: str | None = None
+    streams: str | None = None
+    """A prefix with a star at its end: all streams whose names begin so."""
+    ledger: int | None = None
+    journal: str | None = None
+    start: str = "earliest"
+    """As ``parse_seek`` reads it; of a ledger or a journal, a number or earliest."""
+    stop: str = "latest"
+    value_format: str = "raw"
+    permissive: bool = False
+    """A value that does not fit becomes a row of nulls; otherwise the query ends."""
+    min_partitions: int = MIN_PARTITIONS
+    count_gaps: bool = False
+    """Missing records are counted and told in the log; otherwise the query ends."""
+    retry_s: float = RETRY_S
+    """How long a cluster that does not answer is asked again."""
+    password_file: str | None = None
+    """Of a ledger; read where the tasks run."""
+    max_rows: int | None = None
+    max_bytes: int | None = None
+    hold_name: str | None = None
+    cursor: str | None = None
+
+    @property
+    def what(self) -> str:
+        """What is read, for messages."""
+        for kind, name in (("stream", self.stream), ("streams", self.streams), ("journal", self.journal)):
+            if name is not None:
+                return f"{kind} {name}"
+        return f"ledger {self.ledger}"
+
+    @property
+    def start_seek(self) -> Seek:
+        """Where reading a stream begins."""
+        return parse_seek(self.start)
+
+    @property
+    def stop_seek(self) -> Seek:
+        """Where reading a stream ends."""
+        return parse_seek(self.stop)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteSettings:
+    """What a writer is asked for."""
+
+    metadata: str
+    stream: str
+    create: bool = False
+    """Make the stream if it is not there."""
+    exactly_once: bool = True
+    value_format: str | None = None
+    """``raw`` or ``json``; None: raw if there is a column ``value``, else JSON of all columns without a meaning."""
+    app: str | None = None
+    """Who writes, instead of the query's id; it outlives a checkpoint."""
+    version: int | None = None
+    """The batch's number, where Spark does not give one (``df.write``)."""
+    start: int | None = None
+    """The number that batch 0 of a query with another id counts as."""
+    retry_s: float = RETRY_S
+
+
+def read_settings(options: Mapping[str, str], *, streaming: bool) -> ReadSettings:
+    """The settings of a reader. Raises DataSourceOptionError."""
+    known = READ_OPTIONS + (STREAM_OPTIONS if streaming else ())
+    found = _Options(options, known, "is for a stream that is read by readStream" if not streaming else "")
+    named = [name for name in _OBJECTS if found.has(name)]
+    if len(named) != 1:
+        said = f"{' and '.join(named)} are given" if named else "none is given"
+        raise DataSourceOptionError(f"name what to read by one of the options {', '.join(_OBJECTS)}: {said}")
+    if streaming and named != ["stream"]:
+        raise DataSourceOptionError(f"readStream reads one stream (option stream), not a {named[0]}: use read")
+    if streaming and found.has("endingPosition"):
+        raise DataSourceOptionError("endingPosition is for read: a query that reads a stream has no end")
+    if found.has("maxRowsPerTrigger") and found.has("maxBytesPerTrigger"):
+        raise DataSourceOptionError("Spark knows one limit of a batch: maxRowsPerTrigger or maxBytesPerTrigger")
+    if found.has("streams") and not found.text("streams", "").endswith("*"):
+        raise DataSourceOptionError('streams has a star at its end, as in "app/*"; one stream is named by stream')
+    settings = ReadSettings(
+        metadata=found.metadata(),
+        stream=found.get("stream"),
+        streams=found.get("streams"),
+        ledger=found.number("ledger", least=0),
+        journal=found.get("journal"),
+        start=found.text("startingPosition", "earliest"),
+        stop=found.text("endingPosition", "latest"),
+        value_format=found.word("valueFormat", _FORMATS, "raw"),
+        permissive=found.word("mode", _MODES, "failfast") == "permissive",
+        min_partitions=found.number("minPartitions", least=1) or MIN_PARTITIONS,
+        count_gaps=found.word("onGap", _GAPS, "fail") == "count",
+        retry_s=found.seconds("retrySeconds"),
+        password_file=found.get("passwordFile"),
+        max_rows=found.number("maxRowsPerTrigger", least=1),
+        max_bytes=found.number("maxBytesPerTrigger", least=1),
+        hold_name=found.get("holdName"),
+        cursor=found.get("cursor"),
+    )
+    _check_places(settings)
+    if settings.password_file is not None and settings.ledger is None:
+        raise DataSourceOptionError("passwordFile is for a ledger: a stream's ledgers have no password")
+    return settings
+
+
+def write_settings(options: Mapping[str, str], *, streaming: bool) -> WriteSettings:
+    """The settings of a writer. Raises DataSourceOptionError."""
+    found = _Options(options, WRITE_OPTIONS, "is for reading")
+    if not found.has("stream"):
+        raise DataSourceOptionError("name the stream to write to by the option stream")
+    if streaming and found.has("txnVersion"):
+        raise DataSourceOptionError("txnVersion is for write: a query's batches have numbers of their own")
+    if not streaming and found.has("txnStart"):
+        raise DataSourceOptionError("txnStart is for writeStream: a single write has txnVersion")
+    if found.has("txnVersion") != found.has("txnAppId") and not streaming:
+        raise DataSourceOptionError(
+            "txnAppId and txnVersion go together: who writes, and the number of what is written"
+        )
+    guarantee = found.word("guarantee", tuple(word.lower() for word in _GUARANTEES), "exactlyonce")
+    value_format = found.get("valueFormat")
+    if value_format is not None:
+        value_format = found.word("valueFormat", ("raw", "json"), "raw")
+    return WriteSettings(
+        metadata=found.metadata(),
+        stream=found.text("stream", ""),
+        create=found.flag("createStream"),
+        exactly_once=guarantee == "exactlyonce",
+        value_format=value_format,
+        app=found.get("txnAppId"),
+        version=found.number("txnVersion", least=0),
+        start=found.number("txnStart", least=0),
+        retry_s=found.seconds("retrySeconds"),
+    )
+
+
+def _check_places(settings: ReadSettings) -> None:
+    for option, place, word in (
+        ("startingPosition", settings.start, "earliest"),
+        ("endingPosition", settings.stop, "latest"),
+    ):
+        if settings.stream is not None or settings.streams is not None:
+            try:
+                parse_seek(place)
+            except SeekFormatError as error:
+                raise DataSourceOptionError(f"option {option}: {error}") from error
+        elif place != word and not place.isdecimal():
+            raise DataSourceOptionError(f"option {option} of a {settings.what} is a number or {word}, not {place!r}")
+
+
+class _Options:
+    """Options by their names as users write them."""
+
+    def __init__(self, options: Mapping[str, str], known: tuple[str, ...], elsewhere: str) -> None:
+        self._given = {name.lower(): str(value) for name, value in options.items()}
+        names = {name.lower(): name for name in known}
+        others = {name.lower(): name for name in (*READ_OPTIONS, *STREAM_OPTIONS, *WRITE_OPTIONS)}
+        for name in self._given:
+            if name in names or name in _SPARK_OWN:
+                continue
+            if name in others and elsewhere:
+                raise DataSourceOptionError(f"option {others[name]} {elsewhere}")
+            near = difflib.get_close_matches(name, list(names), 1)
+            hint = f": did you mean {names[near[0]]}?" if near else f"; there are {', '.join(known)}"
+            raise DataSourceOptionError(f"there is no option {name}{hint}")
+
+    def has(self, name: str) -> bool:
+        return name.lower() in self._given
+
+    def get(self, name: str) -> str | None:
+        value = self._given.get(name.lower())
+        if value is not None and not value:
+            raise DataSourceOptionError(f"option {name} is empty")
+        return value
+
+    def text(self, name: str, default: str) -> str:
+        return self.get(name) or default
+
+    def metadata(self) -> str:
+        uri = self.get(METADATA)
+        if uri is None:
+            raise DataSourceOptionError(
+                'name the cluster by the option metadata, as in "zk+hierarchical://host:2181/ledgers" or "sqlite:///FILE"'
+            )
+        if uri.startswith(("embedded:", "memory:")):
+            raise DataSourceOptionError(
+                f"{uri} is a cluster within one process, and Spark's tasks run in processes of their own: start "
+                "bk standalone, and give the address that it prints"
+            )
+        if uri.startswith("grpc:"):
+            raise DataSourceOptionError(
+                f"{uri} is a gateway: tasks read bookies themselves, so give the cluster's own address"
+            )
+        return uri
+
+    def number(self, name: str, *, least: int) -> int | None:
+        value = self.get(name)
+        if value is None:
+            return None
+        if not value.strip().isdecimal() or not least <= int(value) <= _ROWS_MAX:
+            raise DataSourceOptionError(f"option {name} is a whole number of at least {least}, not {value!r}")
+        return int(value)
+
+    def seconds(self, name: str) -> float:
+        value = self.get(name)
+        try:
+            found = RETRY_S if value is None else float(value)
+        except ValueError:
+            found = -1.0
+        if not 0 <= found < 86_400 * 365:
+            raise DataSourceOptionError(f"option {name} is a number of seconds, not {value!r}")
+        return found
+
+    def word(self, name: str, words: tuple[str, ...], default: str) -> str:
+        value = self.text(name, default).lower()
+        if value not in words:
+            raise DataSourceOptionError(f"option {name} is one of {', '.join(words)}, not {self.get(name)!r}")
+        return value
+
+    def flag(self, name: str) -> bool:
+        return self.word(name, ("true", "false"), "false") == "true"

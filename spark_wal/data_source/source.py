@@ -1,0 +1,63 @@
+"""Which reader the options ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from spark_wal.data_source.columns import JOURNAL_DDL, LEDGER_DDL, STREAM_DDL, STREAMS_DDL, check_record_columns
+from spark_wal.data_source.options import STREAM_OPTIONS, DataSourceOptionError, ReadSettings, read_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+    from pyspark.sql.types import StructType
+
+
+def schema(options: Mapping[str, str]) -> str:
+    """The columns where a user names none. Raises DataSourceOptionError."""
+    given = {name.lower() for name in options}
+    settings = read_settings(options, streaming=any(name.lower() in given for name in STREAM_OPTIONS))
+    if settings.value_format != "raw":
+        raise DataSourceOptionError(
+            f"valueFormat {settings.value_format} needs the columns of your values: give .schema(...)"
+        )
+    if settings.ledger is not None:
+        return LEDGER_DDL
+    if settings.journal is not None:
+        return JOURNAL_DDL
+    return STREAM_DDL if settings.stream is not None else STREAMS_DDL
+
+
+def reader(options: Mapping[str, str], columns: StructType) -> DataSourceReader:
+    """Reads what there is now. Raises DataSourceOptionError."""
+    from spark_wal.data_source.batch import JournalReader, LedgerReader, StreamsReader
+
+    settings = read_settings(options, streaming=False)
+    _check(settings, columns)
+    if settings.ledger is not None:
+        return LedgerReader(settings, columns)
+    if settings.journal is not None:
+        return JournalReader(settings, columns)
+    return StreamsReader(settings, columns)
+
+
+def stream_reader(options: Mapping[str, str], columns: StructType) -> DataSourceStreamReader:
+    """Reads a stream, batch after batch. Raises DataSourceOptionError."""
+    from spark_wal.data_source.stream_source import StreamSource
+
+    settings = read_settings(options, streaming=True)
+    _check(settings, columns)
+    return StreamSource(settings, columns)
+
+
+def _check(settings: ReadSettings, columns: StructType) -> None:
+    if settings.stream is not None or settings.streams is not None:
+        if settings.value_format == "raw":
+            check_record_columns(columns.names, settings.what)
+        return
+    if settings.value_format != "raw":
+        raise DataSourceOptionError(f"valueFormat is for streams: a {settings.what} has bytes")
+    known = ["entry_id", "payload"] if settings.ledger is not None else ["txid", "body"]
+    for name in columns.names:
+        if name not in known:
+            raise DataSourceOptionError(f"{settings.what} has no column {name}; there are {' and '.join(known)}")

@@ -1,0 +1,41 @@
+"""Where a batch of a stream ends, and how it is cut into partitions (pure; integers only)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from segments.position import Position
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRange:
+    """What one task reads of a stream: so many records, from ``start`` up to, and without, ``stop``."""
+
+    stream: str
+    start: Position
+    stop: Position
+    first_seq_no: int
+    records: int
+
+
+def end_by_rows(first: int, end: int, rows: int | None) -> int:
+    """The number behind the last record of a batch of at most so many rows."""
+    return end if rows is None else min(end, first + rows)
+
+
+def ranges(stream: str, borders: Sequence[tuple[Position, int]]) -> list[PartitionRange]:
+    """The partitions between neighbouring borders (a place, and the number of the record there). Those without a
+    record are left out; together they are all records from the first border to the last."""
+    found = []
+    for (start, first), (stop, end) in zip(borders, borders[1:], strict=False):
+        if end < first or stop < start:
+            raise ValueError(f"borders of stream {stream} do not rise: {start} ({first}), {stop} ({end})")
+        if end > first:
+            found.append(PartitionRange(stream, start, stop, first, end - first))
+    return found
+
+
+def wanted_partitions(least: int, size: int, partition_bytes: int) -> int:
+    """How many partitions a range of so many bytes is cut into."""
+    return max(least, -(-size // partition_bytes))

@@ -1,0 +1,243 @@
+"""Shell: a stream as the source of a streaming query.
+
+Spark keeps one of these in a process of its own for each source of a query, and pickles it into every task. What it
+keeps of the cluster is in that process alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from segments import AtSeqNo, Position, PositionTruncatedError, StreamUnavailableError, sync
+from spark_wal.data_source import connections
+from spark_wal.data_source.connections import patiently
+from spark_wal.data_source.hold_keeper import HoldKeeper
+from spark_wal.data_source.offsets import StreamOffset, read_offset
+from spark_wal.data_source.partition_reader import columns_for, read_partition
+from spark_wal.data_source.stream_plan import PartitionRange, end_by_rows, ranges, wanted_partitions
+
+try:  # PySpark 4.0 has neither; there is nothing to be told of limits then
+    from pyspark.sql.streaming import datasource as limits
+except ImportError:
+    limits = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from spark_wal.data_source.options import ReadSettings
+
+_log = logging.getLogger(__name__)
+
+PARTITION_BYTES: Final = 32 << 20
+"""A larger batch is cut into more partitions than ``minPartitions``."""
+
+T = TypeVar("T")
+
+_PINNED: Final = () if limits is None else (limits.SupportsTriggerAvailableNow,)
+
+
+class StreamPartition(InputPartition):
+    """A partition as Spark hands it to a task: a range of records, and nothing that is secret."""
+
+    def __init__(self, part: PartitionRange) -> None:
+        super().__init__(part)
+
+
+class StreamSource(DataSourceStreamReader, *_PINNED):  # type: ignore[misc]  # the bases differ between versions
+    """Reads one stream, batch after batch.
+
+    Args:
+        settings: as ``read_settings`` gives them.
+        schema: the columns that the query has.
+    """
+
+    def __init__(self, settings: ReadSettings, schema: StructType) -> None:
+        assert settings.stream is not None
+        columns_for(settings, schema)
+        self._settings, self._schema, self._name = settings, schema, settings.stream
+        self._stream: sync.Stream | None = None
+        self._hold: HoldKeeper | None = None
+        self._cursor: sync.Cursor | None = None
+        self._target: StreamOffset | None = None
+        """Where a run with ``availableNow`` ends."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What tasks get: no connection, no thread, no lock."""
+        unshared = {"_stream": None, "_hold": None, "_cursor": None, "_target": None}
+        return {**self.__dict__, **unshared}
+
+    # -- offsets ------------------------------------------------------------------------------------------
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Where a query without a checkpoint begins."""
+
+        def found() -> StreamOffset:
+            stream = self._opened()
+            return self._offset(stream, stream.find(self._settings.start_seek))
+
+        first = self._patiently(found)
+        self._cover(first.next)
+        return first.written()
+
+    def latestOffset(self, start: Mapping[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
+        """Where the next batch ends. PySpark before 4.2 tells neither start nor limit."""
+        begin = None if start is None else self._read(start)
+        if begin is not None:
+            self._cover(begin.next)
+        end = self._target or self._patiently(self._end)
+        if begin is None:
+            return end.written()
+        if end.next_seq_no <= begin.next_seq_no:
+            return begin.written()
+        return self._patiently(lambda: self._limited(begin, end, limit)).written()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """Where the stream ends, for the query's progress."""
+        try:
+            return self._end().written()
+        except StreamUnavailableError:
+            return None
+
+    def getDefaultReadLimit(self) -> Any:
+        """The limit that the options name."""
+        if self._settings.max_rows is not None:
+            return limits.ReadMaxRows(self._settings.max_rows)
+        if self._settings.max_bytes is not None:
+            return limits.ReadMaxBytes(self._settings.max_bytes)
+        return limits.ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """The run ends where the stream ends now, whatever others append meanwhile."""
+        self._target = self._patiently(self._end)
+
+    def _end(self) -> StreamOffset:
+        stream = self._opened()
+        return self._offset(stream, stream.tail_position())
+
+    def _offset(self, stream: sync.Stream, place: Position) -> StreamOffset:
+        info = stream.info()
+        hidden = 0 if place <= info.start else stream.count(stop=place)
+        return StreamOffset(self._first_number(stream) + hidden, max(place, info.start), stream.id)
+
+    def _limited(self, begin: StreamOffset, end: StreamOffset, limit: Any) -> StreamOffset:
+        stream = self._opened()
+        if limits is not None and isinstance(limit, limits.ReadMaxRows):
+            seq_no = end_by_rows(begin.next_seq_no, end.next_seq_no, limit.max_rows)
+            return end if seq_no == end.next_seq_no else self._at(stream, seq_no)
+        if limits is not None and isinstance(limit, limits.ReadMaxBytes):
+            cuts = self._cuts(stream, begin.next, end.next, lambda size: wanted_partitions(1, size, limit.max_bytes))
+            if len(cuts) > 1:
+                place = cuts[0]
+                return StreamOffset(begin.next_seq_no + stream.count(begin.next, place), place, stream.id)
+        return end
+
+    @staticmethod
+    def _at(stream: sync.Stream, seq_no: int) -> StreamOffset:
+        return StreamOffset(seq_no, stream.find(AtSeqNo(seq_no)), stream.id)
+
+    @staticmethod
+    def _first_number(stream: sync.Stream) -> int:
+        first = stream.first()
+        if first is not None:
+            return first.seq_no
+        segments = stream.segments()
+        return segments[-1].end_seq_no or segments[-1].start_seq_no if segments else 0
+
+    # -- partitions ---------------------------------------------------------------------------------------
+
+    def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[StreamPartition]:
+        """The batch, cut at borders of entries."""
+        begin, behind = self._read(start), self._read(end)
+        self._cover(begin.next)
+        if behind.next_seq_no <= begin.next_seq_no:
+            return []
+        return self._patiently(lambda: self._cut(begin, behind))
+
+    def _cut(self, begin: StreamOffset, end: StreamOffset) -> list[StreamPartition]:
+        stream = self._opened()
+        least = self._settings.min_partitions
+        cuts = self._cuts(stream, begin.next, end.next, lambda size: wanted_partitions(least, size, PARTITION_BYTES))
+        borders = [(begin.next, begin.next_seq_no)]
+        for cut in cuts[:-1]:
+            place, number = borders[-1]
+            borders.append((cut, number + stream.count(place, cut)))
+        borders.append((end.next, end.next_seq_no))
+        return [StreamPartition(part) for part in ranges(self._name, borders)]
+
+    def _cuts(
+        self, stream: sync.Stream, start: Position, stop: Position, target: Callable[[int], int]
+    ) -> list[Position]:
+        """The ends of about equal parts, at borders of entries; the last is ``stop``."""
+        try:
+            whole = stream.splits(start, stop, target=1)
+        except PositionTruncatedError as error:
+            if not self._settings.count_gaps or error.position is None:
+                raise
+            _log.warning(
+                "stream %s begins at %s by now: records from %s on are passed over", self._name, error.position, start
+            )
+            return [stop]
+        size = sum(each.bytes for each in whole)
+        count = target(size)
+        found = whole if count == 1 else stream.splits(start, stop, target=count)
+        return [each.stop for each in found[:-1]] + [stop]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The rows of a partition; runs in a task."""
+        part = partition.value
+        assert isinstance(part, PartitionRange)
+        context = TaskContext.get()
+        attempt = 0 if context is None else context.attemptNumber()
+        return read_partition(self._settings, self._schema, part, attempt)
+
+    # -- what it keeps ------------------------------------------------------------------------------------
+
+    def commit(self, end: Mapping[str, Any]) -> None:
+        """Spark asks for nothing before ``end`` any more."""
+        done = self._read(end)
+        self._cover(done.next)
+        if self._settings.cursor is not None:
+            self._patiently(lambda: self._move_cursor(done.next))
+
+    def stop(self) -> None:
+        """The query has ended. Not always called: the process may just be gone."""
+        if self._hold is not None:
+            self._hold.stop()
+        if self._cursor is not None:
+            self._cursor.close()
+
+    def _move_cursor(self, place: Position) -> None:
+        if self._cursor is None:
+            assert self._settings.cursor is not None
+            cursor = self._opened().cursor(self._settings.cursor)
+            cursor.__enter__()
+            self._cursor = cursor
+        self._cursor.reset(place) if self._cursor.position() < place else None
+
+    def _cover(self, place: Position) -> None:
+        if self._hold is None:
+            name = self._settings.hold_name or f"spark-{secrets.token_hex(8)}"
+            self._hold = HoldKeeper(self._opened(), name)
+        hold = self._hold
+        try:
+            self._patiently(lambda: hold.cover(place))
+        except PositionTruncatedError:
+            if not self._settings.count_gaps:
+                raise
+
+    def _opened(self) -> sync.Stream:
+        if self._stream is None:
+            self._stream = connections.namespace(self._settings.metadata).open(self._name)
+        return self._stream
+
+    def _read(self, offset: Mapping[str, Any]) -> StreamOffset:
+        return read_offset(offset, self._patiently(self._opened).id, self._name)
+
+    def _patiently(self, call: Callable[[], T]) -> T:
+        return patiently(call, self._settings.retry_s)

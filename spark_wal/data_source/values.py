@@ -1,0 +1,203 @@
+"""Values that are JSON or Arrow, as a user's own columns.
+
+A value that does not fit the schema ends the query with the record's number (FAILFAST), or becomes a row of nulls
+(PERMISSIVE), with its bytes in the column ``_corrupt_record`` if the schema has it.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from spark_wal.data_source.columns import CORRUPT, RECORD_COLUMNS, column_of
+from spark_wal.data_source.options import DataSourceOptionError
+
+
+class ValueFormatError(ValueError):
+    """A record's value does not fit the schema, and the mode is FAILFAST."""
+
+
+class ValueColumns:
+    """Turns the values of a stream's records into a user's columns. A column whose name is that of a record's column
+    behind an underscore (``_seq_no``) is the record's.
+
+    Args:
+        wanted: a ``pyarrow.Schema``.
+        value_format: ``json`` or ``arrow``.
+
+    Raises:
+        DataSourceOptionError: the schema cannot be read from such values.
+    """
+
+    def __init__(self, wanted: Any, value_format: str, *, permissive: bool) -> None:
+        import pyarrow as pa
+
+        self.schema = wanted
+        self._permissive = permissive
+        self._of_record = {
+            field.name: field.name[1:] for field in wanted if field.name[:1] == "_" and field.name[1:] in RECORD_COLUMNS
+        }
+        own = [field for field in wanted if field.name not in self._of_record and field.name != CORRUPT]
+        if not own:
+            raise DataSourceOptionError(
+                f"valueFormat {value_format} needs the columns of your values: give .schema(...)"
+            )
+        self._own = pa.schema(own)
+        self._decode = _JsonValues(self._own).decode if value_format == "json" else _ArrowValues(self._own).decode
+
+    def take(self, batch: Any, stream: str) -> Any:
+        """The columns of a batch of records, as a ``pyarrow.RecordBatch``. Raises ValueFormatError."""
+        import pyarrow as pa
+
+        values = batch.column("value")
+        rows, owners, bad = self._decoded(values, batch, stream)
+        at = pa.array(owners, pa.int64()) if owners is not None else None
+        columns = []
+        for field in self.schema:
+            if field.name in self._of_record:
+                column = column_of(self._of_record[field.name], batch, stream)
+                columns.append(column if at is None else column.take(at))
+            elif field.name == CORRUPT:
+                columns.append(_corrupt(values, bad, owners, field))
+            else:
+                columns.append(_checked(rows.column(field.name), field, self._permissive))
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _decoded(self, values: Any, batch: Any, stream: str) -> tuple[Any, list[int] | None, set[int]]:
+        """The rows; of each row the record, unless each record has one row; and the records that do not fit."""
+        import pyarrow as pa
+
+        whole = self._decode(values)
+        if whole is not None:
+            return whole, None, set()
+        parts, owners, bad = [], [], set()
+        for at in range(len(values)):
+            one = values.slice(at, 1)
+            try:
+                found = self._decode(one, one_by_one=True)
+            except (pa.ArrowInvalid, ValueError, OSError) as error:
+                if not self._permissive:
+                    number = batch.column("seq_no")[at].as_py()
+                    raise ValueFormatError(
+                        f"the value of record {number} of stream {stream} does not fit the schema: {error}. With "
+                        'option("mode", "PERMISSIVE") such records become rows of nulls'
+                    ) from error
+                bad.add(at)
+                found = pa.RecordBatch.from_arrays(
+                    [pa.nulls(1, field.type) for field in self._own],
+                    schema=pa.schema([field.with_nullable(True) for field in self._own]),
+                )
+            parts.append(pa.Table.from_batches([found]).cast(_all_nullable(self._own)))
+            owners += [at] * found.num_rows
+        table = pa.concat_tables(parts).combine_chunks() if parts else _all_nullable(self._own).empty_table()
+        batches = table.to_batches()
+        return batches[0] if batches else pa.RecordBatch.from_pylist([], _all_nullable(self._own)), owners, bad
+
+
+class _JsonValues:
+    """Values that are one JSON object each."""
+
+    def __init__(self, schema: Any) -> None:
+        import pyarrow as pa
+
+        for field in schema:
+            if _has_map(field.type):
+                raise DataSourceOptionError(
+                    f"column {field.name} is a map, which cannot be read from JSON: name a struct, or take raw values "
+                    "and Spark's from_json"
+                )
+        self._schema = schema
+        self._read_as = pa.schema(
+            [field.with_type(pa.string()) if pa.types.is_date(field.type) else field for field in schema]
+        )
+
+    def decode(self, values: Any, *, one_by_one: bool = False) -> Any:
+        """The rows of values, one for each; None if some do not fit. Of a single one it raises why."""
+        import pyarrow as pa
+
+        if len(values) == 0:
+            return pa.RecordBatch.from_pylist([], self._schema)
+        texts = values.to_pylist()
+        data = b"\n".join(texts)
+        # one value, one line: then as many rows as values come of exactly one object in each
+        simple = data.count(b"\n") == len(texts) - 1 and all(text[:1] == b"{" for text in texts)
+        if not simple:
+            if not one_by_one:
+                return None
+            data = b" ".join(texts[0].split(b"\n")).strip()
+            if not data.startswith(b"{"):
+                raise ValueError("it is no JSON object")
+        try:
+            table = self._parse(data)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            if one_by_one:
+                raise ValueError(str(error)) from error
+            return None
+        if table.num_rows != len(texts):
+            if one_by_one:
+                raise ValueError(f"it is {table.num_rows} JSON objects")
+            return None
+        return table.combine_chunks().to_batches()[0]
+
+    def _parse(self, data: bytes) -> Any:
+        import pyarrow.json as json
+
+        table = json.read_json(
+            io.BytesIO(data),
+            json.ReadOptions(block_size=len(data) + 1),
+            json.ParseOptions(explicit_schema=_all_nullable(self._read_as), unexpected_field_behavior="ignore"),
+        )
+        return table.cast(_all_nullable(self._schema)) if self._read_as != self._schema else table
+
+
+class _ArrowValues:
+    """Values that are an Arrow IPC stream each, of any number of rows."""
+
+    def __init__(self, schema: Any) -> None:
+        self._schema = schema
+
+    def decode(self, values: Any, *, one_by_one: bool = False) -> Any:
+        """The rows of a single value; None of several."""
+        import pyarrow as pa
+
+        if not one_by_one:
+            return None
+        with pa.ipc.open_stream(values[0].as_buffer()) as reader:
+            table = reader.read_all()
+        names = self._schema.names
+        if missing := [name for name in names if name not in table.column_names]:
+            raise ValueError(f"it has no column {missing[0]}")
+        found = table.select(names).cast(_all_nullable(self._schema)).combine_chunks().to_batches()
+        return found[0] if found else pa.RecordBatch.from_pylist([], _all_nullable(self._schema))
+
+
+def _all_nullable(schema: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.schema([field.with_nullable(True) for field in schema])
+
+
+def _has_map(kind: Any) -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_map(kind):
+        return True
+    return any(_has_map(kind.field(at).type) for at in range(kind.num_fields))
+
+
+def _checked(column: Any, field: Any, permissive: bool) -> Any:
+    if not field.nullable and column.null_count:
+        hint = "" if permissive else '; a column that may be null is declared without "NOT NULL"'
+        raise ValueFormatError(f"column {field.name} is declared NOT NULL, and some values have none{hint}")
+    return column
+
+
+def _corrupt(values: Any, bad: set[int], owners: list[int] | None, field: Any) -> Any:
+    import pyarrow as pa
+
+    if owners is None:
+        return pa.nulls(len(values), field.type)
+    kept = [values[at].as_py() if at in bad else None for at in owners]
+    if pa.types.is_string(field.type):
+        return pa.array([None if each is None else each.decode(errors="replace") for each in kept], field.type)
+    return pa.array(kept, field.type)
