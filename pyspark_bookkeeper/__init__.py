@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 try:
     from pyspark.sql.datasource import DataSource
 except ImportError:  # PySpark before 4.0 has no data sources in Python, and never looks here
-    DataSource = object  # type: ignore[assignment, misc]
+    DataSource = object
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (

@@ -13,15 +13,18 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from bookkeeper.errors import BookKeeperError
+from bookkeeper.sync import BookKeeper
 from segments import StreamMetadataError, StreamUnavailableError, sync
 
 T = TypeVar("T")
+C = TypeVar("C", sync.Namespace, BookKeeper)
 
 _PAUSE_MIN_S: Final = 0.1
 _PAUSE_MAX_S: Final = 3.0
 
 _lock: Final = threading.Lock()
 _namespaces: Final[dict[tuple[int, str], sync.Namespace]] = {}
+_clients: Final[dict[tuple[int, str], BookKeeper]] = {}
 """(process, address) -> its connection. A fork takes the module along, and none of the connections."""
 
 
@@ -33,17 +36,26 @@ def namespace(uri: str, *, fresh: bool = False) -> sync.Namespace:
 
     Raises: BookKeeperError, StreamError.
     """
+    return _shared(_namespaces, uri, sync.connect, fresh)
+
+
+def client(uri: str, *, fresh: bool = False) -> BookKeeper:
+    """The ledgers of the cluster, likewise. Raises BookKeeperError."""
+    return _shared(_clients, uri, BookKeeper.connect, fresh)
+
+
+def _shared(kept: dict[tuple[int, str], C], uri: str, connect: Callable[[str], C], fresh: bool) -> C:
     key = (os.getpid(), uri)
     with _lock:
-        known = _namespaces.get(key)
+        known = kept.get(key)
         if known is not None and not fresh:
             return known
-        _namespaces.pop(key, None)
+        kept.pop(key, None)
     if known is not None:
         known.close()
-    made = sync.connect(uri)
+    made = connect(uri)
     with _lock:
-        other = _namespaces.setdefault(key, made)
+        other = kept.setdefault(key, made)
     if other is not made:
         made.close()
     return other

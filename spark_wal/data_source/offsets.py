@@ -1,6 +1,9 @@
 """Where a query is in its stream, as its checkpoint keeps it (pure).
 
-An offset names the first record that was *not* read: ``{"format": 1, "stream": id, "next": "3:17:0", "nextSeqNo": 912}``.
+An offset names the first record that was *not* read::
+
+    {"format": 1, "stream": "<id>", "next": "3:17:0", "nextSeqNo": 912}
+
 So a batch is the records from its start's ``next`` up to, and without, its end's ``next``.
 """
 

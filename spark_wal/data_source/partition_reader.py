@@ -54,8 +54,7 @@ def read_partition(settings: ReadSettings, schema: StructType, part: PartitionRa
     while left > 0:
         try:
             stream = namespace.open(part.stream)
-            on_gap = "yield" if settings.count_gaps else "raise"
-            with stream.read(at, stop=part.stop, on_gap=on_gap) as reader:
+            with stream.read(at, stop=part.stop, on_gap="yield" if settings.count_gaps else "raise") as reader:
                 for batch in reader.batches(_BATCH_RECORDS):
                     if batch.gap is not None:
                         lost = batch.gap.records or 0

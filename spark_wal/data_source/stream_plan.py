@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from segments.position import Position
 
@@ -28,7 +29,7 @@ def ranges(stream: str, borders: Sequence[tuple[Position, int]]) -> list[Partiti
     """The partitions between neighbouring borders (a place, and the number of the record there). Those without a
     record are left out; together they are all records from the first border to the last."""
     found = []
-    for (start, first), (stop, end) in zip(borders, borders[1:], strict=False):
+    for (start, first), (stop, end) in pairwise(borders):
         if end < first or stop < start:
             raise ValueError(f"borders of stream {stream} do not rise: {start} ({first}), {stop} ({end})")
         if end > first:

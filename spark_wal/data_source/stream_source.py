@@ -25,7 +25,7 @@ from spark_wal.data_source.stream_plan import PartitionRange, end_by_rows, range
 try:  # PySpark 4.0 has neither; there is nothing to be told of limits then
     from pyspark.sql.streaming import datasource as limits
 except ImportError:
-    limits = None  # type: ignore[assignment]
+    limits = None
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -49,7 +49,7 @@ class StreamPartition(InputPartition):
         super().__init__(part)
 
 
-class StreamSource(DataSourceStreamReader, *_PINNED):  # type: ignore[misc]  # the bases differ between versions
+class StreamSource(DataSourceStreamReader, *_PINNED):  # the bases differ between versions
     """Reads one stream, batch after batch.
 
     Args:

@@ -1,0 +1,189 @@
+"""Shell: what there is now, as a table: streams, a ledger, a journal.
+
+The partitions are planned once and kept with the DataFrame: one that is used twice shows the same snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from journal_manager import sync as journals
+from segments import sync
+from spark_wal.data_source import connections
+from spark_wal.data_source.columns import arrow_schema
+from spark_wal.data_source.connections import patiently
+from spark_wal.data_source.partition_reader import PartitionCountError, columns_for, read_partition
+from spark_wal.data_source.stream_plan import PartitionRange, ranges, wanted_partitions
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from spark_wal.data_source.options import ReadSettings
+
+PARTITION_BYTES: Final = 32 << 20
+_ROWS: Final = 10_000
+"""Of one batch of a ledger's or a journal's rows."""
+
+
+class NumberRange(NamedTuple):
+    """Entries or edits from ``first`` up to, and with, ``last``."""
+
+    first: int
+    last: int
+
+
+class TablePartition(InputPartition):
+    """A partition as Spark hands it to a task."""
+
+    def __init__(self, part: PartitionRange | NumberRange) -> None:
+        super().__init__(part)
+
+
+class StreamsReader(DataSourceReader):
+    """The records of one stream, or of all whose names begin alike."""
+
+    def __init__(self, settings: ReadSettings, schema: StructType) -> None:
+        columns_for(settings, schema)
+        self._settings, self._schema = settings, schema
+
+    def partitions(self) -> Sequence[TablePartition]:
+        """Ranges of records, cut at borders of entries."""
+        return patiently(self._planned, self._settings.retry_s)
+
+    def _planned(self) -> list[TablePartition]:
+        settings = self._settings
+        namespace = connections.namespace(settings.metadata)
+        if settings.stream is not None:
+            names = [settings.stream]
+        else:
+            assert settings.streams is not None
+            names = list(namespace.list(settings.streams.removesuffix("*")))
+        return [TablePartition(part) for name in names for part in self._of_stream(namespace.open(name))]
+
+    def _of_stream(self, stream: sync.Stream) -> list[PartitionRange]:
+        settings = self._settings
+        start, stop = stream.find(settings.start_seek), stream.find(settings.stop_seek)
+        whole = stream.splits(start, stop, target=1)
+        count = wanted_partitions(settings.min_partitions, sum(each.bytes for each in whole), PARTITION_BYTES)
+        parts = stream.splits(start, stop, target=count)
+        if not parts:
+            return []
+        borders = [(parts[0].start, 0)]
+        for part in parts:
+            borders.append((part.stop, borders[-1][1] + stream.count(part.start, part.stop)))
+        return ranges(stream.name, borders)
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The rows of a partition; runs in a task."""
+        part = partition.value
+        assert isinstance(part, PartitionRange)
+        return read_partition(self._settings, self._schema, part, _attempt())
+
+
+class LedgerReader(DataSourceReader):
+    """The entries of one ledger that are confirmed now. An open ledger is not fenced."""
+
+    def __init__(self, settings: ReadSettings, schema: StructType) -> None:
+        self._settings, self._schema = settings, schema
+        self._wanted = arrow_schema(schema)
+
+    def partitions(self) -> Sequence[TablePartition]:
+        """Ranges of entries."""
+        return patiently(self._planned, self._settings.retry_s)
+
+    def _planned(self) -> list[TablePartition]:
+        settings = self._settings
+        with self._opened(fresh=False) as ledger:
+            last, length = ledger.last_add_confirmed, ledger.length
+        first = 0 if settings.start == "earliest" else int(settings.start)
+        if settings.stop != "latest":
+            last = min(last, int(settings.stop) - 1)
+        if first > last:
+            return []
+        entries = last - first + 1
+        count = min(entries, wanted_partitions(settings.min_partitions, length, PARTITION_BYTES))
+        borders = [first + entries * number // count for number in range(count + 1)]
+        return [TablePartition(NumberRange(a, b - 1)) for a, b in pairwise(borders)]
+
+    def _opened(self, *, fresh: bool) -> Any:
+        settings = self._settings
+        password = b"" if settings.password_file is None else Path(settings.password_file).read_bytes().rstrip(b"\r\n")
+        client = connections.client(settings.metadata, fresh=fresh)
+        assert settings.ledger is not None
+        return client.open_ledger(settings.ledger, password=password, recovery=False)
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The rows of a partition; runs in a task."""
+        part = partition.value
+        assert isinstance(part, NumberRange)
+        with self._opened(fresh=_attempt() > 0) as ledger:
+            rows = ((entry.entry_id, entry.payload) for entry in ledger.read(part.first, part.last))
+            yield from _batches(rows, ("entry_id", "payload"), self._wanted, part)
+
+
+class JournalReader(DataSourceReader):
+    """The edits of one journal that are durable now: a partition for each segment."""
+
+    def __init__(self, settings: ReadSettings, schema: StructType) -> None:
+        self._settings, self._schema = settings, schema
+        self._wanted = arrow_schema(schema)
+
+    def partitions(self) -> Sequence[TablePartition]:
+        """Ranges of edits."""
+        settings = self._settings
+        first = 0 if settings.start == "earliest" else int(settings.start)
+        stop = None if settings.stop == "latest" else int(settings.stop)
+        found = []
+        with self._opened() as reader:
+            for segment in reader.segments():
+                last = segment.last
+                if last is None:
+                    last = max((run[-1].txid for run in reader.read_runs(segment.first)), default=segment.first - 1)
+                begin, end = max(first, segment.first), last if stop is None else min(last, stop - 1)
+                if begin <= end:
+                    found.append(TablePartition(NumberRange(begin, end)))
+        return found
+
+    def _opened(self) -> journals.JournalReader:
+        assert self._settings.journal is not None
+        return journals.open_reader(f"bk:{self._settings.journal}", metadata=self._settings.metadata)
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The rows of a partition; runs in a task."""
+        part = partition.value
+        assert isinstance(part, NumberRange)
+        with self._opened() as reader:
+            rows = ((op.txid, op.body) for op in reader.read(part.first, part.last))
+            yield from _batches(rows, ("txid", "body"), self._wanted, part)
+
+
+def _batches(
+    rows: Iterator[tuple[int, bytes]], names: tuple[str, str], wanted: Any, part: NumberRange
+) -> Iterator[Any]:
+    """Rows as ``pyarrow.RecordBatch``es. Raises PartitionCountError."""
+    import pyarrow as pa
+
+    count = 0
+    while True:
+        some = list(islice(rows, _ROWS))
+        if not some:
+            break
+        count += len(some)
+        columns = dict(zip(names, ([row[at] for row in some] for at in (0, 1)), strict=True))
+        yield pa.RecordBatch.from_arrays([pa.array(columns[field.name], field.type) for field in wanted], schema=wanted)
+    if count != part.last - part.first + 1:
+        raise PartitionCountError(
+            f"{count} rows were read from {part.first} up to {part.last}: nothing of this task counts, and Spark runs "
+            "it again"
+        )
+
+
+def _attempt() -> int:
+    context = TaskContext.get()
+    return 0 if context is None else context.attemptNumber()
