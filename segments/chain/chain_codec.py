@@ -1,6 +1,7 @@
 """A stream's record as bytes: little-endian, with a version and a checksum (docs/stream-formats.md draws it).
 
 Format 2 has pages, and is written only where there are some: programs that know only format 1 read every other record.
+Format 3 has segments that were published whole, and is written only where the record itself lists some.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from segments.errors import ChainCorruptError, StreamInvariantError, Unsupported
 from segments.position import Position
 
 MAGIC: Final = b"BKSC"
-VERSION: Final = 2
+VERSION: Final = 3
+WITH_PAGES: Final = 2
 WITHOUT_PAGES: Final = 1
 """The format of a record that names no page."""
 
@@ -37,10 +39,14 @@ _CRC: Final = struct.Struct("<I")
 
 def encode_chain(chain: StreamChain) -> bytes:
     """The bytes of a record: 116 for each segment, and 92 for each page."""
+    if any(segment.is_published for segment in chain.recent):
+        version = VERSION
+    else:
+        version = WITH_PAGES if chain.pages else WITHOUT_PAGES
     parts = [
         _HEAD.pack(
             MAGIC,
-            VERSION if chain.pages else WITHOUT_PAGES,
+            version,
             _SEALED if chain.sealed else 0,
             chain.epoch,
             *chain.start,
@@ -56,7 +62,7 @@ def encode_chain(chain: StreamChain) -> bytes:
     for text in (chain.stream_id, chain.nonce, chain.owner, chain.location):
         raw = text.encode()
         parts += (_TEXT.pack(len(raw)), raw)
-    if chain.pages:
+    if version > WITHOUT_PAGES:
         parts.append(_PAGES.pack(len(chain.pages)))
         parts += map(_pack_page, chain.pages)
     parts += map(pack_segment, chain.recent)

@@ -13,6 +13,10 @@ ROW: Final = struct.Struct("<IqqqIqIqiiiqqqqqqi")
 NONE: Final = -(2**63)
 """Stands for a number that is not there."""
 
+PUBLISHED: Final = 1 << 31
+"""In the field of the epoch: the segment was published whole. A record or a page with such a row has a format of its
+own, which a program that would misread it refuses."""
+
 _NO_ENTRY: Final = -1
 """Stands for an entry that is not there."""
 
@@ -26,7 +30,7 @@ def pack_segment(segment: StreamSegment) -> bytes:
         segment.ledger_id,
         segment.start_seq_no,
         segment.created_ms,
-        segment.epoch,
+        segment.epoch | (PUBLISHED if segment.is_published else 0),
         stored(segment.completed_ms),
         has.records,
         has.bytes,
@@ -51,7 +55,7 @@ def unpack_segment(fields: tuple[int, ...]) -> StreamSegment:
         ledger_id,
         start,
         created,
-        epoch,
+        epoch & ~PUBLISHED,
         read_back(completed),
         SegmentContents(
             records,
@@ -61,6 +65,7 @@ def unpack_segment(fields: tuple[int, ...]) -> StreamSegment:
             *_six(rest),
             None if footer == _NO_ENTRY else footer,
         ),
+        bool(epoch & PUBLISHED),
     )
 
 

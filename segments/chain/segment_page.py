@@ -4,7 +4,7 @@ A page is a value of its own beside the record, written before the record names 
 what its owner needs of it: which segments are in it, how many of the oldest are gone, and sums of the rest. So the
 record stays small, and an owner never reads a page; readers, retention and checks do, each page once.
 
-    value   magic "BKSP" | version u16 = 1 | nothing u16 | segments u32 | each segment, 116 bytes | CRC32C of all that
+    value   magic "BKSP" | version u16 = 1, or 2 | nothing u16 | segments u32 | each segment, 116 bytes | CRC32C of all that
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from segments.errors import ChainCorruptError, ChainStepError, UnsupportedStream
 from segments.position import Position
 
 MAGIC: Final = b"BKSP"
-VERSION: Final = 1
+VERSION: Final = 2
+"""Of a page with segments that were published whole; other pages have format 1."""
 PAGE_SEGMENTS: Final = 1_000
 """Segments of a page."""
 
@@ -69,7 +70,8 @@ class SegmentPage:
     def of(cls, segments: Sequence[StreamSegment], epoch: int) -> SegmentPage:
         """A page with these segments, which are completed and follow each other; at least one."""
         contents = [segment.contents for segment in segments]
-        body = _HEAD.pack(MAGIC, VERSION, 0, len(segments)) + b"".join(map(pack_segment, segments))
+        version = VERSION if any(segment.is_published for segment in segments) else 1
+        body = _HEAD.pack(MAGIC, version, 0, len(segments)) + b"".join(map(pack_segment, segments))
         crc = crc32c(body)
         return cls(
             segments[0].number,

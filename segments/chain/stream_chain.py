@@ -6,6 +6,7 @@ Each step of a writer is one transition and one compare-and-set, so no step is e
     allocate(ledger)           a ledger that was made for the next segment is named
     start_segment(...)         no segment is open; the next one is, before its first entry (C1, C2, C3)
     complete(number, contents) open --> completed, for good (C7)
+    publish(ledgers)           no segment is open; closed ledgers are completed segments, in order (C1, C7)
     drop_empty(number)         open and without a record --> its ledger is removed; the number stays used
     truncate(before)           readers begin at a later position; nothing is removed
     remove(up_to)              completed segments wholly before the beginning --> removing (C6)
@@ -310,6 +311,36 @@ class StreamChain:
             records=self.records + contents.records,
             last_txid=max(txids, default=None),
         )._checked()
+
+    def publish(self, ledgers: Sequence[tuple[int, SegmentContents]], now_ms: int) -> StreamChain:
+        """Append closed ledgers as completed segments: each with its id, and what it holds.
+
+        Raises:
+            ChainStepError: a segment is open, the chain is full, or it names a ledger already.
+            StreamSealedError.
+        """
+        self._ensure_not_sealed()
+        if (opened := self.open_segment) is not None:
+            raise ChainStepError(f"segment {opened} is open: complete it before ledgers are published")
+        if len(self.recent) + len(ledgers) > SEGMENTS_MAX:
+            raise ChainStepError(f"the record lists at most {SEGMENTS_MAX} segments: fold it first")
+        added: list[StreamSegment] = []
+        records, txids = self.records, [] if self.last_txid is None else [self.last_txid]
+        for number, (ledger_id, contents) in enumerate(ledgers, self.next_number):
+            self._ensure_unused(ledger_id)
+            added.append(
+                StreamSegment(number, ledger_id, records, now_ms, self.epoch, now_ms, contents, is_published=True)
+            )
+            records += contents.records
+            txids += [] if contents.last_txid is None else [contents.last_txid]
+        published = replace(
+            self,
+            recent=(*self.recent, *added),
+            next_number=self.next_number + len(added),
+            records=records,
+            last_txid=max(txids, default=None),
+        )
+        return checked(published, since=max(0, len(self.recent) - 1))
 
     def drop_empty(self, number: int) -> StreamChain:
         """Take out the open segment, which holds no record; its ledger is to be deleted. Its number stays used.

@@ -57,6 +57,14 @@ class StreamSegment:
     completed_ms: int | None = None
     """None as long as the segment is open."""
     contents: SegmentContents = NO_CONTENTS
+    is_published: bool = False
+    """Whether it was written elsewhere and published whole: the sequence numbers in its entries, and in its footer, count
+    from its own first record, and it says nothing of producers."""
+
+    @property
+    def base(self) -> int:
+        """What to add to the sequence numbers in its entries."""
+        return self.start_seq_no if self.is_published else 0
 
     @property
     def state(self) -> StreamSegmentState:

@@ -146,7 +146,7 @@ class StreamChecker:
 
     async def _scan(self, segment: StreamSegment) -> ScannedSegment | None:
         """Read all entries that are confirmed; None if the ledger has gone meanwhile."""
-        scanner = SegmentScanner(segment.number)
+        scanner = SegmentScanner(segment.number, segment.base)
         try:
             ledger = await self._client.open_ledger(segment.ledger_id, recovery=False)
         except NoSuchLedgerError:

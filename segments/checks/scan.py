@@ -13,10 +13,10 @@ from segments.errors import StreamCorruptError, UnsupportedStreamFormatError
 
 
 class SegmentScanner:
-    """Takes the entries of one segment, from the first one on."""
+    """Takes the entries of one segment, from the first one on. ``base`` is that of the segment."""
 
-    def __init__(self, segment: int) -> None:
-        self._segment = segment
+    def __init__(self, segment: int, base: int = 0) -> None:
+        self._segment, self._base = segment, base
         self._records = self._bytes = 0
         self._last_entry = -1
         self._last: tuple[int, int] | None = None
@@ -37,7 +37,7 @@ class SegmentScanner:
         self._bytes += len(data)
         self._footer = None
         try:
-            self._take(decode_entry(data, self._segment, entry_id))
+            self._take(decode_entry(data, self._segment, entry_id, self._base))
         except (StreamCorruptError, UnsupportedStreamFormatError) as error:
             self._damaged.append(str(error))
             self._next_seq_no = None

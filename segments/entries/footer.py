@@ -134,8 +134,8 @@ class SegmentFooter:
         return b"".join((*parts, keys))
 
     @classmethod
-    def decode(cls, data: bytes) -> SegmentFooter:
-        """Read a footer.
+    def decode(cls, data: bytes, base: int = 0) -> SegmentFooter:
+        """Read a footer. ``base``, that of its segment, is added to the sequence numbers in it.
 
         Raises:
             UnsupportedStreamFormatError: a newer format. EntryCorruptError: no footer.
@@ -148,7 +148,7 @@ class SegmentFooter:
                 )
             at = _HEAD.size + rows * _ROW.size
             index = tuple(
-                IndexRow(entry, seq, ms, None if txid == _NONE else txid, None if event == _NONE else event)
+                IndexRow(entry, base + seq, ms, None if txid == _NONE else txid, None if event == _NONE else event)
                 for entry, seq, ms, txid, event in _ROW.iter_unpack(data[_HEAD.size : at])
             )
             if len(index) != rows:

@@ -22,8 +22,9 @@ from segments.record import NO_HEADERS, ProducerRef, StoredRecord
 Buffer = bytes | bytearray | memoryview
 
 
-def decode_entry(data: Buffer, segment: int = 0, entry: int = 0) -> StoredEntry:
-    """Look at an entry. ``segment`` and ``entry`` are where it stands; they are for the records' positions.
+def decode_entry(data: Buffer, segment: int = 0, entry: int = 0, base: int = 0) -> StoredEntry:
+    """Look at an entry. ``segment`` and ``entry`` are where it stands; they are for the records' positions. ``base`` is
+    that of its segment, and is added to the sequence numbers in it.
 
     The entry keeps ``data``, and does not copy it.
 
@@ -59,7 +60,7 @@ def decode_entry(data: Buffer, segment: int = 0, entry: int = 0) -> StoredEntry:
             position=Position(segment, entry, 0),
         )
     used = _COLUMNS[flags]
-    return StoredEntry(segment, entry, known, codec, used, records, batches, seq_no, append_ms, snapshot, size, body)
+    return StoredEntry(segment, entry, known, codec, used, records, batches, base + seq_no, append_ms, snapshot, size, body)
 
 
 _KINDS: Final = {kind.value: kind for kind in EntryKind}

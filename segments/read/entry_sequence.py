@@ -28,12 +28,13 @@ Item: TypeAlias = StoredEntry | Gap
 
 class EntrySequence:
     """The entries of a segment from ``first_entry`` on. ``expected`` is the number of the next record; None: unknown,
-    until an entry tells."""
+    until an entry tells. ``base`` is that of the segment."""
 
-    __slots__ = ("_broken", "_first_entry", "_next_entry", "_pieces", "_segment", "earlier_entry", "expected")
+    __slots__ = ("_base", "_broken", "_first_entry", "_next_entry", "_pieces", "_segment", "earlier_entry", "expected")
 
-    def __init__(self, segment: int, first_entry: int, expected: int | None) -> None:
+    def __init__(self, segment: int, first_entry: int, expected: int | None, base: int = 0) -> None:
         self._segment = segment
+        self._base = base
         self._first_entry = first_entry
         self._next_entry = first_entry
         self._pieces: list[StoredEntry] = []
@@ -50,11 +51,11 @@ class EntrySequence:
             UnsupportedStreamFormatError: a newer program wrote one of them.
         """
         found: list[Item] = []
-        segment = self._segment
+        segment, base = self._segment, self._base
         for entry_id, payload in enumerate(payloads, first):
             self._next_entry = entry_id + 1
             try:
-                entry = decode_entry(payload, segment, entry_id)
+                entry = decode_entry(payload, segment, entry_id, base)
                 if entry.kind is EntryKind.PIECE:
                     whole = self._on_piece(entry)
                     if self.earlier_entry is not None:

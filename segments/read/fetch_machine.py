@@ -33,6 +33,7 @@ class FetchMachine:
     """The place of one fetcher, and what it has fetched."""
 
     __slots__ = (
+        "_base",
         "_cursor_seq_no",
         "_expected",
         "_parts",
@@ -55,6 +56,8 @@ class FetchMachine:
         self._cursor_seq_no: int | None = None
         """The number of the record at the place where this began, if that is a cursor's."""
         self._sequence: EntrySequence | None = None
+        self._base = 0
+        """Of the segment that is read."""
         self.restart(start)
 
     def restart(self, seek: Seek) -> None:
@@ -123,8 +126,8 @@ class FetchMachine:
 
     def entered(self, segment: StreamSegment) -> None:
         """The segment is read, from the next position on."""
-        here = self._position
-        self._sequence = EntrySequence(segment.number, here.entry, None if here.slot else self._expected)
+        here, self._base = self._position, segment.base
+        self._sequence = EntrySequence(segment.number, here.entry, None if here.slot else self._expected, self._base)
 
     def leave(self) -> None:
         """No segment is read."""
@@ -135,7 +138,7 @@ class FetchMachine:
         sequence = self._read()
         items = sequence.on_run(first, payloads)
         if (earlier := sequence.earlier_entry) is not None:
-            self._sequence = EntrySequence(segment, earlier, None)
+            self._sequence = EntrySequence(segment, earlier, None, self._base)
             return earlier
         self._take(items)
         self._expected = sequence.expected

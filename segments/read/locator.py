@@ -252,7 +252,7 @@ async def _footer(entries: SegmentEntries, segment: StreamSegment) -> SegmentFoo
     if segment.contents.footer_entry is None:
         return None
     try:
-        return SegmentFooter.decode((await entries.header(segment.contents.footer_entry)).payload)
+        return SegmentFooter.decode((await entries.header(segment.contents.footer_entry)).payload, segment.base)
     except EntryCorruptError as error:
         _log.warning("segment %s is searched without its footer: %s", segment, error)
         return None

@@ -61,21 +61,21 @@ class SegmentEntries:
         Raises:
             StreamCorruptError: it cannot be had, or is damaged. StreamUnavailableError.
         """
-        entry = decode_entry(await self._payload(entry_id), self._segment.number, entry_id)
+        entry = decode_entry(await self._payload(entry_id), self._segment.number, entry_id, self._segment.base)
         info = entry.piece
         if info is None or not info.is_last:
             return entry
         pieces: list[StoredEntry] = []
         first = entry_id - info.number
         for number in range(info.number if first >= 0 else 0):
-            pieces.append(decode_entry(await self._payload(first + number), self._segment.number, first + number))
+            pieces.append(await self.header(first + number))
             if not pieces[-1].is_piece(number, info):
                 break  # before more is read: how many there are is only what it says
         return entry.assembled([*pieces, entry])
 
     async def header(self, entry_id: int) -> StoredEntry:
         """One confirmed entry, a piece as it is. Raises: as read."""
-        return decode_entry(await self._payload(entry_id), self._segment.number, entry_id)
+        return decode_entry(await self._payload(entry_id), self._segment.number, entry_id, self._segment.base)
 
     async def last_with_records(self, low: int = 0) -> StoredEntry | None:
         """The last confirmed entry with records, whole; None if there is none from entry ``low`` on. A broken entry is

@@ -138,12 +138,13 @@ def decide_retention(
     start, newest = chain.start, chain.count - 1 - open_is_empty
     newer_bytes, newer_records = chain.listed_bytes, chain.listed_records
     stopped, hidden = False, start > EARLIEST
+    telling = _tells_last(chain.segments)
     completions = _completions(chain.segments)
     for at, segment in enumerate(chain.segments):
         completed_ms = next(completions) if policy.max_age_s is not None else None
         newer_bytes -= segment.bytes
         newer_records -= segment.records
-        keeps = _pinned(segment, at == newest, holds, now_ms)
+        keeps = _pinned(segment, at == newest, at == telling, holds, now_ms)
         goes: list[Reason] = []
         hidden = hidden and (end_of(segment) <= start or (segment.last is None and not segment.is_open))
         if hidden:
@@ -178,13 +179,23 @@ def end_of(segment: StreamSegment) -> Position:
     return segment.first if segment.last is None else segment.last.next
 
 
-def _pinned(segment: StreamSegment, newest: bool, holds: Sequence[Hold], now_ms: int) -> list[Reason]:
-    """Why the segment stays, whatever the policy says."""
+def _tells_last(segments: Sequence[StreamSegment]) -> int | None:
+    """The index of the last segment that was not published whole: a published one says nothing of producers. None: all
+    were."""
+    return next((at for at in range(len(segments) - 1, -1, -1) if not segments[at].is_published), None)
+
+
+def _pinned(
+    segment: StreamSegment, newest: bool, telling: bool, holds: Sequence[Hold], now_ms: int
+) -> list[Reason]:
+    """Why the segment stays, whatever the policy says. ``telling``: the next writer learns of producers from it."""
     found = []
     if segment.is_open:
         found.append(Reason(Why.OPEN, "it is open: a writer may append to it"))
     elif newest:
         found.append(Reason(Why.NEWEST, "it is the newest: the next writer needs it to continue"))
+    elif telling:
+        found.append(Reason(Why.NEWEST, "the segments behind it were published: it tells the next writer of producers"))
     found += [
         Reason(Why.HOLD, f"{hold.says()} covers it", hold.name, hold.until_ms)
         for hold in holds

@@ -128,7 +128,7 @@ async def behind_last(client: BookKeeper, chain: StreamChain, place: Position, s
     try:
         async with await client.open_ledger(segment.ledger_id, recovery=False) as ledger:
             for entry_id in range(min(place.entry, ledger.last_add_confirmed), -1, -1):
-                entry = decode_entry(await ledger.read_entry(entry_id), segment.number, entry_id)
+                entry = decode_entry(await ledger.read_entry(entry_id), segment.number, entry_id, segment.base)
                 if entry.first_seq_no + entry.count != seq_no:
                     return place  # records stand behind it
                 if entry.count:
@@ -156,7 +156,7 @@ async def sequence_at(client: BookKeeper, chain: StreamChain, position: Position
             at = min(position.entry, ledger.last_add_confirmed)
             if at < 0:
                 return segment.start_seq_no
-            entry = decode_entry(await ledger.read_entry(at), segment.number, at)
+            entry = decode_entry(await ledger.read_entry(at), segment.number, at, segment.base)
     except (NoSuchLedgerError, CorruptionError, DataMissingError, EntryCorruptError):
         return None
     taken = entry.count if at < position.entry else min(position.slot, entry.count)

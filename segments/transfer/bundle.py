@@ -25,7 +25,8 @@ from bookkeeper.codec import crc32c
 from segments.errors import StreamCorruptError, UnsupportedStreamFormatError
 
 MAGIC: Final = b"BKSTREAM"
-FORMAT: Final = 1
+FORMAT: Final = 2
+"""With segments that were published whole; other files have format 1."""
 HEADER: Final = b"H"
 SEGMENT: Final = b"S"
 ENTRY: Final = b"E"
@@ -55,9 +56,9 @@ class BundleWriter:
         self._digest = hashlib.sha256()
         self._segments = self._entries = self._bytes = 0
 
-    def header(self, about: dict[str, Any]) -> bytes:
-        """The file's first bytes."""
-        return self._add(MAGIC) + self._frame(HEADER, _json({"format": FORMAT, **about}))
+    def header(self, about: dict[str, Any], *, published: bool = False) -> bytes:
+        """The file's first bytes. ``published``: some segments were published whole."""
+        return self._add(MAGIC) + self._frame(HEADER, _json({"format": FORMAT if published else 1, **about}))
 
     def segment(self, about: dict[str, Any]) -> bytes:
         """A segment begins."""

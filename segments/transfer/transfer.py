@@ -106,7 +106,8 @@ class StreamExport:
         try:
             with worded(f"exporting stream {name}", name):
                 chain, _ = await self._record.read()
-                yield self._writer.header(self._about(chain, hold.start))
+                published = any(segment.is_published for segment in chain.segments)
+                yield self._writer.header(self._about(chain, hold.start), published=published)
                 for segment in chain.segments:
                     passed = segment.last is not None and segment.last < hold.start  # the hold does not keep it
                     if segment.number >= hold.start.segment and not passed and segment.first < self._stop:
@@ -141,6 +142,7 @@ class StreamExport:
             "start_seq_no": segment.start_seq_no,
             "created_ms": segment.created_ms,
             "completed_ms": segment.completed_ms,
+            **({"published": True} if segment.is_published else {}),
         }
         yield self._writer.segment(about)
         async with await self._client.open_ledger(segment.ledger_id, recovery=False) as ledger:
@@ -151,7 +153,7 @@ class StreamExport:
                 return
             async for first, entries in ledger.read_batches(0, last):
                 for entry_id, data in enumerate(entries, first):
-                    decode_entry(data, segment.number, entry_id)
+                    decode_entry(data, segment.number, entry_id, segment.base)
                     self._end = Position(segment.number, entry_id + 1, 0)
                     yield self._writer.entry(entry_id, data)
 
@@ -265,7 +267,7 @@ class StreamImport:
 
     async def _start_segment(self, about: dict[str, Any]) -> None:
         self._segment = about
-        self._scanner = SegmentScanner(about["number"])
+        self._scanner = SegmentScanner(about["number"], about["start_seq_no"] if about.get("published") else 0)
         if not self._dry_run:
             quorum = self._config.quorum
             self._ledger = await self._client.create_ledger(
@@ -314,7 +316,10 @@ class StreamImport:
                 f"segment {about['number']} of the exported stream begins at record {scan.start_seq_no}, and "
                 f"{about['start_seq_no']} was announced"
             )
-        segment = StreamSegment(about["number"], ledger_id, about["start_seq_no"], about["created_ms"])
+        published = bool(about.get("published"))
+        segment = StreamSegment(
+            about["number"], ledger_id, about["start_seq_no"], about["created_ms"], is_published=published
+        )
         completed_ms = about["completed_ms"]
         if completed_ms is None:
             completed_ms = self._client.services.seams.clock.wall_ms()

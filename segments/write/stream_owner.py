@@ -71,7 +71,7 @@ class StreamOwner:
             OwnershipLostError: another writer has the stream. StreamMetadataError: the outcome is unknown; the next
             step reads the record again. And what ``change`` raises.
         """
-        with self._worded("changing"):
+        with self.worded("changing"):
             async with self._step:
                 while True:
                     try:
@@ -86,13 +86,13 @@ class StreamOwner:
         Raises: as step. ChainStepError: the record names as many pages as it can.
         """
         while (page := self.chain.next_page()) is not None:
-            with self._worded("writing a page of"):
+            with self.worded("writing a page of"):
                 await self.record.pages.write(page)
             await self.step(lambda chain, page=page: chain.fold(page))  # type: ignore[misc]
 
     async def ensure_current(self) -> None:
         """Check that this writer still owns the stream. Raises OwnershipLostError, StreamMetadataError."""
-        with self._worded("reading"):
+        with self.worded("reading"):
             await self._owned.ensure_current()
 
     async def end_found(self, error: StreamError, number: int) -> int | None:
@@ -120,7 +120,8 @@ class StreamOwner:
         return None
 
     @contextmanager
-    def _worded(self, doing: str) -> Iterator[None]:
+    def worded(self, doing: str) -> Iterator[None]:
+        """Errors of the metadata store become those of streams."""
         name = self.record.name
         try:
             yield

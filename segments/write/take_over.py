@@ -67,7 +67,10 @@ async def find_end(client: BookKeeper, owner: StreamOwner, policy: ProducerPolic
     for segment in reversed([segment for segment in chain.recent if not segment.is_open]):
         if producers is not None:
             break
-        producers = (await _segment_end(client, owner, segment, policy)).producers
+        if not segment.is_published:
+            producers = (await _segment_end(client, owner, segment, policy)).producers
+    if producers is None and chain.pages:
+        producers = await _of_pages(client, owner, policy)
     if producers is None:
         producers = ProducerTable(policy)
         if chain.records:  # whoever wrote them is not remembered
@@ -77,6 +80,17 @@ async def find_end(client: BookKeeper, owner: StreamOwner, policy: ProducerPolic
     recovered_records = end.contents.records if recovered is not None else 0
     state = WriteState(chain.records + recovered_records, max(txids, default=None), tail, producers)
     return WriterStart(state, recovered)
+
+
+async def _of_pages(client: BookKeeper, owner: StreamOwner, policy: ProducerPolicy) -> ProducerTable | None:
+    """The producers, where all segments of the record itself were published whole: an older one tells of them."""
+    with owner.worded("reading"):
+        chain, _ = await owner.record.read()
+    for page in reversed(chain.pages):
+        for segment in reversed(list(page.segments())):
+            if not segment.is_published:
+                return (await _segment_end(client, owner, segment, policy)).producers
+    return None
 
 
 async def _segment_end(
