@@ -33,6 +33,7 @@ from segments.cursors import Cursor
 from segments.entries import Compression, RecordColumns
 from segments.errors import (
     AppendOutcomeUnknownError,
+    BatchRefusedError,
     ChainCorruptError,
     ChainStepError,
     CursorConflictError,
@@ -70,6 +71,7 @@ from segments.errors import (
     StreamNotFoundError,
     StreamNotReadyError,
     StreamOverloadedError,
+    StreamOwnedError,
     StreamSealedError,
     StreamUnavailableError,
     TailMovedError,
@@ -78,6 +80,7 @@ from segments.errors import (
 )
 from segments.namespace import StreamNamespace, connect
 from segments.position import EARLIEST, LATEST, Position
+from segments.publish import BatchKey, PublishedBatch, StagedRows, StagedWriter, StreamPublisher
 from segments.read import Reader, RecordBatch
 from segments.record import AppendResult, Gap, GapKind, ProducerRef, Record, StoredRecord
 from segments.retention.holds import Hold
@@ -95,6 +98,8 @@ __all__ = [
     "AtSeqNo",
     "AtTime",
     "AtTxId",
+    "BatchKey",
+    "BatchRefusedError",
     "ChainCorruptError",
     "ChainStepError",
     "CheckOptions",
@@ -125,6 +130,7 @@ __all__ = [
     "ProducerFencedError",
     "ProducerPolicy",
     "ProducerRef",
+    "PublishedBatch",
     "Reader",
     "ReaderIdleError",
     "Record",
@@ -137,6 +143,8 @@ __all__ = [
     "SegmentEmptyError",
     "SequenceGapError",
     "SequenceTooOldError",
+    "StagedRows",
+    "StagedWriter",
     "StoredRecord",
     "Stream",
     "StreamAccessError",
@@ -156,6 +164,8 @@ __all__ = [
     "StreamNotFoundError",
     "StreamNotReadyError",
     "StreamOverloadedError",
+    "StreamOwnedError",
+    "StreamPublisher",
     "StreamRetention",
     "StreamSealedError",
     "StreamSegment",

@@ -20,6 +20,8 @@ Callers branch on the class; retry loops read ``retryable`` and ``outcome``; nob
     * :exc:`CursorNotFoundError`, :exc:`CursorExistsError`, :exc:`CursorConflictError`
     * :exc:`CursorVersionError`, :exc:`CursorFullError`
     * :exc:`HoldNotFoundError`, :exc:`HoldExistsError`
+    * :exc:`StreamOwnedError` -- a writer has the stream open
+    * :exc:`BatchRefusedError` -- a batch cannot be published
     * :exc:`StreamHeldError` -- a hold keeps what was to be removed
     * :exc:`PositionFormatError`, :exc:`SeekFormatError` -- text or bytes that name no place
     * :exc:`ChainStepError` -- a step that the stream's record does not allow now
@@ -264,6 +266,14 @@ class ChainStepError(StreamError):
 
 class StreamHeldError(StreamError):
     """A hold keeps what was to be truncated or deleted. ``position`` is how far a truncation may go."""
+
+
+class StreamOwnedError(StreamError):
+    """A writer has the stream open, which publishing a batch would end."""
+
+
+class BatchRefusedError(StreamError):
+    """A batch cannot be published, and nothing of it was."""
 
 
 class GatewayRedirectError(StreamError):

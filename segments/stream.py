@@ -17,6 +17,9 @@ from segments.directory.settings import StreamSettings
 from segments.error_translation import worded
 from segments.errors import PositionFormatError, StreamSealedError
 from segments.position import EARLIEST, LATEST, Position
+from segments.publish import StagedWriter, StreamPublisher
+from segments.publish.app_record import AppRecords
+from segments.publish.batch_key import AppRecord
 from segments.read import Reader, ReaderOptions, StreamRange, StreamReading
 from segments.record import StoredRecord, to_ms
 from segments.retention.agreed_time import AgreedTime
@@ -107,6 +110,32 @@ class Stream(Closing):
         if self._shared is None:
             self._shared = SharedWriter(partial(self._open_writer, **options))
         return Opening(partial(self._shared.producer, name, epoch=epoch, gap=gap))
+
+    async def publisher(self, *, owner: str | None = None, take_over: bool = False) -> StreamPublisher:
+        """Claim the stream, to publish batches that were staged: each becomes visible whole, and once.
+
+        Raises: as :meth:`StreamPublisher.open`.
+        """
+        return await StreamPublisher.open(self.client, self.record, self.read_config, owner=owner, take_over=take_over)
+
+    def stage(self, staging: str, app: str = "") -> StagedWriter:
+        """Write rows of a batch that a publisher makes visible later, or never.
+
+        Args:
+            staging: the batch; the same for all who write it, and for no other batch.
+            app: who writes it.
+        """
+        return StagedWriter(self.client, (self.name, self.id), self.config, staging, app)
+
+    async def apps(self) -> list[AppRecord]:
+        """The applications that have published batches, by name. Raises: StreamMetadataError, StreamCorruptError."""
+        with worded(f"reading the applications of stream {self.name}", self.name):
+            return await AppRecords(self.client.metadata_store, self.id, self.name).all()
+
+    async def forget_app(self, app: str) -> bool:
+        """Forget an application: what it publishes next counts as new. Returns whether it was known."""
+        with worded(f"forgetting an application of stream {self.name}", self.name):
+            return await AppRecords(self.client.metadata_store, self.id, self.name).forget(app)
 
     # -- reading ----------------------------------------------------------------------------------------
 

@@ -39,6 +39,7 @@ from segments.cursors import Cursor as AsyncCursor
 from segments.entries import RecordColumns
 from segments.namespace import StreamNamespace as AsyncNamespace
 from segments.position import EARLIEST, LATEST, Position
+from segments.publish import StagedWriter, StreamPublisher
 from segments.read.reader import Reader as AsyncReader
 from segments.record import AppendResult, Gap, Record, StoredRecord
 from segments.stream import Stream as AsyncStream
@@ -150,6 +151,22 @@ class Producer(BlockingCloser[AsyncProducer]):
         return run(self._original.append_batch(list(records), seq=seq))
 
 
+class Publisher(Blocking[StreamPublisher]):
+    """Publishes batches, for threads. See :class:`segments.publish.StreamPublisher`."""
+
+    publish = blocking(StreamPublisher.publish)
+    clean = blocking(StreamPublisher.clean)
+    close = blocking(StreamPublisher.close)
+
+
+class Staged(Blocking[StagedWriter]):
+    """Writes rows of a batch, for threads. See :class:`segments.publish.StagedWriter`."""
+
+    add = blocking(StagedWriter.add)
+    finish = blocking(StagedWriter.finish)
+    abandon = blocking(StagedWriter.abandon)
+
+
 class Stream(Blocking[AsyncStream]):
     """One stream, for threads. See :class:`segments.stream.Stream`."""
 
@@ -180,6 +197,10 @@ class Stream(Blocking[AsyncStream]):
     release_hold = blocking(AsyncStream.release_hold)
     roll = blocking(AsyncStream.roll)
     seal = blocking(AsyncStream.seal)
+    publisher = opening(AsyncStream.publisher, Publisher)
+    stage = making(AsyncStream.stage, Staged)
+    apps = blocking(AsyncStream.apps)
+    forget_app = blocking(AsyncStream.forget_app)
     watch = iterating(AsyncStream.watch)
 
     def __repr__(self) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, Self, TypeVar
 
 from bookkeeper.errors import KeyExistsError
-from bookkeeper.meta.store import MetadataStore, Version, Watch, settled_create, settled_set
+from bookkeeper.meta.store import MetadataStore, Operation, Set, Version, Watch, settled_create, settled_set
 
 
 class ChainValue(Protocol):
@@ -64,6 +64,17 @@ class ChainNode(Generic[V]):
             MetadataConflictError: someone else replaced it.
         """
         return await settled_set(self.store, self.path, self._encode(value), expected)
+
+    async def write_with(self, value: V, expected: Version, others: Sequence[Operation]) -> Version:
+        """Replace version ``expected`` in one write with ``others``: all or none.
+
+        Raises:
+            MetadataConflictError, KeyExistsError, NoSuchKeyError: nothing was changed. MetadataUnavailableError: it is
+            not known whether it was done.
+        """
+        version = (await self.store.multi([Set(self.path, self._encode(value), expected), *others]))[0]
+        assert version is not None, "a Set has a version"
+        return version
 
     def watch(self, callback: Callable[[], None]) -> Watch:
         """Call back when the record may have changed."""

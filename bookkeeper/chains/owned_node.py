@@ -10,12 +10,12 @@ ledger, which is the next thing that a new owner does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from bookkeeper.chains.chain_node import ChainNode, ChainValue
-from bookkeeper.errors import MetadataConflictError, MetadataError
-from bookkeeper.meta.store import Check, Version
+from bookkeeper.errors import KeyExistsError, MetadataConflictError, MetadataError, NoSuchKeyError
+from bookkeeper.meta.store import Check, Operation, Version
 
 V = TypeVar("V", bound=ChainValue)
 
@@ -74,6 +74,27 @@ class OwnedNode(Generic[V]):
         except MetadataConflictError as error:
             await self.ensure_current()
             raise MetadataConflictError(f"{self.record.path} changed, although its owner did not change it") from error
+
+    async def step_with(self, change: Callable[[V], V], others: Sequence[Operation]) -> None:
+        """Replace the value by ``change`` of it, in one write with ``others``: all or none.
+
+        Raises:
+            ClaimLostError: another owner has the record. MetadataConflictError, KeyExistsError, NoSuchKeyError: nothing
+            was changed. MetadataUnavailableError: the outcome is unknown, and nothing settles it here: ``others`` tell.
+        """
+        if self._version is None:
+            self.value, self._version = await self._read()
+        value, version, self._version = change(self.value), self._version, None
+        try:
+            done = await self.record.write_with(value, version, others)
+        except (MetadataConflictError, KeyExistsError, NoSuchKeyError):
+            await self.ensure_current()
+            raise
+        self.value, self._version = value, done
+
+    async def refresh(self) -> None:
+        """Read the value again: somebody else may have changed it. Raises ClaimLostError."""
+        self.value, self._version = await self._read()
 
     async def ensure_current(self) -> None:
         """Check that the record is still this owner's. Raises ClaimLostError."""

@@ -4,7 +4,8 @@ A page is a value of its own beside the record, written before the record names 
 what its owner needs of it: which segments are in it, how many of the oldest are gone, and sums of the rest. So the
 record stays small, and an owner never reads a page; readers, retention and checks do, each page once.
 
-    value   magic "BKSP" | version u16 = 1, or 2 | nothing u16 | segments u32 | each segment, 116 bytes | CRC32C of all that
+    value   magic "BKSP" | version u16 = 1, or 2 | nothing u16 | segments u32 | each segment, 116 bytes
+            | CRC32C of all that
 """
 
 from __future__ import annotations

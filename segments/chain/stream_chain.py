@@ -342,6 +342,19 @@ class StreamChain:
         )
         return checked(published, since=max(0, len(self.recent) - 1))
 
+    def tell(self, ledger_id: int, contents: SegmentContents, now_ms: int) -> StreamChain:
+        """Append a completed segment without records, which tells of the stream's producers. Done before: no change.
+
+        Raises: as publish.
+        """
+        if ledger_id in self.recent_ledgers:
+            return self
+        self._ensure_not_sealed()
+        if (opened := self.open_segment) is not None:
+            raise ChainStepError(f"segment {opened} is open: its writer tells of producers")
+        segment = StreamSegment(self.next_number, ledger_id, self.records, now_ms, self.epoch, now_ms, contents)
+        return replace(self, recent=(*self.recent, segment), next_number=self.next_number + 1)._checked()
+
     def drop_empty(self, number: int) -> StreamChain:
         """Take out the open segment, which holds no record; its ledger is to be deleted. Its number stays used.
 

@@ -58,7 +58,7 @@ class StreamSegment:
     """None as long as the segment is open."""
     contents: SegmentContents = NO_CONTENTS
     is_published: bool = False
-    """Whether it was written elsewhere and published whole: the sequence numbers in its entries, and in its footer, count
+    """Whether it was written elsewhere and published whole: the sequence numbers in its entries and its footer count
     from its own first record, and it says nothing of producers."""
 
     @property

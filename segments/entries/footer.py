@@ -170,14 +170,15 @@ class SegmentFooter:
 class FooterBuilder:
     """Gathers a footer while a segment is written. Work per entry, and per different key."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, filtered: bool = True) -> None:
+        """``filtered``: with a filter of the keys, which takes time for each of them."""
         self._index: list[IndexRow] = []
         self._behind = INDEX_EVERY_BYTES
         self._txid: int | None = None
         self._event: int | None = None
         self._producers: dict[str, ProducerRange] = {}
         self._all_producers = True
-        self._keys: set[bytes] | None = set()
+        self._keys: set[bytes] | None = set() if filtered else None
         self._keyed = 0
 
     def add_entry(
@@ -216,6 +217,11 @@ class FooterBuilder:
             self._producers[name] = ProducerRange(name, epoch, first_sequence, last, records)
         else:
             self._all_producers = False
+
+    def add_keyed(self, count: int) -> None:
+        """So many records may have a key, and nobody looks at them. Only without a filter."""
+        assert self._keys is None
+        self._keyed += count
 
     def add_keys(self, keys: Iterable[bytes | None]) -> None:
         """The keys of some records."""

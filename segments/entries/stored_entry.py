@@ -60,7 +60,9 @@ def decode_entry(data: Buffer, segment: int = 0, entry: int = 0, base: int = 0) 
             position=Position(segment, entry, 0),
         )
     used = _COLUMNS[flags]
-    return StoredEntry(segment, entry, known, codec, used, records, batches, base + seq_no, append_ms, snapshot, size, body)
+    return StoredEntry(
+        segment, entry, known, codec, used, records, batches, base + seq_no, append_ms, snapshot, size, body
+    )
 
 
 _KINDS: Final = {kind.value: kind for kind in EntryKind}

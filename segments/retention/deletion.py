@@ -35,6 +35,7 @@ from segments.retention.agreed_time import AgreedTime
 from segments.retention.checked_json import pack_json, unpack_json
 from segments.retention.hold_record import HoldNode
 from segments.retention.removal import delete_ledgers
+from segments.retention.stagings import Stagings
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper
@@ -259,7 +260,14 @@ class LeakedLedgers:
         except StreamNotFoundError:
             return set()
         present = b"%d" % chain.epoch
-        return set(chain.ledgers) | {orphan.ledger for orphan in own if orphan.tags.get("epoch") == present}
+        written = {orphan.ledger for orphan in own if await self._is_written(stream_id, orphan)}
+        chain, _ = await StreamHead(metadata, stream_id).read()  # what was published meanwhile is named by now
+        return set(chain.ledgers) | written | {each.ledger for each in own if each.tags.get("epoch") == present}
+
+    async def _is_written(self, stream_id: str, orphan: OrphanLedger) -> bool:
+        """Whether it belongs to a batch that may still be published."""
+        staging = orphan.tags.get("staging")
+        return staging is not None and await Stagings(self._client, stream_id, stream_id).has(staging.decode())
 
 
 def stream_of(orphan: OrphanLedger) -> str:

@@ -185,9 +185,7 @@ def _tells_last(segments: Sequence[StreamSegment]) -> int | None:
     return next((at for at in range(len(segments) - 1, -1, -1) if not segments[at].is_published), None)
 
 
-def _pinned(
-    segment: StreamSegment, newest: bool, telling: bool, holds: Sequence[Hold], now_ms: int
-) -> list[Reason]:
+def _pinned(segment: StreamSegment, newest: bool, telling: bool, holds: Sequence[Hold], now_ms: int) -> list[Reason]:
     """Why the segment stays, whatever the policy says. ``telling``: the next writer learns of producers from it."""
     found = []
     if segment.is_open:

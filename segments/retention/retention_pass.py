@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -28,6 +28,7 @@ from segments.retention.chain_steps import change_chain_if
 from segments.retention.hold_record import HoldNode
 from segments.retention.removal import finish_removals
 from segments.retention.retention import CursorPlace, RetentionReport, decide_retention, without
+from segments.retention.stagings import Stagings
 from segments.retention.truncation import end_of_stream
 
 if TYPE_CHECKING:
@@ -107,7 +108,14 @@ class RetentionPass:
                 name,
                 ", ".join(report.expired_cursors),
             )
-        return PassResult(report, await finish_removals(self._client, self._record))
+        deleted = await finish_removals(self._client, self._record)
+        with worded(f"deleting what batches have left in stream {name}", name):
+            stagings = Stagings(self._client, self._record.stream_id, name)
+            await stagings.clean(self._named, self._time.here_ms())
+        return PassResult(report, deleted)
+
+    async def _named(self) -> Collection[int]:
+        return (await self._record.read())[0].ledgers
 
     async def keep_running(self, every_s: float = EVERY_S) -> None:
         """Run a pass now and then, until it is cancelled or the stream is deleted. A failure is logged and tried again.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +18,7 @@ from segments.position import Position
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper
+    from bookkeeper.meta.store import Operation
 
 _claims = itertools.count(1)
 
@@ -40,14 +41,17 @@ class StreamOwner:
         self._step = asyncio.Lock()
 
     @classmethod
-    async def claim(cls, record: StreamHead, owner: str, nonce: str) -> StreamOwner:
-        """Take the next epoch.
+    async def claim(
+        cls, record: StreamHead, owner: str, nonce: str, may_claim: Callable[[StreamChain], None] = lambda _: None
+    ) -> StreamOwner:
+        """Take the next epoch. ``may_claim`` raises to refuse the record as it is found.
 
         Raises:
-            StreamNotFoundError, StreamSealedError, StreamMetadataError.
+            StreamNotFoundError, StreamSealedError, StreamMetadataError. And what ``may_claim`` raises.
         """
 
         def check(chain: StreamChain) -> None:
+            may_claim(chain)
             if chain.sealed:
                 raise StreamSealedError(
                     f"stream {record.name} is sealed: nothing can be appended to it any more", stream=record.name
@@ -79,6 +83,28 @@ class StreamOwner:
                         return self._owned.value
                     except MetadataConflictError:
                         continue  # not overtaken: someone truncated, or removed
+
+    async def step_with(self, change: Callable[[StreamChain], StreamChain], others: Sequence[Operation]) -> StreamChain:
+        """Replace the record by ``change`` of it, in one write with ``others``: all or none. Tried once.
+
+        Raises:
+            OwnershipLostError: another writer has the stream.
+            MetadataConflictError, KeyExistsError, NoSuchKeyError: nothing was changed; the record, or one of the
+                others, is not what was expected. MetadataUnavailableError: the outcome is unknown. ``refresh`` comes
+                before the next attempt.
+        """
+        async with self._step:
+            try:
+                await self._owned.step_with(change, others)
+            except ClaimLostError as error:
+                raise StreamClaimLostError(self.record.name, self.epoch, error.found) from error
+            return self._owned.value
+
+    async def refresh(self) -> None:
+        """Read the record again. Raises OwnershipLostError, StreamMetadataError."""
+        with self.worded("reading"):
+            async with self._step:
+                await self._owned.refresh()
 
     async def make_room(self) -> None:
         """Move the oldest segments to pages while the record lists many, so that it stays small.

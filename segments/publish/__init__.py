@@ -1,0 +1,15 @@
+"""Publishing batches: rows that many tasks have written into ledgers of their own become part of a stream in one step.
+
+publisher       the owner of a stream that publishes: one compare-and-set for each batch
+staged_writer   what a task does: rows into a ledger of its own, or into its message if they are few
+app_record      which batch of an application was published last
+batch_key       whether a batch is new (a machine)
+"""
+
+from __future__ import annotations
+
+from segments.publish.batch_key import BatchKey
+from segments.publish.publisher import PublishedBatch, StreamPublisher
+from segments.publish.staged_writer import StagedLedger, StagedRows, StagedWriter
+
+__all__ = ["BatchKey", "PublishedBatch", "StagedLedger", "StagedRows", "StagedWriter", "StreamPublisher"]

@@ -1,0 +1,95 @@
+"""Decides whether a batch is new (a machine): by application and number, never by its rows.
+
+An application's batches have rising numbers. After a crash the same batch comes again, perhaps with other rows; the
+first that was published stays. A query that has lost its checkpoint counts from 0 again under another id: it is refused
+until somebody says which number its batch 0 has, because "already there" would silently lose all that it writes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from segments.errors import BatchRefusedError
+
+
+@dataclass(frozen=True, slots=True)
+class BatchKey:
+    """What a batch is known by."""
+
+    app: str
+    """Who writes. It outlives a checkpoint."""
+    query: str
+    """The id of the query, whose batches have rising numbers; empty where the application gives the numbers itself."""
+    batch: int
+    start: int | None = None
+    """The number that batch 0 of a query with another id counts as; None: such a query is refused."""
+    run: str = ""
+    """Of the program that publishes. One run publishes a number once; empty: nobody can tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppRecord:
+    """What a stream remembers of an application."""
+
+    app: str
+    query: str
+    base: int
+    """The number that batch 0 of the query counts as."""
+    last: int
+    """The last number that was published."""
+    run: str
+    first_seq_no: int
+    """Of the last batch."""
+    records: int
+    """Of the last batch; it may have none."""
+    published_ms: int
+    token: str = ""
+    """Tells apart two attempts to publish one number."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewBatch:
+    """It was not published yet."""
+
+    number: int
+    base: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBatch:
+    """Its number, or a later one, was published before."""
+
+    number: int
+    record: AppRecord
+
+
+def judge_batch(key: BatchKey, known: AppRecord | None, stream: str) -> NewBatch | KnownBatch:
+    """Whether a batch is new.
+
+    Raises:
+        BatchRefusedError: another query, or the same run a second time.
+    """
+    if known is None:
+        base = key.start or 0
+        return NewBatch(base + key.batch, base)
+    base = known.base
+    if key.query != known.query:
+        if key.start is None:
+            raise BatchRefusedError(
+                f"application {key.app} wrote batches up to number {known.last} of stream {stream} as query "
+                f"{known.query or '(none)'}, and query {key.query or '(none)'} is another one. If the first one is "
+                f'gone (its checkpoint was lost), say where this one goes on: option("txnStart", "{known.last + 1}"); '
+                "otherwise give it a txnAppId of its own",
+                stream=stream,
+            )
+        base = key.start
+    number = base + key.batch
+    if number > known.last:
+        return NewBatch(number, base)
+    if key.run and key.run == known.run and number == known.last and not key.query:
+        raise BatchRefusedError(
+            f"application {key.app} has written number {number} of stream {stream} already in this run: a second write "
+            "needs a txnAppId of its own",
+            stream=stream,
+        )
+    return KnownBatch(number, known)

@@ -1,0 +1,338 @@
+"""Shell: the owner of a stream that publishes batches, each by one compare-and-set of the stream's record.
+
+The write names the batch's ledgers as completed segments, remembers the batch of its application, and ends the
+staging: all or none. Between two batches no segment is open, so an owner that dies leaves nothing to recover.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from bookkeeper.errors import (
+    BookKeeperError,
+    KeyExistsError,
+    MetadataConflictError,
+    MetadataUnavailableError,
+    NoSuchKeyError,
+    NoSuchLedgerError,
+)
+from bookkeeper.meta.store import Operation, settled_create
+from segments.chain import SegmentContents, StreamChain, StreamHead, ledger_tags
+from segments.config import StreamConfig
+from segments.entries import EntryKind, decode_entry, encode_payload
+from segments.error_translation import worded
+from segments.errors import BatchRefusedError, StreamCorruptError, StreamError, StreamOwnedError
+from segments.publish.app_record import AppRecords
+from segments.publish.batch_key import AppRecord, BatchKey, KnownBatch, judge_batch
+from segments.publish.staged_writer import StagedLedger, StagedRows, StagedWriter
+from segments.retention.stagings import Stagings
+from segments.write.contents_tally import ContentsTally
+from segments.write.segment_change import ended
+from segments.write.snapshot import encode_snapshot
+from segments.write.stream_owner import StreamOwner, claim_nonce
+from segments.write.take_over import find_end
+
+if TYPE_CHECKING:
+    from bookkeeper import BookKeeper
+
+_log = logging.getLogger(__name__)
+
+LEDGERS_MAX: Final = 1_000
+"""The most ledgers of one batch, and so the most segments that it adds."""
+TELL_EVERY: Final = 500
+"""After so many published segments one tells of the stream's producers."""
+_PAUSE_S: Final = 0.05
+
+ReadConfig = Callable[[], Awaitable[StreamConfig]]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedBatch:
+    """What became of a batch."""
+
+    number: int
+    """As its application counts; 0 without an application."""
+    records: int
+    first_seq_no: int
+    already_there: bool
+    """An earlier attempt has published it; what was staged this time is dropped."""
+
+
+class StreamPublisher:
+    """Publishes batches to one stream, until another owner claims it. One call at a time."""
+
+    def __init__(self, client: BookKeeper, owner: StreamOwner, read_config: ReadConfig) -> None:
+        self._client, self._owner, self._read_config = client, owner, read_config
+        self._name, self._stream_id = owner.record.name, owner.record.stream_id
+        self._apps = AppRecords(client.metadata_store, self._stream_id, self._name)
+        self._stagings = Stagings(client, self._stream_id, self._name)
+        self._publishing = asyncio.Lock()
+
+    @classmethod
+    async def open(
+        cls,
+        client: BookKeeper,
+        record: StreamHead,
+        read_config: ReadConfig,
+        *,
+        owner: str | None = None,
+        take_over: bool = False,
+    ) -> StreamPublisher:
+        """Claim the stream. Of a writer that is gone the open segment is recovered.
+
+        Args:
+            take_over: also from a writer that has a segment open, which may be alive.
+
+        Raises:
+            StreamOwnedError: a writer has it open, and not ``take_over``. StreamNotFoundError, StreamSealedError,
+            StreamUnavailableError, StreamMetadataError, OwnershipLostError.
+        """
+
+        def check(chain: StreamChain) -> None:
+            if chain.open_segment is not None and not take_over:
+                where = f" at {chain.location}" if chain.location else ""
+                raise StreamOwnedError(
+                    f"stream {record.name} is open for writing by {chain.owner or 'a writer'}{where}, and batches are "
+                    "published by the stream's owner. Close that writer; if its program is gone, "
+                    f"`bk stream roll {record.name}` ends what it left open",
+                    stream=record.name,
+                )
+
+        config = await read_config()
+        name = owner or f"{os.uname().nodename}-{os.getpid()}"
+        owned = await StreamOwner.claim(record, name, claim_nonce(client), check)
+        publisher = cls(client, owned, read_config)
+        if owned.chain.open_segment is not None or owned.chain.next_ledger is not None:
+            found = await find_end(client, owned, config.producers)
+            now_ms = client.services.seams.clock.wall_ms()
+            await owned.step(lambda chain: ended(chain, found.recovered, now_ms).discard_next())
+        with worded(f"publishing to stream {record.name}", record.name):
+            store = client.metadata_store.store
+            try:
+                await settled_create(store, publisher._apps.parent, b"", parents=True)
+            except KeyExistsError:
+                pass
+        return publisher
+
+    async def publish(self, key: BatchKey | None, staged: Sequence[StagedRows]) -> PublishedBatch:
+        """Make a batch visible: whole, in the order of ``staged``, once.
+
+        Args:
+            key: what it is known by; None: it is new in any case.
+
+        Raises:
+            BatchRefusedError: of another query, twice by one run, of too many ledgers, of another stream of this name,
+                or it was given up meanwhile. Nothing was published.
+            OwnershipLostError: another owner has the stream; open a publisher again, and publish it again.
+            StreamUnavailableError, StreamMetadataError: it may have been published; publishing it again tells.
+        """
+        async with self._publishing:
+            self._check(staged)
+            if key is not None and (known := await self._known(key)) is not None:
+                return await self._already(key, known, staged)
+            ledgers = await self._ledgers(staged, "" if key is None else key.app)
+            return await self._published(key, staged, ledgers)
+
+    def _check(self, staged: Sequence[StagedRows]) -> None:
+        for each in staged:
+            if each.stream_id != self._stream_id:
+                raise BatchRefusedError(
+                    f"the batch was written for another stream that was named {self._name}: it was deleted, and made "
+                    "again, meanwhile",
+                    stream=self._name,
+                )
+        if (count := sum(each.ledger is not None for each in staged)) > LEDGERS_MAX - 1:
+            raise BatchRefusedError(
+                f"a batch has at most {LEDGERS_MAX - 1} tasks with many rows, and this one has {count}: write it with "
+                "fewer partitions, by coalesce()",
+                stream=self._name,
+            )
+
+    async def _known(self, key: BatchKey) -> KnownBatch | None:
+        with worded(f"publishing to stream {self._name}", self._name):
+            record, _ = await self._apps.read(key.app)
+        verdict = judge_batch(key, record, self._name)
+        return verdict if isinstance(verdict, KnownBatch) else None
+
+    async def _already(self, key: BatchKey, known: KnownBatch, staged: Sequence[StagedRows]) -> PublishedBatch:
+        """It is there: what was staged again is dropped."""
+        record = known.record
+        _log.warning(
+            "stream %s: batch %d of application %s is not published again: number %d, with %d records, was published "
+            "before",
+            self._name, known.number, key.app, record.last, record.records,
+        )  # fmt: skip
+        await self.clean(key.app)
+        return PublishedBatch(known.number, record.records, record.first_seq_no, already_there=True)
+
+    async def _ledgers(self, staged: Sequence[StagedRows], app: str) -> list[StagedLedger]:
+        """The ledgers to publish, in order, each looked at: closed, and as long as it must be. Rows that came along in
+        messages share one ledger for each run of them."""
+        found: list[StagedLedger] = []
+        small: list[StagedRows] = []
+        staging = staged[0].staging if staged else ""
+        for each in staged:
+            if each.ledger is None:
+                small += [each] if each.records else []
+                continue
+            found += await self._gathered(small, staging, app)
+            small = []
+            await self._look_at(each.ledger)
+            found.append(each.ledger)
+        found += await self._gathered(small, staging, app)
+        return found
+
+    async def _gathered(self, small: Sequence[StagedRows], staging: str, app: str) -> list[StagedLedger]:
+        if not small:
+            return []
+        config = await self._read_config()
+        writer = StagedWriter(self._client, (self._name, self._stream_id), config, staging, app, inline=-1)
+        for each in small:
+            pieces = []
+            for at, payload in enumerate(each.entries):
+                entry = decode_entry(payload, 0, at)
+                if entry.piece is not None:
+                    pieces.append(entry)
+                    if not entry.piece.is_last:
+                        continue
+                    entry, pieces = entry.assembled(pieces), []
+                await writer.add(entry.columns())
+        done = (await writer.finish()).ledger
+        assert done is not None
+        return [done]
+
+    async def _look_at(self, ledger: StagedLedger) -> None:
+        with worded(f"publishing to stream {self._name}", self._name):
+            try:
+                metadata = await self._client.metadata(ledger.ledger_id)
+            except NoSuchLedgerError as error:
+                raise BatchRefusedError(
+                    f"ledger {ledger.ledger_id} of the batch does not exist any more: the batch was given up, because "
+                    "nobody had renewed it; write it again",
+                    stream=self._name,
+                ) from error
+        if not metadata.is_closed or metadata.last_entry != ledger.contents.last_entry:
+            raise StreamCorruptError(
+                f"ledger {ledger.ledger_id} of a batch for stream {self._name} does not end at entry "
+                f"{ledger.contents.last_entry}, as its task has said: the batch is not published",
+                stream=self._name,
+            )
+
+    async def _published(
+        self, key: BatchKey | None, staged: Sequence[StagedRows], ledgers: Sequence[StagedLedger]
+    ) -> PublishedBatch:
+        """Write until it is known what became of it."""
+        named = [(each.ledger_id, each.contents) for each in ledgers]
+        records = sum(each.records for each in staged)
+        token = f"{self._client.services.seams.rng.getrandbits(64):016x}"
+        stagings = sorted({each.staging for each in staged if each.ledger is not None})
+        if ledgers and staged and not stagings:
+            stagings = [staged[0].staging]
+        while True:
+            await self._owner.make_room()
+            now_ms = self._client.services.seams.clock.wall_ms()
+            others: list[Operation] = [self._stagings.end(each) for each in stagings]
+            number = 0
+            if key is not None:
+                with worded(f"publishing to stream {self._name}", self._name):
+                    known, version = await self._apps.read(key.app)
+                if known is not None and known.token == token:
+                    return PublishedBatch(known.last, records, known.first_seq_no, already_there=False)
+                verdict = judge_batch(key, known, self._name)
+                if isinstance(verdict, KnownBatch):
+                    return await self._already(key, verdict, staged)
+                if known is None:
+                    await self._apps.check_room()
+                number = verdict.number
+                first = self._owner.chain.records
+                app = AppRecord(key.app, key.query, verdict.base, number, key.run, first, records, now_ms, token)
+                others.append(self._apps.write(app, version))
+            elif self._is_listed(named):
+                return PublishedBatch(0, records, self._owner.chain.records - records, already_there=False)
+            if not named and key is None:
+                return PublishedBatch(0, 0, self._owner.chain.records, already_there=False)
+            try:
+                chain = await self._owner.step_with(lambda chain: chain.publish(named, now_ms), others)  # noqa: B023
+            except (MetadataConflictError, KeyExistsError, NoSuchKeyError):
+                await self._ensure_not_given_up(stagings, named)
+            except MetadataUnavailableError as error:
+                _log.warning("stream %s: it is not known yet whether a batch was published: %s", self._name, error)
+            else:
+                await self.clean(None if key is None else key.app)
+                await self._tell_producers()
+                return PublishedBatch(number, records, chain.records - records, already_there=False)
+            await asyncio.sleep(_PAUSE_S)
+            with worded(f"publishing to stream {self._name}", self._name):
+                await self._owner.refresh()
+
+    def _is_listed(self, named: Sequence[tuple[int, object]]) -> bool:
+        """Whether the record names the batch's first ledger: an attempt of unknown outcome has published it."""
+        return bool(named) and named[0][0] in self._owner.chain.recent_ledgers
+
+    async def _ensure_not_given_up(self, stagings: Sequence[str], named: Sequence[tuple[int, object]]) -> None:
+        with worded(f"publishing to stream {self._name}", self._name):
+            await self._owner.refresh()
+            if self._is_listed(named):
+                return
+            for staging in stagings:
+                if not await self._stagings.has(staging):
+                    raise BatchRefusedError(
+                        f"the batch for stream {self._name} was given up, because nobody had renewed it: write it "
+                        "again",
+                        stream=self._name,
+                    )
+
+    async def _tell_producers(self) -> None:
+        """Now and then a segment that tells the next writer of the stream's producers, as published ones do not: so
+        retention need not keep an old one for it."""
+        behind = 0
+        for segment in reversed(self._owner.chain.recent):
+            if not segment.is_published:
+                break
+            behind += 1
+        if behind < TELL_EVERY:
+            return
+        try:
+            config = await self._read_config()
+            found = await find_end(self._client, self._owner, config.producers)
+            ledger = await self._client.create_ledger(
+                ensemble=config.ensemble,
+                write_quorum=config.write_quorum,
+                ack_quorum=config.ack_quorum,
+                digest=config.ledger_digest,
+                custom_metadata=ledger_tags(self._stream_id, self._owner.epoch),
+            )
+            now_ms = self._client.services.seams.clock.wall_ms()
+            payload = encode_payload(
+                EntryKind.SNAPSHOT,
+                encode_snapshot(ContentsTally(), found.state.producers),
+                next_seq_no=self._owner.chain.records,
+                append_ms=now_ms,
+            )
+            await ledger.append_nowait(payload)
+            await ledger.close()
+            contents = SegmentContents(bytes=len(payload), last_entry=0)
+            await self._owner.step(lambda chain: chain.tell(ledger.id, contents, now_ms))
+        except (BookKeeperError, StreamError) as error:
+            _log.warning("stream %s: its producers are told of later: %s", self._name, error)
+
+    async def clean(self, app: str | None = None) -> list[int]:
+        """Delete what batches of ``app``, and batches that nobody renews, have left. Returns the ledgers."""
+        now_ms = self._client.services.seams.clock.wall_ms()
+        try:
+            return await self._stagings.clean(self._named, now_ms, app=app)
+        except BookKeeperError as error:
+            _log.warning("stream %s: what batches have left is deleted later: %s", self._name, error)
+            return []
+
+    async def _named(self) -> Collection[int]:
+        return (await self._owner.record.read())[0].ledgers
+
+    async def close(self) -> None:
+        """Say that nobody publishes now. Raises StreamMetadataError."""
+        await self._owner.step(lambda chain: chain.release())

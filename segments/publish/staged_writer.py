@@ -1,0 +1,192 @@
+"""Shell: what one task writes of a batch, before anybody can read it.
+
+Few rows go along in the task's message. More go into a ledger of this attempt alone, whose entries count from 0; it is
+closed before the message says so, and nobody reads it until the stream's record names it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from segments.chain import SegmentContents, stream_tags
+from segments.config import StreamConfig
+from segments.entries import (
+    Compression,
+    EntryKind,
+    RecordColumns,
+    encode_entry,
+    encode_payload,
+    encode_pieces,
+    fits_one_entry,
+)
+from segments.entries.footer import FooterBuilder
+from segments.error_translation import worded
+from segments.retention.stagings import RENEWED_S, Stagings
+from segments.write.contents_tally import ContentsTally
+
+if TYPE_CHECKING:
+    from bookkeeper import BookKeeper, WriteHandle
+
+INLINE_BYTES: Final = 64 * 1024
+"""A task with so many bytes of entries, or fewer, sends them in its message."""
+IN_FLIGHT_BYTES: Final = 8 << 20
+"""Bytes of entries that are under way to bookies."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagedLedger:
+    """A closed ledger, ready to be published."""
+
+    ledger_id: int
+    contents: SegmentContents
+
+
+@dataclass(frozen=True, slots=True)
+class StagedRows:
+    """What a task's message carries."""
+
+    staging: str
+    stream_id: str
+    records: int
+    ledger: StagedLedger | None = None
+    entries: tuple[bytes, ...] = ()
+    """The rows themselves, where they are few; their sequence numbers count from 0."""
+
+
+class StagedWriter:
+    """Writes the rows of one task.
+
+    Args:
+        staging: the batch that they belong to.
+        app: who writes it.
+        inline: how many bytes of entries go along in the message.
+    """
+
+    def __init__(
+        self,
+        client: BookKeeper,
+        stream: tuple[str, str],
+        config: StreamConfig,
+        staging: str,
+        app: str,
+        *,
+        inline: int = INLINE_BYTES,
+    ) -> None:
+        self._client, self._config, self._staging, self._app, self._inline = client, config, staging, app, inline
+        self._name, self._stream_id = stream
+        self._stagings = Stagings(client, self._stream_id, self._name)
+        self._compression = Compression.named(config.compression)
+        self._tally = ContentsTally()
+        self._footer = FooterBuilder(filtered=False)
+        self._kept: list[bytes] = []
+        self._kept_bytes = 0
+        self._ledger: WriteHandle | None = None
+        self._under_way: deque[tuple[asyncio.Future[Any], int]] = deque()
+        self._under_way_bytes = 0
+        self._renewed_s = 0.0
+
+    async def add(self, columns: RecordColumns) -> None:
+        """Take rows; they are one entry, or several pieces of one. Returns when there is room for more.
+
+        Raises: StreamError: they cannot be written; the batch has failed.
+        """
+        if not columns.count:
+            return
+        append_ms = self._client.services.seams.clock.wall_ms()
+        first = self._tally.records
+        packed = self._compression
+        if fits_one_entry(columns):
+            payloads = [encode_entry(columns, first_seq_no=first, append_ms=append_ms, compression=packed)]
+        else:
+            payloads = encode_pieces(columns, first_seq_no=first, append_ms=append_ms, compression=packed)
+        for payload in payloads:
+            self._tally.add_entry(self._tally.last_entry + 1, len(payload))
+        self._footer.add_entry(
+            self._tally.last_entry,
+            sum(map(len, payloads)),
+            first,
+            append_ms,
+            last_txid=columns.last_txid,
+            max_event_ms=columns.max_event_ms,
+        )
+        if columns.keys is not None:
+            self._footer.add_keyed(columns.count)
+        self._tally.add_records(
+            columns.count,
+            append_ms,
+            (columns.first_txid, columns.last_txid),
+            (columns.min_event_ms, columns.max_event_ms),
+        )
+        await self._write(payloads)
+
+    async def _write(self, payloads: list[bytes]) -> None:
+        if self._ledger is None:
+            self._kept += payloads
+            self._kept_bytes += sum(map(len, payloads))
+            if self._kept_bytes <= self._inline:
+                return
+            payloads, self._kept, self._kept_bytes = self._kept, [], 0
+            self._ledger = await self._new_ledger()
+        with worded(f"writing a batch for stream {self._name}", self._name):
+            await self._renew()
+            for payload in payloads:
+                while self._under_way and self._under_way_bytes + len(payload) > IN_FLIGHT_BYTES:
+                    await self._take_oldest()
+                self._under_way.append((self._ledger.append_nowait(payload), len(payload)))
+                self._under_way_bytes += len(payload)
+
+    async def _take_oldest(self) -> None:
+        future, size = self._under_way.popleft()
+        self._under_way_bytes -= size
+        await future
+
+    async def _new_ledger(self) -> WriteHandle:
+        config = self._config
+        clock = self._client.services.seams.clock
+        with worded(f"making a ledger for a batch of stream {self._name}", self._name):
+            await self._stagings.begin(self._staging, self._app, clock.wall_ms())
+            self._renewed_s = clock.monotonic()
+            ledger = await self._client.create_ledger(
+                ensemble=config.ensemble,
+                write_quorum=config.write_quorum,
+                ack_quorum=config.ack_quorum,
+                digest=config.ledger_digest,
+                custom_metadata={**stream_tags(self._stream_id), "staging": self._staging.encode()},
+                when_short="name_absent" if config.ack_quorum > 1 else "fail",
+            )
+            await self._stagings.note_ledger(self._staging, ledger.id)
+        return ledger
+
+    async def _renew(self) -> None:
+        clock = self._client.services.seams.clock
+        if clock.monotonic() > self._renewed_s + RENEWED_S:
+            self._renewed_s = clock.monotonic()
+            await self._stagings.renew(self._staging, self._app, clock.wall_ms())
+
+    async def finish(self) -> StagedRows:
+        """The rows are durable on their ack quorum, or in the message. Raises StreamError."""
+        tally = self._tally
+        if self._ledger is None:
+            return StagedRows(self._staging, self._stream_id, tally.records, entries=tuple(self._kept))
+        footer = encode_payload(
+            EntryKind.FOOTER,
+            self._footer.build().encode(),
+            next_seq_no=tally.records,
+            append_ms=tally.last_append_ms or 0,
+            compression=self._compression,
+        )
+        with worded(f"writing a batch for stream {self._name}", self._name):
+            while self._under_way:
+                await self._take_oldest()
+            tally.add_entry(await self._ledger.append_nowait(footer), len(footer))
+            await self._ledger.close()
+        staged = StagedLedger(self._ledger.id, tally.contents(tally.last_entry))
+        return StagedRows(self._staging, self._stream_id, tally.records, staged)
+
+    async def abandon(self) -> None:
+        """Write no more. The ledger is deleted with its staging."""
+        if self._ledger is not None:
+            await self._ledger.abandon()

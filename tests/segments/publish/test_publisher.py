@@ -1,0 +1,270 @@
+"""Batches become visible whole, in order and once, whatever fails in between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from bookkeeper.errors import MetadataUnavailableError
+from bookkeeper.meta.store import Operation
+from segments import AtSeqNo, BatchKey, BatchRefusedError, Record, StoredRecord, StreamOwnedError
+from segments.entries import RecordColumns
+from segments.errors import OwnershipLostError
+from segments.publish import PublishedBatch, StagedRows, StreamPublisher
+from segments.publish import publisher as publisher_module
+from segments.publish.staged_writer import StagedWriter
+from segments.stream import Stream
+from tests.segments.publish.cluster import Programs, story, values_of
+
+QUERY = "q-1"
+INLINE = 1 << 20
+NEVER = -1
+
+
+async def staged(
+    stream: Stream, staging: str, *tasks: list[bytes], app: str = "a", inline: int = NEVER
+) -> list[StagedRows]:
+    """The messages of tasks, each with these values, in two entries."""
+    messages = []
+    for values in tasks:
+        writer = StagedWriter(stream.client, (stream.name, stream.id), stream.config, staging, app, inline=inline)
+        half = len(values) // 2
+        for part in (values[:half], values[half:]):
+            await writer.add(RecordColumns.of_values(part))
+        messages.append(await writer.finish())
+    return messages
+
+
+async def publish(
+    publisher: StreamPublisher, stream: Stream, batch: int, *tasks: list[bytes], inline: int = NEVER
+) -> PublishedBatch:
+    rows = await staged(stream, f"s{batch}", *tasks, inline=inline)
+    return await publisher.publish(BatchKey("a", QUERY, batch), rows)
+
+
+@pytest.mark.parametrize(("inline", "segments"), [(INLINE, 2), (NEVER, 3)])
+def test_what_tasks_have_written_is_read_in_order_with_dense_numbers(inline: int, segments: int) -> None:
+    @story
+    async def told(programs: Programs) -> None:
+        async with programs.stream() as stream:
+            async with stream.writer() as writer:
+                await writer.append_batch([b"w0", b"w1"])
+            publisher = await stream.publisher()
+            first = await publish(publisher, stream, 0, [b"a", b"b", b"c"], [], [b"d", b"e"], inline=inline)
+            assert (first.first_seq_no, first.records, first.already_there) == (2, 5, False)
+            second = await publish(publisher, stream, 1, [b"f"], inline=inline)
+            assert (second.first_seq_no, second.number) == (7, 1)
+            assert await values_of(stream) == [b"w0", b"w1", b"a", b"b", b"c", b"d", b"e", b"f"]
+            async with stream.read(AtSeqNo(4)) as reader:
+                found = await reader.next()
+            assert isinstance(found, StoredRecord)
+            assert found.value == b"c"
+            assert await stream.count(AtSeqNo(1), AtSeqNo(6)) == 5
+            published = [segment for segment in await stream.segments() if segment.is_published]
+            assert len(published) == segments
+        await programs.check()
+
+    told()
+
+
+@story
+async def test_a_batch_that_comes_again_with_other_rows_is_there_once(programs: Programs) -> None:
+    async with programs.stream() as stream, programs.stream() as other:
+        publisher = await stream.publisher()
+        await publish(publisher, stream, 0, [b"first"])
+        again = await other.publisher()
+        done = await publish(again, other, 0, [b"other", b"rows"])
+        assert (done.already_there, done.first_seq_no, done.records) == (True, 0, 1)
+        assert await values_of(stream) == [b"first"]
+        await publish(again, other, 1, [b"second"])
+        with pytest.raises(OwnershipLostError):
+            await publish(publisher, stream, 2, [b"of the former owner"])
+        assert await values_of(stream) == [b"first", b"second"]
+    await programs.check()
+
+
+@story
+async def test_another_query_of_an_application_is_refused_until_it_says_where_it_goes_on(programs: Programs) -> None:
+    async with programs.stream() as stream:
+        publisher = await stream.publisher()
+        for batch in (0, 1):
+            await publish(publisher, stream, batch, [b"%d" % batch])
+        rows = await staged(stream, "new", [b"lost checkpoint"])
+        with pytest.raises(BatchRefusedError, match=r'option\("txnStart", "2"\)'):
+            await publisher.publish(BatchKey("a", "q-2", 0), rows)
+        done = await publisher.publish(BatchKey("a", "q-2", 0, start=2), rows)
+        assert (done.number, done.already_there) == (2, False)
+        rows = await staged(stream, "next", [b"next"])
+        assert (await publisher.publish(BatchKey("a", "q-2", 1), rows)).number == 3
+        with pytest.raises(BatchRefusedError, match="as query q-2, and query q-1"):
+            await publisher.publish(BatchKey("a", QUERY, 2), await staged(stream, "old", [b"x"]))
+        assert await values_of(stream) == [b"0", b"1", b"lost checkpoint", b"next"]
+
+
+@story
+async def test_a_run_writes_a_number_once_and_another_run_s_repetition_is_already_there(programs: Programs) -> None:
+    async with programs.stream() as stream:
+        publisher = await stream.publisher()
+        await publisher.publish(BatchKey("a", "", 7, run="r1"), await staged(stream, "1", [b"x"]))
+        with pytest.raises(BatchRefusedError, match="has written number 7"):
+            await publisher.publish(BatchKey("a", "", 7, run="r1"), await staged(stream, "2", [b"y"]))
+        done = await publisher.publish(BatchKey("a", "", 7, run="r2"), await staged(stream, "3", [b"x"]))
+        assert done.already_there
+        assert await values_of(stream) == [b"x"]
+
+
+@pytest.mark.parametrize("written", [False, True])
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_lost_reply_is_settled_by_the_record_and_nothing_is_there_twice(
+    written: bool, keyed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @story
+    async def told(programs: Programs) -> None:
+        async with programs.stream() as stream:
+            publisher = await stream.publisher()
+            store: Any = stream.client.metadata_store.store
+            write, replies = store.multi, [False]
+
+            async def multi(operations: Sequence[Operation]) -> object:
+                if not replies:
+                    return await write(operations)
+                replies.pop()
+                if written:
+                    await write(operations)
+                raise MetadataUnavailableError("the reply was lost")
+
+            monkeypatch.setattr(store, "multi", multi)
+            rows = await staged(stream, "s", [b"a", b"b"])
+            found = await publisher.publish(BatchKey("a", QUERY, 0) if keyed else None, rows)
+            assert not replies, "a reply was lost"
+            assert (found.already_there, found.records, found.first_seq_no) == (False, 2, 0)
+            assert await values_of(stream) == [b"a", b"b"]
+        await programs.check()
+
+    told()
+
+
+@story
+async def test_a_batch_that_was_given_up_is_not_published_and_its_ledgers_are_gone(programs: Programs) -> None:
+    async with programs.stream() as stream:
+        publisher = await stream.publisher()
+        rows = await staged(stream, "late", [b"a"], [b"b"], app="other")
+        assert await publisher.clean("a") == []
+        gone = await publisher.clean("other")
+        assert sorted(gone) == sorted(each.ledger.ledger_id for each in rows if each.ledger is not None)
+        with pytest.raises(BatchRefusedError, match="was given up"):
+            await publisher.publish(BatchKey("other", QUERY, 0), rows)
+        assert await values_of(stream) == []
+        await publish(publisher, stream, 0, [b"x"])
+        assert await values_of(stream) == [b"x"]
+
+
+@story
+async def test_a_batch_that_is_given_up_between_its_look_and_its_write_is_not_published(programs: Programs) -> None:
+    async with programs.stream() as stream:
+        publisher = await stream.publisher()
+        rows = await staged(stream, "late", [b"a"], app="a")
+        look = publisher._look_at
+
+        async def looked(ledger: Any) -> None:
+            await look(ledger)
+            await publisher._stagings.clean(publisher._named, 0, app="a")
+
+        publisher._look_at = looked  # type: ignore[method-assign]
+        with pytest.raises(BatchRefusedError, match="was given up"):
+            await publisher.publish(BatchKey("a", QUERY, 0), rows)
+        assert await values_of(stream) == []
+        assert await stream.apps() == []
+
+
+@story
+async def test_what_was_published_is_never_cleaned_although_its_staging_still_lists_it(programs: Programs) -> None:
+    async with programs.stream() as stream:
+        publisher = await stream.publisher()
+        rows = await staged(stream, "s", [b"a"])
+        await publisher.publish(BatchKey("a", QUERY, 0), rows)
+        assert rows[0].ledger is not None
+        await publisher._stagings.note_ledger("s", rows[0].ledger.ledger_id)  # as if cleaning had failed
+        assert await publisher.clean("a") == []
+        assert await values_of(stream) == [b"a"]
+
+
+@story
+async def test_a_writer_that_has_the_stream_open_is_not_overtaken(programs: Programs) -> None:
+    async with programs.stream() as stream, programs.stream() as other:
+        async with stream.writer(owner="feeder") as writer:
+            await writer.append(b"x")
+            with pytest.raises(StreamOwnedError, match="open for writing by feeder"):
+                await other.publisher()
+            await writer.append(b"y")
+        await publish(await other.publisher(), other, 0, [b"z"])
+        assert await values_of(stream) == [b"x", b"y", b"z"]
+
+
+@story
+async def test_a_take_over_recovers_what_a_dead_writer_left_and_producers_are_remembered(programs: Programs) -> None:
+    async with programs.stream() as stream, programs.stream() as other:
+        producer = await stream.producer("p")
+        await producer.append(b"p0", seq=0)
+        publisher = await other.publisher(take_over=True)
+        before, publisher_module.TELL_EVERY = publisher_module.TELL_EVERY, 3  # type: ignore[misc]
+        try:
+            for batch in range(8):
+                await publish(publisher, other, batch, [b"%d" % batch])
+        finally:
+            publisher_module.TELL_EVERY = before  # type: ignore[misc]
+        telling = [segment.number for segment in await other.segments() if not segment.is_published]
+        assert len(telling) == 3, "the producer's own, and one after three published ones, twice"
+        async with other.producer("p") as again:
+            assert (again.last_seq, again.epoch) == (0, producer.epoch + 1)
+            assert (await again.append(b"p1", seq=1)).seq_no == 9
+            assert (await again.append(b"p0", seq=0)).duplicate
+        assert await values_of(other) == [b"p0", *(b"%d" % batch for batch in range(8)), b"p1"]
+    await programs.check()
+
+
+@story
+async def test_a_batch_for_a_stream_that_was_deleted_and_made_anew_is_refused(programs: Programs) -> None:
+    async with programs.stream() as stream, programs.stream("another") as another:
+        rows = await staged(another, "s", [b"x"])
+        with pytest.raises(BatchRefusedError, match="deleted, and made again"):
+            await (await stream.publisher()).publish(BatchKey("a", QUERY, 0), rows)
+
+
+@story
+async def test_records_with_keys_times_and_headers_come_as_they_were(programs: Programs) -> None:
+    time = datetime(2026, 1, 2, tzinfo=UTC)
+    record = Record(b"v", key=b"k", event_time=time, headers={"h": b"x"})
+    async with programs.stream() as stream:
+        writer = stream.stage("s", "a")
+        await writer.add(RecordColumns.of_records([record, Record(b"w")]))
+        await (await stream.publisher()).publish(BatchKey("a", QUERY, 0), [await writer.finish()])
+        async with stream.read() as reader:
+            found = [each async for each in reader if isinstance(each, StoredRecord)]
+    assert [(each.value, each.key, each.event_time, dict(each.headers)) for each in found] == [
+        (b"v", b"k", time, {"h": b"x"}),
+        (b"w", None, None, {}),
+    ]
+
+
+@story
+async def test_an_export_of_a_stream_with_batches_is_imported_with_its_producers(programs: Programs) -> None:
+    async with programs.cluster.connect() as client:
+        from segments.namespace import connect
+
+        async with connect("", client=client) as namespace:
+            stream = await namespace.create("totals")
+            async with stream.producer("p") as producer:
+                await producer.append(b"p0", seq=0)
+            publisher = await stream.publisher()
+            await publish(publisher, stream, 0, [b"a", b"b"], [b"c"])
+            await publisher.close()
+            await namespace.import_stream(stream.export().chunks(), name="copy")
+            copy = await namespace.open("copy")
+            assert await values_of(copy) == [b"p0", b"a", b"b", b"c"]
+            assert await namespace.verify("copy") == ()
+            async with copy.producer("p") as again:
+                assert again.last_seq == 0
