@@ -10,6 +10,7 @@ from typing import Concatenate, ParamSpec
 from bookkeeper.testing.cluster import SimCluster
 from segments.config import RollPolicy, StreamConfig
 from segments.namespace import connect
+from segments.record import StoredRecord
 from segments.stream import Stream
 
 CONFIG = StreamConfig(roll=RollPolicy(min_age_s=0))
@@ -46,14 +47,14 @@ def story(test: Callable[Concatenate[Programs, P], Awaitable[None]]) -> Callable
 
         SimCluster().run(told)
 
-    del run.__wrapped__  # type: ignore[attr-defined]  # else pytest looks for a fixture with the name of its first argument
+    del run.__wrapped__  # else pytest looks for a fixture with the name of its first argument
     return run
 
 
 async def values_of(stream: Stream) -> list[bytes]:
     """The values of all records that a reader sees, in order; their numbers and places are checked."""
     async with stream.read() as reader:
-        records = [record async for record in reader]
+        records = [record async for record in reader if isinstance(record, StoredRecord)]
     assert [record.seq_no for record in records] == list(range(len(records)))
     assert [record.position for record in records] == sorted({record.position for record in records})
     return [record.value for record in records]
