@@ -20,18 +20,27 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bookkeeper.real import read_secret
     from bookkeeper.secret import Secret
+    from spark_wal.foreach_batch import batch_writer
     from spark_wal.service import CheckpointService, checkpoint_service, spark_conf
     from spark_wal.spark_access import GatewayAccess
 
-__all__ = ["CheckpointService", "GatewayAccess", "Secret", "checkpoint_service", "read_secret", "spark_conf"]
+__all__ = [
+    "CheckpointService",
+    "GatewayAccess",
+    "Secret",
+    "batch_writer",
+    "checkpoint_service",
+    "read_secret",
+    "spark_conf",
+]
 
 
 def __getattr__(name: str) -> object:
     """Import on first use, so that importing this package is quick and needs no HTTP library."""
     if name in __all__:
         from bookkeeper import real, secret
-        from spark_wal import service, spark_access
+        from spark_wal import foreach_batch, service, spark_access
 
-        rooms = {"GatewayAccess": spark_access, "Secret": secret, "read_secret": real}
+        rooms = {"GatewayAccess": spark_access, "batch_writer": foreach_batch, "Secret": secret, "read_secret": real}
         return getattr(rooms.get(name, service), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -86,7 +86,7 @@ def judge_batch(key: BatchKey, known: AppRecord | None, stream: str) -> NewBatch
     number = base + key.batch
     if number > known.last:
         return NewBatch(number, base)
-    if key.run and key.run == known.run and number == known.last and not key.query:
+    if key.run and key.run == known.run and number == known.last:
         raise BatchRefusedError(
             f"application {key.app} has written number {number} of stream {stream} already in this run: a second write "
             "needs a txnAppId of its own",

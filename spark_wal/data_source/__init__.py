@@ -8,6 +8,7 @@ batch         reads what there is now: streams, a ledger, a journal
 stream_source reads a stream, batch after batch
 hold_keeper   keeps what a query has not committed from being removed
 stream_plan   where a batch ends, and how it is cut into partitions
+rows          a query's rows as records
 columns       records as the columns that Spark asks for
 values        values that are JSON or Arrow, as a user's own columns
 connections   one connection for each process

@@ -42,6 +42,7 @@ WRITE_OPTIONS: Final = (
     METADATA,
     "stream",
     "createStream",
+    "takeOver",
     "guarantee",
     "valueFormat",
     "txnAppId",
@@ -113,6 +114,8 @@ class WriteSettings:
     stream: str
     create: bool = False
     """Make the stream if it is not there."""
+    take_over: bool = False
+    """End the segment of a writer that has the stream open, and may be alive."""
     exactly_once: bool = True
     value_format: str | None = None
     """``raw`` or ``json``; None: raw if there is a column ``value``, else JSON of all columns without a meaning."""
@@ -173,12 +176,12 @@ def write_settings(options: Mapping[str, str], *, streaming: bool) -> WriteSetti
         raise DataSourceOptionError("name the stream to write to by the option stream")
     if streaming and found.has("txnVersion"):
         raise DataSourceOptionError("txnVersion is for write: a query's batches have numbers of their own")
-    if not streaming and found.has("txnStart"):
-        raise DataSourceOptionError("txnStart is for writeStream: a single write has txnVersion")
     if found.has("txnVersion") != found.has("txnAppId") and not streaming:
         raise DataSourceOptionError(
             "txnAppId and txnVersion go together: who writes, and the number of what is written"
         )
+    if found.word("guarantee", tuple(word.lower() for word in _GUARANTEES), "exactlyonce") != "exactlyonce":
+        raise DataSourceOptionError("guarantee atLeastOnce is for gateways (grpc://…), which are not written to yet")
     guarantee = found.word("guarantee", tuple(word.lower() for word in _GUARANTEES), "exactlyonce")
     value_format = found.get("valueFormat")
     if value_format is not None:
@@ -187,6 +190,7 @@ def write_settings(options: Mapping[str, str], *, streaming: bool) -> WriteSetti
         metadata=found.metadata(),
         stream=found.text("stream", ""),
         create=found.flag("createStream"),
+        take_over=found.flag("takeOver"),
         exactly_once=guarantee == "exactlyonce",
         value_format=value_format,
         app=found.get("txnAppId"),

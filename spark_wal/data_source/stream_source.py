@@ -39,7 +39,7 @@ PARTITION_BYTES: Final = 32 << 20
 
 T = TypeVar("T")
 
-_PINNED: Final = () if limits is None else (limits.SupportsTriggerAvailableNow,)
+_PINNED: Any = object if limits is None else limits.SupportsTriggerAvailableNow
 
 
 class StreamPartition(InputPartition):
@@ -49,7 +49,7 @@ class StreamPartition(InputPartition):
         super().__init__(part)
 
 
-class StreamSource(DataSourceStreamReader, *_PINNED):  # the bases differ between versions
+class StreamSource(DataSourceStreamReader, _PINNED):
     """Reads one stream, batch after batch.
 
     Args:

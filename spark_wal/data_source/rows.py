@@ -1,0 +1,195 @@
+"""A query's rows as records of a stream.
+
+    value        the record's value: binary, or text as UTF-8
+    key          binary or text; may be null
+    headers      a map of text to binary or text; may be null
+    event_time   a timestamp; may be null
+
+Without a column ``value``, or with valueFormat json, the value is a JSON object of all columns that have none of these
+meanings.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from datetime import date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from segments import RecordColumns
+from segments.entries import BytesColumn
+from segments.entries.columns import encode_headers
+from spark_wal.data_source.options import DataSourceOptionError
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+ENTRY_BYTES: Final = 256 * 1024
+"""About the bytes of one entry."""
+_MEANT: Final = ("key", "headers", "event_time")
+
+
+class RowValueError(ValueError):
+    """A row cannot be a record."""
+
+
+class RowColumns:
+    """Turns batches of rows into records.
+
+    Args:
+        schema: the query's columns.
+        value_format: ``raw`` or ``json``; None: raw if there is a column ``value``.
+
+    Raises:
+        DataSourceOptionError: the columns cannot be records.
+    """
+
+    def __init__(self, schema: StructType, value_format: str | None) -> None:
+        kinds = {field.name: field.dataType for field in schema}
+        self._json = value_format == "json" or (value_format is None and "value" not in kinds)
+        self._own = [name for name in kinds if name not in _MEANT] if self._json else []
+        if self._json and not self._own:
+            raise DataSourceOptionError(f"there is no column for the value beside {', '.join(kinds)}")
+        if not self._json:
+            _check(kinds, "value", "binary", "string")
+            if odd := [name for name in kinds if name not in (*_MEANT, "value")]:
+                raise DataSourceOptionError(
+                    f"a record has no place for column {odd[0]}: there are value, {', '.join(_MEANT)}. With "
+                    'option("valueFormat", "json") all other columns become the value'
+                )
+        for name, allowed in (("key", ("binary", "string")), ("event_time", ("timestamp",))):
+            if name in kinds:
+                _check(kinds, name, *allowed)
+        if "headers" in kinds:
+            _check(kinds, "headers", "map<string,binary>", "map<string,string>")
+        self._has = {name for name in _MEANT if name in kinds}
+
+    def records(self, batch: Any) -> Iterator[RecordColumns]:
+        """The records of a ``pyarrow.RecordBatch``, in parts of about one entry. Raises RowValueError."""
+        if not batch.num_rows:
+            return
+        values = _json_values(batch, self._own) if self._json else _binary(batch.column("value"))
+        if values.null_count:
+            raise RowValueError("a row's value is null, and a record has one; write an empty value instead")
+        size = sum(column.nbytes for column in (values, *(batch.column(name) for name in self._has)))
+        rows = max(1, batch.num_rows * ENTRY_BYTES // max(1, size))
+        for at in range(0, batch.num_rows, rows):
+            yield self._part(batch.slice(at, rows), values.slice(at, rows))
+
+    def _part(self, batch: Any, values: Any) -> RecordColumns:
+        keys, key_bits = (None, None)
+        if "key" in self._has:
+            column = _binary(batch.column("key"))
+            if column.null_count < len(column):
+                keys, key_bits = _bytes_column(column.fill_null(b"")), _valid(column)
+        events, event_bits, least, greatest = _times(batch.column("event_time")) if "event_time" in self._has else _NONE
+        headers = _headers(batch.column("headers")) if "headers" in self._has else None
+        return RecordColumns(
+            len(values),
+            _bytes_column(values),
+            keys,
+            key_bits,
+            events=events,
+            event_bits=event_bits,
+            headers=headers,
+            min_event_ms=least,
+            max_event_ms=greatest,
+        )
+
+
+_NONE: Final = (None, None, None, None)
+
+
+def _check(kinds: dict[str, DataType], name: str, *allowed: str) -> None:
+    kind = kinds[name].simpleString() if name in kinds else "missing"
+    if kind not in allowed:
+        raise DataSourceOptionError(f"column {name} is {kind}, and must be {' or '.join(allowed)}")
+
+
+def _binary(column: Any) -> Any:
+    import pyarrow as pa
+
+    return column.cast(pa.binary())
+
+
+def _bytes_column(column: Any) -> BytesColumn:
+    """Strings of bytes, none of them missing, beginning at offset 0."""
+    import pyarrow as pa
+    import pyarrow.compute as compute
+
+    _, offsets, data = column.buffers()
+    places = pa.Array.from_buffers(pa.int32(), len(column) + 1, [None, offsets], offset=column.offset)
+    first, last = places[0].as_py(), places[-1].as_py()
+    moved = compute.subtract(places, pa.scalar(first, pa.int32()))
+    begin = 4 * moved.offset
+    taken = memoryview(moved.buffers()[1])[begin : begin + 4 * len(moved)]
+    return BytesColumn(bytes(taken), b"" if data is None else bytes(memoryview(data)[first:last]))
+
+
+def _valid(column: Any) -> bytes | None:
+    """Which values are there, a bit each; None: all."""
+    import pyarrow as pa
+
+    if not column.null_count:
+        return None
+    bits = pa.array(column.is_valid().to_pylist(), pa.bool_()).buffers()[1]
+    return bytes(memoryview(bits)[: (len(column) + 7) // 8])
+
+
+def _times(column: Any) -> tuple[bytes | None, bytes | None, int | None, int | None]:
+    """Milliseconds since 1970, 0 where there is none; which are there; the least and the greatest."""
+    import pyarrow as pa
+    import pyarrow.compute as compute
+
+    if column.null_count == len(column):
+        return _NONE
+    ms = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
+    ends = compute.min_max(ms).as_py()
+    filled = pa.array(ms.fill_null(0).to_pylist(), pa.int64())
+    return bytes(memoryview(filled.buffers()[1])[: 8 * len(ms)]), _valid(column), ends["min"], ends["max"]
+
+
+def _headers(column: Any) -> BytesColumn | None:
+    found: list[bytes] = []
+    for pairs in column.to_pylist():
+        headers = {}
+        for name, value in pairs or ():
+            if value is None:
+                raise RowValueError(f"header {name} of a row is null; leave it out instead")
+            headers[name] = value.encode() if isinstance(value, str) else value
+        found.append(encode_headers(headers) if headers else b"")
+    return BytesColumn.of(found) if any(found) else None
+
+
+def _json_values(batch: Any, names: list[str]) -> Any:
+    """One JSON object for each row; a null is left out."""
+    import pyarrow as pa
+
+    rows = batch.select(names).to_pylist()
+    texts = [
+        json.dumps(
+            {name: value for name, value in row.items() if value is not None},
+            default=_as_json,
+            separators=(",", ":"),
+            ensure_ascii=False,
+        ).encode()
+        for row in rows
+    ]
+    return pa.array(texts, pa.binary())
+
+
+def _as_json(value: object) -> object:
+    """What JSON has no word for, as Spark's ``to_json`` writes it."""
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return float(value) if value != value.to_integral_value() else int(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    raise RowValueError(
+        f"a value of type {type(value).__name__} cannot be JSON; use Spark's to_json and valueFormat raw"
+    )

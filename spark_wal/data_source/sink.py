@@ -1,0 +1,205 @@
+"""Shell: a stream as the sink of a query, or of a single write.
+
+Tasks write their rows side by side: into ledgers of their own, or into their messages where they are few. Then one step
+in the driver's process makes the batch visible: whole, in the order of the partitions, once. The batch is known by its
+application and its number, never by its rows.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import WriterCommitMessage
+
+from segments import BatchKey, OwnershipLostError, PublishedBatch, StagedRows, StreamNotFoundError, sync
+from spark_wal.data_source import connections
+from spark_wal.data_source.connections import patiently
+from spark_wal.data_source.options import DataSourceOptionError, WriteSettings, write_settings
+from spark_wal.data_source.rows import RowColumns
+
+try:
+    from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
+except ImportError:  # PySpark 4.0
+    DataSourceArrowWriter = DataSourceStreamArrowWriter = None
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter
+    from pyspark.sql.types import StructType
+
+_QUERY: Final = "sql.streaming.queryId"
+_RUN: Final = "spark.jobGroup.id"
+"""Local properties of Spark's jobs. A query's jobs have its run as their group."""
+_CLAIMS: Final = 3
+"""So often a stream is claimed again for one batch, where others claim it in between."""
+
+_lock: Final = threading.Lock()
+_publishers: Final[dict[tuple[int, str, str], sync.Publisher]] = {}
+"""(process, address, stream) -> the right to publish, from one batch to the next."""
+
+
+def stream_writer(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> DataSourceStreamWriter:
+    """Writes the batches of a query. Raises DataSourceOptionError."""
+    if overwrite:
+        raise DataSourceOptionError(
+            'a stream is appended to, and complete mode replaces everything: use outputMode("append") or "update"'
+        )
+    _require_arrow()
+    return StreamSink(write_settings(options, streaming=True), schema)
+
+
+def writer(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> DataSourceWriter:
+    """Writes one batch. Raises DataSourceOptionError."""
+    if overwrite:
+        raise DataSourceOptionError('a stream is appended to and not overwritten: use mode("append")')
+    _require_arrow()
+    return BatchSink(write_settings(options, streaming=False), schema)
+
+
+def _require_arrow() -> None:
+    if DataSourceArrowWriter is None:
+        raise DataSourceOptionError("writing needs PySpark 4.1 or later, in which tasks write Arrow batches")
+
+
+@dataclass
+class SinkMessage(WriterCommitMessage):
+    """What a task tells the driver: where its rows are, or the rows themselves."""
+
+    partition: int
+    query: str
+    """The id of the query; empty outside of one."""
+    run: str
+    """Of the query; empty outside of one."""
+    rows: StagedRows
+
+
+class _Sink:
+    """What both kinds of writers share. It is pickled into every task."""
+
+    def __init__(self, settings: WriteSettings, schema: StructType) -> None:
+        RowColumns(schema, settings.value_format)
+        self._settings, self._schema = settings, schema
+        self._staging = secrets.token_hex(16)
+        """The same for all tasks of one batch, and for no other one."""
+
+    def write(self, iterator: Iterator[Any]) -> SinkMessage:
+        """Write the rows of a task; runs there. Raises: every failure, so that Spark knows of it."""
+        settings = self._settings
+        context = TaskContext.get()
+        attempt = 0 if context is None else context.attemptNumber()
+        query = "" if context is None else context.getLocalProperty(_QUERY) or ""
+        run = "" if context is None or not query else context.getLocalProperty(_RUN) or ""
+        columns = RowColumns(self._schema, settings.value_format)
+        stream = patiently(lambda: _opened(settings, fresh=attempt > 0), settings.retry_s)
+        staged = stream.stage(self._staging, settings.app or query)
+        try:
+            for batch in iterator:
+                for records in columns.records(batch):
+                    staged.add(records)
+            rows = staged.finish()
+        except BaseException:
+            staged.abandon()
+            raise
+        return SinkMessage(0 if context is None else context.partitionId(), query, run, rows)
+
+    def _publish(self, messages: Sequence[Any], key: Callable[[SinkMessage], BatchKey | None]) -> PublishedBatch | None:
+        """Make what tasks have written visible. Raises: every failure; then the batch may be published again."""
+        told = sorted((each for each in messages if each is not None), key=lambda each: each.partition)
+        if len(told) != len(messages):
+            raise RuntimeError("a task has told nothing of its rows: the batch is not published")
+        if not told:
+            return None
+        batch, settings = key(told[0]), self._settings
+        rows = [each.rows for each in told]
+
+        def publish() -> PublishedBatch:
+            for _ in range(_CLAIMS - 1):
+                try:
+                    return _publisher(settings).publish(batch, rows)
+                except OwnershipLostError:
+                    _forget(settings)
+            return _publisher(settings).publish(batch, rows)
+
+        if batch is None:  # nothing would tell whether an attempt without an answer has published it
+            return publish()
+        return patiently(publish, settings.retry_s, lambda: _forget(settings))
+
+
+if DataSourceArrowWriter is not None:
+
+    class StreamSink(_Sink, DataSourceStreamArrowWriter):
+        """The sink of a query."""
+
+        def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+            """Make the batch visible, unless it is there already."""
+            settings = self._settings
+
+            def key(told: SinkMessage) -> BatchKey:
+                return BatchKey(settings.app or told.query, told.query, batchId, settings.start)
+
+            self._publish(messages, key)
+
+        def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+            """The batch has failed. What tasks have written is deleted with the next batch, or within an hour."""
+
+    class BatchSink(_Sink, DataSourceArrowWriter):
+        """The sink of a single write."""
+
+        def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+            """Make the batch visible, unless another run has published this version."""
+            settings = self._settings
+
+            def key(told: SinkMessage) -> BatchKey | None:
+                if settings.app is None or settings.version is None:
+                    return None
+                return BatchKey(settings.app, told.query, settings.version, settings.start, told.run or _run())
+
+            self._publish(messages, key)
+
+        def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+            """The write has failed. What tasks have written is deleted within an hour."""
+
+
+def _opened(settings: WriteSettings, *, fresh: bool = False) -> sync.Stream:
+    namespace = connections.namespace(settings.metadata, fresh=fresh)
+    try:
+        return namespace.open(settings.stream, create=settings.create)
+    except StreamNotFoundError as error:
+        raise StreamNotFoundError(
+            f"there is no stream {settings.stream}: make it by `bk stream create`, or with "
+            'option("createStream", "true")',
+            stream=settings.stream,
+        ) from error
+
+
+def _publisher(settings: WriteSettings) -> sync.Publisher:
+    """This process's right to publish to a stream, claimed at the first use."""
+    place = (os.getpid(), settings.metadata, settings.stream)
+    with _lock:
+        known = _publishers.get(place)
+        if known is None:
+            owner = f"Spark ({settings.app or 'a query'}, process {os.getpid()})"
+            known = _opened(settings).publisher(owner=owner, take_over=settings.take_over)
+            _publishers[place] = known
+        return known
+
+
+def _forget(settings: WriteSettings) -> None:
+    with _lock:
+        _publishers.pop((os.getpid(), settings.metadata, settings.stream), None)
+
+
+def _run() -> str:
+    """The run of Spark that this process belongs to: its parent makes all Python processes of one driver."""
+    parent = os.getppid()
+    try:
+        with open(f"/proc/{parent}/stat", "rb") as stat:
+            began = stat.read().rpartition(b")")[2].split()[19].decode()
+    except OSError:
+        began = ""
+    return f"{os.uname().nodename}-{parent}-{began}"
