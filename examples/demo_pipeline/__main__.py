@@ -21,7 +21,7 @@ async def tell(arguments: argparse.Namespace, directory: Path, console: Console)
     """Run the story to its end. Ends every child, whatever happens."""
     plan = PipelinePlan(directory=directory, metadata=arguments.metadata, sabotage=arguments.sabotage)
     if arguments.short:
-        plan = replace(plan, file_pause_s=0.1)
+        plan = replace(plan, files=40, file_pause_s=1.0)
     picture = PipelinePicture()
     view = PipelineView(picture, console)
 
@@ -80,7 +80,7 @@ def main() -> int:
             name="pipeline",
             about=__doc__,
             sabotage="a batch's key is ignored: must end in 'no'",
-            short="the flights come as fast as they can",
+            short="fewer, larger files of flights",
             errors=(PipelineDemoError, HealDemoError),
             tell=tell,
         )

@@ -1,4 +1,4 @@
-"""The query: plain PySpark from stream to stream, run as a process of its own. Nothing of this project is imported.
+"""The query: plain PySpark from stream to stream, run as a process of its own.
 
     python -m examples.demo_pipeline.driver --metadata URI --checkpoint URI --conf JSON --app NAME --finish FILE
 
@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming import StreamingQuery
 
+import spark_wal
 from examples.demo_pipeline.totals import FLIGHTS, TOTALS
 from examples.flights.job import SCHEMA, by_day
 
@@ -65,12 +66,9 @@ def start(spark: SparkSession, arguments: argparse.Namespace) -> StreamingQuery:
         .alias("value"),
     )
     return (
-        totals.writeStream.format("bookkeeper")
-        .option("metadata", arguments.metadata)
-        .option("stream", TOTALS)
-        .option("txnAppId", arguments.app)
+        totals.writeStream.outputMode("update")
+        .foreachBatch(spark_wal.batch_writer(metadata=arguments.metadata, stream=TOTALS, app=arguments.app))
         .option("checkpointLocation", arguments.checkpoint)
-        .outputMode("update")
         .queryName("pipeline")
         .trigger(processingTime="1 second")
         .start()

@@ -68,8 +68,8 @@ class PipelinePlan(DemoPlan):
     """What a person may choose, and how long things take."""
 
     files: int = FILES
-    file_pause_s: float = 0.9
-    """Of the feeder, between two files."""
+    file_pause_s: float = 3.0
+    """Of the feeder, between two files, until the last blow was struck."""
     limit_s: float = 120.0
     """How long anything may take that is waited for."""
 
@@ -338,9 +338,13 @@ class PipelineStory:
         self._view.happened("bookie b1 was killed, and its disk deleted")
 
     async def _kill_executor(self) -> None:
-        found = executors(self._driver.child.pid)
-        if not found:
-            raise PipelineDemoError("no process of an executor was found")
+        async def there() -> list[int]:
+            while not (found := executors(self._driver.child.pid)):
+                self._require_driver()
+                await asyncio.sleep(0.1)
+            return found
+
+        found = await self._within(there(), "no process of an executor was found")
         os.kill(found[0], signal.SIGKILL)
         self.facts.executors_killed += 1
         self._view.happened(f"one of {len(found)} executors was killed")
@@ -383,9 +387,9 @@ class PipelineStory:
         return FeedProgress(latest.offsets, max(each.commits for each in told), latest.state_since_offsets)
 
     async def _batches(self, count: int) -> None:
-        """Wait until some more batches are committed, or there are no more flights."""
+        """Wait until some more batches are committed."""
         before = self._progress().commits
-        await self._reach(lambda told: told.commits >= before + count or self._fed.is_set())
+        await self._reach(lambda told: told.commits >= before + count)
 
     async def _reach(self, condition: Callable[[FeedProgress], bool]) -> None:
         """Wait for what the gateways tell. Raises PipelineDemoError: the driver has ended, or nothing happens."""
@@ -435,7 +439,8 @@ class PipelineStory:
 
     async def _judge(self) -> PipelineVerdict:
         view = self._view
-        view.waits("the feeder appends the rest, and the query reads it")
+        view.waits("the feeder appends the rest without pauses, and the query reads it")
+        self._feeder.signal(signal.SIGUSR1)
         await self._fed.wait()
         self._finish.touch()
         driver = self._driver
