@@ -23,8 +23,8 @@ from segments.protocol.entry_messages import put_entries
 from segments.protocol.messages import get_seek, put_activity, put_batch, put_gap, put_position
 from segments.protocol.resume_token import ResumeToken
 from segments.read import Reader, RecordBatch
+from segments.read.batches.record_batch import EntrySlice
 from segments.read.options import OnGap, Parts
-from segments.read.record_batch import EntrySlice
 from segments.seek import Seek
 
 BATCH_RECORDS: Final = 4096

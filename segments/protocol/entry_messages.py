@@ -18,7 +18,7 @@ from segments.errors import EntryCorruptError
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.messages import get_stored
 from segments.read import RecordBatch
-from segments.read.record_batch import EntrySlice
+from segments.read.batches.record_batch import EntrySlice
 from segments.record import ProducerRef, Record, StoredRecord
 
 _NOTHING = Record(b"")

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 from segments.arguments import check_timeout
 from segments.position import Position
-from segments.read.fetcher import StreamFetcher
-from segments.read.locator import Locator
+from segments.read.batches.record_batch import EntrySlice
+from segments.read.fetch.fetcher import StreamFetcher
+from segments.read.fetch.reader_state import Lag, ReaderCondition, ReaderState, lag_at
 from segments.read.options import DEFAULT_OPTIONS, Parts, ReadOptions
+from segments.read.places.locator import Locator
 from segments.read.reader_front import ReaderFront
-from segments.read.reader_state import Lag, ReaderCondition, ReaderState, lag_at
-from segments.read.record_batch import EntrySlice
-from segments.read.stream_source import StreamSource
+from segments.read.source.stream_source import StreamSource
 from segments.record import Gap, StoredRecord
 from segments.seek import Seek
 

@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 
 from segments.closing import Closing
 from segments.errors import PositionTruncatedError, StreamError, StreamGapError
+from segments.read.batches.ready_queue import ReadyQueue
+from segments.read.batches.record_batch import EntrySlice, RecordBatch
 from segments.read.options import BATCH_RECORDS, OnGap
-from segments.read.ready_queue import ReadyQueue
-from segments.read.record_batch import EntrySlice, RecordBatch
 from segments.record import Gap, GapKind, StoredRecord
 
 _log = logging.getLogger(__name__)

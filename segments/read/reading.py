@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Unpack
 from segments.arguments import checked_seek
 from segments.errors import StreamMetadataError, StreamUnavailableError
 from segments.position import EARLIEST, LATEST, Position
-from segments.read.locator import FindCursor, Locator
+from segments.read.fetch.reader_state import Activity, Lag, lag_at, silence
 from segments.read.options import Parts, ReaderOptions, ReadOptions
+from segments.read.places.locator import FindCursor, Locator
+from segments.read.places.splits import StreamRange, split
 from segments.read.reader import Reader
-from segments.read.reader_state import Activity, Lag, lag_at, silence
-from segments.read.splits import StreamRange, split
-from segments.read.stream_source import StreamSource
+from segments.read.source.stream_source import StreamSource
 from segments.record import StoredRecord
 from segments.seek import Seek
 

@@ -19,9 +19,9 @@ from segments.protocol import segments_pb2 as pb
 from segments.protocol.entry_messages import get_entries, get_records
 from segments.protocol.messages import get_activity, get_gap, get_position, put_position, put_seek
 from segments.read import Activity, Lag, OnGap, ReaderFront, ReaderState
+from segments.read.batches.ready_queue import ReadyQueue
+from segments.read.batches.record_batch import EntrySlice
 from segments.read.options import ReadOptions
-from segments.read.ready_queue import ReadyQueue
-from segments.read.record_batch import EntrySlice
 from segments.record import Gap, StoredRecord
 from segments.remote.gateway_channels import PATIENCE_S, PAUSE_S, GatewayCall, GatewayChannels
 from segments.seek import Ago, Seek

@@ -34,7 +34,7 @@ from segments.protocol.segment_messages import get_segment
 from segments.record import AppendResult, Record
 from segments.remote.append_pipe import AppendPipe
 from segments.remote.gateway_channels import GatewayChannels
-from segments.write.record_checks import checked
+from segments.write.appends.record_checks import checked
 
 PENDING_BYTES: Final = StreamLimits().pending_bytes
 """Bytes that are appended and not answered; then ``append`` waits, and ``append_nowait`` refuses."""

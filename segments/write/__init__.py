@@ -1,27 +1,20 @@
 """Writing a stream.
 
-writer            appends, back-pressure, waiting, the end
-producer          idempotent appends under a name
-grouping          which appends share an entry, and when it is sent (pure)
-rolling           when a segment ends (pure)
-append_machine    gathers appends, bounds what is pending (pure)
-append_queue      its shell: sends groups, lets those who wait go on
-entry_sender      groups to entries, and to those who wait for them
-segment_machine   which segment, and what a failure, a roll or another owner does (pure)
-entry_output      its shell: segment after segment
-open_segment      entries on their way to one ledger
-flight            an entry, and whom it answers
-segment_change    the steps between two segments
-ledger_allocator  the next ledger, made in advance
-stream_owner      the record, held by its owner
-take_over         claim, recover, read the end
-snapshot          what a take-over begins with
+opening    opens a writer, and producers that share one
+take_over  claim, recover, read the end
+writer     appends, back-pressure, waiting, the end
+producer   idempotent appends under a name
+output     groups of appends become entries, segment after segment
+segment    when a segment ends, and how the next one begins
+ledgers    a ledger made in advance, a ledger that is filled
+state      what the writer knows: the record, the end, the producers
+appends    which appends share an entry, and how many may be pending
 """
 
 from __future__ import annotations
 
 from segments.write.producer import Producer
-from segments.write.rolling import RollReason
+from segments.write.segment.rolling import RollReason
 from segments.write.writer import Writer
 
 __all__ = ["Producer", "RollReason", "Writer"]

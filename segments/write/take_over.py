@@ -19,11 +19,11 @@ from segments.error_translation import stream_error
 from segments.errors import EntryCorruptError, StreamCorruptError
 from segments.position import Position
 from segments.producers import ProducerTable
-from segments.write.contents_tally import ContentsTally, announces
-from segments.write.segment_change import EndedSegment
-from segments.write.snapshot import decode_snapshot
-from segments.write.stream_owner import StreamOwner
-from segments.write.write_state import WriteState
+from segments.write.segment.segment_change import EndedSegment
+from segments.write.state.contents_tally import ContentsTally, announces
+from segments.write.state.snapshot import decode_snapshot
+from segments.write.state.stream_owner import StreamOwner
+from segments.write.state.write_state import WriteState
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper, ReadHandle

@@ -26,14 +26,14 @@ from segments.errors import (
 )
 from segments.position import Position
 from segments.record import AppendResult, Record
-from segments.write.append_queue import AppendQueue
-from segments.write.entry_output import EntryOutput, ReadConfig
-from segments.write.grouping import RECORD_COST, ProducerRun
-from segments.write.ledger_allocator import LedgerAllocator
-from segments.write.segment_change import EndedSegment
-from segments.write.stream_owner import StreamOwner
-from segments.write.write_state import WriteState
-from segments.write.writer_metrics import WriterMetrics
+from segments.write.appends.grouping import RECORD_COST, ProducerRun
+from segments.write.ledgers.ledger_allocator import LedgerAllocator
+from segments.write.output.append_queue import AppendQueue
+from segments.write.output.entry_output import EntryOutput, ReadConfig
+from segments.write.output.writer_metrics import WriterMetrics
+from segments.write.segment.segment_change import EndedSegment
+from segments.write.state.stream_owner import StreamOwner
+from segments.write.state.write_state import WriteState
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper, WriteHandle

@@ -78,11 +78,50 @@ PLANTS: dict[str, tuple[str, str]] = {
     "The floors of a bookie: imports go down": ("bookkeeper.bookie.control", "bookkeeper.bookie.config"),
     "The floors of segments: imports go down": ("segments.errors", "segments.config"),
     "The modules of a stream's chain: imports go down": ("segments.chain.stream_segment", "segments.chain.chain_codec"),
-    "The modules that write a stream: imports go down": (
-        "segments.write.segment_machine",
-        "segments.write.entry_output",
+    "The rooms that write a stream: imports go down": (
+        "segments.write.segment.rolling",
+        "segments.write.output.entry_output",
     ),
-    "The modules that read a stream: imports go down": ("segments.read.segment_feed", "segments.read.fetcher"),
+    "The modules that gather appends: imports go down": (
+        "segments.write.appends.grouping",
+        "segments.write.appends.append_machine",
+    ),
+    "The modules of what a writer knows of its stream: imports go down": (
+        "segments.write.state.stream_owner",
+        "segments.write.state.snapshot",
+    ),
+    "The modules of a writer's ledgers: imports go down": (
+        "segments.write.ledgers.open_segment",
+        "segments.write.ledgers.ledger_allocator",
+    ),
+    "The modules of a writer's segments: imports go down": (
+        "segments.write.segment.rolling",
+        "segments.write.segment.segment_machine",
+    ),
+    "The modules that send entries: imports go down": (
+        "segments.write.output.flight",
+        "segments.write.output.append_queue",
+    ),
+    "The rooms that read a stream: imports go down": (
+        "segments.read.source.segment_feed",
+        "segments.read.fetch.fetcher",
+    ),
+    "The modules that fetch records: imports go down": (
+        "segments.read.fetch.reader_state",
+        "segments.read.fetch.fetch_machine",
+    ),
+    "The modules of what was fetched: imports go down": (
+        "segments.read.batches.record_batch",
+        "segments.read.batches.ready_queue",
+    ),
+    "The modules that find places: imports go down": (
+        "segments.read.places.seek_target",
+        "segments.read.places.splits",
+    ),
+    "The modules of a stream's source: imports go down": (
+        "segments.read.source.segment_entries",
+        "segments.read.source.stream_source",
+    ),
     "The modules of cursors: imports go down": ("segments.cursors.cursor_state", "segments.cursors.cursor_format"),
     "The modules of the gateway's protocol: imports go down": (
         "segments.protocol.credits",

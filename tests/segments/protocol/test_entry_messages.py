@@ -19,7 +19,7 @@ from segments.errors import EntryCorruptError
 from segments.protocol.entry_messages import get_entries, get_records, put_entries
 from segments.protocol.messages import put_batch
 from segments.read import RecordBatch
-from segments.read.record_batch import EntrySlice
+from segments.read.batches.record_batch import EntrySlice
 from segments.record import Record
 from tests.segments.entries.records import RECORDS
 

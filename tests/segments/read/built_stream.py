@@ -11,10 +11,10 @@ from segments.chain import SegmentContents, StreamChain, StreamHead, ledger_tags
 from segments.entries import EntryKind, RecordColumns, encode_entry, encode_payload, encode_pieces
 from segments.entries.footer import FooterBuilder
 from segments.position import EARLIEST, Position
-from segments.read.locator import Locator
 from segments.read.options import ReadOptions
+from segments.read.places.locator import Locator
 from segments.read.reader import Reader
-from segments.read.stream_source import StreamSource
+from segments.read.source.stream_source import StreamSource
 from segments.record import StoredRecord
 from segments.seek import Seek
 

@@ -16,7 +16,7 @@ from segments.errors import (
     StreamNotFoundError,
 )
 from segments.position import EARLIEST, LATEST, Position
-from segments.read.stream_source import StreamSource
+from segments.read.source.stream_source import StreamSource
 from segments.record import Gap, GapKind, StoredRecord
 from segments.seek import AtSeqNo
 from tests.segments.read.built_stream import BuiltStream, numbers, simulated

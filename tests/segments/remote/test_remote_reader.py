@@ -33,7 +33,7 @@ from segments.position import LATEST, Position
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.resume_token import ResumeToken
 from segments.read import Activity, RecordBatch
-from segments.read.record_batch import EntrySlice
+from segments.read.batches.record_batch import EntrySlice
 from segments.record import GapKind, Record, StoredRecord, from_ms
 from segments.remote import RemoteStream, connect, remote_reader
 from segments.seek import Ago, AtSeqNo

@@ -33,7 +33,7 @@ from segments.retention.retention import Why
 from segments.seek import AtTime
 from segments.stream import Stream
 from segments.write import Producer
-from segments.write.segment_change import begun
+from segments.write.segment.segment_change import begun
 from tests.segments.retention.streams import ledgers_of, run
 
 AT_ONCE = StreamConfig(roll=RollPolicy(min_age_s=0))

@@ -23,14 +23,15 @@ from segments.producers import ProducerState, ProducerTable
 from segments.retention.deletion import LeakedLedgers
 from segments.retention.removal import delete_ledgers
 from segments.retention.retention_pass import RetentionPass
-from segments.write import entry_output, take_over
-from segments.write.contents_tally import ContentsTally
-from segments.write.entry_output import EntryOutput
-from segments.write.entry_sender import EntrySender
-from segments.write.open_segment import OpenSegment
+from segments.write import take_over
+from segments.write.ledgers.open_segment import OpenSegment
+from segments.write.output import entry_output
+from segments.write.output.entry_output import EntryOutput
+from segments.write.output.entry_sender import EntrySender
 from segments.write.producer import Producer
-from segments.write.stream_owner import StreamOwner
-from segments.write.write_state import WriteState
+from segments.write.state.contents_tally import ContentsTally
+from segments.write.state.stream_owner import StreamOwner
+from segments.write.state.write_state import WriteState
 from segments.write.writer import Writer
 from tests.segments.world.world_state import STREAM
 

@@ -16,7 +16,7 @@ from segments.position import Position
 from segments.record import Record
 from segments.stream import Stream
 from segments.write.producer import Producer
-from segments.write.stream_owner import StreamOwner
+from segments.write.state.stream_owner import StreamOwner
 from segments.write.take_over import find_end
 from tests.segments.chain.pages import RECORDS, make_pages_small, many
 from tests.segments.fake import AT_ONCE, Cluster, chain_of, check_stream, stream_on, values_of

@@ -1,0 +1,204 @@
+"""Decides where a fetch goes on, what of it is handed out, and which records are missing. Pure.
+
+    restart --begin--> next_segment --entered--> on_run … --on_end--> next_segment …
+                            |                       |
+                            v                       v
+                       wait, or ended      truncated, gone, lost: a gap is told
+
+A shell finds places, opens segments and waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from segments.chain import StreamChain, StreamSegment
+from segments.position import EARLIEST, Position
+from segments.read.batches.entry_sequence import EntrySequence, Item, lost_before, lost_with, truncated
+from segments.read.batches.ready_queue import ReadyQueue
+from segments.read.options import Parts
+from segments.record import GapKind
+from segments.seek import Seek
+
+
+class Passed(Enum):
+    """No segment is to be opened now."""
+
+    WAIT = "there is none yet"
+    GO_ON = "one was passed, or this is the end"
+
+
+class FetchMachine:
+    """The place of one fetcher, and what it has fetched."""
+
+    __slots__ = (
+        "_base",
+        "_cursor_seq_no",
+        "_expected",
+        "_parts",
+        "_position",
+        "_sequence",
+        "caught_up",
+        "ended",
+        "ready",
+        "seek",
+        "stop",
+    )
+
+    def __init__(self, start: Seek) -> None:
+        self.ready = ReadyQueue()
+        """What was fetched and not handed out."""
+        self.stop: Position | None = None
+        """Where this ends, as far as that is found."""
+        self._parts: Parts | None = None
+        self._position = EARLIEST
+        self._cursor_seq_no: int | None = None
+        """The number of the record at the place where this began, if that is a cursor's."""
+        self._sequence: EntrySequence | None = None
+        self._base = 0
+        """Of the segment that is read."""
+        self.restart(start)
+
+    def restart(self, seek: Seek) -> None:
+        """Go on elsewhere; begin() follows. What is ready is dropped."""
+        self.ready.clear()
+        self.leave()
+        self.seek: Seek | None = seek
+        """Where to begin; None once that is found."""
+        self.ended = self.caught_up = False
+        self._expected: int | None = None
+        """The number of the next record to fetch; None: unknown."""
+
+    def begin(
+        self, position: Position, *, stop: Position | None, parts: Parts | None, cursor_seq_no: int | None = None
+    ) -> None:
+        """The place was found. Hand out ``parts`` of what comes up to ``stop``; None: all of it, to the end."""
+        self._position, self.stop, self._parts, self._cursor_seq_no = position, stop, parts, cursor_seq_no
+        self.seek, self._expected = None, None
+
+    @property
+    def position(self) -> Position:
+        """The next position to fetch."""
+        return self.seek if isinstance(self.seek, Position) else self._position
+
+    @property
+    def place(self) -> Seek:
+        """The same; before the first fetch the place where that begins."""
+        return self._position if self.seek is None else self.seek
+
+    def is_truncated(self, chain: StreamChain) -> bool:
+        """Whether the stream begins behind this place by now; pass_truncated() follows."""
+        return self._position < chain.first_position
+
+    def missing_before(self, chain: StreamChain) -> int | None:
+        """How many records were truncated from this place on; None: only the entries can tell."""
+        expected = self._cursor_seq_no if self._expected is None else self._expected
+        if chain.begin_seq_no is None or expected is None:
+            return None
+        return max(0, chain.begin_seq_no - expected)
+
+    def pass_truncated(self, chain: StreamChain, missing: int | None) -> None:
+        """Go to the beginning, and tell that so many records are missing; None: nobody knows how many."""
+        first, self._position, self._expected = self._position, chain.first_position, chain.begin_seq_no
+        if missing != 0:
+            self.ready.add([truncated(first, self._position, missing)])
+
+    def next_segment(self, chain: StreamChain) -> StreamSegment | Passed:
+        """The segment of the next record; entered(), or on_gone(), says what became of it."""
+        here = self._position
+        if self.stop is not None and here >= self.stop:
+            self.ended = True
+            return Passed.GO_ON
+        segment = chain.from_number(here.segment)
+        if segment is None:
+            return Passed.WAIT
+        if segment.number > here.segment:
+            self._position = here = segment.first
+        if not segment.is_open and (segment.last is None or here > segment.last):
+            self._finish(segment, self._expected if here > segment.first else segment.start_seq_no)
+            return Passed.GO_ON
+        if here == segment.first:
+            if (gap := lost_before(segment, self._expected)) is not None:
+                self._take([gap])
+            self._expected = segment.start_seq_no
+        return segment
+
+    def entered(self, segment: StreamSegment) -> None:
+        """The segment is read, from the next position on."""
+        here, self._base = self._position, segment.base
+        self._sequence = EntrySequence(segment.number, here.entry, None if here.slot else self._expected, self._base)
+
+    def leave(self) -> None:
+        """No segment is read."""
+        self._sequence = None
+
+    def on_run(self, segment: int, first: int, payloads: Sequence[bytes], next_entry: int) -> int | None:
+        """Entries came. Returns None; or the earlier entry at which to read the segment anew, for the first pieces."""
+        sequence = self._read()
+        items = sequence.on_run(first, payloads)
+        if (earlier := sequence.earlier_entry) is not None:
+            self._sequence = EntrySequence(segment, earlier, None, self._base)
+            return earlier
+        self._take(items)
+        self._expected = sequence.expected
+        self._position = max(self._position, Position(segment, next_entry, 0))
+        return None
+
+    def on_broken(self, entry: int, kind: GapKind, why: str) -> None:
+        """An entry cannot be had."""
+        self._read().on_broken(entry, kind, why)
+
+    def tell_broken(self) -> bool:
+        """Tell a broken entry at the end, whose records are not known yet. Returns whether there is one."""
+        gap = self._read().give_up()
+        if gap is not None:
+            self._take([gap])
+            self._expected = None
+        return gap is not None
+
+    def on_confirmed_end(self, *, follows: bool) -> None:
+        """Everything that is confirmed was taken; with ``follows`` more may come."""
+        self.caught_up = True
+        self.ended = self.ended or not follows
+
+    def on_end(self, segment: StreamSegment, now: StreamSegment | None) -> None:
+        """The segment was read to its end. ``now`` is how the record lists it; None: not any more."""
+        sequence = self._read()
+        if now is not None and (gap := sequence.on_end(now.end_seq_no)) is not None:
+            self._take([gap])
+        self.leave()
+        self._finish(now or segment, sequence.expected)
+
+    def on_gone(self, segment: StreamSegment, chain: StreamChain) -> bool:
+        """The ledger of the segment does not exist. Returns whether the record, as it is now, still has it open: it
+        will be ended. If the record names it, its records are lost."""
+        now = chain.find(segment.number)
+        if self.is_truncated(chain):
+            return False  # a gap of that kind is told
+        if now is None:  # it was dropped: it had no record
+            self._position = max(self._position, Position(segment.number + 1, 0, 0))
+            if chain.first_position < self._position:
+                self._expected = None
+            return False
+        self._take([lost_with(now, self._position, self._expected)])
+        if now.is_open:
+            return True
+        self._finish(now, None)
+        return False
+
+    def _read(self) -> EntrySequence:
+        assert self._sequence is not None
+        return self._sequence
+
+    def _finish(self, segment: StreamSegment, expected: int | None) -> None:
+        """Go on behind a segment."""
+        self._expected = segment.end_seq_no if segment.end_seq_no is not None else expected
+        self._position = Position(segment.number + 1, 0, 0)
+
+    def _take(self, items: Sequence[Item]) -> None:
+        """Make entries and gaps ready to be handed out: from the wanted position on, up to the stop."""
+        if items:
+            self.caught_up = False
+        if self.ready.add_wanted(items, self._position, self.stop, self._parts):
+            self.ended = True

@@ -1,0 +1,7 @@
+"""What is read: a stream's record and its ledgers.
+
+stream_source     the stream's client, record and ledgers
+chain_follower    the stream's record, as last read
+segment_feed      the entries of one segment, in runs
+segment_entries   single entries of a segment
+"""

@@ -1,0 +1,65 @@
+"""What reading needs of a stream: the client of its cluster, its record, and its ledgers. Nothing is recovered here."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from bookkeeper.errors import BookKeeperError, NoSuchLedgerError
+from segments.error_translation import stream_error
+from segments.read.source.chain_follower import ChainFollower
+
+if TYPE_CHECKING:
+    from bookkeeper import BookKeeper, ReadHandle
+    from segments.chain import StreamHead, StreamSegment
+
+_log = logging.getLogger(__name__)
+
+PASSWORD: Final = b""
+"""The ledgers of streams have no password; who may use a cluster may read them."""
+
+
+CROWD: Final = 64
+"""With so many streams resting, a further one rests sooner."""
+
+
+class StreamSource:
+    """One stream, for all its readers in this process."""
+
+    __slots__ = ("chain", "client", "record")
+
+    def __init__(self, client: BookKeeper, record: StreamHead) -> None:
+        self.client = client
+        self.record = record
+        self.chain = ChainFollower(record)
+
+    @property
+    def name(self) -> str:
+        """The stream's name, for messages."""
+        return self.record.name
+
+    @property
+    def stream_id(self) -> str:
+        return self.record.stream_id
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970."""
+        return self.client.services.seams.clock.wall_ms()
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether this client follows so many streams that one at its end should not keep its ledger open for long."""
+        return len(self.client.quiet_ledgers) >= CROWD
+
+    async def open_segment(self, segment: StreamSegment) -> ReadHandle | None:
+        """Open a segment's ledger for reading. None: the ledger is gone.
+
+        Raises:
+            StreamUnavailableError, StreamMetadataError.
+        """
+        try:
+            return await self.client.open_ledger(segment.ledger_id, PASSWORD, recovery=False)
+        except NoSuchLedgerError:
+            return None
+        except BookKeeperError as error:
+            raise stream_error(error, f"opening segment {segment} of stream {self.name}", self.name) from error

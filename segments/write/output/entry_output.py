@@ -1,0 +1,517 @@
+"""Writes groups of appends to the stream, entry after entry and segment after segment.
+
+    groups --> entries --> the open segment's ledger --> durable: everybody who waits is told
+                  ^                   |
+                  |                   | a failed add, a roll
+                  |                   v
+               backlog  <---  the segment ends, the next one begins
+
+While segments change, groups wait in the backlog. A failed add ends the segment without ending the writer: the ledger
+is recovered, which decides about every entry under way. What the recovery found is durable; the rest is written again,
+in order, to the next segment, and cannot appear in the old one any more.
+
+A roll that cannot be done is put off, and the segment goes on. Another owner's claim ends this writer for good. So does
+an entry that cannot be made, which is a bug: whoever waits is told, and nothing comes behind the gap.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from bookkeeper.client.tasks import Tasks
+from bookkeeper.errors import BookKeeperError, ClientClosedError, MetadataUnavailableError
+from bookkeeper.outcome import Outcome
+from segments.chain import PAGES_ROLL, StreamSegment
+from segments.config import StreamConfig
+from segments.error_translation import stream_error
+from segments.errors import (
+    MissingLibraryError,
+    OwnershipLostError,
+    SegmentEmptyError,
+    StreamClosedError,
+    StreamCorruptError,
+    StreamError,
+    StreamInvariantError,
+    StreamNotReadyError,
+)
+from segments.write.appends.grouping import Group
+from segments.write.ledgers.ledger_allocator import LedgerAllocator
+from segments.write.ledgers.open_segment import OpenSegment
+from segments.write.output.entry_sender import EntrySender, OutputEvents
+from segments.write.output.flight import Flight, GroupInLog, fail_group, groups_of
+from segments.write.segment.roll_waiters import RollWaiters
+from segments.write.segment.rolling import RollReason, roll_limits
+from segments.write.segment.segment_change import EndedSegment, begun, close_ledger, left, recovered_end, until_reached
+from segments.write.segment.segment_machine import (
+    Failover,
+    SegmentMachine,
+    outcome_of_rest,
+    take_found,
+    unsent,
+)
+from segments.write.state.stream_owner import StreamOwner, error_for_caller
+from segments.write.state.write_state import WriteState
+
+if TYPE_CHECKING:
+    from bookkeeper import BookKeeper, WriteHandle
+
+_log = logging.getLogger(__name__)
+
+AHEAD_S: Final = 1.0
+"""The ledger of the next segment is made so long after a segment began: a writer that is closed sooner needs none."""
+
+ReadConfig = Callable[[], Awaitable[StreamConfig]]
+"""Reads the stream's settings as they are now. Raises StreamError."""
+
+
+class EntryOutput:
+    """The open end of a stream. Belongs to the loop that made it."""
+
+    def __init__(
+        self,
+        client: BookKeeper,
+        owner: StreamOwner,
+        allocator: LedgerAllocator,
+        state: WriteState,
+        config: StreamConfig,
+        tasks: Tasks,
+        events: OutputEvents,
+        location: str = "",
+        read_config: ReadConfig | None = None,
+    ) -> None:
+        self._client, self._name, self._events = client, owner.record.name, events
+        self._clock, self._rng = client.services.seams.clock, client.services.seams.rng
+        self.sender = EntrySender(client, self._name, state, config, events)
+        self._machine = SegmentMachine(roll_limits(config))
+        self._owner, self._allocator, self._tasks = owner, allocator, tasks
+        self._location = location
+        self._read_config = read_config
+        self._loop = asyncio.get_running_loop()
+        self._change: asyncio.Task[None] | None = None
+        self._rollers = RollWaiters()
+        self._timer: asyncio.TimerHandle | None = None
+        self._ahead: asyncio.TimerHandle | None = None
+
+    @property
+    def ended(self) -> StreamError | None:
+        """Why nothing can be written any more."""
+        return self._machine.ended
+
+    def control(self) -> None:
+        """Let readers see what is durable, unless the segment is just changing."""
+        if self._machine.is_open:
+            self.sender.control()
+
+    def submit(self, group: Group) -> None:
+        """Write a group, now or as soon as a segment is open."""
+        if self.ended is not None:
+            self._refuse(group, self.ended)
+        elif self._machine.take(group):
+            try:
+                self._place(group)
+            except Exception as error:  # in a callback of the loop it would be lost, and with it all who wait
+                self._end(broken := self._broken(error))
+                self._settle_unsent(group, broken)
+                self._end_broken(broken)
+
+    def _place(self, group: Group) -> None:
+        if self.sender.place(group):
+            self._written()
+
+    def _broken(self, error: BaseException, what: str = "could not be made") -> StreamInvariantError:
+        _log.error("the writer of stream %s ends, because of a bug: %r", self._name, error, exc_info=error)
+        return StreamInvariantError(
+            f"an entry of stream {self._name} {what}, so its writer has ended ({type(error).__name__}: "
+            f"{error}); this is a bug, and another writer can go on",
+            stream=self._name,
+        )
+
+    def _settle_durable(self, flight: Flight) -> None:
+        """An entry is durable: tell those who wait for it, whatever happens.
+
+        Raises:
+            StreamInvariantError: it was not taken note of, which is a bug. Whoever waits for it has this error.
+        """
+        try:
+            self.sender.on_durable(flight)
+        except Exception as error:
+            broken = self._broken(error, "is durable and was not taken note of")
+            if flight.log is not None and flight.is_last:
+                self._refuse(flight.log.group, broken, Outcome.APPLIED)
+            raise broken from error
+
+    def _on_acknowledged(self, flight: Flight) -> None:
+        has_records = flight.log is not None and flight.is_last
+        try:
+            self._settle_durable(flight)
+            if has_records and self.sender.config.flush.visibility == "control" and not self.sender.under_way:
+                self.control()
+        except Exception as error:
+            self._end_broken(error if isinstance(error, StreamInvariantError) else self._broken(error))
+
+    def _on_broken(self, error: BaseException) -> None:
+        self._end_broken(self._broken(error, "failed in an unknown way"))
+
+    def _end_broken(self, broken: StreamInvariantError) -> None:
+        self._end(broken)
+        self._tasks.start(self._settle_rest(broken), "end the writer")
+
+    def _settle_unsent(self, group: Group, error: StreamError) -> None:
+        """Refuse a group whose last entry was not sent: it is not in the stream, whatever becomes of its pieces."""
+        segment = self.sender.open_segment
+        flights = segment.flights if segment is not None else ()
+        own = [flight for flight in flights if flight.log is not None and flight.log.group is group]
+        if unsent(own):
+            for flight in own:
+                flight.log = None
+            self._refuse(group, error)
+
+    def _written(self) -> None:
+        self._machine.rolling.on_records(self._loop.time())
+        if self._todo() is not None:
+            self._begin_change()
+        elif self._timer is None:
+            self._arm()
+
+    async def begin(self, handle: WriteHandle, recovered: EndedSegment | None) -> None:
+        """Start the first segment of this writer, on a ledger that was obtained; the step ends the last one of the
+        former owner.
+
+        Raises:
+            OwnershipLostError, StreamUnavailableError, StreamConfigError, ChainStepError.
+        """
+        await self._begin(handle, recovered, patient=False)
+
+    async def _begin(
+        self,
+        handle: WriteHandle,
+        before: EndedSegment | None,
+        again: Iterable[GroupInLog] = (),
+        *,
+        patient: bool = True,
+    ) -> None:
+        room = self._owner.make_room
+        await (until_reached(room, f"room in the record of stream {self._name}") if patient else room())
+        now_ms = self._clock.wall_ms()
+        change = partial(begun, segment=before, ledger_id=handle.id, now_ms=now_ms, location=self._location)
+        step = partial(self._owner.step, change)
+        chain = await (until_reached(step, f"the next segment of stream {self._name}") if patient else step())
+        self._allocator.taken()
+        number = chain.recent[-1].number
+        self._machine.on_open(number, self._loop.time(), self._rng.random())
+        rest = deque(again)
+        try:
+            self.sender.take(OpenSegment(handle, number, self._on_acknowledged, self._on_failed, self._on_broken))
+        except Exception as error:
+            broken = self._broken(error)
+            for lost in rest:
+                self._refuse(lost.group, broken)
+            raise broken from error
+        while rest or self._machine.waiting:  # nobody waits here: what ends this segment, too, does so at a later turn
+            log = rest.popleft() if rest else None
+            group = self._machine.next_waiting() if log is None else log.group
+            try:
+                if log is None:
+                    self._place(group)
+                else:
+                    self.sender.write(log)
+                    self._written()
+            except Exception as error:
+                self._end(broken := self._broken(error))
+                for unsent in (group, *(log.group for log in rest)):
+                    self._settle_unsent(unsent, broken)
+                raise broken from error
+        self._events.on_progress()
+        if chain.removing:
+            self._tasks.start(self._allocator.sweep(), "delete ledgers that are not needed")
+        if self._ahead is not None:
+            self._ahead.cancel()
+        self._ahead = self._loop.call_later(AHEAD_S, self._allocator.prepare)
+
+    def _on_failed(self, segment: OpenSegment[Flight], error: BookKeeperError) -> None:
+        if self._machine.on_failed(segment.number):
+            self._begin_change()
+
+    def _begin_change(self) -> None:
+        if not self._tasks.closed and self._machine.begin_change():
+            self._change = self._tasks.start(self._changes(), "change the segment")
+
+    async def _changes(self) -> None:
+        """Do what is to be done to the segments, until nothing is."""
+        try:
+            while (what := self._todo()) is not None:
+                segment = self.sender.open_segment
+                assert segment is not None
+                await (self._replace(segment) if what is Failover.REPLACE else self._roll(segment, what))
+        except StreamError as error:
+            await self.lose(error)
+        except Exception as error:
+            await self.lose(self._broken(error))
+        finally:
+            self._end_change()
+            self._arm()
+
+    def _end_change(self) -> None:
+        self._change = None
+        self._machine.end_change()
+
+    def _todo(self) -> Failover | RollReason | None:
+        return self._machine.next_change(self._loop.time(), self.sender.sent_records, self.sender.sent_bytes)
+
+    async def _roll(self, segment: OpenSegment[Flight], reason: RollReason) -> None:
+        """End the segment and start the next one, or put it off."""
+        try:
+            await self._refresh()
+            handle = await self._allocator.obtain()
+        except OwnershipLostError:
+            raise
+        except StreamError as error:
+            self._put_off(error)
+            return
+        try:
+            await self._owner.ensure_current()
+            await self._owner.make_room()
+            if len(self._owner.chain.pages) >= PAGES_ROLL:
+                raise StreamNotReadyError(
+                    f"stream {self._name} has {self._owner.chain.count} segments, too many to begin another one: "
+                    "truncate it, and let segments be longer (its settings roll.…)"
+                )
+        except OwnershipLostError:
+            self._allocator.returned()
+            raise
+        except StreamError as error:
+            self._allocator.returned()
+            self._put_off(error)
+            return
+        self._machine.stop()
+        try:
+            contents = await self._finish(segment)
+        except BookKeeperError as error:
+            self._allocator.returned()
+            segment.fail(error)
+            return
+        try:
+            await self._begin(handle, contents)
+        except BaseException:
+            self._allocator.returned()
+            raise
+        self.sender.metrics.rolled(reason).add()
+        self._tell_rollers(contents.number)
+
+    async def _refresh(self) -> None:
+        """Take over changed settings; the next segment has them."""
+        before = self.sender.config
+        if self._read_config is None or (config := await self._read_config()) == before:
+            return
+        try:
+            self.sender.change(config)
+        except MissingLibraryError as error:
+            _log.warning("stream %s is compressed as before, and not as its settings say: %s", self._name, error)
+        self._machine.rolling.change(roll_limits(config))
+        if (config.quorum, config.digest) != (before.quorum, before.digest):
+            await self._allocator.replace()
+
+    async def _finish(self, segment: OpenSegment[Flight], *, patient: bool = True) -> EndedSegment:
+        """Wait for the segment's entries, write its footer, close its ledger."""
+        await segment.quiet()
+        footer = self.sender.footer()
+        await segment.quiet()
+        await close_ledger(segment.handle, patient=patient)
+        return self.sender.ended(footer)
+
+    def _put_off(self, error: StreamError) -> None:
+        self.sender.metrics.put_off.add()
+        again = self._machine.rolling.put_off(self._loop.time()) - self._loop.time()
+        number = self._machine.number
+        _log.warning("segment %d of stream %s goes on: it could not be rolled: %s", number, self._name, error)
+        text = (
+            f"stream {self._name} was not rolled, and goes on in segment {number}; the next attempt comes in "
+            f"{again:.1f} s: {error}"
+        )
+        self._rollers.fail(lambda: StreamNotReadyError(text, stream=self._name))
+
+    async def _replace(self, segment: OpenSegment[Flight]) -> None:
+        """The ledger takes no more entries: let a recovery decide about those under way, and go on in the next
+        segment."""
+        if isinstance(segment.failure, ClientClosedError):
+            raise StreamClosedError(f"the client of stream {self._name} was closed: {segment.failure}")
+        self.sender.metrics.failed.add()
+        _log.warning("segment %d of stream %s ends: %s", segment.number, self._name, segment.failure)
+        await until_reached(self._owner.ensure_current, f"the record of stream {self._name}")
+        unknown = await segment.give_up()
+        end = partial(recovered_end, self._client, self._name, segment.number, segment.handle.id)
+        last = await until_reached(end, f"the end of segment {segment.number} of stream {self._name}")
+        if last < self.sender.tally.last_entry:
+            raise StreamCorruptError(
+                f"segment {segment.number} of stream {self._name} ends at entry {last} after its recovery, but entry "
+                f"{self.sender.tally.last_entry} was acknowledged",
+                stream=self._name,
+            )
+        self._found(unknown, last)
+        obtain = partial(until_reached, self._allocator.obtain, f"a ledger for stream {self._name}")
+        handle = await obtain()
+        try:
+            await self._begin(handle, self.sender.ended(), groups_of(unknown))
+        except BaseException:
+            self._allocator.returned()
+            raise
+        self._tell_rollers(segment.number)
+
+    def _found(self, unknown: deque[Flight], last: int) -> None:
+        """A recovery found the entries up to ``last``: they are durable. Raises StreamInvariantError, at the end."""
+        broken: StreamInvariantError | None = None
+        for flight in take_found(unknown, last):
+            try:
+                self._settle_durable(flight)
+            except StreamInvariantError as error:
+                broken = error
+        if broken is not None:
+            raise broken
+
+    def roll(self) -> asyncio.Future[StreamSegment]:
+        """End the segment now; the future gets it when it is completed."""
+        roller: asyncio.Future[StreamSegment] = self._loop.create_future()
+        if self.ended is not None:
+            roller.set_exception(error_for_caller(self.ended, Outcome.REJECTED))
+        elif not self._machine.ask(self.sender.sent_records):
+            empty = f"segment {self._machine.number} of stream {self._name} has no records"
+            roller.set_exception(SegmentEmptyError(empty))
+        else:
+            self._rollers.add(roller)
+            self._begin_change()
+        return roller
+
+    def _tell_rollers(self, number: int) -> None:
+        """The segment of this number ended. One without a durable record is not listed; its records were sent again."""
+        if (ended := self._owner.chain.find(number)) is not None:
+            self._rollers.done(ended)
+            return
+        text = (
+            f"segment {number} of stream {self._name} ended, and is not listed: it had no durable record, or was "
+            f"truncated; the stream goes on in segment {self.sender.segment}"
+        )
+        self._rollers.fail(lambda: StreamNotReadyError(text, stream=self._name))
+
+    def _arm(self) -> None:
+        """Look again when the segment may be due by the clock."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        wake = self._machine.wake_at(self.sender.sent_records, self.sender.sent_bytes)
+        if wake is not None and not self._tasks.closed:
+            self._timer = self._loop.call_at(wake, self._on_time)
+
+    def _on_time(self) -> None:
+        self._timer = None
+        if self._todo() is not None:
+            self._begin_change()
+        else:
+            self._arm()
+
+    def look_at_owner(self) -> None:
+        """The record may have changed: find out whether another writer has claimed the stream."""
+        if not self._tasks.closed and self._machine.begin_change():
+            self._change = self._tasks.start(self._look_at_owner(), "look who owns the stream")
+
+    async def _look_at_owner(self) -> None:
+        try:
+            await self._owner.ensure_current()
+        except OwnershipLostError as error:
+            await self.lose(error)
+        except StreamError as error:
+            _log.info("whether stream %s has another owner is not known now: %s", self._name, error)
+        finally:
+            self._end_change()
+        if self._todo() is not None:
+            self._begin_change()
+
+    async def lose(self, error: StreamError) -> None:
+        """End for good, and say truthfully what became of every append that is not settled. May be called again, by
+        whoever must not leave before that is done."""
+        if self._end(error) or self._machine.waiting or self.sender.under_way:
+            await self._settle(self.ended or error)
+
+    def _end(self, error: StreamError) -> bool:
+        """Take nothing more. False: it had ended already."""
+        if not self._machine.end(error):
+            return False
+        self._stop_timers()
+        self._events.on_ended(error)
+        return True
+
+    async def _settle_rest(self, error: StreamError) -> None:
+        if self._change is not None:
+            self._change.cancel()
+            await asyncio.wait([self._change])
+        await self._settle(error)
+
+    async def _settle(self, error: StreamError) -> None:
+        if (segment := self.sender.open_segment) is not None:
+            unknown = await segment.give_up()
+            last = await self._owner.end_found(error, segment.number) if unknown else None
+            if last is not None:
+                with suppress(StreamInvariantError):  # who waits was told, and the writer ends in any case
+                    self._found(unknown, last)
+            for log in groups_of(unknown):
+                self._refuse(log.group, error, outcome_of_rest(last))
+            unknown.clear()
+        while (group := self._machine.next_waiting()) is not None:
+            self._refuse(group, error)
+        self._rollers.fail(partial(error_for_caller, error, Outcome.UNKNOWN))
+
+    def _refuse(self, group: Group, error: StreamError, outcome: Outcome = Outcome.REJECTED) -> None:
+        fail_group(group, partial(error_for_caller, error, outcome))
+        self._events.on_settled(group)
+
+    async def close(self, *, complete: bool, seal: bool = False) -> None:
+        """End the segment after everything is settled, and leave the stream to the next owner.
+
+        Raises:
+            StreamMetadataError: the metadata store is away; the next owner completes the segment. OwnershipLostError.
+        """
+        while self.ended is None and self._change is not None:
+            await asyncio.wait([self._change])
+        if self.ended is not None or (segment := self.sender.open_segment) is None:
+            return
+        self._machine.close()
+        self._stop_timers()
+        if not complete:
+            await segment.give_up()
+        else:
+            await self._complete(segment, seal=seal)
+        self._machine.end(StreamClosedError(f"the writer of stream {self._name} is closed", stream=self._name))
+
+    async def _complete(self, segment: OpenSegment[Flight], *, seal: bool) -> None:
+        try:
+            last = await self._finish(segment, patient=False)
+        except MetadataUnavailableError as error:
+            raise stream_error(error, f"closing the last segment of stream {self._name}", self._name) from error
+        except BookKeeperError as error:
+            await self._owner.ensure_current()
+            _log.warning(
+                "the ledger of segment %d of stream %s is closed by recovery: %s", segment.number, self._name, error
+            )
+            unknown = await segment.give_up()
+            self._found(unknown, await recovered_end(self._client, self._name, segment.number, segment.handle.id))
+            last = self.sender.ended()
+        change = partial(left, segment=last, now_ms=self._clock.wall_ms(), seal=seal)
+        await self._owner.step(change)
+
+    async def abort(self, error: StreamError) -> None:
+        """End at once: nothing is flushed, and whoever waits gets an error. The next owner completes the segment."""
+        if self._change is not None:
+            self._change.cancel()
+            await asyncio.wait([self._change])
+        await self.lose(error)
+
+    def _stop_timers(self) -> None:
+        for timer in (self._timer, self._ahead):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._ahead = None

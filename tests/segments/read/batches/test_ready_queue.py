@@ -1,0 +1,114 @@
+"""What is fetched goes out in order, in batches of any size, with gaps between."""
+
+from __future__ import annotations
+
+from math import inf
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segments.entries import RecordColumns, StoredEntry, decode_entry, encode_entry
+from segments.position import Position
+from segments.read.batches.entry_sequence import Item
+from segments.read.batches.ready_queue import ReadyQueue
+from segments.read.batches.record_batch import EntrySlice
+from segments.read.options import Parts
+from segments.record import Gap, GapKind
+
+GAP = Gap(Position(1, 0, 0), Position(1, 1, -1), GapKind.LOST)
+
+
+@given(
+    st.lists(st.integers(0, 5), max_size=12), st.lists(st.tuples(st.integers(1, 9), st.integers(0, 400)), min_size=1)
+)
+def test_everything_goes_out_once_and_in_order(plan: list[int], asks: list[tuple[int, int]]) -> None:
+    """SEG-91: 0 in the plan is a gap; a limit in bytes below one record still gives one."""
+    queue, expected, at = ReadyQueue(), list[int | None](), 0
+    for count in plan:
+        if not count:
+            queue.add([GAP])
+            expected.append(None)
+            continue
+        columns = RecordColumns.of_values([b"%d" % n for n in range(at, at + count)])
+        entry = decode_entry(encode_entry(columns, first_seq_no=at, append_ms=0), 1, at)
+        if at % 2:
+            queue.add([EntrySlice(entry, 0, entry.count)])
+        else:
+            queue.add_entries([entry])
+        expected += range(at, at + count)
+        at += count
+    seen: list[int | None] = []
+    while queue:
+        for records, size in asks:
+            queue.validate_state()
+            if not queue:
+                break
+            if isinstance(queue.first, Gap):
+                assert queue.take_gap() is GAP
+                seen.append(None)
+                continue
+            if records == 9:
+                entry, slot = queue.take_one()
+                seen.append(entry.first_seq_no + slot)
+                continue
+            taken = queue.take(records, size or inf, at_least_one=True)
+            found = [n for s in taken for n in range(s.entry.first_seq_no + s.a, s.entry.first_seq_no + s.b)]
+            assert 1 <= len(found) <= records
+            seen += found
+    assert seen == expected and queue.records == 0
+
+
+def test_without_need_nothing_too_large_is_taken() -> None:
+    entry = decode_entry(encode_entry(RecordColumns.of_values([b"x" * 100] * 4), first_seq_no=0, append_ms=0), 1, 0)
+    queue = ReadyQueue()
+    queue.add_entries([entry])
+    assert queue.take(10, 1, at_least_one=False) == []
+    assert [s.b - s.a for s in queue.take(10, 2 * entry.size // 4 + 1, at_least_one=False)] == [2]
+    queue.clear()
+    assert not queue
+
+
+LAST_GAP = Gap(Position(1, 9, 0), Position(1, 9, 1), GapKind.LOST)
+BEGIN = Position(1, 0, 0)
+
+
+def entry(number: int) -> StoredEntry:
+    """Four records: sequence numbers 4n to 4n + 3."""
+    columns = RecordColumns.of_values([b"%d" % each for each in range(4)])
+    return decode_entry(encode_entry(columns, first_seq_no=4 * number, append_ms=0), 1, number)
+
+
+def wanted(
+    items: list[Item], begin: Position = BEGIN, stop: Position | None = None, parts: Parts | None = None
+) -> tuple[list[int | None], bool]:
+    """Sequence numbers, None for a gap; and whether the stop was reached."""
+    ready, found = ReadyQueue(), list[int | None]()
+    ended = ready.add_wanted(items, begin, stop, parts)
+    while ready:
+        if isinstance(ready.first, Gap):
+            ready.take_gap()
+            found.append(None)
+        else:
+            taken, slot = ready.take_one()
+            found.append(taken.first_seq_no + slot)
+    return found, ended
+
+
+def test_everything_behind_the_place_is_wanted() -> None:
+    assert wanted([entry(0), entry(1)]) == ([*range(8)], False)
+    assert wanted([entry(0), LAST_GAP, entry(1)]) == ([0, 1, 2, 3, None, 4, 5, 6, 7], False)
+    assert wanted([]) == ([], False)
+
+
+def test_it_begins_within_an_entry() -> None:
+    assert wanted([entry(0), entry(1)], begin=Position(1, 1, 2)) == ([6, 7], False)
+
+
+def test_it_stops_before_the_stop_and_says_so() -> None:
+    assert wanted([entry(0), entry(1), entry(2)], stop=Position(1, 1, 1)) == ([0, 1, 2, 3, 4], True)
+    assert wanted([entry(0), entry(1)], stop=Position(1, 1, 0)) == ([0, 1, 2, 3], True)
+    assert wanted([entry(0)], stop=Position(1, 1, 0)) == ([0, 1, 2, 3], False)
+
+
+def test_of_parts_only_these_are_wanted() -> None:
+    assert wanted([entry(0), entry(1)], parts=lambda a, b: [(a + 1, a + 2)]) == ([1, 5], False)
