@@ -31,10 +31,10 @@ from segments.publish.app_record import AppRecords
 from segments.publish.batch_key import AppRecord, BatchKey, KnownBatch, judge_batch
 from segments.publish.staged_writer import StagedLedger, StagedRows, StagedWriter
 from segments.retention.stagings import Stagings
-from segments.write.contents_tally import ContentsTally
-from segments.write.segment_change import ended
-from segments.write.snapshot import encode_snapshot
-from segments.write.stream_owner import StreamOwner, claim_nonce
+from segments.write.segment.segment_change import ended
+from segments.write.state.contents_tally import ContentsTally
+from segments.write.state.snapshot import encode_snapshot
+from segments.write.state.stream_owner import StreamOwner, claim_nonce
 from segments.write.take_over import find_end
 
 if TYPE_CHECKING:

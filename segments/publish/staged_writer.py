@@ -25,7 +25,7 @@ from segments.entries import (
 from segments.entries.footer import FooterBuilder
 from segments.error_translation import worded
 from segments.retention.stagings import RENEWED_S, Stagings
-from segments.write.contents_tally import ContentsTally
+from segments.write.state.contents_tally import ContentsTally
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper, WriteHandle
