@@ -89,7 +89,7 @@ class PipelineFacts:
 
 
 @dataclass(slots=True)
-class Driver:
+class PipelineDriver:
     """One Spark driver with its executors, in a working directory of its own."""
 
     child: Child
@@ -113,7 +113,7 @@ class PipelineStory:
         self._ports = {name: free_port() for name in GATEWAYS}
         self._gateways: dict[str, Child] = {}
         self._feeds = [Feed(f"http://127.0.0.1:{port}/events") for port in self._ports.values()]
-        self._driver: Driver
+        self._driver: PipelineDriver
         self._drivers = 0
         self._feeder: Child
         self._feeders = 0
@@ -249,7 +249,7 @@ class PipelineStory:
             name, command, directory=home, environment=self._driver_environment(home), pipe_output=True
         )
         self._view.waits("Spark's JVMs start and plan a batch, 10 s or more on a busy machine")
-        self._driver = driver = Driver(child, app)
+        self._driver = driver = PipelineDriver(child, app)
         self._picture.processes[name] = "runs"
         self._tasks.append(asyncio.create_task(self._listen_to_driver(driver)))
 
@@ -273,7 +273,7 @@ class PipelineStory:
             **environment(),
         }
 
-    async def _listen_to_driver(self, driver: Driver) -> None:
+    async def _listen_to_driver(self, driver: PipelineDriver) -> None:
         async for raw in driver.child.stdout:
             try:
                 line = json.loads(raw)

@@ -23,7 +23,7 @@ Group = tuple[str, str, str]
 
 
 @dataclass(slots=True)
-class Totals:
+class PipelineTotals:
     """The last state of each group, and what contradicts it."""
 
     latest: dict[Group, DailyDelays] = field(default_factory=dict)

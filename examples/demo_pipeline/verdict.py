@@ -14,7 +14,7 @@ import sys
 from dataclasses import asdict, dataclass
 
 from examples.demo_kit.slow_machine import client_config
-from examples.demo_pipeline.totals import TOTALS, Totals
+from examples.demo_pipeline.totals import TOTALS, PipelineTotals
 from examples.flights.sink import DailyDelays
 from examples.flights.verdict import compare
 from segments import StoredRecord, sync
@@ -43,7 +43,7 @@ class PipelineVerdict:
         return self.rows > 0 and not self.twice and not self.differing
 
 
-def judged(expected: dict[tuple[str, str, str], DailyDelays], totals: Totals) -> PipelineVerdict:
+def judged(expected: dict[tuple[str, str, str], DailyDelays], totals: PipelineTotals) -> PipelineVerdict:
     """Compare the two results."""
     differences = compare(expected, totals.latest)
     return PipelineVerdict(
@@ -56,9 +56,9 @@ def judged(expected: dict[tuple[str, str, str], DailyDelays], totals: Totals) ->
     )
 
 
-def read_totals(metadata: str) -> Totals:
+def read_totals(metadata: str) -> PipelineTotals:
     """Read the stream of results with the library."""
-    totals = Totals()
+    totals = PipelineTotals()
     with sync.connect(metadata, config=client_config()) as namespace, namespace.open(TOTALS).read() as reader:
         for record in reader:
             assert isinstance(record, StoredRecord), "gaps are raised"

@@ -43,7 +43,7 @@ class AppRecord:
     records: int
     """Of the last batch; it may have none."""
     published_ms: int
-    token: str = ""
+    attempt: str = ""
     """Tells apart two attempts to publish one number."""
 
 

@@ -229,7 +229,7 @@ class StreamPublisher:
         """Write until it is known what became of it."""
         named = [(each.ledger_id, each.contents) for each in ledgers]
         records = sum(each.records for each in staged)
-        token = f"{self._client.services.seams.rng.getrandbits(64):016x}"
+        attempt = f"{self._client.services.seams.rng.getrandbits(64):016x}"
         stagings = sorted({each.staging for each in staged if each.ledger is not None})
         if ledgers and staged and not stagings:
             stagings = [staged[0].staging]
@@ -241,7 +241,7 @@ class StreamPublisher:
             if key is not None:
                 with worded(f"publishing to stream {self._name}", self._name):
                     known, version = await self._apps.read(key.app)
-                if known is not None and known.token == token:
+                if known is not None and known.attempt == attempt:
                     return PublishedBatch(known.last, records, known.first_seq_no, already_there=False)
                 verdict = judge_batch(key, known, self._name)
                 if isinstance(verdict, KnownBatch):
@@ -250,7 +250,7 @@ class StreamPublisher:
                     await self._apps.check_room()
                 number = verdict.number
                 first = self._owner.chain.records
-                app = AppRecord(key.app, key.query, verdict.base, number, key.run, first, records, now_ms, token)
+                app = AppRecord(key.app, key.query, verdict.base, number, key.run, first, records, now_ms, attempt)
                 others.append(self._apps.write(app, version))
             elif self._is_listed(named):
                 return PublishedBatch(0, records, self._owner.chain.records - records, already_there=False)

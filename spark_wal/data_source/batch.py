@@ -45,7 +45,7 @@ class TablePartition(InputPartition):
         super().__init__(part)
 
 
-class StreamsReader(DataSourceReader):
+class StreamsRows(DataSourceReader):
     """The records of one stream, or of all whose names begin alike."""
 
     def __init__(self, settings: ReadSettings, schema: StructType) -> None:
@@ -86,7 +86,7 @@ class StreamsReader(DataSourceReader):
         return read_partition(self._settings, self._schema, part, _attempt())
 
 
-class LedgerReader(DataSourceReader):
+class LedgerRows(DataSourceReader):
     """The entries of one ledger that are confirmed now. An open ledger is not fenced."""
 
     def __init__(self, settings: ReadSettings, schema: StructType) -> None:
@@ -127,7 +127,7 @@ class LedgerReader(DataSourceReader):
             yield from _batches(rows, ("entry_id", "payload"), self._wanted, part)
 
 
-class JournalReader(DataSourceReader):
+class JournalRows(DataSourceReader):
     """The edits of one journal that are durable now: a partition for each segment."""
 
     def __init__(self, settings: ReadSettings, schema: StructType) -> None:

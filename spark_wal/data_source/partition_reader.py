@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bookkeeper.errors import BookKeeperError
 from segments import Gap, Position, StreamMetadataError, StreamUnavailableError
 from spark_wal.data_source import connections
-from spark_wal.data_source.columns import RecordColumns, arrow_schema
+from spark_wal.data_source.columns import SourceColumns, arrow_schema
 from spark_wal.data_source.values import ValueColumns
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ class PartitionCountError(RuntimeError):
     """A task has read another number of records than its partition has."""
 
 
-def columns_for(settings: ReadSettings, schema: StructType) -> RecordColumns | ValueColumns:
+def columns_for(settings: ReadSettings, schema: StructType) -> SourceColumns | ValueColumns:
     """How records become the columns of a schema. Raises DataSourceOptionError."""
     wanted = arrow_schema(schema)
     if settings.value_format == "raw":
-        return RecordColumns(wanted)
+        return SourceColumns(wanted)
     return ValueColumns(wanted, settings.value_format, permissive=settings.permissive)
 
 

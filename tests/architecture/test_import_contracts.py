@@ -50,7 +50,8 @@ PLANTS: dict[str, tuple[str, str]] = {
     "The packages, top to bottom": ("bookkeeper.errors", "journal_manager.edits.txid"),
     "Packages and examples know no tests and no benchmarks": ("bookkeeper.testing.cluster", "tests"),
     "The ZooKeeper client stays in its three files": ("bookkeeper.meta.stores.tree", "kazoo"),
-    "PySpark is spoken to, never imported, outside of programs": ("spark_wal.spark_access", "pyspark"),
+    "PySpark is imported by the data source alone; elsewhere it is spoken to": ("spark_wal.spark_access", "pyspark"),
+    "PySpark finds the data source above everything of ours": ("spark_wal.data_source.source", "pyspark_bookkeeper"),
     "The HTTP library stays in its two files": ("spark_wal.webhdfs.http.operations", "aiohttp"),
     "Arrow stays in two files: other stores of files, and records as columns": (
         "spark_wal.checkpoint_copy.copier",
@@ -131,6 +132,7 @@ PLANTS: dict[str, tuple[str, str]] = {
         "segments.directory.settings",
         "segments.directory.directory",
     ),
+    "The modules of publishing: imports go down": ("segments.publish.batch_key", "segments.publish.app_record"),
     "The modules of retention: imports go down": ("segments.retention.holds", "segments.retention.truncation"),
     "The modules of checks: imports go down": ("segments.checks.findings", "segments.checks.checker"),
     "The modules of transfer: imports go down": ("segments.transfer.bundle", "segments.transfer.transfer"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from examples.demo_pipeline.totals import Totals
+from examples.demo_pipeline.totals import PipelineTotals
 from examples.demo_pipeline.verdict import PipelineVerdict, judged
 from examples.flights.sink import DailyDelays
 
@@ -13,8 +13,8 @@ ROW = DailyDelays("2013-01-01", "UA", "JFK", 3, 2, 5, 4)
 GROUP = (ROW.day, ROW.carrier, ROW.origin)
 
 
-def totals(*rows: DailyDelays) -> Totals:
-    found = Totals()
+def totals(*rows: DailyDelays) -> PipelineTotals:
+    found = PipelineTotals()
     for row in rows:
         found.take(json.dumps(row._asdict()).encode())
     return found

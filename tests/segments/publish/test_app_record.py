@@ -1,0 +1,55 @@
+"""What a stream remembers of applications: never forgotten by itself, with a bound."""
+
+from __future__ import annotations
+
+import pytest
+
+from segments import BatchKey, BatchRefusedError
+from segments.publish import app_record
+from segments.publish.app_record import AppRecords
+from tests.segments.publish.cluster import Programs, story
+from tests.segments.publish.test_publisher import staged
+
+
+@story
+async def test_applications_are_listed_and_forgotten_by_name(programs: Programs) -> None:
+    async with programs.stream() as stream:
+        publisher = await stream.publisher()
+        for app in ("b/c", "a"):
+            await publisher.publish(BatchKey(app, "q", 3), await staged(stream, app.replace("/", "-"), [b"x", b"y"]))
+        first, second = await stream.apps()
+        assert (first.app, first.last, first.records, first.first_seq_no) == ("a", 3, 2, 2)
+        assert (second.app, second.query, second.first_seq_no) == ("b/c", "q", 0)
+        assert await stream.forget_app("b/c")
+        assert not await stream.forget_app("b/c")
+        assert [each.app for each in await stream.apps()] == ["a"]
+        again = await publisher.publish(BatchKey("b/c", "other", 0), await staged(stream, "again", [b"z"]))
+        assert not again.already_there
+
+
+@story
+async def test_at_the_bound_a_new_application_is_refused_and_a_known_one_goes_on(programs: Programs) -> None:
+    before, app_record.APPS_MAX = app_record.APPS_MAX, 1  # type: ignore[misc]
+    try:
+        async with programs.stream() as stream:
+            publisher = await stream.publisher()
+            await publisher.publish(BatchKey("a", "q", 0), await staged(stream, "1", [b"x"]))
+            with pytest.raises(BatchRefusedError, match="1 applications have published to stream totals, the most"):
+                await publisher.publish(BatchKey("b", "q", 0), await staged(stream, "2", [b"y"]))
+            await publisher.publish(BatchKey("a", "q", 1), await staged(stream, "3", [b"z"]))
+            assert [each.last for each in await stream.apps()] == [1]
+    finally:
+        app_record.APPS_MAX = before  # type: ignore[misc]
+
+
+@story
+async def test_a_stream_that_is_deleted_takes_its_applications_along(programs: Programs) -> None:
+    async with programs.cluster.connect() as client:
+        from segments.namespace import connect
+
+        async with connect("", client=client) as namespace:
+            stream = await namespace.create("totals")
+            publisher = await stream.publisher()
+            await publisher.publish(BatchKey("a", "q", 0), await staged(stream, "1", [b"x"]))
+            await namespace.delete("totals")
+            assert await AppRecords(client.metadata_store, stream.id, "totals").all() == []

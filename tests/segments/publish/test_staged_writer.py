@@ -1,0 +1,54 @@
+"""What a task tells: few rows in its message, many in a closed ledger that says what it holds."""
+
+from __future__ import annotations
+
+from segments.entries import EntryKind, RecordColumns, decode_entry
+from segments.publish.staged_writer import INLINE_BYTES
+from tests.segments.publish.cluster import Programs, story
+
+
+@story
+async def test_few_rows_go_along_and_make_no_ledger(programs: Programs) -> None:
+    async with programs.stream() as stream:
+        writer = stream.stage("s", "a")
+        await writer.add(RecordColumns.of_values([b"a", b"b"]))
+        await writer.add(RecordColumns.of_values([]))
+        rows = await writer.finish()
+        assert (rows.records, rows.ledger, rows.stream_id) == (2, None, stream.id)
+        assert [decode_entry(entry).values() for entry in rows.entries] == [[b"a", b"b"]]
+        assert [ledger async for ledger in stream.client.list_ledgers()] == []
+
+
+@story
+async def test_many_rows_are_in_a_closed_ledger_with_a_footer_and_nobody_sees_them(programs: Programs) -> None:
+    async with programs.stream() as stream:
+        writer = stream.stage("s", "a")
+        large = b"x" * (INLINE_BYTES // 2)
+        for _ in range(4):
+            await writer.add(RecordColumns.of_values([large]))
+        rows = await writer.finish()
+        assert rows.entries == ()
+        assert rows.ledger is not None
+        contents = rows.ledger.contents
+        assert (contents.records, contents.last, contents.footer_entry, contents.last_entry) == (4, (3, 0), 4, 4)
+        async with await stream.client.open_ledger(rows.ledger.ledger_id, recovery=False) as ledger:
+            assert (ledger.closed, ledger.last_add_confirmed) == (True, 4)
+            entries = [decode_entry(await ledger.read_entry(entry), 0, entry) for entry in range(5)]
+        assert [entry.first_seq_no for entry in entries] == [0, 1, 2, 3, 4]
+        assert entries[-1].kind is EntryKind.FOOTER
+        assert contents.bytes == sum(entry.size for entry in entries)
+        assert await stream.segments() == ()
+
+
+@story
+async def test_a_record_larger_than_an_entry_is_staged_in_pieces(programs: Programs) -> None:
+    async with programs.stream() as stream:
+        writer = stream.stage("s", "a")
+        large = bytes(3_000_000)
+        await writer.add(RecordColumns.of_values([b"first", large]))
+        publisher = await stream.publisher()
+        await publisher.publish(None, [await writer.finish()])
+        async with stream.read() as reader:
+            found = await reader.next_batch()
+        assert found.values() == [b"first", large]
+    await programs.check()

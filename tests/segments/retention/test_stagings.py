@@ -1,0 +1,59 @@
+"""What batches leave is deleted, and nothing that is, or may still become, part of the stream."""
+
+from __future__ import annotations
+
+from segments import BatchKey
+from segments.retention.deletion import LeakedLedgers
+from segments.retention.stagings import LEASE_MS, Stagings
+from tests.segments.publish.cluster import Programs, story, values_of
+from tests.segments.publish.test_publisher import staged
+
+
+def ledgers(rows: object) -> list[int]:
+    return sorted(each.ledger.ledger_id for each in rows if each.ledger is not None)  # type: ignore[attr-defined]
+
+
+@story
+async def test_a_pass_of_retention_deletes_what_nobody_has_renewed_and_only_that(programs: Programs) -> None:
+    async with programs.stream() as stream:
+        rows = await staged(stream, "old", [b"a"], [b"b"])
+        assert (await stream.apply_retention()).deleted == ()
+        there = [ledger async for ledger in stream.client.list_ledgers()]
+        assert sorted(there) == ledgers(rows)
+        stagings = Stagings(stream.client, stream.id, stream.name)
+
+        async def named() -> set[int]:
+            return set((await stream.chain()).ledgers)
+
+        now_ms = stream.client.services.seams.clock.wall_ms()
+        assert await stagings.clean(named, now_ms + LEASE_MS - 1000) == []
+        assert sorted(await stagings.clean(named, now_ms + LEASE_MS + 1000)) == ledgers(rows)
+        assert [ledger async for ledger in stream.client.list_ledgers()] == []
+        assert not await stagings.has("old")
+
+
+@story
+async def test_a_batch_that_is_renewed_is_not_given_up(programs: Programs) -> None:
+    async with programs.stream() as stream:
+        rows = await staged(stream, "long", [b"a"])
+        stagings = Stagings(stream.client, stream.id, stream.name)
+        now_ms = stream.client.services.seams.clock.wall_ms()
+        await stagings.renew("long", "a", now_ms + LEASE_MS)
+
+        async def named() -> set[int]:
+            return set()
+
+        assert await stagings.clean(named, now_ms + LEASE_MS + 1000) == []
+        await (await stream.publisher()).publish(BatchKey("a", "q", 0), rows)
+        assert await values_of(stream) == [b"a"]
+
+
+@story
+async def test_ledgers_of_a_batch_that_may_still_be_published_are_no_orphans(programs: Programs) -> None:
+    async with programs.stream() as stream:
+        rows = await staged(stream, "s", [b"a"])
+        orphans = LeakedLedgers(stream.client)
+        assert await orphans.find(older_than_s=-1) == ()
+        stagings = Stagings(stream.client, stream.id, stream.name)
+        await stream.client.metadata_store.store.delete(stagings._path("s"), None)
+        assert [orphan.ledger for orphan in await orphans.find(older_than_s=-1)] == ledgers(rows)
