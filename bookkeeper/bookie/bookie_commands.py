@@ -22,7 +22,7 @@ class CommandedBookie(Protocol):
     @property
     def engine(self) -> Volumes: ...
     @property
-    def ledger_directories(self) -> LedgerDirectories | None: ...
+    def ledger_directories(self) -> LedgerDirectories: ...
     def health(self) -> Mapping[str, Any]: ...
     async def collect_garbage(self) -> set[LedgerId]: ...
     def repairs(self) -> tuple[str, ...]: ...
@@ -64,19 +64,19 @@ def commands_of(bookie: CommandedBookie) -> dict[str, Command]:
         return {**scrubber.report(), "sentences": [*scrubber.sentences(), *bookie.repairs()]}
 
     async def directories(request: Mapping[str, Any], says: Says) -> Mapping[str, Any]:
-        return {"directories": _directories(bookie).rows()}
+        return {"directories": bookie.ledger_directories.rows()}
 
     async def add_directory(request: Mapping[str, Any], says: Says) -> Mapping[str, Any]:
         ledger_dir = _text(request, "ledger_dir")
-        number = await _directories(bookie).add(ledger_dir, _text(request, "journal_dir", ledger_dir))
+        number = await bookie.ledger_directories.add(ledger_dir, _text(request, "journal_dir", ledger_dir))
         return {"number": number}
 
     async def drain_directory(request: Mapping[str, Any], says: Says) -> Mapping[str, Any]:
-        moved = await _directories(bookie).drain(_text(request, "ledger_dir"), says)
+        moved = await bookie.ledger_directories.drain(_text(request, "ledger_dir"), says)
         return {"moved": moved}
 
     async def lose_directory(request: Mapping[str, Any], says: Says) -> Mapping[str, Any]:
-        return {"lost": await _directories(bookie).lose(_text(request, "ledger_dir"))}
+        return {"lost": await bookie.ledger_directories.lose(_text(request, "ledger_dir"))}
 
     return {
         "status": status,
@@ -89,11 +89,6 @@ def commands_of(bookie: CommandedBookie) -> dict[str, Command]:
         "drain-directory": drain_directory,
         "lose-directory": lose_directory,
     }
-
-
-def _directories(bookie: CommandedBookie) -> LedgerDirectories:
-    assert bookie.ledger_directories is not None, "commands are taken once the bookie runs"
-    return bookie.ledger_directories
 
 
 def _text(request: Mapping[str, Any], name: str, default: str | None = None) -> str:

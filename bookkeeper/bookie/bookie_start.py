@@ -93,8 +93,8 @@ class BookieStart:
         """The open volumes; whoever fails from then on closes them."""
         self.volumes = VolumeList.of_one(config.storage.ledger_dir, config.storage.journal_dir)
         """The ledger directories and what has become of each."""
-        self._seams = seams
-        self._metadata = metadata
+        self.seams = seams
+        self.metadata = metadata
         self._identity: BookieIdentity | None = None
         self._chose_identity = False
         """Whether this start has written the identity into the directory."""
@@ -106,8 +106,8 @@ class BookieStart:
 
         Raises: as :func:`~bookkeeper.bookie.identity.undone_start.finish_undoing`.
         """
-        config, metadata = self.config, self._metadata
-        places, disk = config.data_directories, self._seams.disk
+        config, metadata = self.config, self.metadata
+        places, disk = config.data_directories, self.seams.disk
         await finish_undoing(disk, metadata.cookies, metadata.instance_id, places, config.directory)
 
     def identify(self, identity: BookieIdentity | None, address: Address, port: int) -> None:
@@ -131,9 +131,9 @@ class BookieStart:
             CookieError: a directory belongs to another bookie, or is missing.
             StorageError: no disk works.
         """
-        config, disk = self.config, self._seams.disk
+        config, disk = self.config, self.seams.disk
         if wanted := config.volume_directories:
-            file_id = self._seams.rng.getrandbits(63) | 1
+            file_id = self.seams.rng.getrandbits(63) | 1
             listed = list_volumes(disk, config.directory, wanted, config.storage, file_id)
             if self._has_joined() and all(each.state is VolumeState.NEW for each in listed.serving):
                 raise CookieError(
@@ -159,7 +159,7 @@ class BookieStart:
 
     async def settle_cookie(self) -> None:
         """Make or check the cookie. Writes the identity before the cookie, and only if nothing forbids the start."""
-        disk = self._seams.disk
+        disk = self.seams.disk
         for directory in self._directories:
             disk.make_directories(directory)
         assert self._identity is not None, "identified"
@@ -169,11 +169,11 @@ class BookieStart:
             write_volumes(disk, self.config.directory, self.volumes)  # first: it says which directories may be empty
             new = [each for each in self.volumes.serving if each.state is VolumeState.NEW]
             places = [place for each in new for place in (each.ledger_dir, each.journal_dir)]
-            await settle_grown_cookie(disk, self._metadata.cookies, self._cookie, self._directories, places)
+            await settle_grown_cookie(disk, self.metadata.cookies, self._cookie, self._directories, places)
             return
         self.first_start = await settle_cookie(
             disk,
-            self._metadata.cookies,
+            self.metadata.cookies,
             self._cookie,
             self._directories,
             last_start=await self.last_start(),
@@ -183,12 +183,12 @@ class BookieStart:
 
     def _has_joined(self) -> bool:
         """Whether the bookie has served before, here."""
-        return self._seams.disk.exists(os.path.join(self.config.directory, OPENED))
+        return self.seams.disk.exists(os.path.join(self.config.directory, OPENED))
 
     def _keep_identity(self, identity: BookieIdentity) -> None:
-        if read_identity(self._seams.disk, self.config.directory) is None:
+        if read_identity(self.seams.disk, self.config.directory) is None:
             self._chose_identity = True
-            write_identity(self._seams.disk, self.config.directory, identity)
+            write_identity(self.seams.disk, self.config.directory, identity)
 
     async def undo_first_start(self, error: Exception, close_engine: Callable[[], Awaitable[None]]) -> None:
         """Remove the cookie and identity of a first start that was refused before the bookie served.
@@ -197,12 +197,12 @@ class BookieStart:
         """
         if not self._chose_identity or isinstance(error, STORE_LOST):
             return
-        disk, directory = self._seams.disk, self.config.directory
+        disk, directory = self.seams.disk, self.config.directory
         try:
             if self.first_start:
                 if self.engine is not None and self.engine.state is not EngineState.FAILED:
                     await close_engine()
-                await undo_first_start(disk, self._metadata.cookies, self._cookie, self._directories, directory)
+                await undo_first_start(disk, self.metadata.cookies, self._cookie, self._directories, directory)
                 forget_notes(disk, directory)  # also if the cookie is not the one that was made
             elif any(disk.exists(os.path.join(place, PENDING)) for place in self._directories):
                 return  # whether the cookie was made is not known: the next start goes on from here
@@ -232,14 +232,14 @@ class BookieStart:
             bookie_id=self.bookie_id,
             journal_dirs=tuple(dict.fromkeys(journal_dir for _, journal_dir in self._pairs)),
             ledger_dirs=tuple(ledger_dir for ledger_dir, _ in self._pairs),
-            instance_id=self._metadata.instance_id,
+            instance_id=self.metadata.instance_id,
         )
 
     # -- how often it has started -------------------------------------------------------------------------
 
     async def last_start(self) -> int:
         """The store's transaction in which the last start of this id was counted; 0 before the first."""
-        store = self._metadata.store
+        store = self.metadata.store
         await store.sync(self._boot_path)
         try:
             return (await store.get(self._boot_path)).transaction
@@ -249,11 +249,11 @@ class BookieStart:
     @property
     def _boot_path(self) -> str:
         """The path in the store under which this bookie's starts are counted."""
-        return self._metadata.own("boot", self.bookie_id)
+        return self.metadata.own("boot", self.bookie_id)
 
     async def count(self) -> None:
         """Count this start: :attr:`boot` is a number that no earlier start of this bookie had."""
-        store, path = self._metadata.store, self._boot_path
+        store, path = self.metadata.store, self._boot_path
         if await store.exists(path) is None:
             with contextlib.suppress(KeyExistsError):
                 await settled_create(store, path, b"0", parents=True)
@@ -272,7 +272,7 @@ class BookieStart:
     def _opened(self) -> int:
         """The number of the last start that had the disk open, as the directory says; 0 if it does not."""
         try:
-            return int(checked_note.decode(self._seams.disk.read_file(os.path.join(self.config.directory, OPENED))))
+            return int(checked_note.decode(self.seams.disk.read_file(os.path.join(self.config.directory, OPENED))))
         except (FileNotFoundError, ValueError):
             return 0
 
@@ -280,7 +280,7 @@ class BookieStart:
 
     async def settle_disk_identity(self, *, served_before: bool) -> None:
         """Read ``birth.json``. On empty storage, or if the file is gone or outdated, look at all ledgers instead."""
-        disk, directory = self._seams.disk, self.config.directory
+        disk, directory = self.seams.disk, self.config.directory
         seen = self.known.highest if self.known is not None else NO_LEDGER
         used = self.volumes.has_map and any(each.state is not VolumeState.NEW for each in self.volumes)
         which = "ledger directories without the bookie's own notes" if used else "an empty disk"
@@ -295,7 +295,7 @@ class BookieStart:
                 max(seen, (disk_identity or DiskIdentity()).highest),
                 "a disk that has changed since its last start",
             )
-        disk_identity = await survey(self._metadata, self.bookie_id, served_before=served_before)
+        disk_identity = await survey(self.metadata, self.bookie_id, served_before=served_before)
         disk_identity = disk_identity.with_highest(LedgerId(seen))
         if disk_identity == DiskIdentity() and not disk.exists(os.path.join(directory, BIRTH)):
             return
@@ -314,7 +314,7 @@ class BookieStart:
         """Refuse an empty ledger directory of a bookie that has served. Called before anything is written there."""
         if self.volumes.has_map:
             return  # :meth:`settle_cookie` has looked at each
-        if is_unused(self._seams.disk, self.config.storage):
+        if is_unused(self.seams.disk, self.config.storage):
             raise CookieError(
                 f"{self.config.storage.ledger_dir} is empty, but {self.bookie_id} has served before: mount its disk; "
                 "if that is lost, join with empty directories under another --bookie-id"
@@ -322,7 +322,7 @@ class BookieStart:
 
     def _remembered_disk_identity(self) -> tuple[DiskIdentity | None, str | None]:
         """What ``birth.json`` says, and why it cannot be trusted; None if it can."""
-        disk, directory, known = self._seams.disk, self.config.directory, self.known
+        disk, directory, known = self.seams.disk, self.config.directory, self.known
         try:
             disk_identity = read_disk_identity(disk, directory, self.bookie_id)
         except CookieError as error:
@@ -343,8 +343,8 @@ class BookieStart:
         published = {each.number for each in publisher.record.volumes} if publisher.record is not None else set()
         for each in listed.serving:
             if each.state is VolumeState.NEW and each.number not in published:
-                refuse_filled(self._seams.disk, configs[each.number])
-        known = await publisher.claim(self.boot, self._seams.disk, configs)
+                refuse_filled(self.seams.disk, configs[each.number])
+        known = await publisher.claim(self.boot, self.seams.disk, configs)
         if listed.has_map:
             opened: Volumes = await self._open_mapped(publisher, listed, configs, known)
         else:
@@ -353,7 +353,7 @@ class BookieStart:
         self.engine, report = opened, opened.report  # from here on whoever fails closes it
         if report.rebuilt or report.last_boot > self._opened():
             await self._doubt_rebuilt(opened)
-        replace_file(self._seams.disk, os.path.join(self.config.directory, OPENED), checked_note.encode(str(self.boot)))
+        replace_file(self.seams.disk, os.path.join(self.config.directory, OPENED), checked_note.encode(str(self.boot)))
         if report.limbo_reason:
             log.error(
                 "bookie %s may have lost acknowledged data: %s. For every ledger that names it, it refuses adds and "
@@ -372,16 +372,16 @@ class BookieStart:
         loop = asyncio.get_running_loop()
         if known.boot:
             known = replace(known, boot=max(known.boot, self._opened()))
-        worker = self._seams.workers.worker(f"{self.bookie_id} {name}")
+        worker = self.seams.workers.worker(f"{self.bookie_id} {name}")
         try:
             return await worker.call(
                 lambda: Engine.open(
                     config,
-                    self._seams.disk,
-                    self._seams.workers,
+                    self.seams.disk,
+                    self.seams.workers,
                     boot=self.boot,
                     known=known,
-                    monotonic=self._seams.clock.monotonic,
+                    monotonic=self.seams.clock.monotonic,
                     call_later=loop.call_later,
                 )
             )
@@ -405,7 +405,7 @@ class BookieStart:
 
     def refuse_owned(self, directories: Sequence[str]) -> None:
         """Refuse directories of other bookies. Raises: CookieError: one is."""
-        refuse_strangers(self._seams.disk, self._cookie, directories, growing=True)
+        refuse_strangers(self.seams.disk, self._cookie, directories, growing=True)
 
     async def _open_mapped(
         self,
@@ -432,10 +432,10 @@ class BookieStart:
         try:
             if problems:
                 raise problems[0]
-            loop, workers = asyncio.get_running_loop(), self._seams.workers
+            loop, workers = asyncio.get_running_loop(), self.seams.workers
             worker = workers.worker(f"{self.bookie_id} open")
             try:
-                directory, disk, boot = self.config.directory, self._seams.disk, self.boot
+                directory, disk, boot = self.config.directory, self.seams.disk, self.boot
                 ends = publisher.record.placements if publisher.record is not None else None
                 how = (workers.worker, loop.call_later)
                 door = await worker.call(
@@ -462,7 +462,7 @@ class BookieStart:
     async def grow_cookie(self, listed: VolumeList, new: list[str]) -> None:
         """Let the cookie name the directories of this list. Raises: as :func:`settle_grown_cookie`."""
         self.volumes = listed
-        await settle_grown_cookie(self._seams.disk, self._metadata.cookies, self._cookie, self._directories, new)
+        await settle_grown_cookie(self.seams.disk, self.metadata.cookies, self._cookie, self._directories, new)
 
     async def _doubt_rebuilt(self, engine: Volumes) -> None:
         """Treat all present ledgers as older than the disk, because the index was built anew from the entry logs.
@@ -471,9 +471,9 @@ class BookieStart:
         gone, nothing else here says so. So adds to these ledgers wait for metadata. The mark is durable before the
         directory knows of this start: a later start finds a whole index and cannot tell how it was made.
         """
-        highest = await newest(self._metadata, max(engine.ledgers(), default=NO_LEDGER))
+        highest = await newest(self.metadata, max(engine.ledgers(), default=NO_LEDGER))
         self.disk_identity = (self.disk_identity or DiskIdentity()).with_highest(highest)
-        write_disk_identity(self._seams.disk, self.config.directory, self.disk_identity, self.bookie_id)
+        write_disk_identity(self.seams.disk, self.config.directory, self.disk_identity, self.bookie_id)
 
 
 def _shared(error: BaseException | None) -> None:

@@ -28,21 +28,26 @@ class LedgerDirectories:
     """The ledger directories of one bookie. Runs on the loop's thread."""
 
     def __init__(
-        self, volumes: Volumes, start: BookieStart, publisher: ProgressPublisher, config: BookieConfig, disk: Disk
+        self,
+        volumes: Volumes,
+        start: BookieStart,
+        publisher: ProgressPublisher,
+        config: BookieConfig,
+        disk: Disk,
+        highest: Callable[[], int],
     ) -> None:
+        """
+        Args:
+            highest: the greatest ledger id that may be older than the disk.
+        """
         self._volumes, self._start, self._publisher = volumes, start, publisher
-        self._config, self._disk = config, disk
-        self._highest: Callable[[], int] = lambda: -1
+        self._config, self._disk, self._highest = config, disk, highest
         self._drains: dict[int, VolumeDrain] = {}
         self._new_drain = asyncio.Event()
         self._changing = asyncio.Lock()
         """Held while a directory is added."""
         if isinstance(volumes, MappedVolumes):
             volumes.on_loss(self._on_loss)
-
-    def publishes(self, highest: Callable[[], int]) -> None:
-        """Who knows the greatest ledger id that may be older than the disk."""
-        self._highest = highest
 
     @property
     def in_use(self) -> list[str]:

@@ -15,9 +15,9 @@ def refresh_metrics(
     condition: BookieHealth,
     *,
     insecure: bool,
-    suspects: int | None,
+    suspects: int,
 ) -> None:
-    """Bring the gauges up to date. ``suspects``: ledgers that may have lost entries; None while nobody can tell."""
+    """Bring the gauges up to date. ``suspects``: ledgers that may have lost entries."""
     gauge = metrics.gauge
     stats = engine.stats
     for name in stats.__slots__ if hasattr(stats, "__slots__") else vars(stats):
@@ -35,9 +35,8 @@ def refresh_metrics(
     gauge("refused_requests", "Requests refused because too much was in progress.").value = admission.refused
     text = "1 if the bookie serves a network without authentication, else 0."
     gauge("insecure", text).value = 1 if insecure else 0
-    if suspects is not None:
-        text = "Ledgers older than the disk of which this bookie may have lost entries."
-        gauge("suspect_ledgers", text).value = suspects
+    text = "Ledgers older than the disk of which this bookie may have lost entries."
+    gauge("suspect_ledgers", text).value = suspects
     if condition.garbage_age_s is not None:
         text = "Seconds since the last garbage pass that succeeded."
         gauge("garbage_pass_age_seconds", text).value = condition.garbage_age_s

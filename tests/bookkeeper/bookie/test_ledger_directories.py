@@ -27,9 +27,7 @@ def run(story: Any, *, seed: int = 1, bookies: int = 1) -> None:
 
 
 def directories(cluster: DirectoriesCluster) -> LedgerDirectories:
-    found = cluster.servers["b1"].ledger_directories
-    assert found is not None
-    return found
+    return cluster.servers["b1"].ledger_directories
 
 
 async def says(text: str) -> None:

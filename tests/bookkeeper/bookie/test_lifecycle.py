@@ -393,8 +393,8 @@ def test_the_first_reason_to_end_is_the_one_that_is_told() -> None:
         await cluster.up()
         server = cluster.server
         assert server is not None
-        server._superseded("another process is this bookie")
-        server._superseded("and again")
+        server.parts.told.on_superseded("another process is this bookie")
+        server.parts.told.on_superseded("and again")
         assert await server.run_until_failure() == "another process is this bookie"
 
     run(main)

@@ -50,8 +50,8 @@ def test_a_deleted_ledger_comes_back_with_its_data_and_after_the_grace_its_space
             assert [each.ledger_id async for each in operator.deleted_ledgers()] == [back]
             for name in cluster.names:
                 assert back in cluster.servers[name].engine.ledgers()
-                garbage = cluster.servers[name]._garbage
-                assert garbage is not None and garbage.restorable == 1
+                garbage = cluster.servers[name].parts.garbage
+                assert garbage.restorable == 1
             assert await operator.undelete_ledger(back) == before
             await cluster.check_acked()
             assert await incomplete_copies(RepairContext(services=bk.services), await record_of(bk, back)) == []

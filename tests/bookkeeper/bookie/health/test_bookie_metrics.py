@@ -16,7 +16,7 @@ def test_the_gauges_say_what_the_bookie_is() -> None:
         server = cluster.server
         assert server is not None
         condition = server.condition()
-        refresh_metrics(server.metrics, server.engine, server.port.admission, condition, insecure=False, suspects=None)
+        refresh_metrics(server.metrics, server.engine, server.port.admission, condition, insecure=False, suspects=0)
         value = {name: server.metrics.gauge(name).value for name in ("writable", "registered", "insecure")}
         assert value == {"writable": 1, "registered": 1, "insecure": 0}
         refresh_metrics(server.metrics, server.engine, server.port.admission, condition, insecure=True, suspects=3)

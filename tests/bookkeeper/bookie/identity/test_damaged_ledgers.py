@@ -115,15 +115,14 @@ def test_while_the_store_is_away_ledgers_stay_suspect(monkeypatch: pytest.Monkey
             server = cluster.servers["b1"]
             await covered(server)
             rot(cluster, "b1", ledger, 7)
-            assert server._completion is not None
-            is_whole, failing = server._completion.is_whole, [MetadataUnavailableError("away"), ValueError("odd")]
+            is_whole, failing = server.parts.completion.is_whole, [MetadataUnavailableError("away"), ValueError("odd")]
 
             async def fails(ledger_id: LedgerId, **how: int) -> bool:
                 if failing:
                     raise failing.pop(0)
                 return await is_whole(ledger_id, **how)
 
-            monkeypatch.setattr(server._completion, "is_whole", fails)
+            monkeypatch.setattr(server.parts.completion, "is_whole", fails)
             await commands_of(server)["scrub"]({"now": True}, unheard)
             await asyncio.sleep(90)
             assert server.engine.suspects == {ledger}
@@ -150,7 +149,7 @@ def test_suspects_of_an_earlier_life_are_repaired() -> None:
             await cluster.until_up("b1")
             again = cluster.servers["b1"]
             assert again is not server
-            await until(lambda: again._damaged is not None and again._damaged.whole == 1)
+            await until(lambda: again.parts.damaged.whole == 1)
             assert isinstance(await read(again, int(handle.id), 4), bytes)
 
     SimCluster().run(story)
@@ -164,8 +163,7 @@ def test_damage_that_is_found_while_the_copies_are_read_is_repaired_too(monkeypa
             server = cluster.servers["b1"]
             await covered(server)
             rot(cluster, "b1", ledger, 7)
-            assert server._completion is not None
-            is_whole, meanwhile = server._completion.is_whole, [True]
+            is_whole, meanwhile = server.parts.completion.is_whole, [True]
 
             async def slow(ledger_id: LedgerId, **how: int) -> bool:
                 whole = await is_whole(ledger_id, **how)
@@ -175,7 +173,7 @@ def test_damage_that_is_found_while_the_copies_are_read_is_repaired_too(monkeypa
                     await commands_of(server)["scrub"]({"now": True}, unheard)
                 return whole
 
-            monkeypatch.setattr(server._completion, "is_whole", slow)
+            monkeypatch.setattr(server.parts.completion, "is_whole", slow)
             await commands_of(server)["scrub"]({"now": True}, unheard)
             await until(lambda: not server.engine.suspects and not meanwhile)
             assert isinstance(await read(server, ledger, 20), bytes)
@@ -189,11 +187,10 @@ def test_what_is_to_be_whole_is_read_at_the_scrubs_rate_and_others_need_not_wait
         async with cluster.connect() as bk:
             ledger, other = await written(cluster, bk, 200), await written(cluster, bk, 20)
             server, loop = cluster.servers["b1"], asyncio.get_running_loop()
-            assert server._completion is not None
             began = loop.time()
-            slow = loop.create_task(server._completion.is_whole(ledger, read_bytes_per_s=1000))
+            slow = loop.create_task(server.parts.completion.is_whole(ledger, read_bytes_per_s=1000))
             await asyncio.sleep(0.01)
-            assert await server._completion.is_whole(other) and loop.time() - began < 1.0
+            assert await server.parts.completion.is_whole(other) and loop.time() - began < 1.0
             assert await slow and loop.time() - began > 5.0
 
     SimCluster().run(story)
