@@ -12,13 +12,13 @@ from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.bookie.bookie_start import BookieStart
 from bookkeeper.bookie.garbage.garbage_collector import GarbageCollector
 from bookkeeper.bookie.identity.completion import Completion
-from bookkeeper.bookie.identity.damaged_ledgers import DamagedLedgers
 from bookkeeper.bookie.identity.ledger_keys import LedgerKeys
+from bookkeeper.bookie.identity.limbo_ledgers import LimboLedgers
 from bookkeeper.bookie.identity.progress_publisher import ProgressPublisher
 from bookkeeper.bookie.identity.seen_metadata import SeenMetadata
 from bookkeeper.bookie.identity.stale_adds import StaleAdds
 from bookkeeper.bookie.identity.state_files import check_state_files
-from bookkeeper.bookie.identity.suspect_ledgers import SuspectLedgers
+from bookkeeper.bookie.identity.suspect_repairs import SuspectRepairs
 from bookkeeper.bookie.ledger_directories import LedgerDirectories
 from bookkeeper.bookie.read_only_order import ReadOnlyOrder
 from bookkeeper.errors import MetadataError
@@ -64,8 +64,8 @@ class BookieParts:
     bookie: Bookie
     order: ReadOnlyOrder
     garbage: GarbageCollector
-    limbo: SuspectLedgers
-    damaged: DamagedLedgers
+    limbo: LimboLedgers
+    damaged: SuspectRepairs
     rollback: RollbackWatch
     told: Told
 
@@ -113,8 +113,8 @@ def build_bookie(
         bookie=_bookie(start, engine),
         order=ReadOnlyOrder(ReadOnlyOrders(metadata.store, metadata.paths), bookie_id, told.on_order),
         garbage=GarbageCollector(engine, metadata, config, seams, metrics, seen),
-        limbo=SuspectLedgers(engine, metadata, bookie_id, told.on_mode, stale_adds.cover, completion),
-        damaged=DamagedLedgers(engine, bookie_id, completion, metrics, config.storage.scrub_bytes_per_s),
+        limbo=LimboLedgers(engine, metadata, bookie_id, told.on_mode, stale_adds.cover, completion),
+        damaged=SuspectRepairs(engine, bookie_id, completion, metrics, config.storage.scrub_bytes_per_s),
         rollback=RollbackWatch(metadata.store, metadata.present, told.on_rollback),
         told=told,
     )

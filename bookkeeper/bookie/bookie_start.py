@@ -301,13 +301,13 @@ class BookieStart:
             return
         write_disk_identity(disk, directory, disk_identity, self.bookie_id)
         self.disk_identity = disk_identity
-        if disk_identity.suspects:
+        if disk_identity.doubted:
             log.error(
-                "bookie %s starts on %s, but %d ledgers name it: it may have lost entries of them. It answers "
-                "'unknown' for what is missing until they are closed and whole here again",
+                "bookie %s starts on %s, but %d ledgers name it: they are in doubt, because it may have lost "
+                "entries of them. It answers 'unknown' for what is missing until they are closed and whole here again",
                 self.bookie_id,
                 which,
-                len(disk_identity.suspects),
+                len(disk_identity.doubted),
             )
 
     def _refuse_emptied(self) -> None:

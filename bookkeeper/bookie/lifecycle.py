@@ -308,7 +308,7 @@ class BookieServer:
             metadata=self._metadata.store.session.value,
             without_metadata_s=self._contact.lost_for_s,
             limbo=engine.report.limbo_reason if engine.in_limbo else None,
-            ledgers_lost_before=parts.stale_adds.suspects,
+            ledgers_in_doubt=parts.stale_adds.doubted,
             garbage_age_s=garbage.age_s,
             doing=(
                 *self.directory_sentences(),
@@ -332,7 +332,7 @@ class BookieServer:
             self.port.admission,
             self.condition(),
             insecure=self.config.insecure,
-            suspects=self.parts.stale_adds.suspects,
+            doubted=self.parts.stale_adds.doubted,
         )
 
     def _on_session(self, state: SessionState) -> None:

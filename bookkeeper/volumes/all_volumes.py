@@ -16,7 +16,7 @@ from bookkeeper.volumes.merged import merged_stats
 from bookkeeper.volumes.reads import VolumeReads
 from bookkeeper.volumes.routes import Routes
 from bookkeeper.volumes.serving import ServingVolumes
-from bookkeeper.volumes.suspects import Doubts, Suspects
+from bookkeeper.volumes.suspects import Suspects, UnknownLedgers
 from bookkeeper.volumes.volume_housekeeping import VolumeCompactors, VolumeScrubbers
 
 
@@ -31,12 +31,12 @@ class AllVolumes:
         places: LedgerPlaces,
         reads: VolumeReads,
         state: DiskState,
-        doubts: Doubts,
+        unknowns: UnknownLedgers,
         members: Members,
     ) -> None:
         self.report: OpenReport = report
         self._serving, self._routes, self._places, self._reads = serving, routes, places, reads
-        self._state, self._doubts, self._members = state, doubts, members
+        self._state, self._unknowns, self._members = state, unknowns, members
         self._suspects = Suspects(serving, routes, places)
         self.scrubber: VolumeScrubbers = members.scrubber
         """Reads and checks every stored byte of every volume."""
@@ -142,9 +142,9 @@ class AllVolumes:
         """See :attr:`Engine.takes_new_ledgers`: a volume does."""
         return any(engine.takes_new_ledgers for engine in self._serving.engines)
 
-    def narrow_limbo(self, suspects: Iterable[LedgerId]) -> None:
+    def narrow_limbo(self, ledgers: Iterable[LedgerId]) -> None:
         """See :meth:`Engine.narrow_limbo`."""
-        chosen = frozenset(suspects)
+        chosen = frozenset(ledgers)
         for engine in self._serving.engines:
             engine.narrow_limbo(chosen)
 
@@ -155,7 +155,7 @@ class AllVolumes:
 
     def doubt(self, ledgers: Container[int]) -> None:
         """See :meth:`Engine.doubt`."""
-        self._doubts.by_bookie = ledgers
+        self._unknowns.doubted = ledgers
 
     @property
     def suspects(self) -> frozenset[int]:

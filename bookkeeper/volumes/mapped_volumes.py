@@ -33,7 +33,7 @@ from bookkeeper.volumes.placement_log import PlacementLog
 from bookkeeper.volumes.reads import VolumeReads
 from bookkeeper.volumes.routes import Routes
 from bookkeeper.volumes.serving import ServingVolumes
-from bookkeeper.volumes.suspects import Doubts
+from bookkeeper.volumes.suspects import UnknownLedgers
 from bookkeeper.volumes.volume import Volume
 from bookkeeper.volumes.volume_housekeeping import VolumeScrubbers
 from bookkeeper.volumes.volume_list import VolumeList, VolumeState
@@ -60,14 +60,14 @@ class MappedVolumes(Volumes):
         self._list = VolumeListFile(disk, directory, listed, list_worker)
         self._serving = serving = ServingVolumes()
         self._log = placement_log
-        state, doubts = DiskState(), Doubts(placements)
+        state, unknowns = DiskState(), UnknownLedgers(placements)
         places = LedgerPlaces(placements, placement_log)
         self.moves: LedgerMoves = LedgerMoves(places)
         """The ledgers that are being moved."""
         scrubber = VolumeScrubbers(lambda: [each.scrubber for each in serving.engines])
-        self._routes = routes = Routes(serving, self._list, places, state, doubts)
+        self._routes = routes = Routes(serving, self._list, places, state, unknowns)
         reads = VolumeReads(serving, routes, placements)
-        self.members: Members = Members(serving, self._list, places, self.moves, state, doubts, scrubber, call_later)
+        self.members: Members = Members(serving, self._list, places, self.moves, state, unknowns, scrubber, call_later)
         """Changes which volumes serve."""
         self._joint = AllVolumes(
             merged_report([each.engine.report for each in volumes]),
@@ -76,7 +76,7 @@ class MappedVolumes(Volumes):
             places,
             reads,
             state,
-            doubts,
+            unknowns,
             self.members,
         )
         super().__init__(VolumeWrites(serving, routes, places, self.moves), reads, self._joint, placements)

@@ -40,16 +40,16 @@ class Members:
         places: LedgerPlaces,
         moves: LedgerMoves,
         state: DiskState,
-        doubts: Container[int],
+        unknowns: Container[int],
         scrubber: VolumeScrubbers,
         call_later: Callable[[float, Callable[[], None]], object],
     ) -> None:
         """
         Args:
-            doubts: ledgers about which no negative is honest.
+            unknowns: ledgers of which a missing entry is answered "unknown".
         """
         self._serving, self._list, self._places, self._moves = serving, list_file, places, moves
-        self._state, self._doubts, self._call_later = state, doubts, call_later
+        self._state, self._unknowns, self._call_later = state, unknowns, call_later
         self.scrubber = self._scrubber = scrubber
         self._failed_for_good: BaseException | None = None
         self._on_new_file: Callable[[], None] | None = None
@@ -221,7 +221,7 @@ class Members:
         self._serving.begin(volume)
         with suppress(OSError):
             self._serving.note_space(volume)
-        engine.doubt(self._doubts)
+        engine.doubt(self._unknowns)
         engine.on_state(lambda state, reason: self._on_volume_state(number, state, reason))
         engine.on_pressure(lambda: self.pressure.begin(number), lambda: self.pressure.end(number))
         self._scrubber.admit(engine.scrubber)

@@ -29,15 +29,15 @@ class Routes:
         list_file: VolumeListFile,
         places: LedgerPlaces,
         state: DiskState,
-        doubts: Container[int],
+        unknowns: Container[int],
     ) -> None:
         """
         Args:
             state: whether anything is taken.
-            doubts: ledgers about which no negative is honest.
+            unknowns: ledgers of which a missing entry is answered "unknown".
         """
         self._serving, self._list, self._places = serving, list_file, places
-        self._state, self._doubts = state, doubts
+        self._state, self._unknowns = state, unknowns
         self._placements = places.placements
         self._volumes, self._where = serving.by_number, places.placements.volume_of
 
@@ -55,7 +55,7 @@ class Routes:
         if (volume := self.at(ledger_id)) is not None:
             return volume.engine
         if ledger_id not in self._placements.lost and (
-            ledger_id not in self._doubts or self._serving.has_dropped(ledger_id)
+            ledger_id not in self._unknowns or self._serving.has_dropped(ledger_id)
         ):
             raise NoSuchLedgerError(f"ledger {ledger_id} is not here")
         raise DataUnknownError(f"whether ledger {ledger_id} was here is not known")

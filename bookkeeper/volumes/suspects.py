@@ -1,7 +1,7 @@
-"""Ledgers of which entries may be missing: those that were on a lost volume, and those that a volume itself suspects.
+"""Suspect ledgers: those that were on a lost volume, and those that a volume itself suspects.
 
 Whoever repairs what a scrub has found damaged repairs lost ledgers, too
-(:mod:`bookkeeper.bookie.identity.damaged_ledgers`). A *suspicion* is a number that rises whenever a ledger becomes
+(:mod:`bookkeeper.bookie.identity.suspect_repairs`). A *suspicion* is a number that rises whenever a ledger becomes
 suspect anew: proof that was begun before a second loss does not end it.
 """
 
@@ -19,15 +19,15 @@ from bookkeeper.volumes.serving import ServingVolumes
 _DAMAGE_BITS: Final = 32
 
 
-class Doubts:
-    """Ledgers about which no negative is honest: lost ones, and those that the bookie doubts."""
+class UnknownLedgers:
+    """Ledgers of which a missing entry is answered "unknown": lost ones, and those in doubt."""
 
     def __init__(self, placements: Placements) -> None:
         self._lost = placements.lost
-        self.by_bookie: Container[int] = frozenset()
+        self.doubted: Container[int] = frozenset()
 
     def __contains__(self, ledger_id: object) -> bool:
-        return ledger_id in self._lost or ledger_id in self.by_bookie
+        return ledger_id in self._lost or ledger_id in self.doubted
 
 
 class Suspects:

@@ -254,9 +254,9 @@ class Volumes(ABC):
         """See :attr:`Engine.takes_new_ledgers`: a volume does."""
         return self._all.takes_new_ledgers
 
-    def narrow_limbo(self, suspects: Iterable[LedgerId]) -> None:
+    def narrow_limbo(self, ledgers: Iterable[LedgerId]) -> None:
         """See :meth:`Engine.narrow_limbo`."""
-        self._all.narrow_limbo(suspects)
+        self._all.narrow_limbo(ledgers)
 
     def end_limbo(self, ledger_id: LedgerId | None = None) -> None:
         """See :meth:`Engine.end_limbo`."""

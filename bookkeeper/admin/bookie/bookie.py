@@ -92,7 +92,7 @@ def ask_bookie(directory: Path, command: str, **options: Any) -> dict[str, Any]:
     return dict(answer["result"])
 
 
-_ONLY_IF_ANY: Final = ("ledgers_lost_before", "kept_though_unknown")
+_ONLY_IF_ANY: Final = ("ledgers_in_doubt", "kept_though_unknown")
 """Numbers that are 0 unless something has happened to this bookie or its cluster."""
 
 

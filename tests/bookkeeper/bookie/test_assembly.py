@@ -15,10 +15,10 @@ def test_what_the_disk_and_an_operator_say_reaches_the_bookie() -> None:
         parts = server.parts
         assert parts.bookie.stale_adds is None and parts.bookie.ledger_keys is None, "a new disk, and no roles"
         parts.told.on_order(True)
-        assert not parts.bookie.read_only, "nobody has ordered it: the order itself says so, not whoever tells of it"
+        before = parts.bookie.read_only
         parts.order.by = "an operator"
         parts.told.on_order(True)
-        assert parts.bookie.read_only
+        assert (before, parts.bookie.read_only) == (False, True), "the order says so, not whoever tells of it"
         parts.told.on_state(EngineState.FAILED, "sync failed")
         assert await server.run_until_failure() == "sync failed"
 

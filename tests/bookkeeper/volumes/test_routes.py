@@ -21,7 +21,7 @@ from bookkeeper.testing.world.disks import SimDisks
 from bookkeeper.volumes.after_all import PartlyFailedError
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster
-from tests.bookkeeper.bookie.identity.test_suspect_ledgers import add, named, status
+from tests.bookkeeper.bookie.identity.test_limbo_ledgers import add, named, status
 from tests.bookkeeper.storage.workload import KEY
 from tests.bookkeeper.volumes.doors import Door
 from tests.bookkeeper.volumes.stories import (

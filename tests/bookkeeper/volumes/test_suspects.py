@@ -16,7 +16,7 @@ from bookkeeper.errors import (
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster
-from tests.bookkeeper.bookie.identity.test_suspect_ledgers import add, change, named, status
+from tests.bookkeeper.bookie.identity.test_limbo_ledgers import add, change, named, status
 from tests.bookkeeper.storage.workload import KEY, make_entry
 from tests.bookkeeper.volumes.doors import Door
 from tests.bookkeeper.volumes.stories import (

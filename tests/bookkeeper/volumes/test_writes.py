@@ -19,7 +19,7 @@ from bookkeeper.volumes.after_all import PartlyFailedError
 from bookkeeper.volumes.volume_list import VolumeState
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster
-from tests.bookkeeper.bookie.identity.test_suspect_ledgers import add, change, named, status
+from tests.bookkeeper.bookie.identity.test_limbo_ledgers import add, change, named, status
 from tests.bookkeeper.storage.workload import KEY
 from tests.bookkeeper.volumes.doors import HOME, Door, moving
 from tests.bookkeeper.volumes.stories import (

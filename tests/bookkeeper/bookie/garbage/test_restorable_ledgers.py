@@ -166,7 +166,7 @@ def test_a_bookie_that_never_had_it_takes_a_copy_of_what_came_back() -> None:
 
 
 @pytest.mark.rule("G8", "B9", "B5")
-def test_a_bookie_that_lost_its_disk_suspects_what_can_be_brought_back() -> None:
+def test_a_bookie_that_lost_its_disk_doubts_what_can_be_brought_back() -> None:
     async def story(cluster: SimCluster) -> None:
         async with cluster.connect(PATIENT) as bk:
             deleted = await written(cluster, bk, 20, ack_quorum=3)
@@ -174,7 +174,7 @@ def test_a_bookie_that_lost_its_disk_suspects_what_can_be_brought_back() -> None
             await bk.delete_ledger(deleted)
             await bk.delete_ledger(gone, grace_s=0)
             found = await survey(bk.metadata_store, BookieId("b1"), served_before=True)
-            assert found.suspects == {deleted}
+            assert found.doubted == {deleted}
 
     run(story)
 

@@ -19,7 +19,7 @@ from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.meta import Metadata
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, Follower, run
-from tests.bookkeeper.bookie.identity.test_suspect_ledgers import OTHERS, add, change, named, status
+from tests.bookkeeper.bookie.identity.test_limbo_ledgers import OTHERS, add, change, named, status
 
 
 def closed(metadata: LedgerMetadata, last: int) -> LedgerMetadata:

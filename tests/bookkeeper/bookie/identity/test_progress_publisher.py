@@ -30,7 +30,7 @@ from bookkeeper.volumes.volume_drain import VolumeDrain
 from bookkeeper.volumes.volume_list import ONLY
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
-from tests.bookkeeper.bookie.identity.test_suspect_ledgers import KEY, add, named, status
+from tests.bookkeeper.bookie.identity.test_limbo_ledgers import KEY, add, named, status
 
 
 async def known(cluster: Cluster) -> DiskProgress:

@@ -4,14 +4,15 @@ After a start that may have lost acknowledged data, every ledger is in limbo, al
 bookie refuses regular adds as fenced, and answers "unknown" where it would say "no such entry". The loss can only
 concern ledgers that existed then. So
 
-1. The bookie lists all ledgers once, after a sync. A ledger is a *suspect* if its metadata name this bookie or cannot
-   be read, or if it lies here and is not listed. All other ledgers leave limbo, and ledgers that are created later are
-   never in it: the bookie may be writable again. (The bookie may also have lost a fence of a ledger that no longer
-   names it. So :mod:`~bookkeeper.bookie.identity.stale_adds` checks regular adds to all ledgers that were listed.)
-2. A suspect leaves limbo when it is closed and the bookie has read and verified everything that its metadata say is
+1. The bookie lists all ledgers once, after a sync. A ledger stays in limbo if its metadata name this bookie or
+   cannot be read, or if it lies here and is not listed. All other ledgers leave limbo, and ledgers that are created
+   later are never in it: the bookie may be writable again. (The bookie may also have lost a fence of a ledger that no
+   longer names it. So :mod:`~bookkeeper.bookie.identity.stale_adds` checks regular adds to all ledgers that were
+   listed.)
+2. A ledger leaves limbo when it is closed and the bookie has read and verified everything that its metadata say is
    here, or when its deletion is proved and its data are collected. Somebody else closes it (a recovery). What is
    missing then is copied from the other bookies (:mod:`~bookkeeper.bookie.identity.completion`).
-3. When no suspect is left, limbo is over, durably. A restart before that begins with the first step.
+3. When none is left, limbo is over, durably. A restart before that begins with the first step.
 
 Why that is safe: a lost acknowledgement or entry concerns a ledger whose metadata named this bookie at the time. They
 name it still: a fragment in which something was acknowledged stays, and a recovery changes metadata only when it
@@ -34,11 +35,11 @@ from bookkeeper.volumes import Volumes
 log = logging.getLogger(__name__)
 
 PASS_S: Final = 60.0
-"""Seconds between two passes over the suspects."""
+"""Seconds between two passes over the ledgers in limbo."""
 
 
-class SuspectLedgers:
-    """The suspect ledgers of a bookie that started in limbo."""
+class LimboLedgers:
+    """The ledgers in limbo, of a bookie whose start found a loss."""
 
     def __init__(
         self,
@@ -61,7 +62,8 @@ class SuspectLedgers:
         self._on_change = on_change
         self._cover = cover
         self._completion = completion
-        self._suspects: set[LedgerId] | None = None
+        self._left: set[LedgerId] | None = None
+        """The ledgers that are still in limbo; None: not known yet, so every ledger is."""
 
     async def run(self) -> None:
         """Make passes until limbo is over. Errors are logged, and the next pass tries again."""
@@ -78,37 +80,37 @@ class SuspectLedgers:
                 await asyncio.sleep(PASS_S)
 
     async def one_pass(self) -> frozenset[LedgerId]:
-        """Check every suspect once. Returns the ledgers that are still in limbo.
+        """Check each of them once. Returns the ledgers that are still in limbo.
 
         Raises:
             MetadataError: the store does not answer, or shows an older state than was seen.
         """
-        if self._suspects is None:
-            self._suspects = await self._all_suspects()
-            self._engine.narrow_limbo(self._suspects)
+        if self._left is None:
+            self._left = await self._concerned()
+            self._engine.narrow_limbo(self._left)
             log.warning(
                 "bookie %s: %d ledgers are in limbo until they are closed and whole here; it takes new ledgers again",
                 self._bookie,
-                len(self._suspects),
+                len(self._left),
             )
             self._on_change()
-        for ledger in sorted(self._suspects):
+        for ledger in sorted(self._left):
             if await self._completion.is_whole(ledger):
-                self._suspects.discard(ledger)
+                self._left.discard(ledger)
                 self._engine.end_limbo(ledger)
-        if not self._suspects:
+        if not self._left:
             self._engine.end_limbo()
             self._engine.checkpoint(lambda error: None)
             log.info("bookie %s: limbo is over, every ledger is whole here again", self._bookie)
             self._on_change()
-        return frozenset(self._suspects)
+        return frozenset(self._left)
 
-    async def _all_suspects(self) -> set[LedgerId]:
+    async def _concerned(self) -> set[LedgerId]:
         local = set(self._engine.ledgers())
         await self._metadata.store.sync(self._metadata.paths.root)  # a stale listing would miss the newest ledgers
         listed = {ledger async for ledger in self._metadata.ledgers.list()}
         listed |= {ledger async for ledger in self._metadata.ledgers.restorable.all()}
-        suspects = (local - listed) | await naming(self._metadata, self._bookie, listed)
+        concerned = (local - listed) | await naming(self._metadata, self._bookie, listed)
         await self._metadata.present.check_fresh()  # at last: what was shown before is not older
         self._cover(await newest(self._metadata, max(listed | local, default=NO_LEDGER)))
-        return suspects
+        return concerned

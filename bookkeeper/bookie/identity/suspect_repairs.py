@@ -1,4 +1,5 @@
-"""Repairs what damage on the disk has taken: the ledgers that a scrub, a reader or a compaction has made suspect.
+"""Repairs what damage on the disk has taken: the ledgers that a scrub, a reader or a compaction has
+made suspect.
 
 Until such a ledger is whole here again, the bookie does not say which entries of it are here. It is not in limbo: the
 index knows its fence and its key, so writers go on, and what the index does not know was never here, so recoveries go
@@ -25,8 +26,8 @@ PASS_S: Final = 60.0
 """Seconds between two passes over the ledgers that are not whole yet."""
 
 
-class DamagedLedgers:
-    """The damaged ledgers of one bookie. Runs on the loop's thread."""
+class SuspectRepairs:
+    """Repairs the suspect ledgers of one bookie. Runs on the loop's thread."""
 
     def __init__(
         self, engine: Volumes, bookie: BookieId, completion: Completion, metrics: Metrics, read_bytes_per_s: int
@@ -39,15 +40,15 @@ class DamagedLedgers:
         self._engine, self._bookie, self._completion = engine, bookie, completion
         self._new = asyncio.Event()
         self._repaired = metrics.counter(
-            "scrub_repaired_ledgers_total", "Ledgers that damage had concerned and that are whole here again."
+            "scrub_repaired_ledgers_total", "Ledgers that were suspect and are whole here again."
         )
         self.whole = 0
-        """How many ledgers have become whole again in this life."""
+        """How many ledgers have become whole again since this start."""
         engine.scrubber.on_suspects(self._new.set)
 
     def sentences(self) -> tuple[str, ...]:
         """What has been repaired, for people."""
-        return (f"{self.whole} damaged ledgers are whole here again",) if self.whole else ()
+        return (f"{self.whole} suspect ledgers are whole here again",) if self.whole else ()
 
     async def run(self) -> None:
         """Make passes while there are suspects, until cancelled. Errors are logged, and the next pass tries again."""
@@ -59,10 +60,10 @@ class DamagedLedgers:
                 await self.one_pass()
             except BookKeeperError as error:
                 log.warning(
-                    "bookie %s could not check its damaged ledgers (%s): it tries again", self._bookie, in_words(error)
+                    "bookie %s could not check its suspect ledgers (%s): it tries again", self._bookie, in_words(error)
                 )
             except Exception:
-                log.exception("bookie %s could not check its damaged ledgers: it tries again", self._bookie)
+                log.exception("bookie %s could not check its suspect ledgers: it tries again", self._bookie)
             if self._engine.suspects:
                 try:
                     async with asyncio.timeout(PASS_S):

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from bookkeeper import wire
-from bookkeeper.bookie.identity import suspect_ledgers
+from bookkeeper.bookie.identity import limbo_ledgers
 from bookkeeper.bookie.identity.disk_identity import naming
-from bookkeeper.bookie.identity.suspect_ledgers import SuspectLedgers
+from bookkeeper.bookie.identity.limbo_ledgers import LimboLedgers
 from bookkeeper.errors import MetadataUnavailableError
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import DigestType, LedgerMetadata, QuorumSpec
@@ -110,7 +110,7 @@ def test_ledgers_that_were_here_stay_in_limbo_until_they_are_whole_and_new_ones_
 
 
 @pytest.mark.rule("B9", "B3", "Z6", "W10a")
-@pytest.mark.parametrize("where", ["_all_suspects", "newest"])
+@pytest.mark.parametrize("where", ["_concerned", "newest"])
 def test_while_the_store_cannot_say_what_was_here_every_ledger_is_in_limbo(
     where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,7 +119,7 @@ def test_while_the_store_cannot_say_what_was_here_every_ledger_is_in_limbo(
     async def away(*_: object) -> set[LedgerId]:
         raise MetadataUnavailableError("away")
 
-    monkeypatch.setattr(SuspectLedgers if where.startswith("_") else suspect_ledgers, where, away)
+    monkeypatch.setattr(LimboLedgers if where.startswith("_") else limbo_ledgers, where, away)
 
     async def main(cluster: Cluster) -> None:
         metadata = await cluster.up()
@@ -213,7 +213,7 @@ def test_an_older_state_of_the_metadata_ends_no_limbo(
 
         with monkeypatch.context() as patch:
             if not looked:
-                patch.setattr(suspect_ledgers, "naming", naming_then)
+                patch.setattr(limbo_ledgers, "naming", naming_then)
             await loses_its_journal(cluster)
             await asyncio.sleep(1)
         if looked:
