@@ -21,7 +21,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
 
 from bookkeeper.codec import Answers, Reads
-from bookkeeper.errors import BookieFailedError, check, in_words
+from bookkeeper.errors import BookieFailedError, in_words
 from bookkeeper.ids import EntryId, IdRanges, LedgerId
 from bookkeeper.seams import Buffer, Disk, Space, Workers
 from bookkeeper.storage.assembly import EngineParts, build_engine
@@ -417,15 +417,6 @@ class Engine:
             callback(error)
 
         return self._checkpointer.stop(stopped)
-
-    def close_blocking(self) -> None:
-        """The same on this thread, for programs without a loop: only when no worker has anything in hand."""
-        check(not self._commit.busy and not self._checkpointer.running, "P3", "a worker is at work")
-        self._workers.run_inline()
-        errors: list[BaseException | None] = []
-        self.close(errors.append)
-        if errors and errors[0] is not None:
-            raise errors[0]
 
     def _let_go(self, error: BaseException | None) -> None:
         """End the workers, close files, unlock. A file that cannot even be closed keeps nobody waiting: what is in it

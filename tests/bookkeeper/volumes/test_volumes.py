@@ -64,7 +64,7 @@ def test_what_an_engine_cannot_tell_one_volume_cannot_either() -> None:
 
 
 def test_volumes_have_the_calls_of_an_engine_with_its_arguments() -> None:
-    own = {"open", "close_blocking", "durable_position", "master_key", "may_lack"}
+    own = {"open", "durable_position", "master_key", "may_lack"}
     for name in {name for name in vars(Engine) if not name.startswith("_")} - own:
         ours, engines = vars(Volumes)[name], vars(Engine)[name]
         assert isinstance(ours, property) is isinstance(engines, property), name
