@@ -10,9 +10,9 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.identity import checked_note
@@ -37,6 +37,7 @@ from bookkeeper.bookie.identity.disk_identity import (
 from bookkeeper.bookie.identity.progress_publisher import ProgressPublisher
 from bookkeeper.bookie.identity.state_files import OPENED
 from bookkeeper.bookie.identity.undone_start import finish_undoing, forget_notes, undo_first_start
+from bookkeeper.bookie.start_volumes import only_volume, start_volumes
 from bookkeeper.errors import (
     BookKeeperError,
     CookieError,
@@ -45,7 +46,6 @@ from bookkeeper.errors import (
     MetadataUnavailableError,
     NoSuchKeyError,
     SessionExpiredError,
-    StorageError,
     in_words,
 )
 from bookkeeper.ids import Address, BookieId, LedgerId, bookie_id
@@ -58,18 +58,10 @@ from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.base.durable_file import replace_file
 from bookkeeper.storage.base.results import PublishedProgress
 from bookkeeper.storage.engine import Engine, EngineState
-from bookkeeper.storage.start.directory_id import ForeignDirectoryError, is_unused
-from bookkeeper.volumes import MappedVolumes, OneVolume, Volume, Volumes
-from bookkeeper.volumes.volume_list import NAME, ONLY, VolumeEntry, VolumeList, VolumeState, share_of, write_volumes
-from bookkeeper.volumes.volume_start import (
-    is_disk_failure,
-    list_volumes,
-    lost,
-    open_door,
-    refuse_emptied,
-    refuse_filled,
-    without_failed,
-)
+from bookkeeper.storage.start.directory_id import ForeignDirectoryError
+from bookkeeper.volumes import Volume, Volumes
+from bookkeeper.volumes.volume_list import VolumeEntry, VolumeList, VolumeState, share_of
+from bookkeeper.volumes.volume_start import refuse_filled
 
 log = logging.getLogger(__name__)
 
@@ -91,8 +83,8 @@ class BookieStart:
         self.disk_identity: DiskIdentity | None = None
         self.engine: Volumes | None = None
         """The open volumes; whoever fails from then on closes them."""
-        self.volumes = VolumeList.of_one(config.storage.ledger_dir, config.storage.journal_dir)
-        """The ledger directories and what has become of each."""
+        self.volumes = only_volume(config, seams)
+        """The ledger directories, as far as they are known."""
         self.seams = seams
         self.metadata = metadata
         self._identity: BookieIdentity | None = None
@@ -131,31 +123,8 @@ class BookieStart:
             CookieError: a directory belongs to another bookie, or is missing.
             StorageError: no disk works.
         """
-        config, disk = self.config, self.seams.disk
-        if wanted := config.volume_directories:
-            file_id = self.seams.rng.getrandbits(63) | 1
-            listed = list_volumes(disk, config.directory, wanted, config.storage, file_id)
-            if self._has_joined() and all(each.state is VolumeState.NEW for each in listed.serving):
-                raise CookieError(
-                    f"the ledger directories of {self.bookie_id} are empty, but it has served before: mount their "
-                    "disks; if they are lost, join with empty directories under another --bookie-id"
-                )
-            self.volumes = without_failed(disk, listed, config.directory)
-            for place, _ in wanted:
-                entry = self.volumes.at(place)
-                if entry is not None and not entry.state.serves:
-                    log.warning(
-                        "ledger directory %s is %s, and is not used: take it out of ledger_dirs; or empty it, and add "
-                        "it again with `bk bookie add-directory`",
-                        place,
-                        entry.state.value,
-                    )
-        elif disk.exists(os.path.join(config.directory, NAME)):
-            raise CookieError(
-                f"the bookie in {config.directory} has several ledger directories: name them (ledger_dirs; bk bookie "
-                "--ledger-dir, once for each)"
-            )
-        refuse_strangers(disk, self._cookie, self._directories, growing=self.volumes.has_map)
+        self.volumes = start_volumes(self.config, self.seams, has_joined=self._has_joined(), bookie=self.bookie_id)
+        refuse_strangers(self.seams.disk, self._cookie, self._directories, growing=self.volumes.may_grow)
 
     async def settle_cookie(self) -> None:
         """Make or check the cookie. Writes the identity before the cookie, and only if nothing forbids the start."""
@@ -164,12 +133,9 @@ class BookieStart:
             disk.make_directories(directory)
         assert self._identity is not None, "identified"
         identity = self._identity
-        if self.volumes.has_map and self._has_joined():
-            refuse_emptied(disk, self.volumes, self.config.storage, self.config.directory)
-            write_volumes(disk, self.config.directory, self.volumes)  # first: it says which directories may be empty
-            new = [each for each in self.volumes.serving if each.state is VolumeState.NEW]
-            places = [place for each in new for place in (each.ledger_dir, each.journal_dir)]
-            await settle_grown_cookie(disk, self.metadata.cookies, self._cookie, self._directories, places)
+        new = self.volumes.note_new() if self._has_joined() else None
+        if new is not None:
+            await settle_grown_cookie(disk, self.metadata.cookies, self._cookie, self._directories, new)
             return
         self.first_start = await settle_cookie(
             disk,
@@ -224,7 +190,7 @@ class BookieStart:
     @property
     def _pairs(self) -> list[tuple[str, str]]:
         """Each ledger directory with that of its journal."""
-        return [(each.ledger_dir, each.journal_dir) for each in self.volumes.serving]
+        return [(each.ledger_dir, each.journal_dir) for each in self.volumes.listed.serving]
 
     @property
     def _cookie(self) -> Cookie:
@@ -282,10 +248,9 @@ class BookieStart:
         """Read ``birth.json``. On empty storage, or if the file is gone or outdated, look at all ledgers instead."""
         disk, directory = self.seams.disk, self.config.directory
         seen = self.known.highest if self.known is not None else NO_LEDGER
-        used = self.volumes.has_map and any(each.state is not VolumeState.NEW for each in self.volumes)
-        which = "ledger directories without the bookie's own notes" if used else "an empty disk"
+        which = self.volumes.without_notes
         if disk.exists(os.path.join(directory, OPENED)):
-            self._refuse_emptied()
+            self.volumes.refuse_emptied(self.bookie_id)
             disk_identity, doubt = self._remembered_disk_identity()
             if doubt is None:
                 self.disk_identity = disk_identity
@@ -310,16 +275,6 @@ class BookieStart:
                 len(disk_identity.doubted),
             )
 
-    def _refuse_emptied(self) -> None:
-        """Refuse an empty ledger directory of a bookie that has served. Called before anything is written there."""
-        if self.volumes.has_map:
-            return  # :meth:`settle_cookie` has looked at each
-        if is_unused(self.seams.disk, self.config.storage):
-            raise CookieError(
-                f"{self.config.storage.ledger_dir} is empty, but {self.bookie_id} has served before: mount its disk; "
-                "if that is lost, join with empty directories under another --bookie-id"
-            )
-
     def _remembered_disk_identity(self) -> tuple[DiskIdentity | None, str | None]:
         """What ``birth.json`` says, and why it cannot be trusted; None if it can."""
         disk, directory, known = self.seams.disk, self.config.directory, self.known
@@ -338,18 +293,17 @@ class BookieStart:
 
     async def open_volumes(self, publisher: ProgressPublisher) -> Volumes:
         """Open the disks in workers: replay may take long, and the loop must keep its session alive."""
-        listed = self.volumes
-        configs = {each.number: self._config_of(each, len(listed.serving)) for each in listed.serving}
+        configs, volumes = self.volumes.configs(), self.volumes
         published = {each.number for each in publisher.record.volumes} if publisher.record is not None else set()
-        for each in listed.serving:
+        for each in volumes.listed.serving:
             if each.state is VolumeState.NEW and each.number not in published:
                 refuse_filled(self.seams.disk, configs[each.number])
         known = await publisher.claim(self.boot, self.seams.disk, configs)
-        if listed.has_map:
-            opened: Volumes = await self._open_mapped(publisher, listed, configs, known)
-        else:
-            config = configs[ONLY]
-            opened = OneVolume(await self._open_engine(publisher, config, known[ONLY], "open"), config)
+
+        def open_engine(number: int, worker: str) -> Coroutine[Any, Any, Engine]:
+            return self._open_engine(publisher, configs[number], known[number], worker)
+
+        opened = await volumes.open(open_engine, configs, self.boot, publisher.record)
         self.engine, report = opened, opened.report  # from here on whoever fails closes it
         if report.rebuilt or report.last_boot > self._opened():
             await self._doubt_rebuilt(opened)
@@ -395,7 +349,7 @@ class BookieStart:
     def _exchanged(self, publisher: ProgressPublisher, error: ForeignDirectoryError) -> CookieError | None:
         """What to say if the file is this bookie's own, of another of its directories."""
         number = publisher.volume_with(error.directory_id)
-        entry = next((each for each in self.volumes if each.number == number), None)
+        entry = next((each for each in self.volumes.listed if each.number == number), None)
         if entry is None:
             return None
         return CookieError(
@@ -407,61 +361,14 @@ class BookieStart:
         """Refuse directories of other bookies. Raises: CookieError: one is."""
         refuse_strangers(self.seams.disk, self._cookie, directories, growing=True)
 
-    async def _open_mapped(
-        self,
-        publisher: ProgressPublisher,
-        listed: VolumeList,
-        configs: Mapping[int, StorageConfig],
-        known: Mapping[int, PublishedProgress],
-    ) -> MappedVolumes:
-        """Open every volume, all at the same time, and put one door before them. One whose disk does not work is
-        lost."""
-        begun = [self._open_engine(publisher, configs[key], known[key], f"open {key}") for key in configs]
-        volumes: list[Volume] = []
-        problems: list[BaseException] = []
-        for entry, found in zip(listed.serving, await asyncio.gather(*begun, return_exceptions=True), strict=True):
-            if isinstance(found, Engine):
-                volumes.append(Volume(entry.number, configs[entry.number], found))
-            elif is_disk_failure(found) and not problems:
-                try:
-                    listed = lost(listed, entry, found)
-                except StorageError as error:
-                    problems.append(error)
-            else:
-                problems.append(found)
-        try:
-            if problems:
-                raise problems[0]
-            loop, workers = asyncio.get_running_loop(), self.seams.workers
-            worker = workers.worker(f"{self.bookie_id} open")
-            try:
-                directory, disk, boot = self.config.directory, self.seams.disk, self.boot
-                ends = publisher.record.placements if publisher.record is not None else None
-                how = (workers.worker, loop.call_later)
-                door = await worker.call(
-                    lambda: open_door(disk, directory, listed, volumes, *how, boot=boot, published=ends)
-                )
-            finally:
-                worker.close()
-        except BaseException:
-            for volume in volumes:
-                await _closed(volume.engine)
-            raise
-        self.volumes = door.volume_list
-        door.share_dropped(_shared)
-        return door
-
-    def _config_of(self, entry: VolumeEntry, count: int) -> StorageConfig:
-        return share_of(self.config.storage, entry, count)
-
     async def open_added(self, publisher: ProgressPublisher, entry: VolumeEntry, known: PublishedProgress) -> Volume:
         """Open a volume that is added while the bookie runs; its directories are there, and empty."""
-        config = self._config_of(entry, max(len(self.config.ledger_dirs), 1))
+        config = share_of(self.config.storage, entry, max(len(self.config.ledger_dirs), 1))
         return Volume(entry.number, config, await self._open_engine(publisher, config, known, f"open {entry.number}"))
 
     async def grow_cookie(self, listed: VolumeList, new: list[str]) -> None:
         """Let the cookie name the directories of this list. Raises: as :func:`settle_grown_cookie`."""
-        self.volumes = listed
+        self.volumes.listed = listed
         await settle_grown_cookie(self.seams.disk, self.metadata.cookies, self._cookie, self._directories, new)
 
     async def _doubt_rebuilt(self, engine: Volumes) -> None:
@@ -474,23 +381,3 @@ class BookieStart:
         highest = await newest(self.metadata, max(engine.ledgers(), default=NO_LEDGER))
         self.disk_identity = (self.disk_identity or DiskIdentity()).with_highest(highest)
         write_disk_identity(self.seams.disk, self.config.directory, self.disk_identity, self.bookie_id)
-
-
-def _shared(error: BaseException | None) -> None:
-    if error is not None:
-        log.warning(
-            "which ledgers were deleted is not on every ledger directory yet (%s); the next start tries it again",
-            in_words(error),
-        )
-
-
-async def _closed(engine: Engine) -> None:
-    """Close a disk that is not going to serve."""
-    closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def done(_error: BaseException | None) -> None:
-        if not closed.done():
-            closed.set_result(None)
-
-    engine.close(done)
-    await closed

@@ -15,7 +15,7 @@ from bookkeeper.bookie.identity.progress_publisher import ProgressPublisher
 from bookkeeper.errors import IllegalOperationError
 from bookkeeper.seams import Disk
 from bookkeeper.storage.engine import Engine
-from bookkeeper.volumes import MappedVolumes, Volume, Volumes
+from bookkeeper.volumes import Volume, Volumes
 from bookkeeper.volumes.after_all import until_done
 from bookkeeper.volumes.volume_drain import VolumeDrain
 from bookkeeper.volumes.volume_list import VolumeEntry, VolumeState, share_of
@@ -46,8 +46,7 @@ class LedgerDirectories:
         self._new_drain = asyncio.Event()
         self._changing = asyncio.Lock()
         """Held while a directory is added."""
-        if isinstance(volumes, MappedVolumes):
-            volumes.on_loss(self._on_loss)
+        volumes.on_loss(self._on_loss)
 
     @property
     def in_use(self) -> list[str]:
@@ -88,7 +87,7 @@ class LedgerDirectories:
             OSError, StorageError: its disk cannot be used.
             MetadataError: the store does not answer; nothing was changed that matters.
         """
-        volumes = self._mapped
+        volumes = self._volumes.changeable
         async with self._changing:
             listed = volumes.volume_list
             known = listed.at(ledger_dir)
@@ -124,7 +123,7 @@ class LedgerDirectories:
         Raises:
             IllegalOperationError: it is not in use, or the last one.
         """
-        volumes, entry = self._mapped, self._serving(ledger_dir)
+        volumes, entry = self._volumes.changeable, self._serving(ledger_dir)
         self._refuse_last(entry)
         if entry.state is not VolumeState.DRAINING:
             await until_done(lambda done: volumes.set_state(entry.number, VolumeState.DRAINING, done))
@@ -148,7 +147,7 @@ class LedgerDirectories:
         entry = self._serving(ledger_dir)
         self._refuse_last(entry)
         count = self._volumes.ledger_count(entry.number)
-        self._mapped.lose(entry.number, "an operator has given it up")
+        self._volumes.changeable.lose(entry.number, "an operator has given it up")
         return count
 
     # -- background ---------------------------------------------------------------------------------------
@@ -180,7 +179,7 @@ class LedgerDirectories:
             )
 
     def _drain_of(self, number: int) -> VolumeDrain:
-        return VolumeDrain(self._mapped, number, self._config.storage.compaction_bytes_per_s)
+        return VolumeDrain(self._volumes.changeable, number, self._config.storage.compaction_bytes_per_s)
 
     def _on_loss(self, ledger_dir: str, reason: str, ledgers: int) -> None:
         log.error(
@@ -192,26 +191,17 @@ class LedgerDirectories:
             ledgers,
         )
 
-    @property
-    def _mapped(self) -> MappedVolumes:
-        if isinstance(self._volumes, MappedVolumes):
-            return self._volumes
-        raise IllegalOperationError(
-            "this bookie has one ledger directory; to add others, stop it, and start it with ledger_dirs "
-            "(bk bookie --ledger-dir, once for each), the present one among them"
-        )
-
     # -- which directory ----------------------------------------------------------------------------------
 
     def _serving(self, ledger_dir: str) -> VolumeEntry:
-        entry = self._mapped.volume_list.at(ledger_dir)
+        entry = self._volumes.changeable.volume_list.at(ledger_dir)
         if entry is None or not entry.state.serves:
             state = f"{entry.state.value} already" if entry is not None else "no ledger directory of this bookie"
             raise IllegalOperationError(f"{ledger_dir} is {state}")
         return entry
 
     def _refuse_last(self, entry: VolumeEntry) -> None:
-        if self._mapped.is_last(entry.number):
+        if self._volumes.changeable.is_last(entry.number):
             raise IllegalOperationError(
                 f"{entry.ledger_dir} is the last ledger directory that takes new ledgers: add another one first"
             )

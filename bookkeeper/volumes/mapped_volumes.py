@@ -84,36 +84,34 @@ class MappedVolumes(Volumes):
 
     @property
     def volume_list(self) -> VolumeList:
-        """The volumes and what has become of them, also of those that do not serve."""
         return self._list.now
 
     @property
     def serving(self) -> list[Volume]:
-        """The volumes that serve."""
         return list(self._serving)
 
     @property
     def placement_log(self) -> PlacementLog:
-        """The file that says which volume has which ledger; for whoever publishes where it ends."""
         return self._log
 
     def volume_with(self, ledger_id: LedgerId) -> Volume | None:
-        """The volume that has a ledger; None: none that serves has it."""
         return self._routes.at(ledger_id)
 
     def ledger_count(self, number: int) -> int:
-        """How many ledgers are placed on a volume."""
         return self.placements.count(number)
+
+    def on_loss(self, callback: Callable[[str, str, int], None]) -> None:
+        self.members.on_loss = callback
+
+    @property
+    def changeable(self) -> MappedVolumes:
+        return self
 
     def share_dropped(self, callback: Done) -> None:
         """See :meth:`AllVolumes.share_dropped`."""
         self._joint.share_dropped(callback)
 
     # -- changes ------------------------------------------------------------------------------------------
-
-    def on_loss(self, callback: Callable[[str, str, int], None]) -> None:
-        """Called when a volume has left: its directory, why, and how many ledgers were on it."""
-        self.members.on_loss = callback
 
     def add(self, volume: Volume, listed: VolumeList, callback: Done) -> None:
         """See :meth:`Members.add`."""

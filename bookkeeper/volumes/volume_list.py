@@ -79,11 +79,6 @@ class VolumeList:
             0, (VolumeEntry(number=ONLY, ledger_dir=ledger_dir, journal_dir=journal_dir, state=VolumeState.USED),)
         )
 
-    @property
-    def has_map(self) -> bool:
-        """Whether the list is stored, and with it which volume has which ledger."""
-        return self.file_id != 0
-
     # -- changes; each gives another list -----------------------------------------------------------------
 
     def with_new(self, ledger_dir: str, journal_dir: str, state: VolumeState = VolumeState.NEW) -> VolumeList:

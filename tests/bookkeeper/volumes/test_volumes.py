@@ -50,7 +50,7 @@ def test_one_volume_has_every_ledger_and_no_map() -> None:
     assert volumes.placement_log is None and len(volumes.placements) == 0 and volumes.ledger_count(ONLY) == 1
     assert volumes.positions == {ONLY: only.engine.durable_position}
     (entry,) = volumes.volume_list
-    assert not volumes.volume_list.has_map and entry.state is VolumeState.USED
+    assert volumes.volume_list.file_id == 0 and entry.state is VolumeState.USED
     assert (entry.ledger_dir, entry.journal_dir) == (CONFIG.ledger_dir, CONFIG.journal_dir)
 
 
