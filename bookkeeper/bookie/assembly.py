@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bookkeeper.bookie.bookie import Bookie
-from bookkeeper.bookie.bookie_start import BookieStart
+from bookkeeper.bookie.control.ledger_directories import LedgerDirectories
+from bookkeeper.bookie.control.read_only_order import ReadOnlyOrder
 from bookkeeper.bookie.garbage.garbage_collector import GarbageCollector
 from bookkeeper.bookie.identity.completion import Completion
 from bookkeeper.bookie.identity.ledger_keys import LedgerKeys
@@ -19,8 +20,7 @@ from bookkeeper.bookie.identity.seen_metadata import SeenMetadata
 from bookkeeper.bookie.identity.stale_adds import StaleAdds
 from bookkeeper.bookie.identity.state_files import check_state_files
 from bookkeeper.bookie.identity.suspect_repairs import SuspectRepairs
-from bookkeeper.bookie.ledger_directories import LedgerDirectories
-from bookkeeper.bookie.read_only_order import ReadOnlyOrder
+from bookkeeper.bookie.start.bookie_start import BookieStart
 from bookkeeper.errors import MetadataError
 from bookkeeper.meta.records.read_only import ReadOnlyOrders
 from bookkeeper.meta.records.rollback import RollbackWatch
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class BookieReports:
     """Who is told what the parts find."""
 
     on_state: Callable[[EngineState, str], None]
@@ -67,7 +67,7 @@ class BookieParts:
     limbo: LimboLedgers
     damaged: SuspectRepairs
     rollback: RollbackWatch
-    told: Told
+    reports: BookieReports
 
     def works(self) -> list[Coroutine[Any, Any, None]]:
         """What goes on while the bookie runs, until it is cancelled."""
@@ -77,7 +77,7 @@ class BookieParts:
             self.stale_adds.run(),
             self.damaged.run(),
             self.order.run(),
-            self.publisher.run(self.engine, lambda: self.stale_adds.highest, self.told.on_superseded),
+            self.publisher.run(self.engine, lambda: self.stale_adds.highest, self.reports.on_superseded),
             self.rollback.run(),
             self.seen.counter.run(self.seen.remember),
             self.directories.run(),
@@ -90,7 +90,7 @@ def build_bookie(
     publisher: ProgressPublisher,
     seen: SeenMetadata,
     metrics: Metrics,
-    told: Told,
+    reports: BookieReports,
     *,
     checks_keys: bool,
 ) -> BookieParts:
@@ -111,18 +111,18 @@ def build_bookie(
         stale_adds=stale_adds,
         directories=LedgerDirectories(engine, start, publisher, config, seams.disk, lambda: stale_adds.highest),
         bookie=_bookie(start, engine),
-        order=ReadOnlyOrder(ReadOnlyOrders(metadata.store, metadata.paths), bookie_id, told.on_order),
+        order=ReadOnlyOrder(ReadOnlyOrders(metadata.store, metadata.paths), bookie_id, reports.on_order),
         garbage=GarbageCollector(engine, metadata, config, seams, metrics, seen),
-        limbo=LimboLedgers(engine, metadata, bookie_id, told.on_mode, stale_adds.cover, completion),
+        limbo=LimboLedgers(engine, metadata, bookie_id, reports.on_mode, stale_adds.cover, completion),
         damaged=SuspectRepairs(engine, bookie_id, completion, metrics, config.storage.scrub_bytes_per_s),
-        rollback=RollbackWatch(metadata.store, metadata.present, told.on_rollback),
-        told=told,
+        rollback=RollbackWatch(metadata.store, metadata.present, reports.on_rollback),
+        reports=reports,
     )
     if start.disk_identity is not None or engine.in_limbo:
         parts.bookie.stale_adds = stale_adds
     if checks_keys:
         parts.bookie.ledger_keys = LedgerKeys(engine, metadata, bookie_id, metrics)
-    _connect_engine(parts, start, told)
+    _connect_engine(parts, start, reports)
     return parts
 
 
@@ -140,11 +140,11 @@ def _bookie(start: BookieStart, engine: Volumes) -> Bookie:
     )
 
 
-def _connect_engine(parts: BookieParts, start: BookieStart, told: Told) -> None:
+def _connect_engine(parts: BookieParts, start: BookieStart, reports: BookieReports) -> None:
     """Have the disk tell what it finds, and its scrub check the bookie's notes, too."""
     engine, bookie_id, disk, directory = parts.engine, start.bookie_id, start.seams.disk, start.config.directory
-    engine.on_state(told.on_state)
-    engine.on_pressure(told.on_pressure, told.on_relief)
+    engine.on_state(reports.on_state)
+    engine.on_pressure(reports.on_pressure, reports.on_relief)
 
     def report(text: str, error: BaseException | None) -> None:
         log.error("bookie %s: %s", bookie_id, text, exc_info=error)

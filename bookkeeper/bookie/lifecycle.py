@@ -19,10 +19,10 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from bookkeeper.bookie.assembly import BookieParts, Told, build_bookie
-from bookkeeper.bookie.bookie_start import BookieStart
+from bookkeeper.bookie.assembly import BookieParts, BookieReports, build_bookie
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.connections.bookie_port import BookiePort
+from bookkeeper.bookie.control.ledger_directories import LedgerDirectories
 from bookkeeper.bookie.health.bookie_metrics import refresh_metrics
 from bookkeeper.bookie.health.health import BookieHealth, health, liveness, readiness
 from bookkeeper.bookie.health.health_server import HealthServer
@@ -31,7 +31,7 @@ from bookkeeper.bookie.health.own_lag import OwnLag, watch_own_lag
 from bookkeeper.bookie.identity.bookie_identity import read_identity, refuse_java
 from bookkeeper.bookie.identity.progress_publisher import ProgressPublisher
 from bookkeeper.bookie.identity.seen_metadata import SeenMetadata
-from bookkeeper.bookie.ledger_directories import LedgerDirectories
+from bookkeeper.bookie.start.bookie_start import BookieStart
 from bookkeeper.errors import DirectoryLockedError, MetadataError, in_words
 from bookkeeper.ids import Address, BookieId, LedgerId
 from bookkeeper.meta import Metadata, Registration, ServiceInfo
@@ -58,7 +58,7 @@ class BookieServer:
         self.give_back_memory: Callable[[], object] = lambda: None
         """Returns freed memory to the system, where the process is this bookie's own."""
         self.say_stage: Callable[[str], object] = lambda stage: None
-        """Told what the start does next; whoever waits for it sees that it goes on."""
+        """BookieReports what the start does next; whoever waits for it sees that it goes on."""
         self.port = BookiePort(config, seams, self.metrics)
         self._begun = BookieStart(config, seams, metadata)
         self._seams = seams
@@ -216,7 +216,7 @@ class BookieServer:
         """Open the disk, and make what works on it."""
         self.say_stage("opening storage")
         engine = await self._begun.open_volumes(publisher)
-        told = Told(
+        reports = BookieReports(
             on_state=self._on_state,
             on_pressure=self._on_pressure,
             on_relief=lambda: self.port.admission.set_pressure(False),
@@ -226,7 +226,7 @@ class BookieServer:
             on_superseded=self._fail,
         )
         checks_keys = self.port.security is not None
-        parts = build_bookie(self._begun, engine, publisher, seen, self.metrics, told, checks_keys=checks_keys)
+        parts = build_bookie(self._begun, engine, publisher, seen, self.metrics, reports, checks_keys=checks_keys)
         self._held.push_async_callback(publisher.close)
         self._held.callback(parts.stale_adds.close)
         return parts

@@ -23,27 +23,27 @@ from bookkeeper.ids import LedgerId
 from bookkeeper.seams import Disk, Worker
 from bookkeeper.storage.base.disk_state import DiskState
 from bookkeeper.storage.base.results import Done
-from bookkeeper.volumes.all_volumes import AllVolumes
-from bookkeeper.volumes.ledger_map import Placements
-from bookkeeper.volumes.ledger_moves import LedgerMove, LedgerMoves
-from bookkeeper.volumes.ledger_places import LedgerPlaces
-from bookkeeper.volumes.members import Members
-from bookkeeper.volumes.merged import merged_report
-from bookkeeper.volumes.placement_log import PlacementLog
-from bookkeeper.volumes.reads import VolumeReads
-from bookkeeper.volumes.routes import Routes
-from bookkeeper.volumes.serving import ServingVolumes
-from bookkeeper.volumes.suspects import UnknownLedgers
-from bookkeeper.volumes.volume import Volume
-from bookkeeper.volumes.volume_housekeeping import VolumeScrubbers
-from bookkeeper.volumes.volume_list import VolumeList, VolumeState
-from bookkeeper.volumes.volume_list_file import VolumeListFile
+from bookkeeper.volumes.calls.all_volumes import AllVolumes
+from bookkeeper.volumes.calls.merged import merged_report
+from bookkeeper.volumes.calls.reads import VolumeReads
+from bookkeeper.volumes.calls.suspects import UnknownLedgers
+from bookkeeper.volumes.calls.writes import VolumeWrites
+from bookkeeper.volumes.disks.serving import ServingVolumes
+from bookkeeper.volumes.disks.volume import Volume
+from bookkeeper.volumes.disks.volume_list import VolumeList, VolumeState
+from bookkeeper.volumes.disks.volume_list_file import VolumeListFile
+from bookkeeper.volumes.map.ledger_map import Placements
+from bookkeeper.volumes.map.ledger_places import LedgerPlaces
+from bookkeeper.volumes.map.placement_log import PlacementLog
+from bookkeeper.volumes.members.members import Members
+from bookkeeper.volumes.members.volume_housekeeping import VolumeScrubbers
+from bookkeeper.volumes.routing.ledger_moves import LedgerMove, LedgerMoves
+from bookkeeper.volumes.routing.routes import Routes
 from bookkeeper.volumes.volumes import Volumes
-from bookkeeper.volumes.writes import VolumeWrites
 
 
 class MappedVolumes(Volumes):
-    """Made by :mod:`bookkeeper.volumes.volume_start`. Runs on the loop's thread."""
+    """Made by :mod:`bookkeeper.volumes.start.placement_recall`. Runs on the loop's thread."""
 
     def __init__(
         self,

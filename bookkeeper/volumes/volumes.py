@@ -21,14 +21,14 @@ from bookkeeper.storage.compaction.compactor import Compactor
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.scrub.scrubber import Scrubber
 from bookkeeper.storage.updates.record_runs import EntryRecords, RecordRun
-from bookkeeper.volumes.all_volumes import AllVolumes
-from bookkeeper.volumes.ledger_map import Placements
-from bookkeeper.volumes.placement_log import PlacementLog
-from bookkeeper.volumes.reads import VolumeReads
-from bookkeeper.volumes.volume import Volume
-from bookkeeper.volumes.volume_housekeeping import VolumeCompactors, VolumeScrubbers
-from bookkeeper.volumes.volume_list import ONLY, VolumeList
-from bookkeeper.volumes.writes import VolumeWrites
+from bookkeeper.volumes.calls.all_volumes import AllVolumes
+from bookkeeper.volumes.calls.reads import VolumeReads
+from bookkeeper.volumes.calls.writes import VolumeWrites
+from bookkeeper.volumes.disks.volume import Volume
+from bookkeeper.volumes.disks.volume_list import ONLY, VolumeList
+from bookkeeper.volumes.map.ledger_map import Placements
+from bookkeeper.volumes.map.placement_log import PlacementLog
+from bookkeeper.volumes.members.volume_housekeeping import VolumeCompactors, VolumeScrubbers
 
 if TYPE_CHECKING:
     from bookkeeper.volumes.mapped_volumes import MappedVolumes

@@ -15,10 +15,10 @@ from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
-from bookkeeper.bookie.bookie_start import BookieStart
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.identity.progress_publisher import ProgressPublisher
 from bookkeeper.bookie.lifecycle import BookieServer
+from bookkeeper.bookie.start.bookie_start import BookieStart
 from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.errors import BookKeeperError, CookieError, InvariantError
 from bookkeeper.ids import LedgerId

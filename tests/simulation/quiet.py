@@ -25,7 +25,7 @@ from bookkeeper.storage.entry_log.entry_log_file import log_name
 from bookkeeper.storage.scrub.damage import DamagedPlace
 from bookkeeper.storage.scrub.scrubber import AGAIN_S
 from bookkeeper.volumes import Volumes
-from bookkeeper.volumes.volume_list import VolumeState
+from bookkeeper.volumes.disks.volume_list import VolumeState
 from tests.simulation.cluster import SwarmCluster
 from tests.simulation.faults.damage import LEDGERS
 from tests.simulation.users.actors import Actor, Healer, Recoverer, Tailer

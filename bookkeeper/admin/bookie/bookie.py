@@ -25,7 +25,7 @@ from bookkeeper.admin.shared import (
     time_in_words,
 )
 from bookkeeper.bookie.command import bookie as run_bookie
-from bookkeeper.bookie.control import SOCKET
+from bookkeeper.bookie.control.bookie_control import SOCKET
 from bookkeeper.real import run
 from bookkeeper.real.unix_socket import ask_unix
 

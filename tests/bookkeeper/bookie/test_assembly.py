@@ -14,12 +14,12 @@ def test_what_the_disk_and_an_operator_say_reaches_the_bookie() -> None:
         assert server is not None
         parts = server.parts
         assert parts.bookie.stale_adds is None and parts.bookie.ledger_keys is None, "a new disk, and no roles"
-        parts.told.on_order(True)
+        parts.reports.on_order(True)
         before = parts.bookie.read_only
         parts.order.by = "an operator"
-        parts.told.on_order(True)
+        parts.reports.on_order(True)
         assert (before, parts.bookie.read_only) == (False, True), "the order says so, not whoever tells of it"
-        parts.told.on_state(EngineState.FAILED, "sync failed")
+        parts.reports.on_state(EngineState.FAILED, "sync failed")
         assert await server.run_until_failure() == "sync failed"
 
     run(main)

@@ -8,7 +8,7 @@ from bookkeeper.errors import DataUnknownError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.storage.engine import Engine
 from bookkeeper.volumes import MappedVolumes, OneVolume, Volumes
-from bookkeeper.volumes.volume_list import ONLY, VolumeState
+from bookkeeper.volumes.disks.volume_list import ONLY, VolumeState
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, KEY, Storage, everything, make_entry, open_engine
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.errors import BookKeeperError, CookieError
 from bookkeeper.testing.world import Node, SimDisks
-from bookkeeper.volumes.volume_list import VolumeEntry, VolumeState, read_volumes
-from bookkeeper.volumes.volume_start import lose_offline
+from bookkeeper.volumes.disks.volume_list import VolumeEntry, VolumeState, read_volumes
+from bookkeeper.volumes.start.volume_directories import lose_offline
 
 if TYPE_CHECKING:
     from tests.simulation.watch.monitor import Monitor

@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 from bookkeeper import wire
-from bookkeeper.bookie import bookie_start
 from bookkeeper.bookie.identity.seen_metadata import SEEN_TRANSACTION
+from bookkeeper.bookie.start import bookie_start
 from bookkeeper.errors import MetadataRolledBackError, MetadataUnavailableError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.ledger import DigestType, Fragment, LedgerMetadata, LedgerState

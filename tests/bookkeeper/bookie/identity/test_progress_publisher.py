@@ -26,8 +26,8 @@ from bookkeeper.storage.base.manifest import read_manifest
 from bookkeeper.storage.engine import Engine
 from bookkeeper.testing.world import Fault, SimDisk
 from bookkeeper.volumes import MappedVolumes
+from bookkeeper.volumes.disks.volume_list import ONLY
 from bookkeeper.volumes.volume_drain import VolumeDrain
-from bookkeeper.volumes.volume_list import ONLY
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
 from tests.bookkeeper.bookie.identity.test_limbo_ledgers import KEY, add, named, status

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bookkeeper.bookie.bookie_commands import commands_of
+from bookkeeper.bookie.control.bookie_commands import commands_of
 from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.errors import CorruptionError, MetadataUnavailableError
 from bookkeeper.ids import EntryId, LedgerId
