@@ -76,7 +76,7 @@ PLANTS: dict[str, tuple[str, str]] = {
     ),
     "The floors of volumes: imports go down": (
         "bookkeeper.volumes.routing.routes",
-        "bookkeeper.volumes.members.pressure",
+        "bookkeeper.volumes.members.members",
     ),
     "The floors of a bookie: imports go down": (
         "bookkeeper.bookie.identity.checked_note",

@@ -24,7 +24,6 @@ from bookkeeper.volumes.disks.volume_list_file import VolumeListFile
 from bookkeeper.volumes.map.ledger_map import PlacementKind
 from bookkeeper.volumes.map.ledger_places import LedgerPlaces
 from bookkeeper.volumes.members.dropped_ledgers import collects
-from bookkeeper.volumes.members.pressure import Pressure
 from bookkeeper.volumes.members.volume_housekeeping import VolumeScrubbers
 from bookkeeper.volumes.routing.ledger_moves import LedgerMoves
 
@@ -253,4 +252,32 @@ class Members:
 
 
 def _ignore(_error: BaseException | None) -> None:
+    pass
+
+
+class Pressure:
+    """Owned by the loop's thread."""
+
+    def __init__(self) -> None:
+        self._pressed: set[int] = set()
+        self._pause: Callable[[], None] = _nothing
+        self._resume: Callable[[], None] = _nothing
+
+    def on_change(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
+        """Who to tell."""
+        self._pause, self._resume = pause, resume
+
+    def begin(self, number: int) -> None:
+        """A volume has too much to write."""
+        self._pressed.add(number)
+        self._pause()
+
+    def end(self, number: int) -> None:
+        """A volume has caught up, or is gone: callers go on if it was the last one."""
+        self._pressed.discard(number)
+        if not self._pressed:
+            self._resume()
+
+
+def _nothing() -> None:
     pass
