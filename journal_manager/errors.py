@@ -9,7 +9,7 @@
     * :exc:`JournalCorruptionError` -- edits that must exist are missing or have changed
         * :exc:`JournalGapError` -- transaction ids are missing
         * :exc:`OpFormatError`, :exc:`OpChecksumError` -- bytes that are not an edit
-    * :exc:`EditsTakenBackError` -- edits that the caller has were taken back: begin with the newest snapshot
+    * :exc:`EditsDiscardedError` -- edits that the caller has were discarded: begin with the newest snapshot
     * :exc:`JournalNotFormattedError`, :exc:`JournalExistsError`, :exc:`NamespaceMismatchError`
     * :exc:`UnsupportedLayoutError` -- written by a newer program
     * :exc:`SegmentExistsError`, :exc:`SegmentNotFoundError`, :exc:`SegmentMismatchError`
@@ -104,8 +104,8 @@ class JournalGapError(JournalCorruptionError):
         self.next_available = next_available
 
 
-class EditsTakenBackError(JournalError):
-    """Edits that the caller has read were taken back, and others may have got their ids: a state that holds them is
+class EditsDiscardedError(JournalError):
+    """Edits that the caller has read were discarded, and others may have got their ids: a state that holds them is
     none of this journal any more. Begin anew, with the newest snapshot."""
 
     def __init__(self, message: str, *, txid: TxId, epoch: int) -> None:

@@ -87,7 +87,7 @@ class EditLog(BlockingCloser[AsyncEditLog]):
     sync = blocking(AsyncEditLog.sync)
     roll = blocking(AsyncEditLog.roll)
     read_runs = iterating(AsyncEditLog.read_runs)
-    taken_back = blocking(AsyncEditLog.taken_back)
+    discarded = blocking(AsyncEditLog.discarded)
     segments = blocking(AsyncEditLog.segments)
     purge = blocking(AsyncEditLog.purge)
     save_snapshot = blocking(AsyncEditLog.save_snapshot)
@@ -134,7 +134,7 @@ class JournalReader(BlockingCloser[AsyncJournalReader]):
     """Reads a journal, for threads. See :class:`journal_manager.JournalReader`."""
 
     segments = blocking(AsyncJournalReader.segments)
-    taken_back = blocking(AsyncJournalReader.taken_back)
+    discarded = blocking(AsyncJournalReader.discarded)
     changed = blocking(AsyncJournalReader.changed)
     close = blocking(AsyncJournalReader.close)
 

@@ -30,7 +30,7 @@ from journal_manager import (
     NOTHING,
     EditLog,
     EditLogConfig,
-    EditsTakenBackError,
+    EditsDiscardedError,
     FencingToken,
     JournalClosedError,
     JournalConfigError,
@@ -654,29 +654,29 @@ class JournalBackendContract:
 
     # -- J10: ids that are used again ------------------------------------------------------------------
 
-    async def taken_back_from_11(self, journal: Journal) -> JournalWriter | None:
-        """Edits 1 to 30, of which those from 11 on were taken back, and other edits have got their ids. None if the
-        backend takes nothing back."""
+    async def discarded_from_11(self, journal: Journal) -> JournalWriter | None:
+        """Edits 1 to 30, of which those from 11 on were discarded, and other edits have got their ids. None if the
+        backend discards nothing."""
         writer = await journal.writer("old")
         if not isinstance(writer, Discard):
             return None
         await write_segment(writer, 1, 10)
         await write_segment(writer, 11, 30)
-        await self.take_back(journal)
+        await self.discard(journal)
         writer = await journal.writer("new")
         await write_others(writer, 11, 35)
         return writer
 
-    async def take_back(self, journal: Journal) -> None:
+    async def discard(self, journal: Journal) -> None:
         writer = await journal.writer("an operator")
         assert isinstance(writer, Discard)
         await writer.discard_from(11)
 
     @pytest.mark.rule("J10")
-    async def test_j10_a_snapshot_of_what_was_taken_back_is_never_adopted(self, journal: Journal) -> None:
-        """Offers had an id and no epoch: one that came after the edits were taken back was adopted as soon as other
+    async def test_j10_a_snapshot_of_what_was_discarded_is_never_adopted(self, journal: Journal) -> None:
+        """Offers had an id and no epoch: one that came after the edits were discarded was adopted as soon as other
         edits had that id, and restored at each later start."""
-        if await self.taken_back_from_11(journal) is None:
+        if await self.discarded_from_11(journal) is None:
             return
         store = await journal.snapshots()
         old, new = sorted({segment.epoch for segment in await (await journal.reader()).segments()})
@@ -697,7 +697,7 @@ class JournalBackendContract:
         assert [(info.at, info.epoch) for info in await store.list()] == [(10, old), (25, writer.token.epoch)]
 
     @pytest.mark.rule("J10")
-    async def test_j10_a_reader_is_told_that_what_it_has_was_taken_back(self, journal: Journal) -> None:
+    async def test_j10_a_reader_is_told_that_what_it_has_was_discarded(self, journal: Journal) -> None:
         """A tail compared ids alone: it went on behind edits that were not in the journal any more."""
         writer = await journal.writer("old")
         if not isinstance(writer, Discard):
@@ -711,23 +711,21 @@ class JournalBackendContract:
         ops = tail(await journal.reader(), 1, poll_s=0.05)
         for _ in range(20):
             await anext(ops)
-        await self.take_back(journal)
+        await self.discard(journal)
         await write_others(await journal.writer("new"), 11, 35)
-        with pytest.raises(EditsTakenBackError) as caught:
+        with pytest.raises(EditsDiscardedError) as caught:
             await anext(ops)
         assert (caught.value.txid, caught.value.epoch) == (20, at_20)
-        with pytest.raises(EditsTakenBackError):
+        with pytest.raises(EditsDiscardedError):
             await anext(read_runs(reader, 21, epoch=at_20))
-        with pytest.raises(EditsTakenBackError):
+        with pytest.raises(EditsDiscardedError):
             await anext(read_ops(reader, 21, epoch=UNKNOWN_EPOCH))
         runs = [run async for run in read_runs(reader, 11, epoch=at_10)]
         assert [op.body for run in runs for op in run] == [b"other %d" % txid for txid in range(11, 36)]
         assert [op.txid async for op in read_ops(reader, 36, epoch=runs[-1].epoch)] == []
 
     @pytest.mark.rule("J10")
-    async def test_j10_what_is_taken_back_while_it_is_read_is_not_joined_to_what_follows(
-        self, journal: Journal
-    ) -> None:
+    async def test_j10_what_is_discarded_while_it_is_read_is_not_joined_to_what_follows(self, journal: Journal) -> None:
         """A reader whose segment went away looked for the next id in the new list, and joined two histories."""
         writer = await journal.writer("old")
         if not isinstance(writer, Discard):
@@ -737,11 +735,11 @@ class JournalBackendContract:
             await write_segment(writer, first, first + (3 if first == 11 else 2))
         reader = await journal.reader()
         seen: list[bytes] = []
-        with pytest.raises(EditsTakenBackError):
+        with pytest.raises(EditsDiscardedError):
             async for run in read_runs(reader, 1):
                 seen += [op.body for op in run]
                 if run[-1].txid == 14:
-                    await self.take_back(journal)
+                    await self.discard(journal)
                     await write_others(await journal.writer("new"), 11, 35)
         assert seen[:14] == [body(txid) for txid in range(1, 15)] and not [each for each in seen if b"other" in each]
 
@@ -756,8 +754,8 @@ class JournalBackendContract:
         writer = await journal.writer("new")
         await write_others(writer, 1, 25)
         assert await writer.adopt_snapshots() == ()
-        if await reader.taken_back():
-            with pytest.raises(EditsTakenBackError):
+        if await reader.discarded():
+            with pytest.raises(EditsDiscardedError):
                 await anext(read_runs(reader, 21, epoch=run.epoch))
 
     async def test_a_reader_says_whose_journal_it_is_or_it_cannot(self, journal: Journal) -> None:

@@ -8,7 +8,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
@@ -238,40 +238,41 @@ def checkpoint_service(
         BookKeeperError, JournalError, OSError: the gateway cannot be started.
     """
     if not isinstance(uri, str) or urlsplit(uri).scheme in SCHEMES:
-        running = CheckpointService.at(uri, access=access, name=name)
         given = {
             "protection": protection is not None,
             "temporary_keep_s": temporary_keep_s != KEEP_S,
             "growing": tuple(growing) != GROWING,
             "take_over": take_over,
         }
-        _refuse_settings_of_its_own(running, [setting for setting, is_given in given.items() if is_given])
-        _require_listening(running.place)
-        try:
-            yield running
-        finally:
-            running.close()
+        service = CheckpointService.at(uri, access=access, name=name)
+        _refuse_settings_of_its_own(service, [setting for setting, is_given in given.items() if is_given])
+        _require_listening(service.place)
+        with closing(service):
+            yield service
         return
     if name is not None:
         raise ConfigError(f"the name {name!r} is for several gateways that run already, and one is started here")
-    where = _listening_address(listen)
-    protection = protection or AccessConfig()
     config = ServingConfig(
         uri=uri,
         namespace=namespace,
-        listen=where,
-        access=protection,
+        listen=_listening_address(listen),
+        access=protection or AccessConfig(),
         gateway=GatewayConfig(owner=OwnerConfig(temporary_keep_s=temporary_keep_s, growing=tuple(growing))),
         take_over=take_over,
         stand_by=False,
     )
+    with _started_here(config) as place, closing(CheckpointService(place, access=access)) as service:
+        yield service
+
+
+@contextmanager
+def _started_here(config: ServingConfig) -> Iterator[GatewayLocation]:
+    """A gateway in a thread of this process. Raises: what its start raises."""
     thread = _GatewayThread(config)
     address = thread.start()
-    service = CheckpointService(GatewayLocation((address,), protection.tls is not None), access=access)
     try:
-        yield service
+        yield GatewayLocation((address,), config.access.tls is not None)
     finally:
-        service.close()
         thread.stop()
 
 

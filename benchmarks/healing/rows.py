@@ -17,7 +17,7 @@ from benchmarks.healing.heal import ApacheHealedCluster, HealedCluster, OurHeale
 from benchmarks.healing.load import Pace, connect, fill, pace, pace_while, until_marked, until_whole
 from benchmarks.processes import ROOT
 from benchmarks.report import Aim, Figure, Report
-from bookkeeper.bookie.control import SOCKET
+from bookkeeper.bookie.control.bookie_control import SOCKET
 from bookkeeper.launchers.zookeeper import ZooKeeperServer
 from bookkeeper.real import run
 from bookkeeper.real.unix_socket import ask_unix

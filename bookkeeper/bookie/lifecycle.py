@@ -19,39 +19,29 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from bookkeeper.bookie.bookie import Bookie
-from bookkeeper.bookie.bookie_start import BookieStart
+from bookkeeper.bookie.assembly import BookieParts, BookieReports, build_bookie
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.connections.bookie_port import BookiePort
-from bookkeeper.bookie.garbage.garbage_collector import GarbageCollector
+from bookkeeper.bookie.control.ledger_directories import LedgerDirectories
 from bookkeeper.bookie.health.bookie_metrics import refresh_metrics
 from bookkeeper.bookie.health.health import BookieHealth, health, liveness, readiness
 from bookkeeper.bookie.health.health_server import HealthServer
 from bookkeeper.bookie.health.metadata_contact import MetadataContact
 from bookkeeper.bookie.health.own_lag import OwnLag, watch_own_lag
 from bookkeeper.bookie.identity.bookie_identity import read_identity, refuse_java
-from bookkeeper.bookie.identity.completion import Completion
-from bookkeeper.bookie.identity.damaged_ledgers import DamagedLedgers
-from bookkeeper.bookie.identity.disk_identity import DiskIdentity
-from bookkeeper.bookie.identity.ledger_keys import LedgerKeys
 from bookkeeper.bookie.identity.progress_publisher import ProgressPublisher
 from bookkeeper.bookie.identity.seen_metadata import SeenMetadata
-from bookkeeper.bookie.identity.stale_adds import StaleAdds
-from bookkeeper.bookie.identity.state_files import check_state_files
-from bookkeeper.bookie.identity.suspect_ledgers import SuspectLedgers
-from bookkeeper.bookie.ledger_directories import LedgerDirectories
-from bookkeeper.bookie.read_only_order import ReadOnlyOrder
+from bookkeeper.bookie.start.bookie_start import BookieStart
 from bookkeeper.errors import DirectoryLockedError, MetadataError, in_words
 from bookkeeper.ids import Address, BookieId, LedgerId
 from bookkeeper.meta import Metadata, Registration, ServiceInfo
 from bookkeeper.meta.records.bookies import FOREIGN_WAIT_S
-from bookkeeper.meta.records.read_only import ReadOnlyOrders
-from bookkeeper.meta.records.rollback import RollbackWatch
-from bookkeeper.meta.store import SessionState, Watch
+from bookkeeper.meta.store import SessionState
 from bookkeeper.metrics import Metrics
-from bookkeeper.seams import Lock, Seams
+from bookkeeper.seams import Seams
 from bookkeeper.storage.engine import EngineState
 from bookkeeper.volumes import Volumes
+from bookkeeper.volumes.after_all import until_done
 
 if TYPE_CHECKING:
     from bookkeeper.bookie.health.health_pages import Health
@@ -68,29 +58,23 @@ class BookieServer:
         self.give_back_memory: Callable[[], object] = lambda: None
         """Returns freed memory to the system, where the process is this bookie's own."""
         self.say_stage: Callable[[str], object] = lambda stage: None
-        """Told what the start does next; whoever waits for it sees that it goes on."""
-        self.ledger_directories: LedgerDirectories | None = None
-        """What is done with ledger directories; None: not started."""
+        """BookieReports what the start does next; whoever waits for it sees that it goes on."""
+        self.port = BookiePort(config, seams, self.metrics)
         self._begun = BookieStart(config, seams, metadata)
         self._seams = seams
         self._metadata = metadata
-        self.port = BookiePort(config, seams, self.metrics)
-        self._registration: Registration | None = None
+        self._parts: BookieParts | None = None
+        """What works on the open disk; None before it is open."""
         self._http: HealthServer | None = None
-        self._lock: Lock | None = None
-        self._tasks: list[asyncio.Task[None]] = []
-        self._state_changed = asyncio.Event()
-        self._failure: asyncio.Future[str] | None = None
-        self._garbage: GarbageCollector | None = None
-        self._seen_metadata: SeenMetadata | None = None
-        self._stale_adds: StaleAdds | None = None
-        self._completion: Completion | None = None
-        self._damaged: DamagedLedgers | None = None
-        self._orders = ReadOnlyOrders(metadata.store, metadata.paths)
-        self._order: ReadOnlyOrder | None = None
-        self._publisher: ProgressPublisher | None = None
+        self._registration: Registration | None = None
         self._running = False
-        self._session_watch: Watch | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._held = contextlib.AsyncExitStack()
+        """What the start has taken, to be given back in reverse."""
+        self._state_changed = asyncio.Event()
+        self._failed = asyncio.Event()
+        self._failure = ""
+        """Why the bookie ends, once it has failed."""
         self._lag = OwnLag(seams.clock.monotonic(), seams.clock.wall_ms())
         self._contact = MetadataContact(config.metadata_session_s, seams.clock, self._lag)
 
@@ -110,41 +94,46 @@ class BookieServer:
         return self._begun.first_start
 
     @property
+    def parts(self) -> BookieParts:
+        """What works on the open disk."""
+        assert self._parts is not None, "not started"
+        return self._parts
+
+    @property
     def engine(self) -> Volumes:
         """What the bookie stores ledgers in."""
-        assert self._begun.engine is not None, "not started"
-        return self._begun.engine
+        return self.parts.engine
+
+    @property
+    def ledger_directories(self) -> LedgerDirectories:
+        """What is done with ledger directories."""
+        return self.parts.directories
 
     @property
     def data_directories(self) -> list[str]:
         """Every directory with journal or ledgers that is in use."""
-        if self.ledger_directories is None:
-            return self.config.data_directories
-        return self.ledger_directories.in_use
+        return self.config.data_directories if self._parts is None else self._parts.directories.in_use
 
     @property
     def is_open(self) -> bool:
         """Is the disk open, or was it?"""
-        return self._begun.engine is not None
+        return self._parts is not None
 
     async def collect_garbage(self) -> set[LedgerId]:
         """Make one garbage pass now; see :class:`GarbageCollector`."""
-        assert self._garbage is not None, "not started"
-        return await self._garbage.one_pass()
+        return await self.parts.garbage.one_pass()
 
     async def logs(self) -> list[dict[str, object]]:
         """For each entry log what lives in it; see :meth:`GarbageCollector.log_report`."""
-        assert self._garbage is not None, "not started"
-        return await self._garbage.log_report()
+        return await self.parts.garbage.log_report()
 
     def directory_sentences(self) -> tuple[str, ...]:
         """What people should know of several ledger directories."""
-        return self.ledger_directories.sentences() if self.ledger_directories is not None else ()
+        return self.parts.directories.sentences()
 
     def repairs(self) -> tuple[str, ...]:
         """What is copied back and what has become whole, for people."""
-        copied = self._completion.sentences() if self._completion is not None else ()
-        return (*copied, *(self._damaged.sentences() if self._damaged is not None else ()))
+        return (*self.parts.completion.sentences(), *self.parts.damaged.sentences())
 
     @property
     def address(self) -> Address:
@@ -167,128 +156,110 @@ class BookieServer:
             KeyExistsError: another bookie is registered under this id.
             StorageError, MetadataError, OSError: the disk, the metadata store or the network failed.
         """
-        loop = asyncio.get_running_loop()
-        self._failure = loop.create_future()
         try:
             await self._start()
         except (Exception, asyncio.CancelledError) as error:  # not GeneratorExit: nothing can be awaited then
             if isinstance(error, Exception) and self.port.connections is None:  # else it may have served somebody
                 await self._begun.undo_first_start(error, self._close_engine)
-            await self._abandon()
-            if self.is_open and self.engine.state not in (EngineState.FAILED, EngineState.CLOSED):
-                await self._close_engine()
+            await self._held.aclose()
             raise
 
     async def _start(self) -> None:
+        self._take_directory()
+        publisher, seen = await self._settle_identity()
+        self._parts = parts = await self._open(publisher, seen)
+        self._start_http()  # the last thing that may be refused: nobody was served before
+        await publisher.opened(parts.engine, parts.stale_adds.highest)
+        await parts.order.read()
+        self._serve()
+        await self._register()
+        self._begin_works()
+        parts.engine.scrubber.begin()
+        log.info("bookie %s serves at %s, boot %d", self.bookie_id, self.address, self.boot)
+
+    def _take_directory(self) -> None:
+        """Lock the directory, and refuse one of Java's bookie."""
         config, disk = self.config, self._seams.disk
         refuse_java(disk, [config.directory, *config.data_directories])
         disk.make_directories(config.directory)
         try:
-            self._lock = disk.lock(os.path.join(config.directory, "bookie.lock"))
+            lock = disk.lock(os.path.join(config.directory, "bookie.lock"))
         except BlockingIOError as error:
             raise DirectoryLockedError(
                 f"another process uses {config.directory}: a bookie runs there already; stop it, or choose another "
                 "directory"
             ) from error
-        self.port.secure()
+        self._held.callback(lock.release)
+
+    async def _settle_identity(self) -> tuple[ProgressPublisher, SeenMetadata]:
+        """Take the port, and settle who the bookie is, how often it has started, and what its disk may have lost."""
         begun = self._begun
+        self.port.secure()
         await begun.finish_undoing()
-        identity = read_identity(disk, config.directory)
+        identity = read_identity(self._seams.disk, self.config.directory)
+        self._held.push_async_callback(self._close_open_engine)  # after the port was hung up
+        self._held.push_async_callback(self.port.hang_up)
         port = await self.port.bind(identity.port if identity is not None else None)
         begun.identify(identity, self.address, port)
         begun.refuse_strangers()
-        self._seen_metadata = seen = SeenMetadata(self._metadata, disk, config.directory, self.bookie_id)
+        seen = SeenMetadata(self._metadata, self._seams.disk, self.config.directory, self.bookie_id)
         await seen.check()
         await begun.settle_cookie()
-        self._publisher = publisher = ProgressPublisher(self._metadata, self.bookie_id, self._seams.rng)
+        publisher = ProgressPublisher(self._metadata, self.bookie_id, self._seams.rng)
         begun.known = await publisher.look()
         served_before = await begun.last_start() > 0
         await begun.count()  # first: from now on nobody names it for what it held before
         await begun.settle_disk_identity(served_before=served_before)
+        return publisher, seen
+
+    async def _open(self, publisher: ProgressPublisher, seen: SeenMetadata) -> BookieParts:
+        """Open the disk, and make what works on it."""
         self.say_stage("opening storage")
-        engine = await self._open_engine(publisher)
-        self._start_http()  # the last thing that may be refused: nobody was served before
-        await publisher.opened(engine, (begun.disk_identity or DiskIdentity()).highest)
-        self._order = ReadOnlyOrder(self._orders, self.bookie_id, self._on_order)
-        await self._order.read()
-        self._serve()
+        engine = await self._begun.open_volumes(publisher)
+        reports = BookieReports(
+            on_state=self._on_state,
+            on_pressure=self._on_pressure,
+            on_relief=lambda: self.port.admission.set_pressure(False),
+            on_mode=self._state_changed.set,
+            on_order=self._on_order,
+            on_rollback=self._on_rollback,
+            on_superseded=self._fail,
+        )
+        checks_keys = self.port.security is not None
+        parts = build_bookie(self._begun, engine, publisher, seen, self.metrics, reports, checks_keys=checks_keys)
+        self._held.push_async_callback(publisher.close)
+        self._held.callback(parts.stale_adds.close)
+        return parts
+
+    def _serve(self) -> None:
+        bookie = self.parts.bookie
+        bookie.read_only = self._is_ordered_read_only
+        self.port.serve(bookie, self.give_back_memory)
+
+    async def _register(self) -> None:
+        config = self.config
         info = ServiceInfo.bookie(self.address, tls=self.port.encrypts, http=self.http_address)
         read_only = self._wants_read_only()
         self.say_stage("registering")
-        self._registration = await self._metadata.bookies.register(
+        self._registration = registration = await self._metadata.bookies.register(
             self.bookie_id,
             info,
             read_only=read_only,
             foreign_wait_s=max(FOREIGN_WAIT_S, config.metadata_session_s + 5),
             with_cookie=True,
         )
+        self._held.push_async_callback(registration.unregister)
         self._running = True
-        self._session_watch = self._metadata.store.on_session(self._on_session)
+        self._held.callback(self._metadata.store.on_session(self._on_session).close)
         self._on_session(self._metadata.store.session)
-        self._garbage = GarbageCollector(self.engine, self._metadata, config, self._seams, self.metrics, seen)
-        stale_adds, completion = self._stale_adds, self._completion
-        assert stale_adds is not None and completion is not None, "it serves"
-        limbo = SuspectLedgers(
-            self.engine, self._metadata, self.bookie_id, self._state_changed.set, stale_adds.cover, completion
-        )
-        present = RollbackWatch(self._metadata.store, self._metadata.present, self._on_rollback)
-        tell = publisher.run(engine, lambda: stale_adds.highest, self._superseded)
-        rate = self.config.storage.scrub_bytes_per_s
-        self._damaged = damaged = DamagedLedgers(self.engine, self.bookie_id, completion, self.metrics, rate)
-        works = (self._follow_state(), self._watch_space(), self._garbage.run(), limbo.run(), stale_adds.run())
-        lag = watch_own_lag(self._lag, self._seams.clock, log)
-        others = (damaged.run(), self._order.run(), tell, present.run(), seen.counter.run(seen.remember), lag)
-        for work in (*works, *others):
-            self._tasks.append(asyncio.create_task(work))
-        if self.ledger_directories is not None:
-            self.ledger_directories.publishes(lambda: stale_adds.highest)
-            self._tasks.append(asyncio.create_task(self.ledger_directories.run()))
+
+    def _begin_works(self) -> None:
+        works = [*self.parts.works(), self._follow_state(), self._watch_space()]
+        works.append(watch_own_lag(self._lag, self._seams.clock, log))
         if self.port.security is not None:
-            self._tasks.append(asyncio.create_task(self.port.security.run(self._seams.clock.wall_ms)))
-        self.engine.scrubber.begin()
-        log.info("bookie %s serves at %s, boot %d", self.bookie_id, self.address, self.boot)
-
-    async def _open_engine(self, publisher: ProgressPublisher) -> Volumes:
-        engine = await self._begun.open_volumes(publisher)
-        engine.on_state(self._on_state)
-        engine.scrubber.report_problem = self._on_problem
-        directory, disk = self.config.directory, self._seams.disk
-        engine.scrubber.state_files = lambda: check_state_files(disk, directory, self.data_directories, self.bookie_id)
-        self.ledger_directories = LedgerDirectories(engine, self._begun, publisher, self.config, self._seams.disk)
-        engine.on_pressure(self._pressed, lambda: self.port.admission.set_pressure(False))
-        return engine
-
-    def _on_problem(self, text: str, error: BaseException | None) -> None:
-        log.error("bookie %s: %s", self.bookie_id, text, exc_info=error)
-
-    def _superseded(self, reason: str) -> None:
-        """End this bookie: another process has started under its id."""
-        if self._failure is not None and not self._failure.done():
-            self._failure.set_result(reason)
-
-    def _serve(self) -> None:
-        config, disk = self.config, self._seams.disk
-        loop = asyncio.get_running_loop()
-        self._completion = Completion(self.engine, self._metadata, self.bookie_id, config, self._seams, self.metrics)
-        disk_identity = self._begun.disk_identity
-        self._stale_adds = StaleAdds(
-            self.engine, self._metadata, self.bookie_id, disk, config.directory, disk_identity, self._completion
-        )
-        bookie = Bookie(
-            self.engine,
-            call_later=loop.call_later,
-            wall_ms=self._seams.clock.wall_ms,
-            read_only=self._is_ordered_read_only,
-            frame_max=config.frame_max,
-            batch_read_bytes=config.batch_read_bytes,
-            long_polls_max=config.long_polls_max,
-            long_poll_max_s=config.long_poll_max_s,
-        )
-        if disk_identity is not None or self.engine.in_limbo:
-            bookie.stale_adds = self._stale_adds
-        if self.port.security is not None:
-            bookie.ledger_keys = LedgerKeys(self.engine, self._metadata, self.bookie_id, self.metrics)
-        self.port.serve(bookie, self.give_back_memory)
+            works.append(self.port.security.run(self._seams.clock.wall_ms))
+        self._held.push_async_callback(self._end_tasks)
+        self._tasks += map(asyncio.create_task, works)
 
     def _start_http(self) -> None:
         if not self.config.http_listen:
@@ -301,10 +272,11 @@ class BookieServer:
             "/readyz": lambda: readiness(self.condition()),
         }
         try:
-            self._http = HealthServer.start(wanted, pages, self.metrics, self._refresh_metrics, worker)
+            self._http = http = HealthServer.start(wanted, pages, self.metrics, self._refresh_metrics, worker)
         except OSError as error:
             text = f"cannot listen at {wanted} for health and metrics: {in_words(error)}; choose another --http"
             raise OSError(error.errno, text) from error
+        self._held.callback(http.close)
 
     # -- running ------------------------------------------------------------------------------------------
 
@@ -314,12 +286,17 @@ class BookieServer:
 
     async def run_until_failure(self) -> str:
         """Wait until the disk fails or another process takes over; returns the reason. Cancel it before a stop."""
-        assert self._failure is not None, "not started"
-        return await asyncio.shield(self._failure)
+        await self._failed.wait()
+        return self._failure
+
+    def _fail(self, reason: str) -> None:
+        """End this bookie. The first reason stands."""
+        self._failure = self._failure or reason
+        self._failed.set()
 
     def condition(self) -> BookieHealth:
         """The bookie's condition now. May be called from any thread."""
-        engine = self.engine
+        parts, engine, garbage = self.parts, self.engine, self.parts.garbage
         return BookieHealth(
             bookie_id=self.bookie_id,
             boot=self.boot,
@@ -331,8 +308,8 @@ class BookieServer:
             metadata=self._metadata.store.session.value,
             without_metadata_s=self._contact.lost_for_s,
             limbo=engine.report.limbo_reason if engine.in_limbo else None,
-            ledgers_lost_before=self._stale_adds.suspects if self._stale_adds is not None else 0,
-            garbage_age_s=self._garbage.age_s if self._garbage is not None else None,
+            ledgers_in_doubt=parts.stale_adds.doubted,
+            garbage_age_s=garbage.age_s,
             doing=(
                 *self.directory_sentences(),
                 *self.repairs(),
@@ -340,8 +317,8 @@ class BookieServer:
                 *engine.compactor.sentences(),
                 *engine.scrubber.sentences(),
             ),
-            nothing_is_collected=self._garbage.refused if self._garbage is not None else None,
-            kept_though_unknown=self._garbage.kept if self._garbage is not None else 0,
+            nothing_is_collected=garbage.refused,
+            kept_though_unknown=garbage.kept,
         )
 
     def health(self) -> dict[str, Any]:
@@ -355,7 +332,7 @@ class BookieServer:
             self.port.admission,
             self.condition(),
             insecure=self.config.insecure,
-            suspects=self._stale_adds.suspects if self._stale_adds is not None else None,
+            doubted=self.parts.stale_adds.doubted,
         )
 
     def _on_session(self, state: SessionState) -> None:
@@ -364,12 +341,11 @@ class BookieServer:
     @property
     def _is_ordered_read_only(self) -> bool:
         """By its configuration, or from afar."""
-        return self.config.read_only or (self._order is not None and self._order.by is not None)
+        return self.config.read_only or self.parts.order.by is not None
 
     def _on_order(self, ordered: bool) -> None:
         """An operator has ordered the bookie to be read-only, or has taken that back."""
-        assert self.port.connections is not None, "it serves"
-        self.port.connections.bookie.read_only = self._is_ordered_read_only
+        self.parts.bookie.read_only = self._is_ordered_read_only
         self._state_changed.set()
 
     def _wants_read_only(self) -> bool:
@@ -378,7 +354,7 @@ class BookieServer:
         engine = self.engine
         return self._is_ordered_read_only or not engine.takes_new_ledgers or engine.state is not EngineState.WRITABLE
 
-    def _pressed(self) -> None:
+    def _on_pressure(self) -> None:
         """Too many adds wait for the journal: slow the clients down. Not on a full disk: there the adds may wait for
         good, no more of them come, and reads go on."""
         self.port.admission.set_pressure(self.engine.state is EngineState.WRITABLE)
@@ -386,15 +362,14 @@ class BookieServer:
     def _on_state(self, state: EngineState, reason: str) -> None:
         level = logging.INFO if state in (EngineState.CLOSED, EngineState.WRITABLE) else logging.WARNING
         log.log(level, "bookie %s is %s: %s", self.bookie_id, state.value, reason)
-        if state is EngineState.FAILED and self._failure is not None and not self._failure.done():
-            self._failure.set_result(reason)
+        if state is EngineState.FAILED:
+            self._fail(reason)
         if state is not EngineState.WRITABLE:
             self.port.admission.set_pressure(False)
         self._state_changed.set()
 
     def _on_rollback(self, alarm: MetadataError) -> None:
-        assert self._seen_metadata is not None, "it runs"
-        self._seen_metadata.remember()
+        self.parts.seen.remember()
         log.critical(
             "bookie %s finds the metadata in an older state: %s. It serves what it has, and drops nothing. To register "
             "it again, put back the newest metadata, or accept the loss (bk metadata accept-rollback), and start it "
@@ -432,40 +407,35 @@ class BookieServer:
             return
         self._running = False
         await self._end_tasks()
-        if self._completion is not None:
-            await self._completion.close()
-        assert self.port.connections is not None
-        if self._garbage is not None and self._seen_metadata is not None:
-            with contextlib.suppress(OSError):  # what was noted last stands
-                self._seen_metadata.remember()
+        parts = self.parts
+        await parts.completion.close()
+        with contextlib.suppress(OSError):  # what was noted last stands
+            parts.seen.remember()
         if self._registration is not None:
             await self._registration.unregister()
         self.port.close()
-        self.port.connections.bookie.end_polls()
-        if self._stale_adds is not None and self._metadata.store.session is not SessionState.CONNECTED:
-            self._stale_adds.close()  # adds that wait for metadata that are not to be had
+        parts.bookie.end_polls()
+        if self._metadata.store.session is not SessionState.CONNECTED:
+            parts.stale_adds.close()  # adds that wait for metadata that are not to be had
         if drain:
             await self.port.drain()
         try:
-            if self.engine.state is not EngineState.FAILED:
+            if parts.engine.state is not EngineState.FAILED:
                 await self._close_engine()
         finally:
-            await self._abandon()
+            await self._held.aclose()
+
+    async def _close_open_engine(self) -> None:
+        """Close the disk if a start that failed has opened it."""
+        if self._begun.engine is not None and self._begun.engine.state not in (EngineState.FAILED, EngineState.CLOSED):
+            await self._close_engine()
 
     async def _close_engine(self) -> None:
-        await self._close_disk()
-        if self._publisher is not None and self._stale_adds is not None:
-            await self._publisher.stopped(self.engine, self._stale_adds.highest)
-
-    async def _close_disk(self) -> None:
-        closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def done(error: BaseException | None) -> None:
-            if not closed.done():
-                closed.set_result(None) if error is None else closed.set_exception(error)
-
-        self.engine.close(done)
-        await closed
+        engine = self._begun.engine
+        assert engine is not None, "it is open"
+        await until_done(engine.close)
+        if self.port.connections is not None:  # somebody may have been served
+            await self.parts.publisher.stopped(self.engine, self.parts.stale_adds.highest)
 
     async def _end_tasks(self) -> None:
         tasks, self._tasks = self._tasks, []
@@ -476,22 +446,3 @@ class BookieServer:
                 log.error(
                     "bookie %s: a background task had failed before the bookie stopped", self.bookie_id, exc_info=result
                 )
-
-    async def _abandon(self) -> None:
-        """Release everything but the disk."""
-        await self._end_tasks()
-        if self._publisher is not None:
-            await self._publisher.close()
-        if self._stale_adds is not None:
-            self._stale_adds.close()
-        if self._session_watch is not None:
-            self._session_watch.close()
-        if self._registration is not None:
-            await self._registration.unregister()
-        await self.port.hang_up()
-        if self._http is not None:
-            self._http.close()
-            self._http = None
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None

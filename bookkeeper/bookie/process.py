@@ -12,11 +12,11 @@ from typing import Final, Protocol
 
 import click
 
-from bookkeeper.bookie.bookie_commands import commands_of
-from bookkeeper.bookie.bookie_start import STORE_LOST
 from bookkeeper.bookie.config import BookieConfig
-from bookkeeper.bookie.control import SOCKET, BookieControl, Send
+from bookkeeper.bookie.control.bookie_commands import commands_of
+from bookkeeper.bookie.control.bookie_control import SOCKET, BookieControl, Send
 from bookkeeper.bookie.lifecycle import BookieServer
+from bookkeeper.bookie.start.bookie_start import STORE_LOST
 from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.meta import Metadata
 from bookkeeper.seams import Seams

@@ -21,7 +21,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
 
 from bookkeeper.codec import Answers, Reads
-from bookkeeper.errors import BookieFailedError, check, in_words
+from bookkeeper.errors import BookieFailedError, in_words
 from bookkeeper.ids import EntryId, IdRanges, LedgerId
 from bookkeeper.seams import Buffer, Disk, Space, Workers
 from bookkeeper.storage.assembly import EngineParts, build_engine
@@ -342,25 +342,26 @@ class Engine:
         """A ledger that is created now is not in limbo."""
         return not self._unknowns.concern_new_ledgers
 
-    def narrow_limbo(self, suspects: Iterable[LedgerId]) -> None:
+    def narrow_limbo(self, ledgers: Iterable[LedgerId]) -> None:
         """Limbo concerns at most these from now on: no other ledger that existed before this life was ever here.
 
         The caller has the proof. Holds for this life only.
         """
-        self._unknowns.narrow(suspects)
+        self._unknowns.narrow(ledgers)
 
     def end_limbo(self, ledger_id: LedgerId | None = None) -> None:
         """The data of the ledger (None: of all) is known to be complete again, or it was created later."""
         self._unknowns.end_limbo(ledger_id)
 
     def doubt(self, ledgers: Container[int]) -> None:
-        """Negatives about these ledgers are unknown for as long as ``ledgers`` holds them: this disk is younger
-        than the bookie's name. Holds for this life."""
+        """While a ledger is in ``ledgers``, a missing entry is answered "unknown": the disk was set up after the
+        bookie id was first used. Holds until the engine is closed."""
         self._unknowns.doubt(ledgers)
 
     @property
     def suspects(self) -> frozenset[int]:
-        """Ledgers of which damage may have taken entries: which are here is unknown until :meth:`end_suspicion`."""
+        """Ledgers that are suspect: damage may have taken entries. Which are here is unknown until
+        :meth:`end_suspicion`."""
         return self._unknowns.suspects
 
     def suspicion(self, ledger_id: LedgerId) -> int:
@@ -416,15 +417,6 @@ class Engine:
             callback(error)
 
         return self._checkpointer.stop(stopped)
-
-    def close_blocking(self) -> None:
-        """The same on this thread, for programs without a loop: only when no worker has anything in hand."""
-        check(not self._commit.busy and not self._checkpointer.running, "P3", "a worker is at work")
-        self._workers.run_inline()
-        errors: list[BaseException | None] = []
-        self.close(errors.append)
-        if errors and errors[0] is not None:
-            raise errors[0]
 
     def _let_go(self, error: BaseException | None) -> None:
         """End the workers, close files, unlock. A file that cannot even be closed keeps nobody waiting: what is in it

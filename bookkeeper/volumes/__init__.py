@@ -2,15 +2,15 @@
 
 A volume is a whole :class:`~bookkeeper.storage.engine.Engine`. :class:`~bookkeeper.volumes.volumes.Volumes` is the door
 before one or more of them, with the same interface as an engine. Several need a map of which volume has which ledger
-(:mod:`~bookkeeper.volumes.ledger_map`); that is stored, never computed, and stored outside of the volumes, so that it
-survives the loss of any of them.
+(:mod:`~bookkeeper.volumes.map.ledger_map`); that is stored, never computed, and stored outside of the volumes, so that
+it survives the loss of any of them.
 
 Of several a volume is the unit of failure (B12). One that fails leaves, the others serve on, and of its ledgers
 everything is unknown until their copies are whole on another volume.
 """
 
+from bookkeeper.volumes.disks.volume import Volume
 from bookkeeper.volumes.mapped_volumes import MappedVolumes
-from bookkeeper.volumes.volume import Volume
 from bookkeeper.volumes.volumes import OneVolume, Volumes
 
 __all__ = ["MappedVolumes", "OneVolume", "Volume", "Volumes"]

@@ -23,27 +23,27 @@ from bookkeeper.ids import LedgerId
 from bookkeeper.seams import Disk, Worker
 from bookkeeper.storage.base.disk_state import DiskState
 from bookkeeper.storage.base.results import Done
-from bookkeeper.volumes.all_volumes import AllVolumes
-from bookkeeper.volumes.ledger_map import Placements
-from bookkeeper.volumes.ledger_moves import LedgerMove, LedgerMoves
-from bookkeeper.volumes.ledger_places import LedgerPlaces
-from bookkeeper.volumes.members import Members
-from bookkeeper.volumes.merged import merged_report
-from bookkeeper.volumes.placement_log import PlacementLog
-from bookkeeper.volumes.reads import VolumeReads
-from bookkeeper.volumes.routes import Routes
-from bookkeeper.volumes.serving import ServingVolumes
-from bookkeeper.volumes.suspects import Doubts
-from bookkeeper.volumes.volume import Volume
-from bookkeeper.volumes.volume_housekeeping import VolumeScrubbers
-from bookkeeper.volumes.volume_list import VolumeList, VolumeState
-from bookkeeper.volumes.volume_list_file import VolumeListFile
+from bookkeeper.volumes.calls.all_volumes import AllVolumes
+from bookkeeper.volumes.calls.merged import merged_report
+from bookkeeper.volumes.calls.reads import VolumeReads
+from bookkeeper.volumes.calls.suspects import UnknownLedgers
+from bookkeeper.volumes.calls.writes import VolumeWrites
+from bookkeeper.volumes.disks.serving import ServingVolumes
+from bookkeeper.volumes.disks.volume import Volume
+from bookkeeper.volumes.disks.volume_list import VolumeList, VolumeState
+from bookkeeper.volumes.disks.volume_list_file import VolumeListFile
+from bookkeeper.volumes.map.ledger_map import Placements
+from bookkeeper.volumes.map.ledger_places import LedgerPlaces
+from bookkeeper.volumes.map.placement_log import PlacementLog
+from bookkeeper.volumes.members.members import Members
+from bookkeeper.volumes.members.volume_housekeeping import VolumeScrubbers
+from bookkeeper.volumes.routing.ledger_moves import LedgerMove, LedgerMoves
+from bookkeeper.volumes.routing.routes import Routes
 from bookkeeper.volumes.volumes import Volumes
-from bookkeeper.volumes.writes import VolumeWrites
 
 
 class MappedVolumes(Volumes):
-    """Made by :mod:`bookkeeper.volumes.volume_start`. Runs on the loop's thread."""
+    """Made by :mod:`bookkeeper.volumes.start.placement_recall`. Runs on the loop's thread."""
 
     def __init__(
         self,
@@ -60,14 +60,14 @@ class MappedVolumes(Volumes):
         self._list = VolumeListFile(disk, directory, listed, list_worker)
         self._serving = serving = ServingVolumes()
         self._log = placement_log
-        state, doubts = DiskState(), Doubts(placements)
+        state, unknowns = DiskState(), UnknownLedgers(placements)
         places = LedgerPlaces(placements, placement_log)
         self.moves: LedgerMoves = LedgerMoves(places)
         """The ledgers that are being moved."""
         scrubber = VolumeScrubbers(lambda: [each.scrubber for each in serving.engines])
-        self._routes = routes = Routes(serving, self._list, places, state, doubts)
+        self._routes = routes = Routes(serving, self._list, places, state, unknowns)
         reads = VolumeReads(serving, routes, placements)
-        self.members: Members = Members(serving, self._list, places, self.moves, state, doubts, scrubber, call_later)
+        self.members: Members = Members(serving, self._list, places, self.moves, state, unknowns, scrubber, call_later)
         """Changes which volumes serve."""
         self._joint = AllVolumes(
             merged_report([each.engine.report for each in volumes]),
@@ -76,7 +76,7 @@ class MappedVolumes(Volumes):
             places,
             reads,
             state,
-            doubts,
+            unknowns,
             self.members,
         )
         super().__init__(VolumeWrites(serving, routes, places, self.moves), reads, self._joint, placements)
@@ -84,36 +84,34 @@ class MappedVolumes(Volumes):
 
     @property
     def volume_list(self) -> VolumeList:
-        """The volumes and what has become of them, also of those that do not serve."""
         return self._list.now
 
     @property
     def serving(self) -> list[Volume]:
-        """The volumes that serve."""
         return list(self._serving)
 
     @property
     def placement_log(self) -> PlacementLog:
-        """The file that says which volume has which ledger; for whoever publishes where it ends."""
         return self._log
 
     def volume_with(self, ledger_id: LedgerId) -> Volume | None:
-        """The volume that has a ledger; None: none that serves has it."""
         return self._routes.at(ledger_id)
 
     def ledger_count(self, number: int) -> int:
-        """How many ledgers are placed on a volume."""
         return self.placements.count(number)
+
+    def on_loss(self, callback: Callable[[str, str, int], None]) -> None:
+        self.members.on_loss = callback
+
+    @property
+    def changeable(self) -> MappedVolumes:
+        return self
 
     def share_dropped(self, callback: Done) -> None:
         """See :meth:`AllVolumes.share_dropped`."""
         self._joint.share_dropped(callback)
 
     # -- changes ------------------------------------------------------------------------------------------
-
-    def on_loss(self, callback: Callable[[str, str, int], None]) -> None:
-        """Called when a volume has left: its directory, why, and how many ledgers were on it."""
-        self.members.on_loss = callback
 
     def add(self, volume: Volume, listed: VolumeList, callback: Done) -> None:
         """See :meth:`Members.add`."""

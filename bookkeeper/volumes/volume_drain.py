@@ -19,9 +19,9 @@ from bookkeeper.errors import BookKeeperError, DataUnknownError, NoSuchLedgerErr
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.storage.engine import Engine, PackedEntries
 from bookkeeper.volumes.after_all import until_done
-from bookkeeper.volumes.ledger_moves import LedgerMove
+from bookkeeper.volumes.disks.volume_list import VolumeState
 from bookkeeper.volumes.mapped_volumes import MappedVolumes
-from bookkeeper.volumes.volume_list import VolumeState
+from bookkeeper.volumes.routing.ledger_moves import LedgerMove
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from bookkeeper.codec import Answers, Reads
+from bookkeeper.errors import IllegalOperationError
 from bookkeeper.ids import EntryId, IdRanges, LedgerId
 from bookkeeper.seams import Buffer, Space
 from bookkeeper.storage.base.config import StorageConfig
@@ -19,14 +21,17 @@ from bookkeeper.storage.compaction.compactor import Compactor
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.scrub.scrubber import Scrubber
 from bookkeeper.storage.updates.record_runs import EntryRecords, RecordRun
-from bookkeeper.volumes.all_volumes import AllVolumes
-from bookkeeper.volumes.ledger_map import Placements
-from bookkeeper.volumes.placement_log import PlacementLog
-from bookkeeper.volumes.reads import VolumeReads
-from bookkeeper.volumes.volume import Volume
-from bookkeeper.volumes.volume_housekeeping import VolumeCompactors, VolumeScrubbers
-from bookkeeper.volumes.volume_list import ONLY, VolumeList
-from bookkeeper.volumes.writes import VolumeWrites
+from bookkeeper.volumes.calls.all_volumes import AllVolumes
+from bookkeeper.volumes.calls.reads import VolumeReads
+from bookkeeper.volumes.calls.writes import VolumeWrites
+from bookkeeper.volumes.disks.volume import Volume
+from bookkeeper.volumes.disks.volume_list import ONLY, VolumeList
+from bookkeeper.volumes.map.ledger_map import Placements
+from bookkeeper.volumes.map.placement_log import PlacementLog
+from bookkeeper.volumes.members.volume_housekeeping import VolumeCompactors, VolumeScrubbers
+
+if TYPE_CHECKING:
+    from bookkeeper.volumes.mapped_volumes import MappedVolumes
 
 
 class Volumes(ABC):
@@ -73,6 +78,17 @@ class Volumes(ABC):
     @abstractmethod
     def ledger_count(self, number: int) -> int:
         """How many ledgers a volume has."""
+
+    @abstractmethod
+    def on_loss(self, callback: Callable[[str, str, int], None]) -> None:
+        """Called when a volume has left: its directory, why, and how many ledgers were on it. The only volume never
+        leaves: the bookie fails with it."""
+
+    @property
+    @abstractmethod
+    def changeable(self) -> MappedVolumes:
+        """The same, where volumes can be added and let go. Raises: IllegalOperationError: there is one, without a
+        map."""
 
     @property
     def positions(self) -> dict[int, tuple[int, int]]:
@@ -254,9 +270,9 @@ class Volumes(ABC):
         """See :attr:`Engine.takes_new_ledgers`: a volume does."""
         return self._all.takes_new_ledgers
 
-    def narrow_limbo(self, suspects: Iterable[LedgerId]) -> None:
+    def narrow_limbo(self, ledgers: Iterable[LedgerId]) -> None:
         """See :meth:`Engine.narrow_limbo`."""
-        self._all.narrow_limbo(suspects)
+        self._all.narrow_limbo(ledgers)
 
     def end_limbo(self, ledger_id: LedgerId | None = None) -> None:
         """See :meth:`Engine.end_limbo`."""
@@ -285,7 +301,6 @@ class OneVolume(Volumes):
     every call, so that an entry costs no more work than the engine's."""
 
     placement_log: None = None
-    """There is no map."""
 
     def __init__(self, engine: Engine, config: StorageConfig) -> None:
         super().__init__(engine, engine, engine, Placements())
@@ -293,18 +308,24 @@ class OneVolume(Volumes):
 
     @property
     def volume_list(self) -> VolumeList:
-        """The list of one; it is stored nowhere."""
         return VolumeList.of_one(self._only.config.ledger_dir, self._only.config.journal_dir)
 
     @property
     def serving(self) -> Sequence[Volume]:
-        """The volume."""
         return (self._only,)
 
     def volume_with(self, ledger_id: LedgerId) -> Volume:
-        """The volume, whether it has the ledger or not."""
-        return self._only
+        return self._only  # whether it has the ledger or not
 
     def ledger_count(self, number: int) -> int:
-        """How many ledgers the volume has."""
         return len(list(self._only.engine.ledgers()))
+
+    def on_loss(self, callback: Callable[[str, str, int], None]) -> None:
+        pass
+
+    @property
+    def changeable(self) -> MappedVolumes:
+        raise IllegalOperationError(
+            "this bookie has one ledger directory; to add others, stop it, and start it with ledger_dirs "
+            "(bk bookie --ledger-dir, once for each), the present one among them"
+        )

@@ -32,7 +32,7 @@ from journal_manager import (
     UNKNOWN_EPOCH,
     EditLog,
     EditLogConfig,
-    EditsTakenBackError,
+    EditsDiscardedError,
     JournalError,
     JournalFencedError,
     JournalGapError,
@@ -130,7 +130,7 @@ class NameNode:
         """Follows the journal while standing by; keeps house while active."""
         self._changing = asyncio.Lock()
         self._epoch = UNKNOWN_EPOCH
-        """The epoch of the last edit in the memory: its id alone may come again, if edits are taken back."""
+        """The epoch of the last edit in the memory: its id alone may come again, if edits are discarded."""
         self._checkpoint_at = 0
         self._segment_first = 1
 
@@ -227,11 +227,9 @@ class NameNode:
                                 await self._checkpoint()
             except JournalNotFormattedError:
                 pass  # nobody has ever been active
-            except (JournalGapError, EditsTakenBackError) as error:
+            except (JournalGapError, EditsDiscardedError) as error:
                 self.stats.last_error = str(error)
-                restored = (
-                    False  # purged before it was read: a newer checkpoint has it; or taken back after it was read
-                )
+                restored = False  # purged before it was read: a newer checkpoint has it; or discarded after it was read
             except JournalError as error:
                 self.stats.last_error = str(error)
                 logger.warning("%s cannot follow the journal, and tries again: %s", self.name, error)
@@ -279,7 +277,7 @@ class NameNode:
     # -- being active -------------------------------------------------------------------------------------
 
     async def _catch_up(self, log: EditLog) -> None:
-        if self.namespace.txid == 0 or (await log.taken_back()).covers(TxId(self.namespace.txid), self._epoch):
+        if self.namespace.txid == 0 or (await log.discarded()).covers(TxId(self.namespace.txid), self._epoch):
             await self._restore()
         start = TxId(self.namespace.txid + 1)
         async with aclosing(log.read_runs(start, log.recovery.last_txid)) as runs:

@@ -17,7 +17,7 @@ from journal_manager.backends.file_directory import STATE, JournalDirectory, Seg
 from journal_manager.backends.file_lock import FileElection
 from journal_manager.backends.file_snapshots import FileSnapshotKeeper, FileSnapshots
 from journal_manager.backends.files import Files, OpenFile, SystemFiles
-from journal_manager.edits import Batch, FencingToken, SegmentInfo, TakenBack, TxId
+from journal_manager.edits import Batch, DiscardedEdits, FencingToken, SegmentInfo, TxId
 from journal_manager.errors import (
     JournalClosedError,
     JournalConfigError,
@@ -105,7 +105,7 @@ class FileReader(JournalReader, DescribableReader):
 
     def _open(self, segment: SegmentInfo) -> tuple[OpenFile, str]:
         """The file, and what tells the newest claim from others. A name alone may be that of another segment: one that
-        got the same ids after they were taken back."""
+        got the same ids after they were discarded."""
         file = self._place.files.open(self._place.path(segment.location), write=False)
         try:
             header = form.decode_header(file.pread(form.HEADER_BYTES + 1, 0), segment.location)
@@ -135,8 +135,8 @@ class FileReader(JournalReader, DescribableReader):
                 return []
         return [(batch, offset + end) for batch, end in zip(found.batches, found.ends, strict=True)]
 
-    async def taken_back(self) -> TakenBack:
-        return (await self._steps.submit(self._place.state)).taken_back
+    async def discarded(self) -> DiscardedEdits:
+        return (await self._steps.submit(self._place.state)).discarded
 
     async def describe(self) -> JournalDescription:
         return described(await self._steps.submit(self._place.state))
@@ -161,7 +161,7 @@ class FileReader(JournalReader, DescribableReader):
             sizes.append(file.size())
             file.close()
         state = self._place.state()
-        return (*names, *sizes, state.token, state.nonce, state.taken_back)
+        return (*names, *sizes, state.token, state.nonce, state.discarded)
 
     async def close(self) -> None:
         self._steps.close()

@@ -6,14 +6,14 @@
     edits_<first>-<last>         final segments
     snapshot_<at>                snapshots
     offered_<at>                 snapshots that a reader has offered, and the owner has not adopted yet
-    offered_<at>.<epoch>         the same, once edits were taken back
+    offered_<at>.<epoch>         the same, once edits were discarded
 
 Fencing without a lock around appends: a claim makes the new epoch durable *before* it reads the open segment;
 an append reads the epoch *after* its record is durable, and is acknowledged only if the epoch is still its own.
 So every acknowledged edit was in the file before the claim read it. Recovery copies the open segment, so what
 a paused writer adds to the old file later has no effect.
 
-The directory is the list of segments and snapshots, without those that the record says were taken back: they are gone
+The directory is the list of segments and snapshots, without those that the record says were discarded: they are gone
 from that write on, and their files are removed after it. A name may then be used again, so whatever is known by a name
 is known by the record's epochs, too.
 """
@@ -30,7 +30,7 @@ from bookkeeper.real import SystemRng
 from bookkeeper.seams import Rng
 from journal_manager.backends import file_format as form
 from journal_manager.backends.files import Files, OpenFile
-from journal_manager.edits import NOTHING, Batch, FencingToken, SegmentInfo, TakenBack, TxId, fenced, in_order
+from journal_manager.edits import NOTHING, Batch, DiscardedEdits, FencingToken, SegmentInfo, TxId, fenced, in_order
 from journal_manager.errors import (
     JournalCorruptionError,
     JournalDiskError,
@@ -47,7 +47,7 @@ from journal_manager.journals import (
     NamespaceInfo,
     RecoveryReport,
     ensure_joins,
-    ensure_not_taken_back,
+    ensure_not_discarded,
     purgeable,
 )
 
@@ -77,9 +77,9 @@ class JournalDirectory:
         self._nonce = ""
         """Tells the claim that was made here from another one of the same epoch, in a directory that was made anew."""
         self._headers: dict[str, form.SegmentHeader] = {}
-        """The headers of final segments. They never change, unless edits are taken back: then names are used again."""
-        self._headers_since = TakenBack()
-        """What had been taken back when they were read."""
+        """The headers of final segments. They never change, unless edits are discarded: then names are used again."""
+        self._headers_since = DiscardedEdits()
+        """What had been discarded when they were read."""
 
     # -- the record ------------------------------------------------------------------------------------
 
@@ -148,10 +148,10 @@ class JournalDirectory:
         back."""
         while True:
             found = [self._info(name) for name in self.files.list(self.directory) if form.parse_name(name) is not None]
-            taken_back = self.state().taken_back
-            if taken_back == self._headers_since:
-                return in_order(info for info in found if info is not None and not _is_gone(info, taken_back))
-            self._headers_since = taken_back  # a name may be another file's now
+            discarded = self.state().discarded
+            if discarded == self._headers_since:
+                return in_order(info for info in found if info is not None and not _is_gone(info, discarded))
+            self._headers_since = discarded  # a name may be another file's now
             self._headers.clear()
 
     def _info(self, name: str) -> SegmentInfo | None:
@@ -185,7 +185,7 @@ class JournalDirectory:
             if segments and segments[-1].last is None:
                 raise SegmentExistsError(f"segment {segments[-1]} is in progress: finish it before a new one begins")
             ensure_joins(_last_of(segments), first)
-            ensure_not_taken_back(self._headers_since, first, token.epoch)
+            ensure_not_discarded(self._headers_since, first, token.epoch)
             name = form.in_progress_name(first)
             if self.files.exists(self.path(name)):  # left by an attempt that failed before its header was durable
                 self._unlink(name)
@@ -289,10 +289,10 @@ class JournalDirectory:
         return replace(self.state(), segments=self.segments())
 
     def _remove_gone(self) -> None:
-        """Remove the files of segments that were taken back."""
-        taken_back = self.state().taken_back
-        for name in [name for name in self.files.list(self.directory) if taken_back and form.parse_name(name)]:
-            if (info := self._info(name)) is not None and _is_gone(info, taken_back):
+        """Remove the files of segments that were discarded."""
+        discarded = self.state().discarded
+        for name in [name for name in self.files.list(self.directory) if discarded and form.parse_name(name)]:
+            if (info := self._info(name)) is not None and _is_gone(info, discarded):
                 self._unlink(name)
                 self._headers.pop(name, None)
 
@@ -423,9 +423,9 @@ class JournalDirectory:
             lock.release()
 
 
-def _is_gone(info: SegmentInfo, taken_back: TakenBack) -> bool:
-    """Whether a segment was taken back. One whose header is damaged (epoch 0) is not: reading it says what is wrong."""
-    return info.epoch > 0 and taken_back.covers(info.first, info.epoch)
+def _is_gone(info: SegmentInfo, discarded: DiscardedEdits) -> bool:
+    """Whether a segment was discarded. One whose header is damaged (epoch 0) is not: reading it says what is wrong."""
+    return info.epoch > 0 and discarded.covers(info.first, info.epoch)
 
 
 def unknown_end(info: SegmentInfo) -> JournalDiskError:

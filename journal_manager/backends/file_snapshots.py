@@ -2,8 +2,8 @@
 
     magic "JSNAP" u8 format | u64 at | u64 size | 32 bytes SHA-256 of the content | u64 epoch | content
 
-The epoch is there in format 2, which is written once edits were taken back. It stands in the name of an offer, too, so
-that offers of edits with the same ids do not replace each other. A snapshot of edits that were taken back is none, by
+The epoch is there in format 2, which is written once edits were discarded. It stands in the name of an offer, too, so
+that offers of edits with the same ids do not replace each other. A snapshot of edits that were discarded is none, by
 its epoch and the journal's record, also while its file is still there.
 
 A snapshot is written under another name, synced and renamed, so it exists complete or not at all. The owner renames
@@ -132,7 +132,7 @@ class FileSnapshots(SnapshotStore):
             header = decode_header(file.pread(HEADER_BYTES, 0), path)
             if header.at != at or file.size() != header.length + header.size:
                 raise damaged(path)
-            if self._place.state().taken_back.covers(at, header.epoch):
+            if self._place.state().discarded.covers(at, header.epoch):
                 raise no_snapshot(at)
         except BaseException:
             file.close()
@@ -193,7 +193,7 @@ class FileSnapshotKeeper:
         self._place.ensure_current(self._token)
         state = self._place.state()
         offered = listed(self._place, "offered")
-        good, useless = adoptable(offered, kept(self._place), durable, state.taken_back, state.needs_snapshot)
+        good, useless = adoptable(offered, kept(self._place), durable, state.discarded, state.needs_snapshot)
         for info in good:
             self._place.rename_as_owner(self._token, offered_name(info.at, info.epoch), snapshot_name(info.at))
         for info in useless:
@@ -205,7 +205,7 @@ class FileSnapshotKeeper:
 
         def discard() -> tuple[SegmentInfo, ...]:
             gone = self._place.discard_from(self._token, first)
-            self._remove_taken_back()
+            self._remove_discarded()
             return gone
 
         return await self._steps.submit(discard)
@@ -220,18 +220,18 @@ class FileSnapshotKeeper:
             for info in listed(self._place, "offered"):
                 self._place.remove_as_owner(self._token, offered_name(info.at, info.epoch))
             gone = self._place.roll_back(self._token)
-            self._remove_taken_back()
+            self._remove_discarded()
             return gone
 
         return await self._steps.submit(roll_back)
 
-    def _remove_taken_back(self) -> None:
-        """Remove the snapshots and offers of edits that were taken back; nobody restores or adopts them any more."""
-        taken_back = self._place.state().taken_back
+    def _remove_discarded(self) -> None:
+        """Remove the snapshots and offers of edits that were discarded; nobody restores or adopts them any more."""
+        discarded = self._place.state().discarded
         names = [(info, snapshot_name(info.at)) for info in listed(self._place, "snapshot")]
         names += [(info, offered_name(info.at, info.epoch)) for info in listed(self._place, "offered")]
         for info, name in names:
-            if taken_back.covers(info.at, info.epoch):
+            if discarded.covers(info.at, info.epoch):
                 self._place.remove_as_owner(self._token, name)
 
     def close(self) -> None:
@@ -239,10 +239,10 @@ class FileSnapshotKeeper:
 
 
 def kept(place: JournalDirectory) -> tuple[SnapshotInfo, ...]:
-    """The snapshots, oldest first. The record is read last, so that nothing that is taken back meanwhile is missed."""
+    """The snapshots, oldest first. The record is read last, so that nothing that is discarded meanwhile is missed."""
     found = listed(place, "snapshot")
-    taken_back = place.state().taken_back
-    return tuple(info for info in found if not taken_back.covers(info.at, info.epoch))
+    discarded = place.state().discarded
+    return tuple(info for info in found if not discarded.covers(info.at, info.epoch))
 
 
 def listed(place: JournalDirectory, kind: str) -> tuple[SnapshotInfo, ...]:
@@ -272,8 +272,8 @@ def _epoch_of(file: OpenFile, name: str) -> int:
 
 
 def written_epoch(state: Chain, epoch: int) -> int:
-    """The epoch that is written into a snapshot: none as long as nothing was ever taken back from the journal."""
-    return epoch if state.taken_back else UNKNOWN_EPOCH
+    """The epoch that is written into a snapshot: none as long as nothing was ever discarded from the journal."""
+    return epoch if state.discarded else UNKNOWN_EPOCH
 
 
 async def written(

@@ -20,7 +20,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from journal_manager.backends.set_copies import bring_up, holds
-from journal_manager.edits import Batch, FencingToken, SegmentInfo, TakenBack, TxId, encode_batch
+from journal_manager.edits import Batch, DiscardedEdits, FencingToken, SegmentInfo, TxId, encode_batch
 from journal_manager.errors import (
     JournalClosedError,
     JournalCorruptionError,
@@ -89,8 +89,8 @@ class SetReader(JournalReader):
                 logger.warning("a member of the journal set cannot be compared, and is not read: %s", error)
         return found
 
-    async def taken_back(self) -> TakenBack:
-        return await self._readers[0].taken_back()
+    async def discarded(self) -> DiscardedEdits:
+        return await self._readers[0].discarded()
 
     async def segments(self) -> tuple[SegmentInfo, ...]:
         return await self._readers[0].segments()
@@ -382,9 +382,9 @@ class SetWriter(JournalWriter):
             async for batch in batches:
                 yield batch
 
-    async def taken_back(self) -> TakenBack:
+    async def discarded(self) -> DiscardedEdits:
         self._open_members()
-        return await self._leading.taken_back()
+        return await self._leading.discarded()
 
     async def changed(self, timeout_s: float) -> None:
         self._open_members()

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import AsyncGenerator, Awaitable
 from dataclasses import dataclass, field
 
-from journal_manager.edits import UNKNOWN_EPOCH, Batch, FencingToken, SegmentInfo, TakenBack, TxId
+from journal_manager.edits import UNKNOWN_EPOCH, Batch, DiscardedEdits, FencingToken, SegmentInfo, TxId
 from journal_manager.errors import (
     JournalClosedError,
     JournalExistsError,
@@ -127,9 +127,9 @@ class MemoryReader(JournalReader, DescribableReader):
             if batch.last >= start:
                 yield batch
 
-    async def taken_back(self) -> TakenBack:
+    async def discarded(self) -> DiscardedEdits:
         self._ensure_open()
-        return self._place.chain.taken_back
+        return self._place.chain.discarded
 
     async def describe(self) -> JournalDescription:
         self._ensure_open()
@@ -255,7 +255,7 @@ class MemoryWriter(MemoryReader, JournalWriter, Discard, Upgrade, CopyTracking):
         self._ensure_open()
         chain, gone = self._place.chain.discard(self.token, first)
         self._set(chain)
-        self._remove_taken_back(gone)
+        self._remove_discarded(gone)
         return gone
 
     async def begin_upgrade(self, namespace: NamespaceInfo) -> None:
@@ -271,16 +271,16 @@ class MemoryWriter(MemoryReader, JournalWriter, Discard, Upgrade, CopyTracking):
         chain, gone = self._place.chain.roll_back(self.token)
         self._place.offers.clear()
         self._set(chain)
-        self._remove_taken_back(gone)
+        self._remove_discarded(gone)
         return gone
 
-    def _remove_taken_back(self, gone: tuple[SegmentInfo, ...]) -> None:
+    def _remove_discarded(self, gone: tuple[SegmentInfo, ...]) -> None:
         place = self._place
         for segment in gone:
             del place.batches[segment.location]
-        for at, _ in [each for each in place.epochs.items() if place.chain.taken_back.covers(*each)]:
+        for at, _ in [each for each in place.epochs.items() if place.chain.discarded.covers(*each)]:
             del place.snapshots[at], place.epochs[at]
-        for offer in [each for each in place.offers if place.chain.taken_back.covers(*each)]:
+        for offer in [each for each in place.offers if place.chain.discarded.covers(*each)]:
             del place.offers[offer]
 
     async def note_copy(self, copy: CopySource) -> None:
@@ -311,9 +311,7 @@ class MemoryWriter(MemoryReader, JournalWriter, Discard, Upgrade, CopyTracking):
         place = self._place
         offers = [info_of(at, content, epoch) for (at, epoch), content in place.offers.items()]
         chain = place.chain
-        good, useless = adoptable(
-            offers, snapshots_of(place), self.durable_txid, chain.taken_back, chain.needs_snapshot
-        )
+        good, useless = adoptable(offers, snapshots_of(place), self.durable_txid, chain.discarded, chain.needs_snapshot)
         for info in good:
             place.snapshots[info.at], place.epochs[info.at] = place.offers.pop((info.at, info.epoch)), info.epoch
         for info in useless:

@@ -1,11 +1,11 @@
 """Which members of a journal set hold the leading member's edits, and how one gets what it lacks.
 
 A member has ids and epochs of its own, so neither says whether its edits are those of the leading one: there some may
-have been taken back, and others have got their ids. Therefore a member remembers the leading journal and an epoch of it
-in which every edit of the member was there (``CopySource``). What was taken back since is not read from it, and it is
+have been discarded, and others have got their ids. Therefore a member remembers the leading journal and an epoch of it
+in which every edit of the member was there (``CopySource``). What was discarded since is not read from it, and it is
 not written before that is gone. A member that remembers nothing is as old as can be.
 
-A leading member of an earlier version may have taken edits back without a note. So the last edits are compared as well.
+A leading member of an earlier version may have discarded edits without a note. So the last edits are compared as well.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import Final
 
-from journal_manager.edits import NOTHING, UNKNOWN_EPOCH, SegmentInfo, TakenBack, TxId
+from journal_manager.edits import NOTHING, UNKNOWN_EPOCH, DiscardedEdits, SegmentInfo, TxId
 from journal_manager.errors import JournalCorruptionError, JournalError, JournalGapError
 from journal_manager.journals import CopySource, CopyTracking, DescribableReader, JournalReader, JournalWriter
 from journal_manager.read import read_ops
@@ -44,18 +44,18 @@ async def bring_up(leading: JournalWriter, member: JournalWriter, uri: str, inne
             wanted=has + 1,
             next_available=segments[0].first,
         )
-    taken_back = await leading.taken_back()
-    limit = await still_there_below(taken_back, inner)
+    discarded = await leading.discarded()
+    limit = await still_there_below(discarded, inner)
     if limit is not None and has >= limit:
         raise JournalCorruptionError(
-            f"{uri} has edits up to {has}, and those from {limit} on were taken back from the leading member: take "
-            "them back there, too (bk journal discard), format it, or take it out of the set",
+            f"{uri} has edits up to {has}, and those from {limit} on were discarded from the leading member: "
+            "discard them there, too (bk journal discard), format it, or take it out of the set",
             first_missing=limit,
         )
     await _ensure_copy(leading, member, uri)
-    if taken_back and isinstance(inner, CopyTracking):
+    if discarded and isinstance(inner, CopyTracking):
         await inner.note_copy(
-            CopySource(taken_back.journal, taken_back.epoch + 1)
+            CopySource(discarded.journal, discarded.epoch + 1)
         )  # before it gets what has those ids now
     for segment in segments:
         await _copy(leading, member, segment, max(segment.first, has + 1))
@@ -68,18 +68,18 @@ async def holds(copy: JournalReader, leading: JournalReader, segment: SegmentInf
         JournalError: one of the two cannot tell.
     """
     assert segment.last is not None
-    limit = await still_there_below(await leading.taken_back(), copy)
+    limit = await still_there_below(await leading.discarded(), copy)
     if limit is not None and segment.last >= limit:
         return False
     has = max((each.last for each in await copy.segments() if each.last is not None), default=NOTHING)
     return not await _differs(leading, copy, has if limit is None else min(has, TxId(limit - 1)))
 
 
-async def still_there_below(taken_back: TakenBack, member: JournalReader) -> TxId | None:
-    """The edits of a member below this id were not taken back from the leading journal; None: none was."""
+async def still_there_below(discarded: DiscardedEdits, member: JournalReader) -> TxId | None:
+    """The edits of a member below this id were not discarded from the leading journal; None: none was."""
     known = (await member.describe()).copy_of if isinstance(member, DescribableReader) else None
-    of_this = known is not None and known.journal == taken_back.journal
-    return taken_back.first_after(known.epoch if known is not None and of_this else UNKNOWN_EPOCH)
+    of_this = known is not None and known.journal == discarded.journal
+    return discarded.first_after(known.epoch if known is not None and of_this else UNKNOWN_EPOCH)
 
 
 async def _ensure_copy(leading: JournalWriter, member: JournalWriter, uri: str) -> None:

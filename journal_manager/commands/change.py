@@ -141,7 +141,7 @@ def purge(
                 snapshots, purge_below = await plan(reader)
                 return snapshots, purgeable(await reader.segments(), purge_below)
         async with await open_writer(uri, owner=OWNER, create=False) as writer:
-            snapshots, purge_below = await plan(writer)  # as the owner: nobody takes back what it rests on
+            snapshots, purge_below = await plan(writer)  # as the owner: nobody discards what it rests on
             for at in snapshots:
                 await writer.delete_snapshot(at)
             async with await open_snapshots(uri) as store:  # an upgrade that is in progress keeps some
@@ -167,7 +167,7 @@ def purge(
 def discard(first: int, yes: bool, uri: str) -> None:
     """Remove the newest edits, and the snapshots that contain them.
 
-    This takes back what was acknowledged. It is meant for a return to an earlier version of a program, whose state
+    This discards what was acknowledged. It is meant for a return to an earlier version of a program, whose state
     before the edit --from was kept.
     """
     if not yes:
@@ -234,7 +234,7 @@ def convert(source: str, target: str) -> None:
         if await has_data(target):
             raise JournalExistsError(f"there are edits in {target}: a journal is copied to an empty one only")
         async with await open_reader(source) as reader:
-            taken_back = await reader.taken_back()
+            discarded = await reader.discarded()
             namespace = (await reader.describe()).namespace if isinstance(reader, DescribableReader) else None
             await format_journal(target, namespace=namespace)
             async with await open_writer(target, owner=OWNER, create=False) as writer:
@@ -243,9 +243,9 @@ def convert(source: str, target: str) -> None:
                     count += await _copy(reader, segment, writer)
                 async with await open_snapshots(source) as store:
                     at = await _copy_snapshot(store, writer)
-                if await reader.taken_back() != taken_back:
+                if await reader.discarded() != discarded:
                     raise JournalCorruptionError(
-                        f"edits of {source} were taken back while it was copied, so {target} holds some that are not "
+                        f"edits of {source} were discarded while it was copied, so {target} holds some that are not "
                         f"there any more: format {target}, and copy again"
                     )
         return count, at

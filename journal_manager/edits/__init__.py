@@ -1,16 +1,17 @@
 """An edit, and what tells it from others: values, their bytes, and rules about runs of them. All of it is pure.
 
-txid            transaction ids: they rise by 1 with each edit
-ops             an edit and a batch of edits, as bytes with their checksums
-segment         a contiguous run of edits that is stored as one unit
-taken_back      which edits were taken back, so that their ids are used again
-selection       many segments, of one journal or of copies, joined to one run without gaps
-fencing_token   the epoch of a writer
-requests        requests of clients, told apart so that a repeated one is not carried out twice
+txid             transaction ids: they rise by 1 with each edit
+ops              an edit and a batch of edits, as bytes with their checksums
+segment          a contiguous run of edits that is stored as one unit
+discarded_edits  which edits were discarded, so that their ids are used again
+selection        many segments, of one journal or of copies, joined to one run without gaps
+fencing_token    the epoch of a writer
+requests         requests of clients, told apart so that a repeated one is not carried out twice
 """
 
 from __future__ import annotations
 
+from journal_manager.edits.discarded_edits import NOTHING_DISCARDED, UNKNOWN_EPOCH, Cut, DiscardedEdits
 from journal_manager.edits.fencing_token import FencingToken, fenced
 from journal_manager.edits.ops import (
     MAX_OP_BYTES,
@@ -27,7 +28,6 @@ from journal_manager.edits.ops import (
 from journal_manager.edits.requests import RequestAnswer, RequestId, RequestTable
 from journal_manager.edits.segment import SegmentInfo, SegmentState
 from journal_manager.edits.selection import MissingEdits, Piece, Selection, best_piece, in_order, select
-from journal_manager.edits.taken_back import NOTHING_TAKEN_BACK, UNKNOWN_EPOCH, Cut, TakenBack
 from journal_manager.edits.txid import FIRST_TXID, MAX_TXID, NOTHING, TxId, is_txid
 
 __all__ = [
@@ -36,11 +36,12 @@ __all__ = [
     "MAX_OP_BYTES",
     "MAX_TXID",
     "NOTHING",
-    "NOTHING_TAKEN_BACK",
+    "NOTHING_DISCARDED",
     "OVERHEAD",
     "UNKNOWN_EPOCH",
     "Batch",
     "Cut",
+    "DiscardedEdits",
     "EditRun",
     "FencingToken",
     "MissingEdits",
@@ -52,7 +53,6 @@ __all__ = [
     "SegmentInfo",
     "SegmentState",
     "Selection",
-    "TakenBack",
     "TxId",
     "best_piece",
     "decode_ops",

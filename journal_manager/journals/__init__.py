@@ -33,7 +33,7 @@ from journal_manager.journals.capabilities import (
     Upgrade,
     capability,
 )
-from journal_manager.journals.chain import Chain, described, ensure_joins, ensure_not_taken_back, purgeable
+from journal_manager.journals.chain import Chain, described, ensure_joins, ensure_not_discarded, purgeable
 from journal_manager.journals.election import ElectableBackend, Election, LockElection, TryLock, open_election
 from journal_manager.journals.open_journal import format_journal, has_data, open_reader, open_snapshots, open_writer
 from journal_manager.journals.registry import JournalURI, backend_for, installed_backends, parse_options, parse_uri
@@ -69,7 +69,7 @@ __all__ = [
     "capability",
     "described",
     "ensure_joins",
-    "ensure_not_taken_back",
+    "ensure_not_discarded",
     "format_journal",
     "has_data",
     "installed_backends",

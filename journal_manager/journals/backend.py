@@ -12,7 +12,7 @@ Promises, whatever the implementation (the tests in ``journal_manager/testing.py
   previous writer can add nothing, begin nothing, purge nothing, keep no snapshot, and is told so
   (JournalFencedError).
 * **J2** An edit whose append ended is delivered to every later reader until it is purged. Only the capabilities
-  ``Discard`` and ``Upgrade``, and ``format``, take back newer edits, on demand. Their ids are used again in a later
+  ``Discard`` and ``Upgrade``, and ``format``, discard newer edits, on demand. Their ids are used again in a later
   epoch only.
 * **J3** (C7) A finalized segment never changes, neither content nor ends.
 * **J4** (C4) Edits are delivered in order, without gaps and repeats, or a gap is reported; so is reading from beyond
@@ -26,7 +26,7 @@ Promises, whatever the implementation (the tests in ``journal_manager/testing.py
   a JournalDiskError it may not.
 * **J9** A snapshot is kept and removed by the journal's owner only, and only at a durable id. What is not intact is
   never taken for a snapshot.
-* **J10** What was taken back is never taken for what has its ids now: no edit, snapshot or offer of it is delivered,
+* **J10** What was discarded is never taken for what has its ids now: no edit, snapshot or offer of it is delivered,
   restored or adopted, and a reader that has delivered it says so before it goes on.
 
 Roles are types: a reader has no method that changes the journal. A writer takes one call at a time, with three
@@ -40,10 +40,10 @@ from collections.abc import AsyncGenerator, Awaitable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self
 
+from journal_manager.edits.discarded_edits import NOTHING_DISCARDED, DiscardedEdits
 from journal_manager.edits.fencing_token import FencingToken
 from journal_manager.edits.ops import Batch
 from journal_manager.edits.segment import SegmentInfo
-from journal_manager.edits.taken_back import NOTHING_TAKEN_BACK, TakenBack
 from journal_manager.edits.txid import TxId
 from journal_manager.errors import NamespaceMismatchError
 
@@ -108,16 +108,16 @@ class JournalReader(Protocol):
             JournalCorruptionError: an edit that must be there is missing or damaged.
         """
 
-    async def taken_back(self) -> TakenBack:
-        """Which edits were taken back until now, so that nobody takes them for those that have their ids today.
+    async def discarded(self) -> DiscardedEdits:
+        """Which edits were discarded until now, so that nobody takes them for those that have their ids today.
 
-        ``discard``, ``roll_back`` and ``format`` take edits back; a backend that can do so tells them here. Ask after
-        ``segments``: what is in the list and not taken back then follows an edit that is not taken back either.
+        ``discard_from``, ``roll_back`` and ``format`` do that; a backend that can do so tells the edits here. Ask after
+        ``segments``: what is in the list and not discarded then follows an edit that is not discarded either.
 
         Raises:
             JournalUnavailableError: the store does not answer.
         """
-        return NOTHING_TAKEN_BACK
+        return NOTHING_DISCARDED
 
     async def changed(self, timeout_s: float) -> None:
         """Wait until there may be more to read than at the last call, at most ``timeout_s`` seconds."""
@@ -171,7 +171,7 @@ class JournalWriter(JournalReader, Protocol):
 
         Raises:
             SegmentExistsError: a segment is open, or the id was used, or would leave a gap (C7); or this writer has
-            taken the id back.
+            discarded the id.
             JournalFullError: the store can list no more segments; purge.
             JournalFencedError: another writer has the journal.
         """

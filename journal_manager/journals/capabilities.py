@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, TypeVar, runtime_checkable
 
+from journal_manager.edits.discarded_edits import NOTHING_DISCARDED, DiscardedEdits
 from journal_manager.edits.fencing_token import FencingToken
 from journal_manager.edits.segment import SegmentInfo
-from journal_manager.edits.taken_back import NOTHING_TAKEN_BACK, TakenBack
 from journal_manager.edits.txid import TxId
 from journal_manager.errors import UnsupportedCapabilityError
 from journal_manager.journals.backend import NamespaceInfo
@@ -47,7 +47,7 @@ class OrphanSweep(Protocol):
 
 @runtime_checkable
 class Discard(Protocol):
-    """Takes back the newest edits, for a return to an earlier version of a program."""
+    """Discards the newest edits, for a return to an earlier version of a program."""
 
     async def discard_from(self, first: TxId) -> tuple[SegmentInfo, ...]:
         """Remove the edits from ``first`` on, whole segments and the snapshots that contain them. Returns the segments,
@@ -103,7 +103,7 @@ class CopySource:
     """Which journal's edits a member of a set holds."""
 
     journal: str
-    """As ``TakenBack.journal`` of that one."""
+    """As ``DiscardedEdits.journal`` of that one."""
     epoch: int
     """An epoch of that journal in which it had every edit of the copy."""
 
@@ -125,14 +125,14 @@ class JournalDescription:
     """The newest claim; epoch 0 if nobody has claimed the journal yet."""
     upgraded_at: TxId | None = None
     """The last edit from before the upgrade that is in progress; None if there is none."""
-    taken_back: TakenBack = NOTHING_TAKEN_BACK
-    """The edits that were there once and are not any more, because somebody took them back."""
+    discarded: DiscardedEdits = NOTHING_DISCARDED
+    """The edits that were there once and are not any more, because somebody discarded them."""
     copy_of: CopySource | None = None
     record_bytes: int | None = None
     """The size of the journal's record, which grows with each segment until it is purged; None if nothing bounds it."""
     record_bytes_max: int | None = None
     """No segment begins if the record were longer."""
-    """Whose edits it holds, if it is a member of a set whose leading member has taken edits back."""
+    """Whose edits it holds, if it is a member of a set whose leading member has discarded edits."""
 
 
 @runtime_checkable

@@ -15,7 +15,7 @@ transition and one compare-and-set, so no step is ever half done.
     cleared(token, namespace)  all segments --> removed
     copied(token, copy)        its edits are those of another journal
 
-What discard, roll_back and cleared remove is noted in ``taken_back`` by the same write. So it is gone at once, whatever
+What discard, roll_back and cleared remove is noted in ``discarded`` by the same write. So it is gone at once, whatever
 becomes of its files and ledgers, and nobody can take it for the edits that get the same ids later.
 """
 
@@ -25,9 +25,9 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
+from journal_manager.edits.discarded_edits import NOTHING_DISCARDED, Cut, DiscardedEdits
 from journal_manager.edits.fencing_token import FencingToken
 from journal_manager.edits.segment import SegmentInfo
-from journal_manager.edits.taken_back import NOTHING_TAKEN_BACK, Cut, TakenBack
 from journal_manager.edits.txid import FIRST_TXID, NOTHING, TxId, is_txid
 from journal_manager.errors import (
     JournalCorruptionError,
@@ -42,7 +42,7 @@ from journal_manager.journals.backend import NamespaceInfo
 from journal_manager.journals.capabilities import CopySource, JournalDescription
 
 FORMAT: Final = 3
-"""Written once edits were taken back, and by a copy of such a journal: programs that compare ids alone must not read
+"""Written once edits were discarded, and by a copy of such a journal: programs that compare ids alone must not read
 it."""
 
 UPGRADE_FORMAT: Final = 2
@@ -72,7 +72,7 @@ class Chain:
     """A number that tells apart two claims of one epoch, also by owners of the same name."""
     upgrade: UpgradePoint | None = None
     """None unless an upgrade is in progress."""
-    taken_back: TakenBack = NOTHING_TAKEN_BACK
+    discarded: DiscardedEdits = NOTHING_DISCARDED
     copy: CopySource | None = None
 
     @property
@@ -105,14 +105,14 @@ class Chain:
         """Append a segment in progress.
 
         Raises:
-            SegmentExistsError: one is open, or ``segment.first`` is not the id after the last one, or was taken back
+            SegmentExistsError: one is open, or ``segment.first`` is not the id after the last one, or was discarded
             in this epoch.
         """
         token.ensure_current(self.token)
         if (opened := self.open_segment) is not None:
             raise SegmentExistsError(f"segment {opened} is in progress: finish it before a new one begins")
         ensure_joins(self.last_txid, segment.first)
-        ensure_not_taken_back(self.taken_back, segment.first, segment.epoch)
+        ensure_not_discarded(self.discarded, segment.first, segment.epoch)
         return replace(self, segments=(*self.segments, segment))._checked()
 
     def finish(self, token: FencingToken, first: TxId, last: TxId) -> Chain:
@@ -224,7 +224,7 @@ class Chain:
         return replace(
             self,
             segments=tuple(segment for segment in self.segments if segment.first < first),
-            taken_back=self.taken_back.adding(first, self.epoch, self.nonce),
+            discarded=self.discarded.adding(first, self.epoch, self.nonce),
         )
 
     def find(self, first: TxId) -> SegmentInfo:
@@ -255,15 +255,15 @@ class Chain:
         }
         if self.upgrade is not None:
             value["upgrade"] = asdict(self.upgrade)
-        if self.taken_back:
-            value["taken_back"] = [[cut.first, cut.epoch] for cut in self.taken_back.cuts]
-            value["identity"] = self.taken_back.journal
+        if self.discarded:
+            value["taken_back"] = [[cut.first, cut.epoch] for cut in self.discarded.cuts]
+            value["identity"] = self.discarded.journal
         if self.copy is not None:
             value["copy_of"] = asdict(self.copy)
         return json.dumps(value, separators=(",", ":")).encode()
 
     def _format(self) -> int:
-        if self.taken_back or self.copy is not None:
+        if self.discarded or self.copy is not None:
             return FORMAT
         return PLAIN_FORMAT if self.upgrade is None else UPGRADE_FORMAT
 
@@ -289,8 +289,8 @@ class Chain:
             if "copy_of" in value:
                 copy = CopySource(**value["copy_of"])
             cuts = tuple(Cut(first, epoch) for first, epoch in value.get("taken_back", ()))
-            taken_back = TakenBack(cuts, value["identity"] if cuts else "")
-            return cls(namespace, token, segments, value["nonce"], upgrade, taken_back, copy)._checked()
+            discarded = DiscardedEdits(cuts, value["identity"] if cuts else "")
+            return cls(namespace, token, segments, value["nonce"], upgrade, discarded, copy)._checked()
         except (ValueError, KeyError, TypeError) as error:
             raise JournalCorruptionError(
                 f"this is no journal's record: {data[:80].decode(errors='replace')}"
@@ -309,15 +309,15 @@ def ensure_joins(last: TxId, first: TxId) -> None:
         raise SegmentExistsError(f"the next segment begins at {last + 1}, not at {first}")
 
 
-def ensure_not_taken_back(taken_back: TakenBack, first: TxId, epoch: int) -> None:
+def ensure_not_discarded(discarded: DiscardedEdits, first: TxId, epoch: int) -> None:
     """A segment of this epoch may begin at ``first``.
 
     Raises:
-        SegmentExistsError: this epoch had an edit with that id, and took it back.
+        SegmentExistsError: this epoch had an edit with that id, and discarded it.
     """
-    if taken_back.covers(first, epoch):
+    if discarded.covers(first, epoch):
         raise SegmentExistsError(
-            f"edit {first} was taken back by this writer, and no two edits may have one id in one epoch: open the "
+            f"edit {first} was discarded by this writer, and no two edits may have one id in one epoch: open the "
             "journal anew to write"
         )
 
@@ -355,6 +355,6 @@ def described(chain: Chain) -> JournalDescription:
         chain.namespace,
         chain.token,
         None if chain.upgrade is None else chain.upgrade.last_txid,
-        chain.taken_back,
+        chain.discarded,
         chain.copy,
     )

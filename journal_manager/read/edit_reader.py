@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
+from journal_manager.edits.discarded_edits import UNKNOWN_EPOCH
 from journal_manager.edits.ops import EditRun, Op
 from journal_manager.edits.segment import SegmentInfo
 from journal_manager.edits.selection import MissingEdits, select
-from journal_manager.edits.taken_back import UNKNOWN_EPOCH
 from journal_manager.edits.txid import TxId, is_txid
-from journal_manager.errors import EditsTakenBackError, JournalCorruptionError, SegmentNotFoundError, check
+from journal_manager.errors import EditsDiscardedError, JournalCorruptionError, SegmentNotFoundError, check
 from journal_manager.journals.backend import JournalReader
 
 
@@ -28,7 +28,7 @@ async def read_ops(
     ``start`` if the caller goes on from there; None if it begins here.
 
     Raises (while iterating):
-        EditsTakenBackError: the edit before ``start``, or one that was read since, was taken back, or is another one
+        EditsDiscardedError: the edit before ``start``, or one that was read since, was discarded, or is another one
         than that of this epoch.
         JournalGapError: an edit up to ``end``, or before later edits, is missing; or ``start`` is beyond the id after
         the journal's last edit (while a segment is in progress nobody but its writer knows that id).
@@ -84,18 +84,18 @@ async def read_runs(
 
 
 async def _ensure_still_there(reader: JournalReader, segments: Sequence[SegmentInfo], txid: TxId, epoch: int) -> None:
-    if (await reader.taken_back()).covers(txid, epoch):
-        raise EditsTakenBackError(
-            f"of the edits up to {txid} (epoch {epoch}) some were taken back, and other edits may have got their "
+    if (await reader.discarded()).covers(txid, epoch):
+        raise EditsDiscardedError(
+            f"of the edits up to {txid} (epoch {epoch}) some were discarded, and other edits may have got their "
             "ids: begin anew, with the newest snapshot",
             txid=txid,
             epoch=epoch,
         )
     begun_since = (each.epoch for each in segments if each.first <= txid and (each.last is None or txid <= each.last))
     if epoch > UNKNOWN_EPOCH and any(each > epoch for each in begun_since):
-        raise EditsTakenBackError(
+        raise EditsDiscardedError(
             f"edit {txid} of epoch {epoch} is not in the journal any more, and another one has got its id without a "
-            "note that edits were taken back: the journal was put back to an older state",
+            "note that edits were discarded: the journal was put back to an older state",
             txid=txid,
             epoch=epoch,
         )

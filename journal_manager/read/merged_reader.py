@@ -20,7 +20,7 @@ async def read_ops_over(
 ) -> AsyncGenerator[Op, None]:
     """Read the edits from ``start`` up to ``end`` (None: all that are durable in any of the journals), in order and
     each once. Of equals, the journal that is listed first is read. They must be copies: each journal has epochs of its
-    own, so edits that were taken back in one and not in another cannot be told apart here. A journal set can, and reads
+    own, so edits that were discarded in one and not in another cannot be told apart here. A journal set can, and reads
     only members that its leading one vouches for.
 
     A journal that cannot be listed, and a segment that is damaged, gone or too short, is passed over as long as another

@@ -27,7 +27,7 @@ async def tail(
     store does not report changes. ``epoch`` is that of the edit before ``start`` if the caller goes on from there.
 
     Raises (while iterating):
-        EditsTakenBackError: edits that were delivered were taken back.
+        EditsDiscardedError: edits that were delivered were discarded.
         JournalGapError: an edit was purged before it was read. JournalUnavailableError: the store does not answer.
     """
     runs = tail_runs(reader, start, in_progress=in_progress, poll_s=poll_s, stop=stop, epoch=epoch)

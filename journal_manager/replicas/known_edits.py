@@ -2,7 +2,7 @@
 
 A replica that rebuilds its state would take whatever it finds then. If the journal was put back to an older copy
 meanwhile it would go on without edits that were acknowledged. So the last edit that was durable, with its epoch, is
-kept across each rebuild, and compared with the journal that is there now. What was taken back by order is no loss.
+kept across each rebuild, and compared with the journal that is there now. What was discarded by order is no loss.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from journal_manager.edits.discarded_edits import UNKNOWN_EPOCH, DiscardedEdits
 from journal_manager.edits.segment import SegmentInfo
-from journal_manager.edits.taken_back import UNKNOWN_EPOCH, TakenBack
 from journal_manager.edits.txid import NOTHING, TxId
 from journal_manager.errors import ReplicaFailedError
 
@@ -34,11 +34,11 @@ class KnownEdits:
         if txid >= self.txid:
             self.txid, self.epoch = txid, epoch
 
-    def without(self, taken_back: TakenBack) -> None:
-        """Edits were taken back by order: only those before them are still to be expected."""
-        first = taken_back.first_after(self.epoch)
+    def without(self, discarded: DiscardedEdits) -> None:
+        """Edits were discarded by order: only those before them are still to be expected."""
+        first = discarded.first_after(self.epoch)
         if first is not None and first <= self.txid:
-            self.txid, self.epoch = TxId(first - 1), taken_back.epoch + 1
+            self.txid, self.epoch = TxId(first - 1), discarded.epoch + 1
 
     def ensure_same(self, segments: Sequence[SegmentInfo]) -> None:
         """Check that no other edits have got these ids; ask ``without`` before.
@@ -52,7 +52,7 @@ class KnownEdits:
                 raise ReplicaFailedError(
                     f"segment {segment} of the journal was begun in epoch {segment.epoch}, and this replica knows "
                     f"edits up to {self.txid} that were durable in epoch {self.epoch} already: other edits have got "
-                    f"their ids without that they were taken back; {ADVICE}"
+                    f"their ids without that they were discarded; {ADVICE}"
                 )
 
     def ensure_reached(self, last: TxId, known: str = "this replica knows durable edits") -> None:
@@ -64,7 +64,7 @@ class KnownEdits:
         if self.txid > last:
             raise ReplicaFailedError(
                 f"the journal ends at edit {last}, and {known} up to {self.txid}: edits that were acknowledged are "
-                f"gone without having been taken back; {ADVICE}"
+                f"gone without having been discarded; {ADVICE}"
             )
 
 

@@ -16,7 +16,7 @@ The active replica applies an edit before it is durable, as HDFS's name node doe
 edit before it is logged. No answer shows such an edit before it is durable. A replica that is fenced with more in its
 state than is durable must rebuild the state: other edits may get those ids.
 
-Ids come again after edits were taken back, too. So a state is known by the last edit in it together with that edit's
+Ids come again after edits were discarded, too. So a state is known by the last edit in it together with that edit's
 epoch, and one that the journal does not have any more is ``forgotten()``, whatever stands under its ids now. What was
 known to be durable is not forgotten with it: see :mod:`~journal_manager.replicas.known_edits`.
 """
@@ -25,8 +25,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+from journal_manager.edits.discarded_edits import UNKNOWN_EPOCH
 from journal_manager.edits.fencing_token import FencingToken
-from journal_manager.edits.taken_back import UNKNOWN_EPOCH
 from journal_manager.edits.txid import NOTHING, TxId
 from journal_manager.errors import check
 from journal_manager.replicas.known_edits import KnownEdits
@@ -103,7 +103,7 @@ class Replica:
 
     def claimed(self, token: FencingToken, last: TxId) -> None:
         """The journal was claimed, and ends at ``last``: what a standby has read is never dropped (J6), but for edits
-        that were taken back, and those it has forgotten before."""
+        that were discarded, and those it has forgotten before."""
         check(self.role is ReplicaRole.CATCHING_UP, "C8", self.role.value)
         check(self.token is None or token.epoch > self.token.epoch, "C8", (token, self.token))
         check(self.applied <= last, "C4", (self.applied, last))

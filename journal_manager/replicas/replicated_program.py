@@ -11,7 +11,7 @@ request id, at any replica, and gets the first answer.
 
 A standby applies what is durable, and takes the snapshots. When the active replica dies the next one claims the
 journal, applies the rest, and goes on. When the active one is fenced it stands by again; if it had applied more than
-was durable it restores the newest snapshot and replays. So does each replica whose edits were taken back meanwhile.
+was durable it restores the newest snapshot and replays. So does each replica whose edits were discarded meanwhile.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from journal_manager.edits.ops import Op
 from journal_manager.edits.requests import RequestAnswer, RequestId, RequestTable
 from journal_manager.edits.txid import NOTHING, TxId
 from journal_manager.errors import (
-    EditsTakenBackError,
+    EditsDiscardedError,
     JournalClosedError,
     JournalError,
     JournalGapError,
@@ -333,8 +333,8 @@ class ReplicatedProgram:
                 raise
             except JournalNotFormattedError:
                 await asyncio.sleep(self._config.follow_poll_s)  # nobody was active yet
-            except (JournalGapError, EditsTakenBackError) as error:
-                self._state.forget()  # edits were removed behind a newer snapshot, or taken back
+            except (JournalGapError, EditsDiscardedError) as error:
+                self._state.forget()  # edits were removed behind a newer snapshot, or discarded
                 await self._pause(error)
             except JournalError as error:
                 await self._pause(error)
@@ -366,7 +366,7 @@ class ReplicatedProgram:
         if known.txid <= self._replica.applied:
             return
         segments = await reader.segments()
-        known.without(await reader.taken_back())
+        known.without(await reader.discarded())
         known.ensure_same(segments)
         end = certain_end(segments)
         if end is None or known.txid <= end:
@@ -389,11 +389,11 @@ class ReplicatedProgram:
             log = await EditLog.open(
                 self._uri, owner=self._name, config=self._config.edit_log, wrap=self._wrap, **self._options
             )
-            # Nobody else takes edits back from here on. What was taken back before may be in this state.
-            taken_back, known = await log.taken_back(), self._replica.known
-            if taken_back.covers(self._replica.applied, self._replica.applied_epoch):
+            # Nobody else discards edits from here on. What was discarded before may be in this state.
+            discarded, known = await log.discarded(), self._replica.known
+            if discarded.covers(self._replica.applied, self._replica.applied_epoch):
                 self._state.forget()
-            known.without(taken_back)
+            known.without(discarded)
             known.ensure_same(await log.segments())
             known.ensure_reached(log.recovery.last_txid)
             self._replica.claimed(log.token, log.recovery.last_txid)

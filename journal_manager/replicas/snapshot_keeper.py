@@ -50,12 +50,12 @@ class SnapshotKeeper:
     async def load(self) -> None:
         """Restore the newest intact snapshot, or the empty state. Raises as ``ProgramState.load``."""
         newest = await self._state.load(self._opens_store)
-        # What was known before may have been taken back, and its ids are used again.
+        # What was known before may have been discarded, and its ids are used again.
         self._schedule.begin_at(NOTHING if newest is None else newest.at, asyncio.get_running_loop().time())
 
     async def look(self) -> None:
         """Ask the store which snapshot is the newest, if the one that is known is ahead of the state: it may have been
-        taken back. Raises JournalError."""
+        discarded. Raises JournalError."""
         if self.newest <= self._replica.applied:
             return
         async with await self._opens_store() as store:

@@ -18,7 +18,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final, Protocol, Self
 
-from journal_manager.edits.taken_back import UNKNOWN_EPOCH, TakenBack
+from journal_manager.edits.discarded_edits import UNKNOWN_EPOCH, DiscardedEdits
 from journal_manager.edits.txid import NOTHING, TxId, is_txid
 from journal_manager.errors import (
     JournalCorruptionError,
@@ -43,7 +43,7 @@ class SnapshotInfo:
     size: int
     location: str
     epoch: int = UNKNOWN_EPOCH
-    """An epoch in which the state was right; unknown as long as no edit of the journal was ever taken back."""
+    """An epoch in which the state was right; unknown as long as no edit of the journal was ever discarded."""
 
 
 class SnapshotStore(Protocol):
@@ -89,7 +89,7 @@ class SnapshotStore(Protocol):
     async def offer(self, at: TxId, chunks: Chunks, *, epoch: int = UNKNOWN_EPOCH) -> SnapshotInfo:
         """Hand the state after edit ``at`` to the journal's owner. The state must come from durable edits only, as
         readers get them. ``epoch`` is that of edit ``at`` (``EditRun.epoch``), or of the snapshot that the state is;
-        without it nothing is adopted at an id that was ever taken back.
+        without it nothing is adopted at an id that was ever discarded.
 
         The content is durable when this returns, and it becomes a snapshot when the owner adopts it. Cancelling
         leaves nothing that anybody would read.
@@ -208,18 +208,18 @@ def adoptable(
     offered: Iterable[SnapshotInfo],
     kept: Iterable[SnapshotInfo],
     durable: TxId,
-    taken_back: TakenBack,
+    discarded: DiscardedEdits,
     stays: Callable[[TxId], bool],
 ) -> tuple[tuple[SnapshotInfo, ...], tuple[SnapshotInfo, ...]]:
     """Which of the snapshots that were handed in the owner keeps, and which it removes; the others wait.
 
     The newest durable one is kept if it is newer than all that are kept already. Older ones are of no use, and neither
-    are those with edits that were taken back, whatever their ids are. Where ``stays`` says that an upgrade may be
+    are those with edits that were discarded, whatever their ids are. Where ``stays`` says that an upgrade may be
     rolled back to what is kept at an id, nothing is put in its place.
     """
     newest = max((info.at for info in kept), default=NOTHING)
     offered = tuple(offered)
-    stale = tuple(info for info in offered if taken_back.covers(info.at, info.epoch) or stays(info.at))
+    stale = tuple(info for info in offered if discarded.covers(info.at, info.epoch) or stays(info.at))
     ready = sorted((info for info in offered if info.at <= durable and info not in stale), key=lambda info: info.at)
     good = tuple(info for info in ready[-1:] if info.at > newest)
     return good, (*(info for info in ready if info not in good), *stale)

@@ -25,12 +25,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from journal_manager.edits.discarded_edits import DiscardedEdits
 from journal_manager.edits.fencing_token import FencingToken, fenced
 from journal_manager.edits.ops import Batch, EditRun, Op, encode_batch
 from journal_manager.edits.requests import RequestAnswer, RequestId, RequestTable
 from journal_manager.edits.segment import SegmentInfo
 from journal_manager.edits.selection import MissingEdits
-from journal_manager.edits.taken_back import TakenBack
 from journal_manager.edits.txid import TxId
 from journal_manager.errors import (
     JournalClosedError,
@@ -297,10 +297,10 @@ class EditLog:
         """All segments, in order."""
         return await self._writer.segments()
 
-    async def taken_back(self) -> TakenBack:
-        """Which edits were taken back before this log was opened; nobody else does so while it has the journal. A state
+    async def discarded(self) -> DiscardedEdits:
+        """Which edits were discarded before this log was opened; nobody else does so while it has the journal. A state
         from before the opening is one of this journal if its last edit and that edit's epoch are not among them."""
-        return await self._writer.taken_back()
+        return await self._writer.discarded()
 
     async def purge(self, below: TxId) -> tuple[SegmentInfo, ...]:
         """Remove whole final segments that end below ``below`` (never the newest); return them.

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from bookkeeper.metrics import Metrics
+from journal_manager.edits.discarded_edits import DiscardedEdits
 from journal_manager.edits.fencing_token import FencingToken
 from journal_manager.edits.ops import Batch
 from journal_manager.edits.segment import SegmentInfo
-from journal_manager.edits.taken_back import TakenBack
 from journal_manager.edits.txid import TxId
 from journal_manager.errors import JournalError
 from journal_manager.journals.backend import JournalWriter, RecoveryReport, SegmentWriter
@@ -217,8 +217,8 @@ class MeasuredWriter(JournalWriter):
     def read(self, segment: SegmentInfo, start: TxId) -> AsyncGenerator[Batch, None]:
         return self.inner.read(segment, start)
 
-    async def taken_back(self) -> TakenBack:
-        return await self.inner.taken_back()
+    async def discarded(self) -> DiscardedEdits:
+        return await self.inner.discarded()
 
     async def changed(self, timeout_s: float) -> None:
         await self.inner.changed(timeout_s)

@@ -75,10 +75,22 @@ PLANTS: dict[str, tuple[str, str]] = {
         "journal_manager.backends.bookkeeper.snapshots",
         "journal_manager.backends.file_snapshots",
     ),
-    "The floors of volumes: imports go down": ("bookkeeper.volumes.pressure", "bookkeeper.volumes.routes"),
-    "The floors of a bookie: imports go down": ("bookkeeper.bookie.control", "bookkeeper.bookie.config"),
+    "The floors of volumes: imports go down": (
+        "bookkeeper.volumes.routing.routes",
+        "bookkeeper.volumes.members.members",
+    ),
+    "The floors of a bookie: imports go down": (
+        "bookkeeper.bookie.identity.checked_note",
+        "bookkeeper.bookie.start.bookie_start",
+    ),
+    "The modules of connections: imports go down": ("bookkeeper.net.backoff", "bookkeeper.net.in_process"),
+    "The modules of autorecovery: imports go down": (
+        "bookkeeper.autorecovery.report",
+        "bookkeeper.autorecovery.lost_bookies",
+    ),
     "The floors of segments: imports go down": ("segments.errors", "segments.config"),
     "The modules of a stream's chain: imports go down": ("segments.chain.stream_segment", "segments.chain.chain_codec"),
+    "The modules of a stream's entries: imports go down": ("segments.entries.layout", "segments.entries.footer"),
     "The rooms that write a stream: imports go down": (
         "segments.write.segment.rolling",
         "segments.write.output.entry_output",

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from bookkeeper.bookie.control import SOCKET
+from bookkeeper.bookie.control.bookie_control import SOCKET
 from bookkeeper.ids import Address, BookieId
 from bookkeeper.real.unix_socket import ask_unix
 

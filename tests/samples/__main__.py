@@ -12,7 +12,7 @@ from pathlib import Path
 from bookkeeper import BookKeeper
 from bookkeeper.real import run
 from tests.samples.growing_story import write_growing
-from tests.samples.journal_story import JOURNALS, TAKEN_BACK, write_journal, write_taken_back
+from tests.samples.journal_story import JOURNALS, TAKEN_BACK, write_discarded, write_journal
 from tests.samples.story import HOME, gateway, several_directories, small_disks, write_files, write_ledgers
 from tests.samples.stream_story import small_pages, write_long_stream, write_stream
 
@@ -74,7 +74,7 @@ async def _growing(version: Path) -> None:
 async def _journal(version: Path, name: str) -> None:
     """As a kill leaves it: the writer has a segment open."""
     uri, directory = (JOURNALS | TAKEN_BACK)[name]
-    log = await (write_journal(uri) if name in JOURNALS else write_taken_back(uri))
+    log = await (write_journal(uri) if name in JOURNALS else write_discarded(uri))
     _pack(version, name, directory)
     await log.abort()
 

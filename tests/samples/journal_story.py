@@ -1,5 +1,5 @@
 """What the samples of journals hold: edits with op codes and requests, segments, a snapshot, and a writer that died.
-In some of them edits were taken back, too."""
+In some of them edits were discarded, too."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from journal_manager import (
     Discard,
     EditLog,
-    EditsTakenBackError,
+    EditsDiscardedError,
     Op,
     RequestId,
     SnapshotInfo,
@@ -38,7 +38,7 @@ SNAPSHOT_AT: Final = 15
 SNAPSHOT: Final = bytes(range(256)) * 20
 _ROLLS: Final = (10, 20)
 OTHERS_AT: Final = 21
-"""From here on edits were taken back, and others have got their ids."""
+"""From here on edits were discarded, and others have got their ids."""
 OTHERS: Final = 26
 _MORE: Final = b"goes on"
 
@@ -85,8 +85,8 @@ def other(txid: int) -> Op:
     return Op(7, txid, b"other %d" % txid, None)
 
 
-async def write_taken_back(uri: str) -> EditLog:
-    """A journal whose last ten edits were taken back; others, a snapshot and an offer have got their ids. Returns the
+async def write_discarded(uri: str) -> EditLog:
+    """A journal whose last ten edits were discarded; others, a snapshot and an offer have got their ids. Returns the
     log with its last segment open."""
     await (await write_journal(uri)).close()
     async with await open_writer(uri) as writer:
@@ -101,15 +101,15 @@ async def write_taken_back(uri: str) -> EditLog:
     return log
 
 
-async def read_taken_back(uri: str) -> None:
-    """What was taken back is not there, and whoever has it is told; what has its ids is."""
+async def read_discarded(uri: str) -> None:
+    """What was discarded is not there, and whoever has it is told; what has its ids is."""
     async with await open_reader(uri) as reader:
         wanted = [edit(txid) for txid in range(1, OTHERS_AT)] + [other(txid) for txid in range(OTHERS_AT, OTHERS)]
         assert [op async for op in read_ops(reader, 1, OTHERS - 1)] == wanted
-        assert (await reader.taken_back()).covers(OTHERS_AT, 1)
+        assert (await reader.discarded()).covers(OTHERS_AT, 1)
         try:
             await anext(read_runs(reader, OTHERS_AT + 1, epoch=1))
-        except EditsTakenBackError:
+        except EditsDiscardedError:
             pass
         else:
             raise AssertionError("nobody was told")

@@ -15,7 +15,7 @@ import pytest
 from bookkeeper import BookKeeper, embedded
 from bookkeeper.real import run
 from tests.samples.growing_story import read_growing
-from tests.samples.journal_story import JOURNALS, TAKEN_BACK, read_journal, read_taken_back
+from tests.samples.journal_story import JOURNALS, TAKEN_BACK, read_discarded, read_journal
 from tests.samples.story import EARLIER, HOME, SAMPLES, gateway, read_files, read_ledgers, several_directories
 from tests.samples.stream_story import read_long_stream, read_stream
 
@@ -99,12 +99,12 @@ def test_a_journal_of_an_earlier_version_is_read_recovered_and_written_on(
 @pytest.mark.rule("J10")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("sample", TAKEN_BACK)
-def test_what_was_taken_back_from_a_journal_of_an_earlier_version_stays_so(
+def test_what_was_discarded_from_a_journal_of_an_earlier_version_stays_so(
     version: str, sample: str, home: Path
 ) -> None:
     unpack(version, sample, home)
     for _ in range(2):
-        run(read_taken_back(TAKEN_BACK[sample][0]))
+        run(read_discarded(TAKEN_BACK[sample][0]))
 
 
 def test_each_version_has_all_samples() -> None:

@@ -15,10 +15,10 @@ from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
-from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.identity.progress_publisher import ProgressPublisher
 from bookkeeper.bookie.lifecycle import BookieServer
+from bookkeeper.bookie.start.bookie_start import BookieStart
 from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.errors import BookKeeperError, CookieError, InvariantError
 from bookkeeper.ids import LedgerId
@@ -103,23 +103,32 @@ class _WatchedServer(BookieServer):
         self, name: str, monitor: Monitor, config: BookieConfig, seams: Seams, metadata: Metadata, *, deletes: bool
     ) -> None:
         super().__init__(config, seams, metadata)
+        self._begun = _WatchedStart(name, monitor, config, seams, metadata, deletes=deletes)
+        self._name, self._monitor = name, monitor
+
+    def _serve(self) -> None:
+        super()._serve()
+        self._monitor.watch_bookie(self._name, self.parts.bookie)
+
+
+class _WatchedStart(BookieStart):
+    """A production start whose disk cannot do anything unseen."""
+
+    def __init__(
+        self, name: str, monitor: Monitor, config: BookieConfig, seams: Seams, metadata: Metadata, *, deletes: bool
+    ) -> None:
+        super().__init__(config, seams, metadata)
         self._name, self._monitor, self._deletes = name, monitor, deletes
 
-    async def _open_engine(self, publisher: ProgressPublisher) -> Volumes:
-        engine = await super()._open_engine(publisher)
+    async def open_volumes(self, publisher: ProgressPublisher) -> Volumes:
+        engine = await super().open_volumes(publisher)
         if isinstance(engine, MappedVolumes):
-            self._monitor.volumes.watch(self._name, engine, self._seams.disk)
+            self._monitor.volumes.watch(self._name, engine, self.seams.disk)
         else:
             self._monitor.watch_engine(self._name, engine)
         if self._deletes:
             self._monitor.deletions.watch(self._name, engine)
         return engine
-
-    def _serve(self) -> None:
-        super()._serve()
-        assert self.port.connections is not None
-        bookie: Bookie = self.port.connections.bookie
-        self._monitor.watch_bookie(self._name, bookie)
 
 
 class SwarmCluster(SimCluster):

@@ -25,7 +25,7 @@ from bookkeeper.storage.entry_log.entry_log_file import log_name
 from bookkeeper.storage.scrub.damage import DamagedPlace
 from bookkeeper.storage.scrub.scrubber import AGAIN_S
 from bookkeeper.volumes import Volumes
-from bookkeeper.volumes.volume_list import VolumeState
+from bookkeeper.volumes.disks.volume_list import VolumeState
 from tests.simulation.cluster import SwarmCluster
 from tests.simulation.faults.damage import LEDGERS
 from tests.simulation.users.actors import Actor, Healer, Recoverer, Tailer
@@ -96,7 +96,7 @@ async def _until_scrubbed(cluster: SwarmCluster, name: str, rotten: set[tuple[st
             "K30", f"{name} has not repaired ledgers {late} {REPAIRED_S:.0f} s after it knew of rot"
         )
     cluster.monitor.count("places that rot", len(rotten))
-    cluster.monitor.count("ledgers repaired after a scrub", getattr(cluster.servers[name]._damaged, "whole", 0))
+    cluster.monitor.count("ledgers repaired after a scrub", _repaired(cluster, name))
 
 
 async def _until_mended(cluster: SwarmCluster) -> None:
@@ -110,8 +110,13 @@ async def _until_mended(cluster: SwarmCluster) -> None:
         cluster.monitor.problem(
             "B12", f"ledgers that were on lost disks are not whole after {REPAIRED_S:.0f} s: {late}"
         )
-    whole = (getattr(cluster.servers[name]._damaged, "whole", 0) for name in cluster.names)
+    whole = (_repaired(cluster, name) for name in cluster.names)
     cluster.monitor.count("ledgers repaired after the loss of a disk", sum(whole))
+
+
+def _repaired(cluster: SwarmCluster, name: str) -> int:
+    server = cluster.servers[name]
+    return server.parts.damaged.whole if server.is_open else 0
 
 
 def _holds(damage: DamagedPlace, place: int) -> bool:

@@ -151,11 +151,10 @@ class PutBack:
     async def _collect(self) -> None:
         """A garbage pass of every bookie."""
         for name in self.cluster.names:
-            garbage = self.cluster.servers[name]._garbage
-            if garbage is None:
+            if not self.cluster.servers[name].is_open:
                 continue
             try:
-                await garbage.one_pass()
+                await self.cluster.servers[name].collect_garbage()
                 self.cluster.monitor.count("garbage passes")
             except BookKeeperError as error:
                 self.cluster.monitor.count(f"garbage passes ended by {type(error).__name__}")

@@ -11,7 +11,7 @@ import pytest
 from bookkeeper.meta.cluster import init_cluster_in
 from bookkeeper.volumes import MappedVolumes
 from bookkeeper.volumes.after_all import until_done
-from bookkeeper.volumes.volume_list import VolumeState
+from bookkeeper.volumes.disks.volume_list import VolumeState
 from tests.simulation.cluster import SwarmCluster
 from tests.simulation.plan import FIRST_WITH_VOLUMES, plan
 from tests.simulation.quiet import quiet_phase, until_bookies_serve

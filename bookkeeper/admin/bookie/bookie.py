@@ -25,7 +25,7 @@ from bookkeeper.admin.shared import (
     time_in_words,
 )
 from bookkeeper.bookie.command import bookie as run_bookie
-from bookkeeper.bookie.control import SOCKET
+from bookkeeper.bookie.control.bookie_control import SOCKET
 from bookkeeper.real import run
 from bookkeeper.real.unix_socket import ask_unix
 
@@ -92,7 +92,7 @@ def ask_bookie(directory: Path, command: str, **options: Any) -> dict[str, Any]:
     return dict(answer["result"])
 
 
-_ONLY_IF_ANY: Final = ("ledgers_lost_before", "kept_though_unknown")
+_ONLY_IF_ANY: Final = ("ledgers_in_doubt", "kept_though_unknown")
 """Numbers that are 0 unless something has happened to this bookie or its cluster."""
 
 

@@ -11,8 +11,8 @@ from bookkeeper.admin.bookie.bookie import ask_bookie, directory_option
 from bookkeeper.admin.shared import counted, json_option, print_json, print_table, size_in_words
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.real import system_seams
-from bookkeeper.volumes.volume_list import read_volumes
-from bookkeeper.volumes.volume_start import lose_offline
+from bookkeeper.volumes.disks.volume_list import read_volumes
+from bookkeeper.volumes.start.volume_directories import lose_offline
 
 _place = click.argument("ledger_dir", type=click.Path(file_okay=False, path_type=Path))
 

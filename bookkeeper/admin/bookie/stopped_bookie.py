@@ -19,7 +19,7 @@ from bookkeeper.seams import Disk, Lock
 from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.base.manifest import NAME, Manifest, read_manifest
 from bookkeeper.storage.start.start import LOCK
-from bookkeeper.volumes.volume_list import VolumeEntry, VolumeList, read_volumes
+from bookkeeper.volumes.disks.volume_list import VolumeEntry, VolumeList, read_volumes
 
 
 @dataclass(frozen=True, slots=True)

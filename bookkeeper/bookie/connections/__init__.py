@@ -1,14 +1,12 @@
 """Clients' connections to a bookie.
 
-bookie_port           the port from the start to the stop: taken, answered, closed
-early_listener        holds the port before the bookie serves
+bookie_port           the port from the start to the stop: taken, held while nobody is served, answered, closed
 handshake, connection_security
                       the machine of TLS and authentication, and its shell
 server                all connections: how many may be open, what they share, which clients are too slow
 server_connection     one connection: cuts frames, takes adds and reads in runs, sends replies
 flow_control          when to stop reading from a connection, and when a client is too slow
-admission             how much the whole bookie may have in progress, and what has priority
-request_charge        how many bytes a request is charged with
+admission             how much the whole bookie may have in progress, what has priority, what a request is charged with
 add_chunk             parts of a chunk of adds
 request_log           log lines about refused, failed and slow requests
 server_metrics        what the connections count

@@ -1,4 +1,4 @@
-"""How much one bookie may have in progress, and which requests have priority.
+"""How much one bookie may have in progress, which requests have priority, and what each is charged with.
 
     ROOM ──▶ more than half of the limit is in progress, or the journal is behind ──▶ CROWDED
     CROWDED ──▶ at most a quarter is in progress, and the journal has caught up ──▶ ROOM: all who wait go on
@@ -14,6 +14,9 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
+
+from bookkeeper import wire
 
 
 class Admission:
@@ -86,3 +89,35 @@ class Admission:
             waiting, self._waiting = self._waiting, {}
             for resume in waiting.values():
                 resume()
+
+
+READ_CHARGE: Final = 16 * 1024
+"""Bytes that a single read is charged with while it is in progress, because the size of its reply is not known."""
+
+BATCH_CHARGE_MAX: Final = 1024 * 1024
+"""The most bytes that a batch read is charged with."""
+
+
+def goes_first(request: wire.Request) -> bool:
+    """Whether the request may use the reserve: a fence (every read of a recovery is one), or a recovery add. What its
+    header says of priority gives nothing: anybody may say it of any request."""
+    match request:
+        case wire.ReadEntry() | wire.BatchRead():
+            return request.fence
+        case wire.AddEntry():
+            return request.recovery
+        case _:
+            return False
+
+
+def reply_charge(request: wire.Request) -> int:
+    """Bytes that the reply to ``request`` may take; 0 for a long poll, which may wait long."""
+    match request:
+        case wire.ReadEntry():
+            return 0 if request.long_poll else READ_CHARGE
+        case wire.BatchRead():
+            return max(READ_CHARGE, min(request.size_max, BATCH_CHARGE_MAX))
+        case wire.ReadLac() | wire.ListEntries():
+            return READ_CHARGE
+        case _:
+            return 0

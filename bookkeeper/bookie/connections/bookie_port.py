@@ -12,12 +12,11 @@ from bookkeeper.auth.provider_loader import server_provider
 from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.connections.admission import Admission
-from bookkeeper.bookie.connections.early_listener import EarlyListener
 from bookkeeper.bookie.connections.server import Connections
 from bookkeeper.bookie.connections.server_connection import ServerConnection
 from bookkeeper.ids import Address
 from bookkeeper.metrics import Metrics
-from bookkeeper.seams import Seams
+from bookkeeper.seams import Listener, Seams
 
 if TYPE_CHECKING:
     from bookkeeper.bookie.connections.connection_security import ConnectionSecurity
@@ -121,3 +120,25 @@ class BookiePort:
             await self.connections.hang_up()
         if self.security is not None:
             self.security.close()
+
+
+class EarlyListener:
+    """Listens before the bookie serves. Clients that come early lose their connection and try again."""
+
+    def __init__(self) -> None:
+        self.listener: Listener | None = None
+        self.accepting: Callable[[], asyncio.BaseProtocol] | None = None
+
+    def accept(self) -> asyncio.BaseProtocol:
+        return self.accepting() if self.accepting is not None else _ClosedAtOnce()
+
+    def close(self) -> None:
+        self.accepting = None
+        if self.listener is not None:
+            self.listener.close()
+            self.listener = None
+
+
+class _ClosedAtOnce(asyncio.Protocol):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport.close()

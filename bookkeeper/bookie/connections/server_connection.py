@@ -18,8 +18,8 @@ from functools import partial
 
 from bookkeeper import codec, wire
 from bookkeeper.bookie.connections.add_chunk import alone, extend, replies_of
+from bookkeeper.bookie.connections.admission import READ_CHARGE, goes_first, reply_charge
 from bookkeeper.bookie.connections.flow_control import UNSENT_HIGH, FlowControl, ReplyFlow
-from bookkeeper.bookie.connections.request_charge import READ_CHARGE, goes_first, reply_charge, too_large
 from bookkeeper.bookie.connections.request_log import ANSWERED, SLOW_S
 from bookkeeper.bookie.connections.server import Connections
 from bookkeeper.codec import Adds, Reads, Run
@@ -370,3 +370,18 @@ class ServerConnection(FrameProtocol):
         for piece in pieces:
             self.write(piece)
         return sum(map(len, pieces))
+
+
+def too_large(reply: wire.Reply) -> wire.Reply:
+    """The reply instead of one that does not fit into a frame."""
+    match reply:
+        case wire.ReadReply():
+            return wire.ReadReply(Status.IO_ERROR, reply.ledger_id, reply.entry_id)
+        case wire.BatchReply():
+            return wire.BatchReply(Status.IO_ERROR, reply.ledger_id, reply.entry_id, reply.request_id)
+        case wire.LacReply():
+            if reply.lac_body is not None:
+                return wire.LacReply(Status.OK, reply.ledger_id, reply.lac_body)
+            return wire.LacReply(Status.IO_ERROR, reply.ledger_id)
+        case _:
+            return reply

@@ -15,9 +15,9 @@ def refresh_metrics(
     condition: BookieHealth,
     *,
     insecure: bool,
-    suspects: int | None,
+    doubted: int,
 ) -> None:
-    """Bring the gauges up to date. ``suspects``: ledgers that may have lost entries; None while nobody can tell."""
+    """Bring the gauges up to date. ``doubted``: how many ledgers are in doubt."""
     gauge = metrics.gauge
     stats = engine.stats
     for name in stats.__slots__ if hasattr(stats, "__slots__") else vars(stats):
@@ -35,13 +35,12 @@ def refresh_metrics(
     gauge("refused_requests", "Requests refused because too much was in progress.").value = admission.refused
     text = "1 if the bookie serves a network without authentication, else 0."
     gauge("insecure", text).value = 1 if insecure else 0
-    if suspects is not None:
-        text = "Ledgers older than the disk of which this bookie may have lost entries."
-        gauge("suspect_ledgers", text).value = suspects
+    text = "Ledgers in doubt: older than the disk, and this bookie may have lost entries of them."
+    gauge("doubted_ledgers", text).value = doubted
     if condition.garbage_age_s is not None:
         text = "Seconds since the last garbage pass that succeeded."
         gauge("garbage_pass_age_seconds", text).value = condition.garbage_age_s
-    text = "Ledgers of which damage on the disk may have taken entries, until the copies are whole again."
+    text = "Suspect ledgers: damage on the disk may have taken entries of them; until the copies are whole again."
     gauge("damaged_ledgers", text).value = len(engine.suspects)
     compactor = engine.compactor
     text = "1 while entry logs are being compacted, else 0."

@@ -38,7 +38,8 @@ class BookieHealth:
     """Seconds since contact with the metadata store was lost; None while it stands."""
     limbo: str | None = None
     """Why acknowledged data may have been lost; None if the bookie is not in limbo."""
-    ledgers_lost_before: int = 0
+    ledgers_in_doubt: int = 0
+    """How many ledgers may lack entries here, because they are older than the disk."""
     garbage_age_s: float | None = None
     nothing_is_collected: str | None = None
     """Why deleted ledgers are not collected; None if they are."""
@@ -116,7 +117,7 @@ def health(condition: BookieHealth) -> dict[str, Any]:
         "metadata": condition.metadata,
         "seconds_without_metadata": None if without is None else round(without, 1),
         "limbo": condition.limbo,
-        "ledgers_lost_before": condition.ledgers_lost_before,
+        "ledgers_in_doubt": condition.ledgers_in_doubt,
         "seconds_since_garbage_pass": None if age is None else round(age, 1),
         "nothing_is_collected": condition.nothing_is_collected,
         "kept_though_unknown": condition.kept_though_unknown,

@@ -1,14 +1,14 @@
-"""Copies what a disk has lost back from the other bookies, so that this bookie's suspects become whole again.
+"""Copies what a disk has lost back from the other bookies, so that its ledgers become whole again.
 
-A *suspect* is a ledger of which this bookie may have lost something: it is in limbo
-(:mod:`~bookkeeper.bookie.identity.suspect_ledgers`), or older than the disk
-(:mod:`~bookkeeper.bookie.identity.stale_adds`). It is whole when it is closed and the bookie has read and verified
+Of a ledger in limbo (:mod:`~bookkeeper.bookie.identity.limbo_ledgers`), in doubt
+(:mod:`~bookkeeper.bookie.identity.stale_adds`) or suspect (:mod:`~bookkeeper.bookie.identity.suspect_repairs`) this
+bookie may have lost something. It is whole when it is closed and the bookie has read and verified
 everything that its metadata say is here. This module checks that. If entries are missing, repair copies them from the
 other bookies of the ledger's fragments, one ledger at a time and not faster than ``completion_bytes_per_s``. Then all
 of the ledger is read once more: a copy that was made proves nothing, entries that can be read do.
 
 This module never closes a ledger, never changes metadata, and never says that an entry does not exist. An open ledger
-stays a suspect until its writer, or whoever recovers it, has closed it.
+stays as it is until its writer, or whoever recovers it, has closed it.
 
 Repair belongs to a higher floor. Only its name is known here; it is loaded when something has to be copied.
 """
@@ -86,7 +86,7 @@ MakeCompleter = Callable[[BookieId, Metadata, BookieConfig, Seams], Completer]
 
 
 class Completion:
-    """Completes the suspects of one bookie. Runs on the loop's thread."""
+    """Completes the ledgers of one bookie. Runs on the loop's thread."""
 
     def __init__(
         self,

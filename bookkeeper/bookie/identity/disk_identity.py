@@ -6,7 +6,8 @@ others know it, it looks at every ledger, and keeps in ``birth.json``
 
 * ``highest``: no ledger that existed then, or was deleted before, has a greater id (unless its id was chosen by hand,
   and it was deleted). A ledger with a greater id is younger than this disk: nothing of it can have been lost here.
-* ``suspects``: the ledgers whose metadata name this bookie, or cannot be read. The bookie may have had entries of them.
+* ``suspects`` (the file's word), the ledgers in *doubt*: their metadata name this bookie, or cannot be read. The bookie
+  may have had entries of them.
 
 The file is durable before the storage is opened for the first time; after a crash in between the next start begins
 anew. Nothing else holds what the file says. So a bookie that finds it missing, damaged or put back from an older copy
@@ -49,10 +50,10 @@ READS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class DiskIdentity:
-    """What ``birth.json`` says: the mark ``highest`` and the suspects."""
+    """What ``birth.json`` says: the mark ``highest`` and the ledgers in doubt."""
 
     highest: LedgerId = NO_LEDGER
-    suspects: frozenset[LedgerId] = frozenset()
+    doubted: frozenset[LedgerId] = frozenset()
 
     def with_highest(self, ledger_id: LedgerId) -> DiskIdentity:
         """A copy for a disk that lost something later, when ``ledger_id`` was the greatest id."""
@@ -88,14 +89,14 @@ def write_disk_identity(disk: Disk, directory: str, disk_identity: DiskIdentity,
     found = {
         "bookie": bookie,
         "highest": disk_identity.highest,
-        "suspects": sorted(disk_identity.suspects),
+        "suspects": sorted(disk_identity.doubted),
         "crc": _crc(disk_identity),
     }
     replace_file(disk, os.path.join(directory, BIRTH), json.dumps(found).encode() + b"\n")
 
 
 def _crc(disk_identity: DiskIdentity) -> int:
-    return crc32c(" ".join(map(str, [disk_identity.highest, *sorted(disk_identity.suspects)])).encode())
+    return crc32c(" ".join(map(str, [disk_identity.highest, *sorted(disk_identity.doubted)])).encode())
 
 
 async def survey(metadata: Metadata, bookie: BookieId, *, served_before: bool = False) -> DiskIdentity:

@@ -38,8 +38,8 @@ from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.base.results import PublishedProgress
 from bookkeeper.storage.start.directory_id import ForeignDirectoryError, directory_id_of, is_unused
 from bookkeeper.volumes import Volumes
-from bookkeeper.volumes.placement_log import PlacementLog
-from bookkeeper.volumes.volume_list import ONLY
+from bookkeeper.volumes.disks.volume_list import ONLY
+from bookkeeper.volumes.map.placement_log import PlacementLog
 
 log = logging.getLogger(__name__)
 

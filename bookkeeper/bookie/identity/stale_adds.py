@@ -7,8 +7,8 @@ must be OPEN, and this bookie must be in its last fragment. Otherwise the writer
 answers that. Adds that wait for one read stay in order, and count in admission like all requests in progress. Recovery
 adds are exempt: recovery writes to ledgers IN_RECOVERY, and re-replication to CLOSED ones.
 
-Until the copies of a *suspect* are whole, the bookie never answers "no such entry" for it, but "unknown". What is
-missing of a closed suspect is copied from the other bookies (:mod:`~bookkeeper.bookie.identity.completion`).
+While a ledger is in *doubt*, the bookie never answers "no such entry" for it, but "unknown". What is missing of one
+that is closed is copied from the other bookies (:mod:`~bookkeeper.bookie.identity.completion`).
 
 The mark ``highest`` is kept for good, because a fenced writer may come back at any time. That costs nothing: new
 ledgers have greater ids.
@@ -35,7 +35,7 @@ from bookkeeper.wire import Status
 log = logging.getLogger(__name__)
 
 PASS_S: Final = 60.0
-"""Seconds between two passes over the suspects."""
+"""Seconds between two passes over the ledgers in doubt."""
 
 READ_S: Final = 5.0
 """Seconds that an add waits for metadata at most; its client gives up after the same time."""
@@ -66,19 +66,19 @@ class StaleAdds:
         self._disk, self._directory = disk, directory
         self._completion = completion
         self._disk_identity = disk_identity or DiskIdentity()
-        self._suspects = set(self._disk_identity.suspects)
+        self._doubted = set(self._disk_identity.doubted)
         self._vouched: set[LedgerId] = set()
         """Ledgers that this start has seen OPEN, with this bookie in the last fragment."""
         self._waiting: dict[LedgerId, list[Verdict]] = {}
         self._reads = asyncio.Semaphore(READS)
         self._tasks: set[asyncio.Task[None]] = set()
         self._log = RateLimitedLogger(log, lambda: asyncio.get_running_loop().time())
-        engine.doubt(self._suspects)
+        engine.doubt(self._doubted)
 
     @property
-    def suspects(self) -> int:
-        """How many ledgers there are of which this bookie cannot say what it had."""
-        return len(self._suspects)
+    def doubted(self) -> int:
+        """How many ledgers are in doubt: what this bookie had of them is not known."""
+        return len(self._doubted)
 
     @property
     def highest(self) -> LedgerId:
@@ -144,36 +144,36 @@ class StaleAdds:
         for then in self._waiting.pop(ledger_id, ()):
             then(status)
 
-    # -- suspects -----------------------------------------------------------------------------------------
+    # -- ledgers in doubt ---------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Make passes until no suspect is left. Errors are logged, and the next pass tries again."""
-        while self._suspects:
+        """Make passes until no ledger is in doubt. Errors are logged, and the next pass tries again."""
+        while self._doubted:
             try:
                 await self.one_pass()
             except Exception:
                 log.exception(
-                    "bookie %s could not check the ledgers older than its disk: it tries again in %g s",
+                    "bookie %s could not check the ledgers in doubt: it tries again in %g s",
                     self._bookie,
                     PASS_S,
                 )
-            if self._suspects:
+            if self._doubted:
                 await asyncio.sleep(PASS_S)
 
     async def one_pass(self) -> frozenset[LedgerId]:
-        """Check every suspect once. Returns those that are left: not closed yet, or not whole here.
+        """Check every ledger in doubt once. Returns those that are left: not closed yet, or not whole here.
 
         Raises:
             MetadataError: the store does not answer.
             OSError: the file could not be written.
         """
-        for ledger in sorted(self._suspects):
+        for ledger in sorted(self._doubted):
             if await self._completion.is_whole(ledger):
-                self._suspects.discard(ledger)
-        if len(self._suspects) < len(self._disk_identity.suspects):
-            self._keep(DiskIdentity(self._disk_identity.highest, frozenset(self._suspects)))
-            log.info("bookie %s may still have lost entries of %d ledgers", self._bookie, len(self._suspects))
-        return frozenset(self._suspects)
+                self._doubted.discard(ledger)
+        if len(self._doubted) < len(self._disk_identity.doubted):
+            self._keep(DiskIdentity(self._disk_identity.highest, frozenset(self._doubted)))
+            log.info("bookie %s: %d ledgers are in doubt still", self._bookie, len(self._doubted))
+        return frozenset(self._doubted)
 
     def _keep(self, disk_identity: DiskIdentity) -> None:
         if disk_identity != self._disk_identity:

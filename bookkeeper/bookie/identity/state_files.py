@@ -20,10 +20,10 @@ from bookkeeper.seams import Disk
 from bookkeeper.storage.base.durable_file import TRANSIENT
 from bookkeeper.storage.scrub.damage import DamagedPlace, FileKind
 from bookkeeper.storage.scrub.file_checks import let_go
-from bookkeeper.volumes.placement_file import NAME as PLACEMENTS
-from bookkeeper.volumes.placement_file import refuse_damage
-from bookkeeper.volumes.volume_list import NAME as VOLUMES
-from bookkeeper.volumes.volume_list import VolumeList
+from bookkeeper.volumes.disks.volume_list import NAME as VOLUMES
+from bookkeeper.volumes.disks.volume_list import VolumeList
+from bookkeeper.volumes.map.placement_file import NAME as PLACEMENTS
+from bookkeeper.volumes.map.placement_file import refuse_damage
 
 OPENED: Final = "boot"
 """File with the number of the last start that had the disk open. If it exists, an empty disk is a lost disk."""

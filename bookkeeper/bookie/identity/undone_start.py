@@ -31,8 +31,8 @@ from bookkeeper.bookie.identity.state_files import OPENED
 from bookkeeper.errors import NoSuchKeyError
 from bookkeeper.meta.records.cookies import Cookie, Cookies
 from bookkeeper.seams import Disk
-from bookkeeper.volumes.placement_file import NAME as PLACEMENTS
-from bookkeeper.volumes.volume_list import NAME as VOLUMES
+from bookkeeper.volumes.disks.volume_list import NAME as VOLUMES
+from bookkeeper.volumes.map.placement_file import NAME as PLACEMENTS
 
 log = logging.getLogger(__name__)
 

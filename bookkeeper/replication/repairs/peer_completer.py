@@ -1,4 +1,4 @@
-"""Completes a bookie's own copies from the other bookies, so that its suspects become whole again.
+"""Completes a bookie's own copies from the other bookies, so that its ledgers become whole again.
 
 The bookie names the entries that it cannot read. They are read from the other bookies of their fragments, their digests
 are checked, they are sent to the bookie as recovery adds, and read back from it

@@ -49,7 +49,7 @@ class SpareFiles:
 
     def prepare(self, file_id: int) -> None:
         """Have a spare ready before the journal file ``file_id`` is full."""
-        if self.names or not self._wanted or self._workers.inline:
+        if self.names or not self._wanted:
             return
         number = MADE_AHEAD | file_id
 

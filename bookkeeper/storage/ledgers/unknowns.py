@@ -4,7 +4,7 @@ Five things make an answer unknown:
 
     limbo          acknowledged data may be missing since a start found a loss (B9): of all ledgers, or of a few
     index damage   a page of the index is not what was written; the next start rebuilds the index (K19)
-    doubt          the disk is younger than the bookie's name: what was on the disk before is not known
+    doubt          the disk was set up after the bookie id was first used: what was on the disk before is not known
     suspicion      damage may have taken entries of a ledger, until its copy is whole again (K30). What the index knows
                    of fails by itself when it is read, and what it does not know was never here; unless the index
                    lacks records, or was made from logs that are damaged
@@ -38,10 +38,10 @@ class Unknowns:
         self._quarantined = list(quarantined)
         self._index_damaged = False
         self._complete: set[int] = set()
-        self._suspects: frozenset[int] | None = None
+        self._limbo_ledgers: frozenset[int] | None = None
         """The ledgers that limbo may concern; None: any."""
         self._doubted: Container[int] = ()
-        self._damaged: dict[int, int] = {}
+        self._suspects: dict[int, int] = {}
         """Ledgers of which damage may have taken entries -> the suspicion's number."""
         self._unindexed: set[int] = set()
         """Those of which the index may lack entries."""
@@ -60,18 +60,18 @@ class Unknowns:
 
     def may_lack(self, ledger_id: int) -> bool:
         """Which entries of this ledger can be read here is not known."""
-        return ledger_id in self._damaged or self.has(ledger_id)
+        return ledger_id in self._suspects or self.has(ledger_id)
 
     def in_limbo(self, ledger_id: int) -> bool:
         """Acknowledged records of this ledger may be gone, a fence among them (B3)."""
         if self.limbo is None or ledger_id in self._complete:
             return False
-        return self._suspects is None or ledger_id in self._suspects
+        return self._limbo_ledgers is None or ledger_id in self._limbo_ledgers
 
     @property
     def concern_new_ledgers(self) -> bool:
         """A ledger that is created now would be in limbo."""
-        return self.limbo is not None and self._suspects is None
+        return self.limbo is not None and self._limbo_ledgers is None
 
     @property
     def index_damaged(self) -> bool:
@@ -80,8 +80,8 @@ class Unknowns:
 
     @property
     def suspects(self) -> frozenset[int]:
-        """The ledgers of which entries may be lost by damage."""
-        return frozenset(self._damaged)
+        """The suspect ledgers: damage may have taken entries of them."""
+        return frozenset(self._suspects)
 
     @property
     def unindexed(self) -> frozenset[int]:
@@ -95,9 +95,9 @@ class Unknowns:
 
     # -- what is found out --------------------------------------------------------------------------------
 
-    def narrow(self, suspects: Iterable[LedgerId]) -> None:
+    def narrow(self, ledgers: Iterable[LedgerId]) -> None:
         """See :meth:`Engine.narrow_limbo`."""
-        self._suspects = frozenset(suspects)
+        self._limbo_ledgers = frozenset(ledgers)
 
     def end_limbo(self, ledger_id: LedgerId | None) -> None:
         """See :meth:`Engine.end_limbo`."""
@@ -119,24 +119,24 @@ class Unknowns:
         Args:
             unindexed: the index may lack entries of them, so that a negative is not honest.
         """
-        before = len(self._damaged) + len(self._unindexed)
+        before = len(self._suspects) + len(self._unindexed)
         self._suspicions += 1
         chosen = dict.fromkeys(ledgers, self._suspicions)
-        self._damaged.update(chosen)
+        self._suspects.update(chosen)
         if unindexed:
             self._unindexed.update(chosen)
-        return len(self._damaged) + len(self._unindexed) > before
+        return len(self._suspects) + len(self._unindexed) > before
 
     def suspicion(self, ledger_id: int) -> int:
         """The number of the newest suspicion of a ledger; 0: there is none."""
-        return self._damaged.get(ledger_id, 0)
+        return self._suspects.get(ledger_id, 0)
 
     def settle(self, ledger_id: int, suspicion: int) -> bool:
         """The ledger's copy is whole, or the ledger is deleted, as far as that suspicion goes. Returns whether that is
         all: a newer one stays."""
         if self.suspicion(ledger_id) > suspicion:
             return False
-        self._damaged.pop(ledger_id, None)
+        self._suspects.pop(ledger_id, None)
         self._unindexed.discard(ledger_id)
         return True
 

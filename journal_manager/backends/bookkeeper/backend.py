@@ -211,7 +211,7 @@ async def _format(
     await claimed.step(lambda chain: chain.cleared(claimed.token, namespace))
     for segment in gone:
         await delete_quietly(client, segment.location)
-    await LedgerSnapshotKeeper(client, claimed, options.ledger_maker(client)).remove_taken_back()
+    await LedgerSnapshotKeeper(client, claimed, options.ledger_maker(client)).remove_discarded()
 
 
 def _parsed(uri: JournalURI, options: Options) -> tuple[JournalURI, BookKeeperOptions]:

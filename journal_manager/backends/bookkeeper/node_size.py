@@ -11,7 +11,7 @@ _log = logging.getLogger(__name__)
 
 RECORD_MAX: Final = 960 * 1024
 """No segment begins if the record were longer. ZooKeeper takes requests of up to 1 MiB; the rest is left for what must
-always be possible: to claim the journal, to end a segment, to take edits back, and to purge."""
+always be possible: to claim the journal, to end a segment, to discard edits, and to purge."""
 
 RECORD_WARNED: Final = RECORD_MAX // 2
 """From so many bytes on a writer warns."""

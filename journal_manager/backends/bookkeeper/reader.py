@@ -14,7 +14,7 @@ from journal_manager.backends.bookkeeper.error_translation import journal_error,
 from journal_manager.backends.bookkeeper.journal_node import JournalNode
 from journal_manager.backends.bookkeeper.node_size import RECORD_MAX
 from journal_manager.backends.bookkeeper.shared_client import SharedClient
-from journal_manager.edits import Batch, SegmentInfo, TakenBack, TxId
+from journal_manager.edits import Batch, DiscardedEdits, SegmentInfo, TxId
 from journal_manager.errors import JournalClosedError, OpFormatError, check
 from journal_manager.journals import DescribableReader, JournalDescription, JournalReader, described
 
@@ -87,10 +87,10 @@ class LedgerJournalReader(JournalReader, DescribableReader):
                 high = middle - 1
         return low
 
-    async def taken_back(self) -> TakenBack:
+    async def discarded(self) -> DiscardedEdits:
         self._ensure_open()
         with worded(f"reading the record of journal {self._record.name}"):
-            return (await self._record.read())[0].taken_back
+            return (await self._record.read())[0].discarded
 
     async def describe(self) -> JournalDescription:
         self._ensure_open()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from bookkeeper.errors import KeyExistsError, MetadataConflictError, NoSuchKeyError
 from bookkeeper.meta.store import Check, Version, settled_create, settled_delete, settled_set_if
-from journal_manager.edits import UNKNOWN_EPOCH, TakenBack, TxId
+from journal_manager.edits import UNKNOWN_EPOCH, DiscardedEdits, TxId
 from journal_manager.errors import JournalCorruptionError, UnsupportedLayoutError
 from journal_manager.snapshots import SnapshotInfo
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from journal_manager.backends.bookkeeper.journal_node import JournalNode
 
 FORMAT: Final = 2
-"""Written once a snapshot says its epoch, which happens after edits were taken back."""
+"""Written once a snapshot says its epoch, which happens after edits were discarded."""
 
 PLAIN_FORMAT: Final = 1
 
@@ -80,9 +80,9 @@ class SnapshotIndex:
             return (), None
         return decode_index(found.value), found.version
 
-    async def taken_back(self) -> TakenBack:
-        """What was taken back from the journal, as its record says now. Raises JournalNotFormattedError."""
-        return (await self._record.read())[0].taken_back
+    async def discarded(self) -> DiscardedEdits:
+        """What was discarded from the journal, as its record says now. Raises JournalNotFormattedError."""
+        return (await self._record.read())[0].discarded
 
     async def write(self, lines: Sequence[SnapshotLine], expected: Version | None, condition: Check) -> None:
         """Replace the record, in a write that is done only if ``condition`` holds.

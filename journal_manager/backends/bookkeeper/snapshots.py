@@ -4,7 +4,7 @@ A snapshot is there when the record names it: ledger first, closed, then the rec
 the journal's owner changes the record, in a write that is done only if the journal's own record is as the owner read
 read it. What a reader offers waits beside the record until the owner moves it there.
 
-A snapshot of edits that were taken back is none, by its epoch and the journal's record, also while it is still listed.
+A snapshot of edits that were discarded is none, by its epoch and the journal's record, also while it is still listed.
 """
 
 from __future__ import annotations
@@ -79,16 +79,16 @@ class LedgerSnapshots(SnapshotStore):
         with worded(f"offering a snapshot at edit {at}"):
             tags = snapshot_tags(self._index.journal, at, None)
             line = await written(self._client, self._new_ledger, tags, at, chunks)
-            if await self._index.taken_back():
+            if await self._index.discarded():
                 line = replace(line, epoch=epoch)
             await self._index.offer(line)
         return line.info()
 
     async def _kept(self) -> tuple[SnapshotLine, ...]:
-        """What is listed and was not taken back. The record is read last, so that nothing in between is missed."""
+        """What is listed and was not discarded. The record is read last, so that nothing in between is missed."""
         lines, _ = await self._index.read()
-        taken_back = await self._index.taken_back()
-        return tuple(line for line in lines if not taken_back.covers(line.at, line.epoch))
+        discarded = await self._index.discarded()
+        return tuple(line for line in lines if not discarded.covers(line.at, line.epoch))
 
     async def _find(self, at: TxId) -> SnapshotLine | None:
         return next((line for line in await self._kept() if line.at == at), None)
@@ -112,7 +112,7 @@ class LedgerSnapshotKeeper:
         with worded(f"keeping the snapshot at edit {at}"):
             tags = snapshot_tags(self._index.journal, at, self._owner.token.epoch)
             line = await written(self._client, self._new_ledger, tags, at, chunks)
-            if self._owner.chain.taken_back:
+            if self._owner.chain.discarded:
                 line = replace(line, epoch=self._owner.token.epoch)
             try:
                 await self._replace({at: line})
@@ -138,13 +138,13 @@ class LedgerSnapshotKeeper:
         with worded(f"removing the snapshot at edit {at}"):
             await self._replace({at: None})
 
-    async def remove_taken_back(self) -> None:
-        """Remove the snapshots and offers of edits that were taken back; nobody restores or adopts them any more."""
+    async def remove_discarded(self) -> None:
+        """Remove the snapshots and offers of edits that were discarded; nobody restores or adopts them any more."""
         with worded("removing snapshots"):
             kept, _ = await self._index.read()
-            if any(self._is_taken_back(line) for line in kept):
+            if any(self._is_discarded(line) for line in kept):
                 await self._replace({})
-            await self._remove_offers([line for line in await self._index.offers() if self._is_taken_back(line)])
+            await self._remove_offers([line for line in await self._index.offers() if self._is_discarded(line)])
 
     async def remove_offers(self) -> None:
         """Remove what readers have offered. An upgrade that is rolled back begins with it: an offer at an id from
@@ -161,24 +161,24 @@ class LedgerSnapshotKeeper:
             if line.ledger not in listed:
                 await delete_quietly(self._client, str(line.ledger))
 
-    def _is_taken_back(self, line: SnapshotLine) -> bool:
-        return self._owner.chain.taken_back.covers(line.at, line.epoch)
+    def _is_discarded(self, line: SnapshotLine) -> bool:
+        return self._owner.chain.discarded.covers(line.at, line.epoch)
 
     async def adopt(self, durable: TxId) -> tuple[SnapshotInfo, ...]:
         """Keep what readers have offered. Raises as ``JournalWriter.adopt_snapshots``."""
         await self._owner.ensure_current()
         with worded("looking at the snapshots that readers offer"):
             offered = {line.info(): line for line in await self._index.offers()}
-            kept = [line.info() for line in (await self._index.read())[0] if not self._is_taken_back(line)]
+            kept = [line.info() for line in (await self._index.read())[0] if not self._is_discarded(line)]
             chain = self._owner.chain
-            good, useless = adoptable(offered, kept, durable, chain.taken_back, chain.needs_snapshot)
+            good, useless = adoptable(offered, kept, durable, chain.discarded, chain.needs_snapshot)
             if good:
                 await self._replace({info.at: offered[info] for info in good})
             await self._remove_offers([offered[info] for info in (*good, *useless)])
         return good
 
     async def _replace(self, changes: Mapping[TxId, SnapshotLine | None]) -> None:
-        """Replace the lines of some ids, and leave out what was taken back; then delete the ledgers that are not
+        """Replace the lines of some ids, and leave out what was discarded; then delete the ledgers that are not
         listed any more.
 
         Raises:
@@ -188,7 +188,7 @@ class LedgerSnapshotKeeper:
         while True:
             condition = await self._owner.condition()
             kept, version = await self._index.read()
-            lines = [each for each in kept if each.at not in changes and not self._is_taken_back(each)]
+            lines = [each for each in kept if each.at not in changes and not self._is_discarded(each)]
             lines += [line for line in changes.values() if line is not None]
             if len(lines) > len(kept):
                 ensure_snapshots_fit(self._index.journal, len(encode_index(lines)), len(lines))

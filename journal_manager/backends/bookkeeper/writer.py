@@ -314,14 +314,14 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter, Discard, Upgrade, 
             return chain
 
         await self._owner.step(shorten)
-        await self._remove_taken_back(gone)
+        await self._remove_discarded(gone)
         return gone
 
-    async def _remove_taken_back(self, gone: tuple[SegmentInfo, ...]) -> None:
+    async def _remove_discarded(self, gone: tuple[SegmentInfo, ...]) -> None:
         """The record was first: nobody reads them any more."""
         for segment in gone:
             await delete_quietly(self._client, segment.location)
-        await self._snapshots.remove_taken_back()
+        await self._snapshots.remove_discarded()
 
     async def note_copy(self, copy: CopySource) -> None:
         self._ensure_open()
@@ -348,7 +348,7 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter, Discard, Upgrade, 
             return chain
 
         await self._owner.step(shorten)
-        await self._remove_taken_back(gone)
+        await self._remove_discarded(gone)
         return gone
 
     @property

@@ -229,7 +229,7 @@ class FirstStarts:
         assert [str(each) for each in await metadata.cookies.known()] == ["b1"]
         assert BookieId("b1") in await metadata.bookies.writable()
         condition = self.server.condition()
-        assert condition.limbo is None and condition.ledgers_lost_before == 0, condition
+        assert condition.limbo is None and condition.ledgers_in_doubt == 0, condition
         assert condition.running and condition.registered and not condition.read_only, condition
 
 

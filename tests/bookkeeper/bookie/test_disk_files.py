@@ -22,7 +22,7 @@ from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.testing.world import SimDisk
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
-from tests.bookkeeper.bookie.identity.test_suspect_ledgers import KEY, add, change, named, status
+from tests.bookkeeper.bookie.identity.test_limbo_ledgers import KEY, add, change, named, status
 
 Files = dict[str, bytes]
 DIRECTORIES = ("/data", "/data/journal", "/data/ledgers")
@@ -249,7 +249,7 @@ async def reaction(cluster: Cluster, past: Past, files: Files, *, may_fail: bool
     found = []
     if server.engine.in_limbo:
         found.append(LIMBO)
-    if server.health()["ledgers_lost_before"]:
+    if server.health()["ledgers_in_doubt"]:
         found.append(DOUBT)
     for ledger, entry_id in past.entries:
         for fence in (False, True):

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from bookkeeper import codec, wire
-from bookkeeper.bookie.bookie_start import BookieStart
 from bookkeeper.bookie.config import config_from
 from bookkeeper.bookie.health.health import liveness, readiness
 from bookkeeper.bookie.lifecycle import BookieServer
+from bookkeeper.bookie.start.bookie_start import BookieStart
 from bookkeeper.errors import (
     BookieError,
     BookKeeperError,
@@ -393,8 +393,8 @@ def test_the_first_reason_to_end_is_the_one_that_is_told() -> None:
         await cluster.up()
         server = cluster.server
         assert server is not None
-        server._superseded("another process is this bookie")
-        server._superseded("and again")
+        server.parts.reports.on_superseded("another process is this bookie")
+        server.parts.reports.on_superseded("and again")
         assert await server.run_until_failure() == "another process is this bookie"
 
     run(main)

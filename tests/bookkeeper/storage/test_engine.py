@@ -13,7 +13,6 @@ from bookkeeper.errors import (
     DataUnknownError,
     DirectoryLockedError,
     DiskFullError,
-    InvariantError,
     LedgerFencedError,
     NoSuchEntryError,
     NoSuchLedgerError,
@@ -29,6 +28,7 @@ from tests.bookkeeper.storage.workload import (
     CONFIG,
     KEY,
     add,
+    close,
     everything,
     lid,
     make_entry,
@@ -128,15 +128,16 @@ def test_a_clean_stop_is_told_from_a_crash(disk: RecordingDisk) -> None:
 
 
 @pytest.mark.rule("P3")
-def test_a_blocking_close_needs_no_workers(disk: RecordingDisk) -> None:
+def test_a_close_waits_for_what_workers_have_in_hand(disk: RecordingDisk) -> None:
     engine, workers = open_engine(disk)
+    durable: Answers = []
+    ended: Answers = []
     add(engine, 1, 0)
-    engine.when_durable(lambda error: None)
-    with pytest.raises(InvariantError, match="a worker is at work"):
-        engine.close_blocking()
+    engine.when_durable(durable.append)
+    engine.close(ended.append)
+    assert workers.jobs and not ended and disk.locks, "a worker has the group"
     workers.pump()
-    engine.close_blocking()
-    assert workers.jobs == [] and engine.state is EngineState.CLOSED
+    assert durable == ended == [None] and engine.state is EngineState.CLOSED and not disk.locks
     engine, workers = open_engine(disk)
     assert engine.report.clean and read(engine, workers, 1, 0) == make_entry(1, 0)
 
@@ -425,8 +426,7 @@ def test_journal_files_are_recycled_and_their_number_is_bounded(disk: RecordingD
 def test_files_of_another_version_are_refused_with_a_sentence(disk: RecordingDisk) -> None:
     from bookkeeper.storage.base.durable_file import stamp
 
-    engine, _ = open_engine(disk)
-    engine.close_blocking()
+    close(*open_engine(disk))
     files = disk.files()
     files["/ledgers/manifest"] = stamp(b"BKMF", 2, b"{}")
     with pytest.raises(UnsupportedFormatError, match="is of version 2; this program reads version 1"):

@@ -59,6 +59,14 @@ def open_engine(disk: RecordingDisk, config: StorageConfig = CONFIG) -> tuple[En
     return Engine.open(config, disk, workers), workers
 
 
+def close(engine: Engine, workers: QueueWorkers) -> None:
+    """A clean stop."""
+    ended: list[BaseException | None] = []
+    engine.close(ended.append)
+    workers.pump()
+    assert ended == [None]
+
+
 def add(engine: Storage, ledger_id: int, entry_id: int, **how: int) -> bytes:
     entry = make_entry(ledger_id, entry_id, **how)
     engine.append_entry(lid(ledger_id), KEY, entry)

@@ -10,10 +10,11 @@ from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.meta.records.disks import PlacementsEnd
 from bookkeeper.storage.base.results import PackedEntries
 from bookkeeper.storage.engine import Engine
+from bookkeeper.testing.world import SimDisk
 from bookkeeper.volumes import MappedVolumes, Volume
-from bookkeeper.volumes.ledger_moves import LedgerMove
-from bookkeeper.volumes.volume_list import VolumeList, VolumeState, read_volumes, share_of
-from bookkeeper.volumes.volume_start import open_door
+from bookkeeper.volumes.disks.volume_list import VolumeList, VolumeState, read_volumes, share_of
+from bookkeeper.volumes.routing.ledger_moves import LedgerMove
+from bookkeeper.volumes.start.placement_recall import open_door
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk, crash_images
 from tests.bookkeeper.storage.workload import CONFIG, KEY, make_entry
 
@@ -21,6 +22,14 @@ HOME = "/home"
 NOTHING_YET = PlacementsEnd(0, 0)
 """Nothing of this file is published."""
 Answers = list[BaseException | None]
+
+
+def new_disk(*places: str) -> SimDisk:
+    """A disk with the bookie's directory and these."""
+    disk = SimDisk(Random(1))
+    for place in (HOME, *places):
+        disk.make_directories(place)
+    return disk
 
 
 class Door:

@@ -88,7 +88,6 @@ async def until(condition: Any, *, within_s: float = 60.0) -> None:
 
 def directories_of(server: BookieServer) -> dict[str, str]:
     """Each ledger directory and its state."""
-    assert server.ledger_directories is not None
     return {row["ledger_dir"]: row["state"] for row in server.ledger_directories.rows()}
 
 

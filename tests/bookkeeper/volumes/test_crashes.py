@@ -13,9 +13,9 @@ import pytest
 
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.storage.base.results import Done
-from bookkeeper.volumes.ledger_moves import LedgerMove, LedgerMoves
-from bookkeeper.volumes.ledger_places import LedgerPlaces
-from bookkeeper.volumes.placement_log import PlacementLog
+from bookkeeper.volumes.map.ledger_places import LedgerPlaces
+from bookkeeper.volumes.map.placement_log import PlacementLog
+from bookkeeper.volumes.routing.ledger_moves import LedgerMove, LedgerMoves
 from tests.bookkeeper.storage.recording_disk import RecordingDisk, crash_images
 from tests.bookkeeper.storage.workload import everything, violations
 from tests.bookkeeper.volumes.workload import Published, denials, lose_one, open_volumes, volumes_life
@@ -95,7 +95,7 @@ def answered_by_the_source_alone(patch: pytest.MonkeyPatch) -> None:
 
 
 def placements_are_not_synced(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("bookkeeper.volumes.placement_log.sync", lambda file: None)
+    patch.setattr("bookkeeper.volumes.map.placement_log.sync", lambda file: None)
 
 
 def a_move_is_not_recorded(patch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,9 @@ from bookkeeper.errors import IllegalOperationError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.storage.base.results import Done
 from bookkeeper.volumes.after_all import until_done
-from bookkeeper.volumes.ledger_moves import LedgerMove
+from bookkeeper.volumes.disks.volume_list import VolumeState
+from bookkeeper.volumes.routing.ledger_moves import LedgerMove
 from bookkeeper.volumes.volume_drain import VolumeDrain
-from bookkeeper.volumes.volume_list import VolumeState
 from tests.bookkeeper.volumes.stories import DISKS, DirectoriesCluster, Writers, directories_of, until
 
 KEY = b"k" * 20

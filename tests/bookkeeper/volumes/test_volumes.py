@@ -8,7 +8,7 @@ from bookkeeper.errors import DataUnknownError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.storage.engine import Engine
 from bookkeeper.volumes import MappedVolumes, OneVolume, Volumes
-from bookkeeper.volumes.volume_list import ONLY, VolumeState
+from bookkeeper.volumes.disks.volume_list import ONLY, VolumeState
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, KEY, Storage, everything, make_entry, open_engine
 
@@ -50,7 +50,7 @@ def test_one_volume_has_every_ledger_and_no_map() -> None:
     assert volumes.placement_log is None and len(volumes.placements) == 0 and volumes.ledger_count(ONLY) == 1
     assert volumes.positions == {ONLY: only.engine.durable_position}
     (entry,) = volumes.volume_list
-    assert not volumes.volume_list.has_map and entry.state is VolumeState.USED
+    assert volumes.volume_list.file_id == 0 and entry.state is VolumeState.USED
     assert (entry.ledger_dir, entry.journal_dir) == (CONFIG.ledger_dir, CONFIG.journal_dir)
 
 
@@ -64,7 +64,7 @@ def test_what_an_engine_cannot_tell_one_volume_cannot_either() -> None:
 
 
 def test_volumes_have_the_calls_of_an_engine_with_its_arguments() -> None:
-    own = {"open", "close_blocking", "durable_position", "master_key", "may_lack"}
+    own = {"open", "durable_position", "master_key", "may_lack"}
     for name in {name for name in vars(Engine) if not name.startswith("_")} - own:
         ours, engines = vars(Volumes)[name], vars(Engine)[name]
         assert isinstance(ours, property) is isinstance(engines, property), name

@@ -11,9 +11,9 @@ from bookkeeper.errors import DataUnknownError
 from bookkeeper.meta.records.disks import PlacementsEnd
 from bookkeeper.storage.engine import Engine
 from bookkeeper.volumes import MappedVolumes, Volume
+from bookkeeper.volumes.disks.volume_list import VolumeList, VolumeState, read_volumes, share_of, write_volumes
+from bookkeeper.volumes.start.placement_recall import open_door
 from bookkeeper.volumes.volume_drain import VolumeDrain
-from bookkeeper.volumes.volume_list import VolumeList, VolumeState, read_volumes, share_of, write_volumes
-from bookkeeper.volumes.volume_start import open_door
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, Life, Truth, lid, read
 

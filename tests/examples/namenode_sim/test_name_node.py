@@ -284,7 +284,7 @@ async def test_checkpoints_are_offered_by_the_standby_kept_by_the_active_and_bou
         assert len(three.namespace.root.children) == n
 
 
-async def test_a_standby_whose_edits_were_taken_back_begins_anew() -> None:
+async def test_a_standby_whose_edits_were_discarded_begins_anew() -> None:
     """It went on with the next id, behind edits that the journal does not have any more."""
     uri = journal()
     async with replicas(uri) as (one, two):

@@ -205,7 +205,7 @@ async def test_a_name_that_is_used_again_is_another_segment() -> None:
 
 
 @pytest.mark.rule("J10")
-async def test_a_segment_whose_header_is_damaged_does_not_count_as_taken_back() -> None:
+async def test_a_segment_whose_header_is_damaged_does_not_count_as_discarded() -> None:
     """Its epoch is not known then; without it the next edits would get ids that are in use."""
     disk = Disk(Random(1))
     writer = await writer_on(disk)
@@ -224,7 +224,7 @@ async def test_a_segment_whose_header_is_damaged_does_not_count_as_taken_back() 
 @pytest.mark.rule("J10", "J5")
 @pytest.mark.parametrize("step", ["roll_back", "discard", "format"])
 @pytest.mark.parametrize("keep", [None, 0.0, 1.0])
-def test_edits_are_taken_back_at_once_with_their_snapshots_or_not_at_all(keep: float | None, step: str) -> None:
+def test_edits_are_discarded_at_once_with_their_snapshots_or_not_at_all(keep: float | None, step: str) -> None:
     """Files went one by one, snapshots first: a crash in between left edits whose snapshot was gone."""
     outcomes = set()
     for at in range(200):
@@ -372,7 +372,7 @@ async def step_back(disk: SimDisk, step: str) -> None:
 @pytest.mark.rule("J5", "J8")
 @pytest.mark.parametrize("step", ["roll_back", "discard"])
 @pytest.mark.parametrize("keep", [None, 0.0, 1.0])
-def test_a_crash_while_edits_are_taken_back_is_mended_by_doing_it_again(keep: float | None, step: str) -> None:
+def test_a_crash_while_edits_are_discarded_is_mended_by_doing_it_again(keep: float | None, step: str) -> None:
     crashes = 0
     for at in range(200):
         disk = Disk(Random(at))

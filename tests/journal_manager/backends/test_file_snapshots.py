@@ -155,8 +155,8 @@ async def test_a_crash_while_adopting_keeps_the_offer_or_the_snapshot(keep: floa
     raise AssertionError("it never came to its end")
 
 
-async def taken_back(disk: SimDisk) -> FileWriter:
-    """Edits 1 to 9, of which those from 5 on were taken back and written anew."""
+async def discarded(disk: SimDisk) -> FileWriter:
+    """Edits 1 to 9, of which those from 5 on were discarded and written anew."""
     writer = await writer_on(disk)
     await write_segment(writer, 1, 4)
     await write_segment(writer, 5, 9)
@@ -171,9 +171,9 @@ async def taken_back(disk: SimDisk) -> FileWriter:
 
 
 @pytest.mark.rule("J10")
-async def test_a_snapshot_of_what_was_taken_back_is_none_also_while_its_file_is_there() -> None:
+async def test_a_snapshot_of_what_was_discarded_is_none_also_while_its_file_is_there() -> None:
     disk = SimDisk(Random(1))
-    await taken_back(disk)
+    await discarded(disk)
     assert disk.exists("/edits/snapshot_0000000000000000008")
     store = await store_on(disk)
     assert [info.at for info in await store.list()] == [4]
@@ -184,7 +184,7 @@ async def test_a_snapshot_of_what_was_taken_back_is_none_also_while_its_file_is_
 @pytest.mark.rule("J10", "J9")
 async def test_a_damaged_snapshot_is_told_although_its_epoch_cannot_be_read() -> None:
     disk = SimDisk(Random(1))
-    writer = await taken_back(disk)
+    writer = await discarded(disk)
     await writer.save_snapshot(8, [b"at 8, again"])
     disk.flip_bit("/edits/snapshot_0000000000000000008", 8)
     store = await store_on(disk)

@@ -459,7 +459,7 @@ async def test_edits_sent_ahead_reach_every_member_in_order(places: Places) -> N
 
 
 async def test_a_member_with_other_edits_under_the_same_ids_is_no_copy() -> None:
-    """As after edits were taken back in the leading member alone, and their ids used again."""
+    """As after edits were discarded in the leading member alone, and their ids used again."""
     places = Places()
     async with await EditLog.open("mem:one", hub=places.hub) as alone:
         await alone.log_group([(0, b"1"), (0, b"other")])
@@ -478,8 +478,8 @@ async def test_a_member_with_other_edits_under_the_same_ids_is_no_copy() -> None
     assert await places.edits("one") == [b"1", b"other"]
 
 
-async def test_a_set_takes_back_no_edits_and_makes_no_upgrade() -> None:
-    """An operator does that on each member: a member that is off would keep what the others take back."""
+async def test_a_set_discards_no_edits_and_makes_no_upgrade() -> None:
+    """An operator does that on each member: a member that is off would keep what the others discard."""
     places = Places()
     writer = await open_writer("set:", members=places.members)
     for kind in (Discard, Upgrade, OrphanSweep):
@@ -488,7 +488,7 @@ async def test_a_set_takes_back_no_edits_and_makes_no_upgrade() -> None:
     await writer.close()
 
 
-async def test_edits_taken_back_on_each_member_are_gone_from_the_set() -> None:
+async def test_edits_discarded_on_each_member_are_gone_from_the_set() -> None:
     places = Places()
     async with await places.log() as log:
         await log.log(b"1")
@@ -504,8 +504,8 @@ async def test_edits_taken_back_on_each_member_are_gone_from_the_set() -> None:
         assert await places.edits(name) == [b"1", b"another"]
 
 
-async def taken_back_but_in(places: Places, off: str, others: list[bytes]) -> None:
-    """Edits 1 to 4; those from 2 on are taken back on every member but one, which is off, and others are logged."""
+async def discarded_but_in(places: Places, off: str, others: list[bytes]) -> None:
+    """Edits 1 to 4; those from 2 on are discarded on every member but one, which is off, and others are logged."""
     async with await places.log() as log:
         await log.log(b"1")
         await log.roll()
@@ -522,13 +522,13 @@ async def taken_back_but_in(places: Places, off: str, others: list[bytes]) -> No
 
 
 @pytest.mark.rule("J10")
-async def test_what_was_taken_back_is_not_read_from_a_member_that_still_has_it(
+async def test_what_was_discarded_is_not_read_from_a_member_that_still_has_it(
     places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The writer refused such a member; a reader asked it for ids alone, and returned edits that were taken back. And
+    """The writer refused such a member; a reader asked it for ids alone, and returned edits that were discarded. And
     the writer compared the last edits only, which may well be equal."""
     monkeypatch.setattr(set_copies, "COMPARED", 1)
-    await taken_back_but_in(places, "one", [b"new 2", b"new 3", b"4"])
+    await discarded_but_in(places, "one", [b"new 2", b"new 3", b"4"])
     new = [b"1", b"new 2", b"new 3", b"4"]
 
     async def read() -> list[bytes]:
@@ -550,27 +550,27 @@ async def test_what_was_taken_back_is_not_read_from_a_member_that_still_has_it(
     writer = await open_writer("set:", members=places.members)
     assert isinstance(writer, SetWriter)
     states = {status.uri: status for status in writer.status()}
-    assert "those from 2 on were taken back from the leading member" in str(states["mem:one"].problem)
+    assert "those from 2 on were discarded from the leading member" in str(states["mem:one"].problem)
     assert states["mem:two"].state is MemberState.ACTIVE
     await writer.close()
 
 
 @pytest.mark.rule("J10")
-async def test_a_member_of_which_the_same_was_taken_back_is_written_and_read_again(places: Places) -> None:
-    """Also through what a program has put around a member's writer, and after the leading one took back more."""
+async def test_a_member_of_which_the_same_was_discarded_is_written_and_read_again(places: Places) -> None:
+    """Also through what a program has put around a member's writer, and after the leading one discarded more."""
     wrapped = JournalStats(Metrics(), "one")
     places.members[0] = replace(places.members[0], wrap=wrapped.measured)
-    await taken_back_but_in(places, "one", [b"new 2"])
+    await discarded_but_in(places, "one", [b"new 2"])
     writer = await open_writer("mem:one", hub=places.hub)
     await capability(writer, Discard).discard_from(2)  # type: ignore[type-abstract]
     await writer.close()
     async with await places.log() as log:
         await log.log(b"new 3")
-        assert await log.taken_back()
+        assert await log.discarded()
     assert await places.edits("one") == [b"1", b"new 2", b"new 3"]
     shared = places.hub.places["shared"]
     assert places.hub.places["one"].chain.copy == CopySource(
-        shared.chain.taken_back.journal, shared.chain.taken_back.epoch + 1
+        shared.chain.discarded.journal, shared.chain.discarded.epoch + 1
     )
     for name in ("shared", "required", "two"):
         for segment in places.hub.places[name].chain.segments[1:]:
@@ -586,7 +586,7 @@ async def test_a_member_of_which_the_same_was_taken_back_is_written_and_read_aga
 
 
 @pytest.mark.rule("J10")
-async def test_a_member_with_other_edits_is_not_read_although_nobody_noted_that_some_were_taken_back(
+async def test_a_member_with_other_edits_is_not_read_although_nobody_noted_that_some_were_discarded(
     places: Places,
 ) -> None:
     """A leading member of an earlier version notes nothing; the reader did not compare at all."""

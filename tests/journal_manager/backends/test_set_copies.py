@@ -39,7 +39,7 @@ class Two:
     async def open(self, name: str) -> JournalWriter:
         return await open_writer(f"mem:{name}", hub=self.hub)
 
-    async def take_back(self, name: str, first: int) -> None:
+    async def discard(self, name: str, first: int) -> None:
         await capability(await self.open(name), Discard).discard_from(first)  # type: ignore[type-abstract]
 
     async def bring_up(self) -> MemoryWriter:
@@ -60,7 +60,7 @@ async def test_a_copy_gets_what_it_lacks_segment_by_segment() -> None:
     copy = await two.bring_up()
     assert [(segment.first, segment.last) for segment in await copy.segments()] == [(1, 1), (2, 2), (3, 3)]
     assert await bodies(copy) == [b"1", b"2", b"3"]
-    assert (await copy.describe()).copy_of is None, "as long as nothing was taken back there is nothing to remember"
+    assert (await copy.describe()).copy_of is None, "as long as nothing was discarded there is nothing to remember"
 
 
 async def test_a_copy_that_takes_shorter_batches_gets_them_divided(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,27 +93,27 @@ async def test_what_is_no_copy_gets_nothing() -> None:
 
 @pytest.mark.rule("J10")
 async def test_a_copy_remembers_since_when_it_has_the_leading_ones_edits() -> None:
-    """A copy has epochs of its own, so ids alone were compared: equal last edits hid others that were taken back."""
+    """A copy has epochs of its own, so ids alone were compared: equal last edits hid others that were discarded."""
     two = Two()
     await two.log("leading", [b"1"], [b"old", b"same"])
     await two.log("copy", [b"1"], [b"old", b"same"])
-    await two.take_back("leading", 2)
+    await two.discard("leading", 2)
     await two.log("leading", [b"new", b"same"])
-    with pytest.raises(JournalCorruptionError, match="those from 2 on were taken back"):
+    with pytest.raises(JournalCorruptionError, match="those from 2 on were discarded"):
         await two.bring_up()
-    await two.take_back("copy", 2)
+    await two.discard("copy", 2)
     copy = await two.bring_up()
     assert await bodies(copy) == [b"1", b"new", b"same"]
     leading = await two.open("leading")
-    taken_back = await leading.taken_back()
-    assert (await copy.describe()).copy_of == CopySource(taken_back.journal, taken_back.epoch + 1)
-    assert await still_there_below(taken_back, copy) is None
+    discarded = await leading.discarded()
+    assert (await copy.describe()).copy_of == CopySource(discarded.journal, discarded.epoch + 1)
+    assert await still_there_below(discarded, copy) is None
     assert all([await holds(copy, leading, segment) for segment in await leading.segments()])
 
-    await two.take_back("leading", 2)
+    await two.discard("leading", 2)
     await two.log("leading", [b"newest"])
     leading = await two.open("leading")
-    assert await still_there_below(await leading.taken_back(), copy) == 2
+    assert await still_there_below(await leading.discarded(), copy) == 2
     assert [await holds(copy, leading, segment) for segment in await leading.segments()] == [True, False]
 
 
@@ -126,8 +126,8 @@ async def test_epochs_of_another_leading_journal_say_nothing() -> None:
     await two.log("leading", [b"1"])
     leading, copy = await two.open("leading"), await two.open("copy")
     assert isinstance(copy, MemoryWriter)
-    taken_back = await leading.taken_back()
+    discarded = await leading.discarded()
     await copy.note_copy(CopySource("another journal", 1000))
-    assert await still_there_below(taken_back, copy) == taken_back.first_after(UNKNOWN_EPOCH) == 1
-    await copy.note_copy(CopySource(taken_back.journal, 1000))
-    assert await still_there_below(taken_back, copy) is None
+    assert await still_there_below(discarded, copy) == discarded.first_after(UNKNOWN_EPOCH) == 1
+    await copy.note_copy(CopySource(discarded.journal, 1000))
+    assert await still_there_below(discarded, copy) is None

@@ -68,7 +68,7 @@ def test_purge_by_retention_and_below_an_edit(tmp_path: Path) -> None:
     assert "takes neither" in bk_journal("purge", uri, "--below", "3", "--extra-edits", "1", status=2)
 
 
-def test_discard_takes_back_edits_and_their_snapshots(tmp_path: Path) -> None:
+def test_discard_removes_edits_and_their_snapshots(tmp_path: Path) -> None:
     uri = filled(tmp_path)
     assert "is inside segment" in bk_journal("discard", uri, "--from", "5", "--yes", status=1)
     assert bk_journal("discard", uri, "--from", "4", data="y\n").endswith(
@@ -116,7 +116,7 @@ def test_convert_copies_edits_with_their_ids_and_the_newest_intact_snapshot(tmp_
 
 
 def taking_back_before(monkeypatch: pytest.MonkeyPatch, opens: str, uri: str) -> None:
-    """Before the command opens the journal that way, somebody takes the edits from 4 on back and logs others."""
+    """Before the command opens the journal that way, somebody discards the edits from 4 on and logs others."""
     real = getattr(change, opens)
 
     async def other(of: str, **options: Any) -> Any:
@@ -136,7 +136,7 @@ def taking_back_before(monkeypatch: pytest.MonkeyPatch, opens: str, uri: str) ->
 @pytest.mark.rule("J10")
 def test_purge_decides_as_the_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It decided before it took the journal over, by ids alone: the snapshot for which an older one was removed may
-    have been taken back meanwhile."""
+    have been discarded meanwhile."""
     uri = filled(tmp_path)
     taking_back_before(monkeypatch, "open_writer", uri)
     bk_journal("purge", uri, "--keep-snapshots", "1", "--yes")
@@ -157,11 +157,11 @@ def test_convert_keeps_the_requests_of_edits_whose_batch_is_too_long_for_the_cop
         assert [op.request for op in log.read(1)] == [None, request]
 
 
-def test_convert_says_that_edits_were_taken_back_while_it_copied(
+def test_convert_says_that_edits_were_discarded_while_it_copied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The copy had edits that the journal has no more, and a snapshot of others."""
     uri = filled(tmp_path)
     taking_back_before(monkeypatch, "open_snapshots", uri)
     said = bk_journal("convert", uri, f"file://{tmp_path}/copy", status=1)
-    assert "were taken back while it was copied" in said
+    assert "were discarded while it was copied" in said

@@ -20,7 +20,7 @@ from journal_manager import (
     SegmentNotFoundError,
     TxId,
 )
-from journal_manager.edits import NOTHING_TAKEN_BACK, Cut
+from journal_manager.edits import NOTHING_DISCARDED, Cut
 from journal_manager.errors import JournalInvariantError, UnsupportedLayoutError, UpgradeError
 from journal_manager.journals import CopySource
 from journal_manager.journals.chain import Chain, UpgradePoint, purgeable
@@ -159,13 +159,13 @@ def test_an_upgrade_remembers_where_it_began_and_goes_back_there() -> None:
     assert later.purge(MINE, 9) == (later, ())
     assert later.needs_snapshot(5) and not later.needs_snapshot(6) and not grown((1, 5)).needs_snapshot(5)
     back, gone = later.roll_back(MINE)
-    assert replace(back, taken_back=NOTHING_TAKEN_BACK) == grown((1, 5)) and [s.first for s in gone] == [6]
-    assert back.taken_back.cuts == (Cut(6, 1),)
+    assert replace(back, discarded=NOTHING_DISCARDED) == grown((1, 5)) and [s.first for s in gone] == [6]
+    assert back.discarded.cuts == (Cut(6, 1),)
     final = later.finalize_upgrade(MINE)
     assert final.upgrade is None and final.namespace == NEWER and final.finalize_upgrade(MINE) == final
     emptied, _ = EMPTY.begin_upgrade(MINE, NEWER).begin(MINE, segment(3)).finish(MINE, 3, 4).roll_back(MINE)
-    assert replace(emptied, taken_back=NOTHING_TAKEN_BACK) == EMPTY and emptied.taken_back.cuts == (Cut(3, 1),)
-    assert chain.roll_back(MINE) == (grown((1, 5)), ()), "nothing was written since, so nothing is taken back"
+    assert replace(emptied, discarded=NOTHING_DISCARDED) == EMPTY and emptied.discarded.cuts == (Cut(3, 1),)
+    assert chain.roll_back(MINE) == (grown((1, 5)), ()), "nothing was written since, so nothing is discarded"
     assert later.cleared(MINE, NEWER).upgrade is None
     for refused in (
         lambda: later.begin_upgrade(MINE, NEWER),
@@ -181,19 +181,19 @@ def test_an_upgrade_remembers_where_it_began_and_goes_back_there() -> None:
 
 
 @pytest.mark.rule("J10", "C7")
-def test_what_is_taken_back_is_noted_by_the_same_step_and_its_ids_are_of_a_later_epoch() -> None:
+def test_what_is_discarded_is_noted_by_the_same_step_and_its_ids_are_of_a_later_epoch() -> None:
     """Only the segments were taken out of the record: nothing told later edits from those that had their ids."""
     chain, _ = grown((1, 5), (6, 9), (10, 12)).discard(MINE, 6)
-    assert chain.taken_back.cuts == (Cut(6, 1),) and chain.taken_back.journal == "n1"
+    assert chain.discarded.cuts == (Cut(6, 1),) and chain.discarded.journal == "n1"
     with pytest.raises(SegmentExistsError, match="open the journal anew"):
         chain.begin(MINE, segment(6))
     chain = chain.claim("you", "n2")
     later = chain.begin(chain.token, replace(segment(6), epoch=2)).finish(chain.token, 6, 8)
     again, _ = later.discard(chain.token, 6)
-    assert again.taken_back.cuts == (Cut(6, 2),) and again.taken_back.journal == "n1"
+    assert again.discarded.cuts == (Cut(6, 2),) and again.discarded.journal == "n1"
     again = again.claim("she", "n3").cleared(FencingToken(3, "she"), EMPTY.namespace)
-    assert again.taken_back.cuts == (Cut(1, 3),)
-    assert not EMPTY.cleared(MINE, EMPTY.namespace).taken_back, "nobody has had it before"
+    assert again.discarded.cuts == (Cut(1, 3),)
+    assert not EMPTY.cleared(MINE, EMPTY.namespace).discarded, "nobody has had it before"
 
 
 def test_only_a_record_with_an_upgrade_or_with_cuts_is_kept_from_earlier_programs() -> None:

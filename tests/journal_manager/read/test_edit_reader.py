@@ -18,7 +18,7 @@ from journal_manager import (
     open_reader,
 )
 from journal_manager.backends.memory import MemoryHub
-from journal_manager.errors import EditsTakenBackError, JournalInvariantError
+from journal_manager.errors import EditsDiscardedError, JournalInvariantError
 from journal_manager.read import read_ops, read_runs
 from tests.contracts.journal_backend import batch, txids
 
@@ -142,5 +142,5 @@ async def test_who_goes_on_is_told_of_another_edit_that_nobody_noted() -> None:
     async with await open_reader("mem:x", hub=hub) as reader:
         assert [op.txid async for op in read_ops(reader, 2, epoch=1)] == [2]
         assert [op.txid async for op in read_ops(reader, 3, epoch=2)] == []
-        with pytest.raises(EditsTakenBackError, match="put back to an older state"):
+        with pytest.raises(EditsDiscardedError, match="put back to an older state"):
             await anext(read_ops(reader, 3, epoch=1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from journal_manager.edits import NOTHING, UNKNOWN_EPOCH, SegmentInfo, TakenBack, TxId
+from journal_manager.edits import NOTHING, UNKNOWN_EPOCH, DiscardedEdits, SegmentInfo, TxId
 from journal_manager.errors import ReplicaFailedError
 from journal_manager.replicas.known_edits import KnownEdits, certain_end
 
@@ -35,21 +35,21 @@ def test_a_journal_that_ends_before_it_lacks_acknowledged_edits() -> None:
 
 
 @pytest.mark.rule("J10")
-def test_what_was_taken_back_by_order_is_not_expected_any_more() -> None:
-    taken_back = TakenBack().adding(TxId(3), 2, "this")
+def test_what_was_discarded_by_order_is_not_expected_any_more() -> None:
+    discarded = DiscardedEdits().adding(TxId(3), 2, "this")
     edits = known(5, 2)
-    edits.without(taken_back)
+    edits.without(discarded)
     assert edits.txid == 2
     edits.ensure_reached(TxId(2))
-    edits.without(taken_back)
+    edits.without(discarded)
     assert edits.txid == 2, "the same note says the same again"
     with pytest.raises(ReplicaFailedError):
         edits.ensure_reached(TxId(1))
-    edits.without(taken_back.adding(TxId(2), 3, "this"))
+    edits.without(discarded.adding(TxId(2), 3, "this"))
     edits.ensure_reached(TxId(1))
     later = known(5, 3)
-    later.without(taken_back)
-    assert later.txid == 5, "it was logged after they were taken back"
+    later.without(discarded)
+    assert later.txid == 5, "it was logged after they were discarded"
 
 
 @pytest.mark.rule("J10")

@@ -668,18 +668,18 @@ async def test_a_standby_that_lacks_removed_edits_when_it_is_elected_restores_a_
             assert words(pair.b) == [b"1", b"2", *(b"more %d" % n for n in range(5)), b"last", b"very last"]
 
 
-# -- edits that were taken back ------------------------------------------------------------------------
+# -- edits that were discarded ------------------------------------------------------------------------
 
 
-class TakenBackUnder(Pair):
-    """Both have applied the edits 1 to 4 and stand by; nobody is elected. The edits from 3 on are taken back."""
+class DiscardedUnder(Pair):
+    """Both have applied the edits 1 to 4 and stand by; nobody is elected. The edits from 3 on are discarded."""
 
     def __init__(self, *others: bytes, **config: Any) -> None:
         super().__init__(edit_log=EditLogConfig(segment_edits=2), **config)
         self.others = others
         """What is logged then, from 3 on."""
 
-    async def __aenter__(self) -> TakenBackUnder:
+    async def __aenter__(self) -> DiscardedUnder:
         await super().__aenter__()
         await self.submit(b"1", b"2", b"3", b"4")
         await asyncio.sleep(5)
@@ -688,7 +688,7 @@ class TakenBackUnder(Pair):
         assert words(self.a) == words(self.b) == [b"1", b"2", b"3", b"4"]
         return self
 
-    async def take_back(self) -> None:
+    async def discard(self) -> None:
         async with await open_writer("mem:x", hub=self.hub) as writer:
             await capability(writer, Discard).discard_from(3)  # type: ignore[type-abstract]
         async with await EditLog.open("mem:x", hub=self.hub) as log:
@@ -699,16 +699,16 @@ class TakenBackUnder(Pair):
 @in_virtual_time
 @pytest.mark.rule("J10", "C4")
 @pytest.mark.parametrize("others", [(), (b"other 3",), (b"other 3", b"other 4", b"other 5")])
-async def test_a_standby_that_stood_still_while_edits_were_taken_back_becomes_active_with_the_journals(
+async def test_a_standby_that_stood_still_while_edits_were_discarded_becomes_active_with_the_journals(
     others: tuple[bytes, ...],
 ) -> None:
     """It compared ids alone: what it had applied up to 4 was continued with edit 5, a state that no journal ever had;
     with fewer new edits an invariant was broken and it took no more part."""
-    async with TakenBackUnder(*others) as pair:
+    async with DiscardedUnder(*others) as pair:
         with pytest.MonkeyPatch.context() as monkeypatch:
             monkeypatch.setattr(memory.MemoryReader, "changed", lambda reader, timeout: asyncio.sleep(10_000))
             await asyncio.sleep(5)
-            await pair.take_back()
+            await pair.discard()
             assert words(pair.b) == [b"1", b"2", b"3", b"4"], "it has noticed nothing"
             pair.ballot.elect("b")
             async with asyncio.timeout(100):
@@ -721,15 +721,13 @@ async def test_a_standby_that_stood_still_while_edits_were_taken_back_becomes_ac
 
 @in_virtual_time
 @pytest.mark.rule("J10", "J9")
-async def test_a_standby_begins_anew_when_edits_were_taken_back_and_its_snapshots_are_taken_at_their_ids_again() -> (
-    None
-):
-    """It went on with the next id; and the id of the snapshot that was taken back kept it from taking another one."""
+async def test_a_standby_begins_anew_when_edits_were_discarded_and_its_snapshots_are_taken_at_their_ids_again() -> None:
+    """It went on with the next id; and the id of the snapshot that was discarded kept it from taking another one."""
     others = [b"other %d" % n for n in range(3, 5)]
-    async with TakenBackUnder(*others, edits=3, retention=RetentionPolicy(extra_txns=100)) as pair:
+    async with DiscardedUnder(*others, edits=3, retention=RetentionPolicy(extra_txns=100)) as pair:
         async with await open_snapshots("mem:x", hub=pair.hub) as store:
             assert [info.at for info in await store.list()] == [4], "a standby has offered it, and the other adopted it"
-        await pair.take_back()
+        await pair.discard()
         await asyncio.sleep(5)
         assert words(pair.a) == words(pair.b) == [b"1", b"2", *others]
         async with await EditLog.open("mem:x", hub=pair.hub) as log:

@@ -103,7 +103,7 @@ async def test_the_active_replica_takes_one_where_no_standby_does() -> None:
 
 @in_virtual_time
 @pytest.mark.rule("J10")
-async def test_a_snapshot_that_was_taken_back_does_not_put_the_next_one_off() -> None:
+async def test_a_snapshot_that_was_discarded_does_not_put_the_next_one_off() -> None:
     """Its id was ahead of the journal, so that none was due until other edits had got that far."""
     hub = MemoryHub()
     standby = Follower(hub, CheckpointPolicy(edits=2), keep=5)
@@ -112,7 +112,7 @@ async def test_a_snapshot_that_was_taken_back_does_not_put_the_next_one_off() ->
         await log.roll()
         await standby.follow()
         await log_some(log, 4, 9)
-        await log.save_snapshot(9, [b"a state that is taken back"])
+        await log.save_snapshot(9, [b"a state that is discarded"])
     await standby.keeper.offer()
     assert standby.keeper.newest == 9
     async with await open_writer("mem:x", hub=hub) as writer:

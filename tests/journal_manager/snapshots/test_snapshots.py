@@ -14,7 +14,7 @@ from journal_manager import (
     SnapshotNotFoundError,
     restore_newest,
 )
-from journal_manager.edits import NOTHING_TAKEN_BACK, UNKNOWN_EPOCH, Cut, TakenBack, TxId
+from journal_manager.edits import NOTHING_DISCARDED, UNKNOWN_EPOCH, Cut, DiscardedEdits, TxId
 from journal_manager.snapshots import Chunks, SnapshotStore, adoptable, ensure_durable, pieces
 
 
@@ -153,7 +153,7 @@ def test_of_what_is_offered_the_newest_durable_one_is_of_use() -> None:
     def infos(*ids: int) -> tuple[SnapshotInfo, ...]:
         return tuple(SnapshotInfo(at, 0, "") for at in ids)
 
-    nothing = NOTHING_TAKEN_BACK
+    nothing = NOTHING_DISCARDED
     assert adoptable(infos(5, 3, 9), infos(), 8, nothing, anywhere) == (infos(5), infos(3))
     assert adoptable(infos(5, 3, 9), infos(5), 8, nothing, anywhere) == ((), infos(3, 5))
     assert adoptable(infos(5, 3, 9), infos(4), 9, nothing, anywhere) == (infos(9), infos(3, 5))
@@ -163,17 +163,17 @@ def test_of_what_is_offered_the_newest_durable_one_is_of_use() -> None:
 def test_what_an_upgrade_may_be_rolled_back_to_stays_the_newest() -> None:
     """An offer at an id from before the upgrade was adopted, in the new version's form."""
     before, since = SnapshotInfo(5, 0, ""), SnapshotInfo(6, 0, "")
-    found = adoptable((before, since), (), 6, NOTHING_TAKEN_BACK, lambda at: at <= 5)
+    found = adoptable((before, since), (), 6, NOTHING_DISCARDED, lambda at: at <= 5)
     assert found == ((since,), (before,))
-    assert adoptable((before,), (), 6, NOTHING_TAKEN_BACK, lambda at: at <= 5) == ((), (before,))
+    assert adoptable((before,), (), 6, NOTHING_DISCARDED, lambda at: at <= 5) == ((), (before,))
 
 
 @pytest.mark.rule("J10")
-def test_what_was_taken_back_is_of_no_use_whatever_its_id_is() -> None:
+def test_what_was_discarded_is_of_no_use_whatever_its_id_is() -> None:
     """Offers were chosen by their ids alone, and ids are used again."""
     old, new, unknown = SnapshotInfo(9, 0, "", 3), SnapshotInfo(8, 0, "", 5), SnapshotInfo(7, 0, "")
     below = SnapshotInfo(4, 0, "", 3)
-    taken_back = TakenBack((Cut(5, 4),), "j")
-    assert adoptable((old, new, unknown), (), 100, taken_back, anywhere) == ((new,), (old, unknown))
-    assert adoptable((old, below), (), 100, taken_back, anywhere) == ((below,), (old,))
-    assert adoptable((old,), (), 1, taken_back, anywhere) == ((), (old,)), "also while its id is not durable again"
+    discarded = DiscardedEdits((Cut(5, 4),), "j")
+    assert adoptable((old, new, unknown), (), 100, discarded, anywhere) == ((new,), (old, unknown))
+    assert adoptable((old, below), (), 100, discarded, anywhere) == ((below,), (old,))
+    assert adoptable((old,), (), 1, discarded, anywhere) == ((), (old,)), "also while its id is not durable again"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from bookkeeper.testing.patches import patches
-from bookkeeper.volumes.ledger_map import PlacementKind, PlacementRecord, Placements
-from bookkeeper.volumes.ledger_moves import LedgerMoves
-from bookkeeper.volumes.ledger_places import LedgerPlaces
-from bookkeeper.volumes.placement_log import PlacementLog
-from bookkeeper.volumes.routes import Routes
+from bookkeeper.volumes.disks.volume_list import VolumeList
+from bookkeeper.volumes.map.ledger_map import PlacementKind, PlacementRecord, Placements
+from bookkeeper.volumes.map.ledger_places import LedgerPlaces
+from bookkeeper.volumes.map.placement_log import PlacementLog
+from bookkeeper.volumes.routing.ledger_moves import LedgerMoves
+from bookkeeper.volumes.routing.routes import Routes
 from bookkeeper.volumes.volume_drain import VolumeDrain
-from bookkeeper.volumes.volume_list import VolumeList
 from tests.simulation.bugs.bugs import BUGS
 from tests.simulation.bugs.volume_bugs import VOLUME_BUGS
 from tests.simulation.plan import FIRST_WITH_VOLUMES

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-import bookkeeper.volumes.placement_log as placement_log
+import bookkeeper.volumes.map.placement_log as placement_log
 from bookkeeper.errors import NoSuchLedgerError
 from bookkeeper.ids import LedgerId
 from bookkeeper.seams import File
 from bookkeeper.storage.engine import Engine
 from bookkeeper.testing.patches import Patch
-from bookkeeper.volumes.ledger_map import PlacementKind, PlacementRecord, Placements
-from bookkeeper.volumes.ledger_moves import LedgerMove
-from bookkeeper.volumes.ledger_places import LedgerPlaces
-from bookkeeper.volumes.placement_log import PlacementLog
-from bookkeeper.volumes.routes import Routes
-from bookkeeper.volumes.volume import Volume
+from bookkeeper.volumes.disks.volume import Volume
+from bookkeeper.volumes.map.ledger_map import PlacementKind, PlacementRecord, Placements
+from bookkeeper.volumes.map.ledger_places import LedgerPlaces
+from bookkeeper.volumes.map.placement_log import PlacementLog
+from bookkeeper.volumes.routing.ledger_moves import LedgerMove
+from bookkeeper.volumes.routing.routes import Routes
 from bookkeeper.volumes.volume_drain import VolumeDrain
 from tests.simulation.bugs.bug import Bug, Plant, bug_into
 from tests.simulation.plan import FIRST_WITH_VOLUMES

@@ -12,7 +12,7 @@ from random import Random
 
 from bookkeeper.testing.world import Fault, Node
 from bookkeeper.volumes import MappedVolumes
-from bookkeeper.volumes.volume_list import VolumeState
+from bookkeeper.volumes.disks.volume_list import VolumeState
 from tests.simulation.cluster import SwarmCluster
 from tests.simulation.users.volume_operator import PLACES
 

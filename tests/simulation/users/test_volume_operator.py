@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bookkeeper.testing.world import World
-from bookkeeper.volumes.volume_list import VolumeList, VolumeState, read_volumes, write_volumes
+from bookkeeper.volumes.disks.volume_list import VolumeList, VolumeState, read_volumes, write_volumes
 from tests.simulation.users.volume_operator import HOME, PLACES, DiskOperator
 from tests.simulation.watch.monitor import Monitor
 

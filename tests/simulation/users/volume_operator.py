@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.errors import BookKeeperError, CookieError
 from bookkeeper.testing.world import Node, SimDisks
-from bookkeeper.volumes.volume_list import VolumeEntry, VolumeState, read_volumes
-from bookkeeper.volumes.volume_start import lose_offline
+from bookkeeper.volumes.disks.volume_list import VolumeEntry, VolumeState, read_volumes
+from bookkeeper.volumes.start.volume_directories import lose_offline
 
 if TYPE_CHECKING:
     from tests.simulation.watch.monitor import Monitor
@@ -51,7 +51,6 @@ class DiskOperator:
 
     async def add(self, server: BookieServer, place: str) -> None:
         """Let the bookie use an empty disk. Whatever becomes of it, the next start shall have it."""
-        assert server.ledger_directories is not None
         if place not in self.configured:
             self.configured.append(place)
         self.disk.make_directories(place)
@@ -65,7 +64,6 @@ class DiskOperator:
 
     async def drain(self, server: BookieServer, place: str) -> None:
         """Have a directory emptied; then take its disk away."""
-        assert server.ledger_directories is not None
 
         async def says(_text: str) -> None:
             pass

@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from bookkeeper.testing.world import SimDisk
-from bookkeeper.volumes.ledger_map import PlacementKind, PlacementRecord
-from bookkeeper.volumes.placement_log import write_placements
+from bookkeeper.volumes.map.ledger_map import PlacementKind, PlacementRecord
+from bookkeeper.volumes.map.placement_log import write_placements
 from tests.bookkeeper.volumes.doors import Door
 from tests.simulation.watch.monitor import Monitor
 from tests.simulation.watch.volume_monitor import engine_with, is_lost

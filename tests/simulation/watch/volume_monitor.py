@@ -24,8 +24,8 @@ from bookkeeper.storage.index.ledger_descriptor import StateRecordKind
 from bookkeeper.testing.world import SimDisk
 from bookkeeper.volumes import MappedVolumes, Volume, Volumes
 from bookkeeper.volumes.after_all import concerns
-from bookkeeper.volumes.ledger_map import PlacementKind, PlacementRecord, Placements
-from bookkeeper.volumes.placement_file import NAME, ReadPlacements, decode_placements
+from bookkeeper.volumes.map.ledger_map import PlacementKind, PlacementRecord, Placements
+from bookkeeper.volumes.map.placement_file import NAME, ReadPlacements, decode_placements
 from tests.simulation.users.volume_operator import HOME
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from bookkeeper.real.disk import PosixDisk
 from bookkeeper.real.workers import ThreadWorkers
 from bookkeeper.storage.base.manifest import read_manifest
 from bookkeeper.storage.engine import Engine
+from bookkeeper.volumes.after_all import until_done
 from tests.bookkeeper.admin.bookie.stopped import config_of, flip, names, written
 from tests.bookkeeper.admin.commands import bk
 
@@ -119,7 +120,7 @@ def test_the_next_start_rebuilds_the_index(home: Path) -> None:
     async def start() -> None:
         engine = Engine.open(config_of(home), PosixDisk(), ThreadWorkers())
         assert engine.report.rebuilt and engine.report.limbo_reason is None
-        engine.close_blocking()
+        await until_done(engine.close)
 
     asyncio.run(start())
     assert bk("bookie", "check", "--deep", "--dir", home).status == 0
@@ -184,7 +185,7 @@ def test_what_an_offline_scrub_finds_is_suspect_from_the_next_start_on(home: Pat
     async def start() -> None:
         engine = Engine.open(config_of(home), PosixDisk(), ThreadWorkers())
         assert engine.suspects == {2} and engine.report.limbo_reason is None
-        engine.close_blocking()
+        await until_done(engine.close)
 
     asyncio.run(start())
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.real.disk import PosixDisk
-from bookkeeper.volumes.volume_list import VolumeList, VolumeState, read_volumes, write_volumes
+from bookkeeper.volumes.disks.volume_list import VolumeList, VolumeState, read_volumes, write_volumes
 from tests.bookkeeper.admin.commands import bk
 from tests.integration.processes import Bookies, bookies
 

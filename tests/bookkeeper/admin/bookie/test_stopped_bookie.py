@@ -10,7 +10,7 @@ import pytest
 from bookkeeper.admin.bookie.stopped_bookie import find_stopped
 from bookkeeper.errors import CorruptionError
 from bookkeeper.real.disk import PosixDisk
-from bookkeeper.volumes.volume_list import VolumeList, VolumeState, write_volumes
+from bookkeeper.volumes.disks.volume_list import VolumeList, VolumeState, write_volumes
 from tests.bookkeeper.admin.bookie.stopped import flip, written
 
 

@@ -2,7 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from bookkeeper.bookie.connections.admission import Admission
+from bookkeeper import wire
+from bookkeeper.bookie.connections.admission import (
+    BATCH_CHARGE_MAX,
+    READ_CHARGE,
+    Admission,
+    goes_first,
+    reply_charge,
+)
+from bookkeeper.ids import EntryId, LedgerId
 from tests.bookkeeper.validated import validated
 
 Checked = validated(Admission)
@@ -57,3 +65,45 @@ def test_there_is_room_exactly_for_what_would_be_admitted() -> None:
                 assert twin.admit(before)
             assert admission.has_room(size) is twin.admit(size)
             assert (admission.in_progress, admission.refused) == (before, 0)
+
+
+L, E, KEY = LedgerId(7), EntryId(1), b"k" * 20
+
+
+@pytest.mark.rule("X33")
+def test_fences_and_recoveries_go_first_and_a_claim_of_priority_gives_nothing() -> None:
+    """Any request with a priority above 0 had the reserve: a flood of such adds kept fences and recoveries out."""
+    first: list[wire.Request] = [
+        wire.ReadEntry(L, E, KEY, fence=True),
+        wire.BatchRead(L, E, 1, 1, 1, KEY, fence=True),
+        wire.AddEntry(L, E, KEY, b"", recovery=True),
+    ]
+    others: list[wire.Request] = [
+        wire.ReadEntry(L, E, priority=100),
+        wire.AddEntry(L, E, KEY, b"", priority=1),
+        wire.AddEntry(L, E, KEY, b"", priority=100, deferred_sync=True),
+        wire.ReadLac(L),
+        wire.WriteLac(L, 1, KEY, b""),
+        wire.ForceLedger(L),
+        wire.BatchRead(L, E, 1, 1, 1, priority=100),
+    ]
+    assert [goes_first(request) for request in first] == [True] * len(first)
+    assert [goes_first(request) for request in others] == [False] * len(others)
+
+
+@pytest.mark.rule("X32")
+@pytest.mark.parametrize(
+    ("request_", "charge"),
+    [
+        (wire.ReadEntry(L, E), READ_CHARGE),
+        (wire.ReadEntry(L, E, previous_lac=0, timeout_ms=10), 0),
+        (wire.BatchRead(L, E, 1, 10, 1), READ_CHARGE),
+        (wire.BatchRead(L, E, 1, 10, 100_000), 100_000),
+        (wire.BatchRead(L, E, 1, 10, 1 << 30), BATCH_CHARGE_MAX),
+        (wire.ListEntries(L), READ_CHARGE),
+        (wire.ForceLedger(L), 0),
+    ],
+    ids=repr,
+)
+def test_a_request_is_charged_with_the_reply_that_it_may_get(request_: wire.Request, charge: int) -> None:
+    assert reply_charge(request_) == charge

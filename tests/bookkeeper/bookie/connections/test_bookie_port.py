@@ -10,11 +10,12 @@ import pytest
 
 from bookkeeper import wire
 from bookkeeper.bookie.config import config_from
-from bookkeeper.bookie.connections.bookie_port import BookiePort
+from bookkeeper.bookie.connections.bookie_port import BookiePort, EarlyListener
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import Address, LedgerId
 from bookkeeper.metrics import Metrics
 from bookkeeper.net.connection import connect_bookie
+from bookkeeper.net.in_process import InProcessNet
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.house import House, RawPeer, run
 
@@ -87,3 +88,18 @@ def test_who_asks_for_no_security_has_none_and_what_never_leaves_the_process_is_
         await port.hang_up()
 
     run(main)
+
+
+async def test_who_comes_too_early_or_too_late_is_sent_away() -> None:
+    net, early_listener = InProcessNet(), EarlyListener()
+    early_listener.listener = await net.listen(Address("here", 1), early_listener.accept)
+    early = await net.connect(Address("here", 1), RawPeer, timeout_s=1)
+    await asyncio.sleep(0.01)
+    assert early.closed
+    early_listener.accepting = RawPeer
+    served = await net.connect(Address("here", 1), RawPeer, timeout_s=1)
+    await asyncio.sleep(0.01)
+    assert not served.closed
+    early_listener.close()
+    early_listener.close()
+    assert not net.listening

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from bookkeeper import codec, wire
+from bookkeeper.bookie.connections.server_connection import too_large
 from bookkeeper.codec import Answers, Reads
 from bookkeeper.errors import BookieError
 from bookkeeper.ids import EntryId, LedgerId
@@ -420,3 +421,12 @@ def test_of_a_chunk_to_two_disks_the_adds_on_the_good_one_are_acknowledged(
         assert found == [(ledger, entry, status) for ledger, status in expected.items() for entry in range(6)]
 
     run(main)
+
+
+def test_what_does_not_fit_into_a_frame_becomes_an_error_of_the_same_entry() -> None:
+    assert too_large(wire.ReadReply(Status.OK, L, EntryId(1), b"x")) == wire.ReadReply(Status.IO_ERROR, L, EntryId(1))
+    batch = wire.BatchReply(Status.OK, L, EntryId(1), 9, b"x")
+    assert too_large(batch) == wire.BatchReply(Status.IO_ERROR, L, EntryId(1), 9)
+    assert too_large(wire.LacReply(Status.OK, L, b"lac", b"entry")) == wire.LacReply(Status.OK, L, b"lac")
+    assert too_large(wire.LacReply(Status.OK, L, None, b"entry")) == wire.LacReply(Status.IO_ERROR, L)
+    assert too_large(wire.BareReply(Status.OK)) == wire.BareReply(Status.OK)

@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 from bookkeeper import wire
-from bookkeeper.bookie import bookie_start
 from bookkeeper.bookie.identity.seen_metadata import SEEN_TRANSACTION
+from bookkeeper.bookie.start import bookie_start
 from bookkeeper.errors import MetadataRolledBackError, MetadataUnavailableError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.ledger import DigestType, Fragment, LedgerMetadata, LedgerState
@@ -77,19 +77,19 @@ def test_the_space_of_deleted_ledgers_comes_back_beside_the_passes() -> None:
         gone, _ = await metadata.ledgers.create(ledger())
         others = [await metadata.ledgers.create(ledger()) for _ in range(5)]
         server = cluster.server
-        assert others and server is not None and server._garbage is not None
+        assert others and server is not None
         for entry_id in range(400):
             for ledger_id in (gone, kept) if entry_id % 10 == 0 else (gone,):
                 data = ledger_id.to_bytes(8, "big") + entry_id.to_bytes(8, "big") + bytes(1000)
                 add = wire.AddEntry(ledger_id, EntryId(entry_id), KEY, data)
                 assert (await cluster.ask(add)).status is Status.OK
         await metadata.ledgers.delete(gone)
-        before = await server._garbage.log_report()
+        before = await server.parts.garbage.log_report()
         assert len(before) > 4 and not any(row["major"] for row in before)
         await asyncio.sleep(60)
         stats = server.engine.stats
         assert stats.compacted_logs > 4 and stats.compaction_reclaimed_bytes > 300_000
-        after = await server._garbage.log_report()
+        after = await server.parts.garbage.log_report()
         assert len(after) < 4 and not any(row["left"] for row in after)
         for entry_id in range(0, 400, 10):
             assert (await cluster.ask(wire.ReadEntry(kept, EntryId(entry_id)))).status is Status.OK
@@ -111,7 +111,7 @@ def test_a_compaction_that_cannot_begin_ends_nothing(caplog: pytest.LogCaptureFi
     async def main(cluster: Cluster) -> None:
         await cluster.up()
         server = cluster.server
-        assert server is not None and server._garbage is not None
+        assert server is not None
 
         def broken(_callback: object) -> None:
             raise RuntimeError("a bug")
@@ -122,7 +122,7 @@ def test_a_compaction_that_cannot_begin_ends_nothing(caplog: pytest.LogCaptureFi
             await asyncio.sleep(10)
         finally:
             type(compactor).run_if_due = kept
-        assert server._garbage.age_s is not None and server._garbage.age_s <= 4.0
+        assert server.parts.garbage.age_s is not None and server.parts.garbage.age_s <= 4.0
         assert "a compaction could not begin" in caplog.text
 
     run(main, garbage_interval_s=4.0)
@@ -136,7 +136,7 @@ def test_a_store_that_is_behind_is_no_proof_though_a_listing_has_missed_the_ledg
     async def main(cluster: Cluster) -> None:
         metadata = await cluster.up()
         server = cluster.server
-        assert server is not None and server._garbage is not None
+        assert server is not None
         follower = Follower(cluster.metadata.connect())
         behind = await Metadata.over(cast(Any, follower), cluster.node.seams)
         others = [await metadata.ledgers.create(ledger()) for _ in range(5)]
@@ -144,7 +144,7 @@ def test_a_store_that_is_behind_is_no_proof_though_a_listing_has_missed_the_ledg
         lives, _ = await metadata.ledgers.create(ledger())
         data = lives.to_bytes(8, "big") + bytes(24)
         assert (await cluster.ask(wire.AddEntry(lives, EntryId(0), KEY, data))).status is Status.OK
-        server._garbage._metadata.ledgers = behind.ledgers
+        server.parts.garbage._metadata.ledgers = behind.ledgers
 
         async def missing_one() -> AsyncIterator[LedgerId]:
             for other, _ in others:
@@ -413,8 +413,8 @@ def test_after_an_accepted_loss_a_ledger_is_kept_for_as_long_as_was_said_and_aft
 
         async def one_pass(after_s: float) -> tuple[set[LedgerId], int]:
             await asyncio.sleep(after_s)
-            assert cluster.server is not None and cluster.server._garbage is not None
-            return await cluster.server.collect_garbage(), cluster.server._garbage.kept
+            assert cluster.server is not None
+            return await cluster.server.collect_garbage(), cluster.server.parts.garbage.kept
 
         await accept("one")
         assert await one_pass(0) == (set(), 1)
@@ -436,8 +436,8 @@ def test_a_pass_without_the_metadata_store_is_told_in_words_and_the_next_one_is_
     async def main(cluster: Cluster) -> None:
         await cluster.up()
         server = cluster.server
-        assert server is not None and server._garbage is not None
-        garbage: Any = server._garbage
+        assert server is not None
+        garbage: Any = server.parts.garbage
         one_pass, errors = garbage.one_pass, [MetadataUnavailableError("no answer"), RuntimeError("a bug")]
 
         async def failing() -> Any:

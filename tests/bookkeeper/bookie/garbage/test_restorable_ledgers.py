@@ -50,8 +50,8 @@ def test_a_deleted_ledger_comes_back_with_its_data_and_after_the_grace_its_space
             assert [each.ledger_id async for each in operator.deleted_ledgers()] == [back]
             for name in cluster.names:
                 assert back in cluster.servers[name].engine.ledgers()
-                garbage = cluster.servers[name]._garbage
-                assert garbage is not None and garbage.restorable == 1
+                garbage = cluster.servers[name].parts.garbage
+                assert garbage.restorable == 1
             assert await operator.undelete_ledger(back) == before
             await cluster.check_acked()
             assert await incomplete_copies(RepairContext(services=bk.services), await record_of(bk, back)) == []
@@ -166,7 +166,7 @@ def test_a_bookie_that_never_had_it_takes_a_copy_of_what_came_back() -> None:
 
 
 @pytest.mark.rule("G8", "B9", "B5")
-def test_a_bookie_that_lost_its_disk_suspects_what_can_be_brought_back() -> None:
+def test_a_bookie_that_lost_its_disk_doubts_what_can_be_brought_back() -> None:
     async def story(cluster: SimCluster) -> None:
         async with cluster.connect(PATIENT) as bk:
             deleted = await written(cluster, bk, 20, ack_quorum=3)
@@ -174,7 +174,7 @@ def test_a_bookie_that_lost_its_disk_suspects_what_can_be_brought_back() -> None
             await bk.delete_ledger(deleted)
             await bk.delete_ledger(gone, grace_s=0)
             found = await survey(bk.metadata_store, BookieId("b1"), served_before=True)
-            assert found.suspects == {deleted}
+            assert found.doubted == {deleted}
 
     run(story)
 

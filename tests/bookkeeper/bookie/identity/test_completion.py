@@ -19,7 +19,7 @@ from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.meta import Metadata
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, Follower, run
-from tests.bookkeeper.bookie.identity.test_suspect_ledgers import OTHERS, add, change, named, status
+from tests.bookkeeper.bookie.identity.test_limbo_ledgers import OTHERS, add, change, named, status
 
 
 def closed(metadata: LedgerMetadata, last: int) -> LedgerMetadata:
@@ -139,14 +139,14 @@ def test_a_store_that_is_behind_proves_nothing_of_a_copy() -> None:
     async def main(cluster: Cluster) -> None:
         metadata = await cluster.up()
         server = cluster.server
-        assert server is not None and server._completion is not None
+        assert server is not None
         follower = Follower(cluster.metadata.connect())
         behind = await Metadata.over(cast(Any, follower), cluster.node.seams)
         follower.falls_behind(cluster.metadata.snapshot())
         ledger, _ = await metadata.ledgers.create(named(BOOKIE))
-        server._completion._metadata = behind
-        assert not await cluster.node.run(server._completion.is_whole(ledger))
+        server.parts.completion._metadata = behind
+        assert not await cluster.node.run(server.parts.completion.is_whole(ledger))
         await metadata.ledgers.delete(ledger)
-        assert await cluster.node.run(server._completion.is_whole(ledger))
+        assert await cluster.node.run(server.parts.completion.is_whole(ledger))
 
     run(main)

@@ -26,7 +26,7 @@ from bookkeeper.storage.base.durable_file import replace_file
 from bookkeeper.testing import World
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
-from tests.bookkeeper.bookie.identity.test_suspect_ledgers import OTHERS, add, named, status
+from tests.bookkeeper.bookie.identity.test_limbo_ledgers import OTHERS, add, named, status
 
 
 def test_what_was_seen_survives_a_crash_and_damage_is_said() -> None:
@@ -56,11 +56,11 @@ def test_what_was_seen_survives_a_crash_and_damage_is_said() -> None:
 def test_a_later_loss_only_ever_covers_more() -> None:
     disk_identity = DiskIdentity(LedgerId(9), frozenset({LedgerId(3)}))
     assert disk_identity.with_highest(LedgerId(4)) == disk_identity
-    assert disk_identity.with_highest(LedgerId(12)) == DiskIdentity(LedgerId(12), disk_identity.suspects)
+    assert disk_identity.with_highest(LedgerId(12)) == DiskIdentity(LedgerId(12), disk_identity.doubted)
 
 
 @pytest.mark.rule("W10a", "B9")
-def test_a_survey_sees_every_ledger_and_suspects_those_that_name_the_bookie_or_cannot_be_read() -> None:
+def test_a_survey_sees_every_ledger_and_doubts_those_that_name_the_bookie_or_cannot_be_read() -> None:
     async def main(cluster: Cluster) -> None:
         metadata = await cluster.up()
         assert await survey(metadata, BOOKIE) == DiskIdentity()
@@ -75,7 +75,7 @@ def test_a_survey_sees_every_ledger_and_suspects_those_that_name_the_bookie_or_c
         assert await survey(metadata, BOOKIE) == DiskIdentity(last, frozenset({made[7], mine[0], mine[2]})), (
             "above the deleted"
         )
-        assert (await survey(metadata, BookieId("nobody:1"))).suspects == {made[7]}
+        assert (await survey(metadata, BookieId("nobody:1"))).doubted == {made[7]}
 
     run(main)
 

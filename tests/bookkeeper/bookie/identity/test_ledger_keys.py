@@ -21,7 +21,7 @@ from bookkeeper.metrics import Metrics
 from bookkeeper.net.connection import AddRun, connect_bookie
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
-from tests.bookkeeper.bookie.identity.test_suspect_ledgers import OTHERS, named
+from tests.bookkeeper.bookie.identity.test_limbo_ledgers import OTHERS, named
 
 KEY, OTHER = master_key(b""), master_key(b"another password")
 

@@ -26,11 +26,11 @@ from bookkeeper.storage.base.manifest import read_manifest
 from bookkeeper.storage.engine import Engine
 from bookkeeper.testing.world import Fault, SimDisk
 from bookkeeper.volumes import MappedVolumes
+from bookkeeper.volumes.disks.volume_list import ONLY
 from bookkeeper.volumes.volume_drain import VolumeDrain
-from bookkeeper.volumes.volume_list import ONLY
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
-from tests.bookkeeper.bookie.identity.test_suspect_ledgers import KEY, add, named, status
+from tests.bookkeeper.bookie.identity.test_limbo_ledgers import KEY, add, named, status
 
 
 async def known(cluster: Cluster) -> DiskProgress:
@@ -140,8 +140,7 @@ def test_a_stop_does_not_wait_long_for_a_store_that_is_away() -> None:
 
         async def last_word() -> None:
             began = asyncio.get_running_loop().time()
-            assert server._publisher is not None
-            await server._publisher.stopped(server.engine, -1)
+            await server.parts.publisher.stopped(server.engine, -1)
             closed.append(asyncio.get_running_loop().time() - began)
 
         cluster.metadata.begin_outage()
@@ -210,8 +209,8 @@ def test_a_reply_that_is_lost_neither_ends_the_bookie_nor_loses_the_word() -> No
             await asyncio.sleep(7)
         await asyncio.sleep(20)
         assert (await known(cluster)).sequence == engine_of(cluster).durable_position[1]
-        assert cluster.server is not None and cluster.server._failure is not None
-        assert not cluster.server._failure.done()
+        assert cluster.server is not None
+        assert not cluster.server._failure
 
     run(main)
 

@@ -18,7 +18,7 @@ from bookkeeper.net.connection import AddRun, BookieConnection, connect_bookie
 from bookkeeper.testing.cluster import PORT, SimCluster
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
-from tests.bookkeeper.bookie.identity.test_suspect_ledgers import KEY, OTHERS, add, change, named, status
+from tests.bookkeeper.bookie.identity.test_limbo_ledgers import KEY, OTHERS, add, change, named, status
 
 
 def stale_adds(cluster: Cluster) -> StaleAdds | None:
@@ -104,16 +104,16 @@ def test_who_takes_disk_and_cookie_away_loses_neither_fences_nor_entries() -> No
             assert await status(cluster, wire.ReadEntry(new, EntryId(7))) is Status.NO_ENTRY
             cluster.node.crash(power=True)
             await cluster.again()
-        assert cluster.server is not None and cluster.server.health()["ledgers_lost_before"] == 2
+        assert cluster.server is not None and cluster.server.health()["ledgers_in_doubt"] == 2
         cluster.server._refresh_metrics()
-        assert cluster.server.metrics.gauge("suspect_ledgers").value == 2
+        assert cluster.server.metrics.gauge("doubted_ledgers").value == 2
 
         for entry_id in (0, 1):  # a recovery brings them back, and closes
             assert await status(cluster, add(opened, entry_id, recovery=True)) is Status.OK
         assert await status(cluster, add(closed, 0, recovery=True)) is Status.OK
         await change(metadata, opened, 1)
         await asyncio.sleep(150)
-        assert cluster.server.health()["ledgers_lost_before"] == 0
+        assert cluster.server.health()["ledgers_in_doubt"] == 0
         cluster.node.crash(power=True)
         await cluster.again()
         for ledger in (opened, closed):

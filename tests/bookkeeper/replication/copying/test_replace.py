@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from bookkeeper.bookie import bookie_start
 from bookkeeper.bookie.identity.disk_identity import DiskIdentity, survey
+from bookkeeper.bookie.start import bookie_start
 from bookkeeper.errors import (
     BookieError,
     BookKeeperError,

@@ -18,9 +18,7 @@ KEEP_S = 3600
 
 
 def collector(cluster: SimCluster, bookie: str) -> GarbageCollector:
-    found = cluster.servers[bookie]._garbage
-    assert found is not None
-    return found
+    return cluster.servers[bookie].parts.garbage
 
 
 async def put_back(cluster: SimCluster, bk: BookKeeper, lost: int) -> list[LedgerId]:

@@ -188,7 +188,7 @@ def test_a_disk_that_was_emptied_gets_back_what_its_closed_ledgers_had() -> None
             await cluster.forget_cookie(bookie)
             node.restart()
             await cluster.until_up(bookie)
-            await until(lambda: cluster.servers[bookie].health()["ledgers_lost_before"] == 0)
+            await until(lambda: cluster.servers[bookie].health()["ledgers_in_doubt"] == 0)
             assert holds(cluster, bookie, ledger) == set(range(60))
             await cluster.check_acked()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bookkeeper.errors import DiskFullError, InvariantError
+from bookkeeper.errors import DiskFullError
 from bookkeeper.ids import EntryId
 from bookkeeper.seams import File
 from bookkeeper.storage.base.config import StorageConfig
@@ -24,6 +24,7 @@ from tests.bookkeeper.storage.workload import (
     CONFIG,
     KEY,
     add,
+    close,
     everything,
     lid,
     make_adds,
@@ -512,18 +513,14 @@ def test_when_ids_run_out_ledgers_share_a_log_and_it_is_said_once(disk: Recordin
 
 
 @pytest.mark.rule("P3", "K22")
-def test_a_program_without_a_loop_stops_it_when_nobody_writes(disk: RecordingDisk) -> None:
+def test_a_stop_closes_every_log_when_the_writes_in_hand_have_ended(disk: RecordingDisk) -> None:
     engine, workers = open_engine(disk, SMALL)
     add(engine, 1, 0, size=3000)
     engine.when_durable(lambda error: None)
     workers.step()
-    with pytest.raises(InvariantError, match="a worker is at work"):
-        engine.close_blocking()
-    workers.pump()
     add(engine, 1, 1, size=300)
     add(engine, 2, 0, size=300)
-    settle(engine, workers)
-    engine.close_blocking()
+    close(engine, workers)
     assert disk.left_open == []
     engine, workers = open_engine(disk, SMALL)
     assert engine.report.clean and read_batch(engine, workers, 1, 1) == [make_entry(1, 1, size=300)]

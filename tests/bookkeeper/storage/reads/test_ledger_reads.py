@@ -140,7 +140,7 @@ def test_an_io_error_is_no_negative(disk: RecordingDisk) -> None:
 
 
 @pytest.mark.rule("B9", "B3", "B5")
-def test_limbo_concerns_the_suspects_only_once_they_are_known(disk: RecordingDisk) -> None:
+def test_limbo_is_narrowed_to_the_ledgers_that_a_loss_may_concern(disk: RecordingDisk) -> None:
     engine, workers = open_engine(disk)
     add(engine, 1, 0)
     engine.when_durable(lambda error: None)

@@ -16,6 +16,7 @@ from tests.bookkeeper.storage.workload import (
     CONFIG,
     Life,
     add,
+    close,
     everything,
     lid,
     open_engine,
@@ -29,9 +30,10 @@ def disk() -> RecordingDisk:
 
 def test_a_directory_keeps_the_id_it_was_made_with(disk: RecordingDisk) -> None:
     for given in (77, 0, 77):
-        engine = Engine.open(CONFIG, disk, QueueWorkers(), known=PublishedProgress(directory_id=given))
+        workers = QueueWorkers()
+        engine = Engine.open(CONFIG, disk, workers, known=PublishedProgress(directory_id=given))
         assert manifest_of(disk).directory_id == 77
-        engine.close_blocking()
+        close(engine, workers)
 
 
 @pytest.mark.rule("K19", "B3", "M6")
@@ -39,7 +41,7 @@ def test_a_directory_keeps_the_id_it_was_made_with(disk: RecordingDisk) -> None:
 def test_without_an_index_everything_comes_from_the_logs(kind: str) -> None:
     files, wanted = a_life()
     disk = RecordingDisk(files)
-    open_engine(disk)[0].close_blocking()
+    close(*open_engine(disk))
     files = disk.files()
     for name in [name for name in files if name.endswith(kind)]:
         if kind == "manifest":
@@ -96,7 +98,7 @@ def test_a_deleted_ledger_does_not_come_back_whichever_index_segment_rots() -> N
 @pytest.mark.rule("K22")
 @pytest.mark.parametrize("marked", ["/ledgers/dirty", "/journal/dirty"])
 def test_one_marker_is_enough_to_doubt_a_clean_stop(disk: RecordingDisk, marked: str) -> None:
-    open_engine(disk)[0].close_blocking()
+    close(*open_engine(disk))
     files = disk.files()
     assert open_engine(RecordingDisk(files))[0].report.clean
     assert not open_engine(RecordingDisk({**files, marked: b""}))[0].report.clean

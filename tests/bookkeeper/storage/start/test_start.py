@@ -21,6 +21,7 @@ from tests.bookkeeper.storage.workload import (
     PER_LEDGER,
     Life,
     add,
+    close,
     everything,
     lid,
     make_entry,
@@ -44,9 +45,9 @@ def test_a_directory_in_use_is_left_alone_and_the_other_one_let_go(disk: Recordi
 
 
 def test_new_directories_are_told_from_old_ones(disk: RecordingDisk) -> None:
-    engine, _ = open_engine(disk)
+    engine, workers = open_engine(disk)
     assert engine.report.fresh and engine.report.clean and list(engine.ledgers()) == []
-    engine.close_blocking()
+    close(engine, workers)
     engine, workers = open_engine(disk)
     assert not engine.report.fresh and engine.report.clean and not engine.report.rebuilt
     assert not workers.jobs, "no worker has anything to do yet"

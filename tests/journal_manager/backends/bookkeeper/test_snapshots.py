@@ -223,7 +223,7 @@ async def test_a_snapshot_that_the_list_names_is_not_deleted_by_the_owner_that_w
     assert found is not None and (found[0].at, found[1]) == (5, b"state")
 
 
-async def test_as_long_as_nothing_was_taken_back_snapshots_and_offers_are_stored_as_by_earlier_versions() -> None:
+async def test_as_long_as_nothing_was_discarded_snapshots_and_offers_are_stored_as_by_earlier_versions() -> None:
     cluster = await formatted()
     writer, store = await writer_on(cluster), await store_on(cluster)
     assert isinstance(writer, LedgerJournalWriter)

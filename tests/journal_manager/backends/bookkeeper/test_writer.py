@@ -272,7 +272,7 @@ async def contend(cluster: Cluster) -> JournalWriter | None:
 
 @pytest.mark.rule("J5", "J8")
 @pytest.mark.parametrize("step", ["roll_back", "discard"])
-async def test_a_crash_while_edits_are_taken_back_is_mended_by_doing_it_again(step: str) -> None:
+async def test_a_crash_while_edits_are_discarded_is_mended_by_doing_it_again(step: str) -> None:
     async def back(cluster: Cluster) -> None:
         writer = await writer_on(cluster)
         assert isinstance(writer, Upgrade) and isinstance(writer, Discard)
