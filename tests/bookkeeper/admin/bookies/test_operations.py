@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.bookkeeper.admin.commands import bk
 from tests.integration.processes import Bookies, bookies, until
