@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from bookkeeper.errors import BookKeeperError, MetadataError
+from bookkeeper.launchers.machine_speed import stretch
 from examples.apache_servers.process import java_command, run_to_end
 from examples.apache_servers.settings import Settings, client_settings, write_settings
 
@@ -29,7 +30,7 @@ def shell(
         uri: the cluster; not needed with ``configuration``.
         settings: of the configuration it is given, beside the cluster.
         configuration: a file instead: some commands are about the bookie that it describes.
-        timeout_s: how long it may take.
+        timeout_s: how long it may take on a machine of the reference's speed.
         expect: the exit status that is right; None: any.
 
     Raises:
@@ -44,10 +45,10 @@ def shell(
             configuration = write_settings(directory / "bk_server.conf", client_settings(uri, more))
         command = java_command(directory, _MAIN, "-conf", str(configuration), *words)
         try:
-            status, said = run_to_end(command, timeout_s)
+            status, said = run_to_end(command, timeout_s * stretch())
         except subprocess.TimeoutExpired as expired:
             raise BookKeeperError(
-                f"bookkeeper shell {' '.join(words)} did not end within {timeout_s:.0f} s"
+                f"bookkeeper shell {' '.join(words)} did not end within {timeout_s * stretch():.0f} s"
             ) from expired
     if expect is not None and status != expect:
         raise BookKeeperError(f"bookkeeper shell {' '.join(words)} ended with exit status {status}: {said[-3000:]}")

@@ -18,6 +18,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from bookkeeper.launchers.machine_speed import stretch
+
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS begun (batch INTEGER, driver TEXT);
 CREATE TABLE IF NOT EXISTS taken (batch INTEGER PRIMARY KEY, content TEXT);
@@ -45,7 +47,7 @@ class Sink:
     """The results of one query. Opened anew by every driver; drivers may be several."""
 
     def __init__(self, path: Path) -> None:
-        self._db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+        self._db = sqlite3.connect(path, timeout=30 * stretch(), isolation_level=None, check_same_thread=False)
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.executescript(_SCHEMA)
 

@@ -7,6 +7,7 @@ imports a backend.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 import typing
 from collections.abc import Mapping
@@ -85,14 +86,20 @@ def _shown(text: str) -> str:
     return repr(re.sub(r"(?<=[?&])([^=&]*)=[^&]*", r"\1=...", text))
 
 
+@functools.cache
+def declared_backends() -> tuple[EntryPoint, ...]:
+    """What the installed packages declare. Looked up once: it reads the metadata of everything that is installed."""
+    return tuple(entry_points(group=ENTRY_POINT_GROUP))
+
+
 def installed_backends() -> Mapping[str, EntryPoint]:
-    """The installed backends: scheme -> entry point.
+    """The installed backends: scheme -> entry point. What is installed after the first look is not seen.
 
     Raises:
         JournalConfigError: two packages claim one scheme.
     """
     found: dict[str, EntryPoint] = {}
-    for point in entry_points(group=ENTRY_POINT_GROUP):
+    for point in declared_backends():
         if found.setdefault(point.name, point).value != point.value:
             raise JournalConfigError(
                 f"two packages bring a backend for {point.name}: ({found[point.name].value} and {point.value}); "

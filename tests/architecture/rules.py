@@ -13,10 +13,10 @@ import re
 import sys
 import tokenize
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.architecture.source import nodes
+from tests.architecture.source import nodes, parsed
 
 TESTS = Path(__file__).resolve().parents[1]
 ROOT = TESTS.parent
@@ -50,21 +50,26 @@ def guarded() -> dict[str, list[str]]:
     return found
 
 
-@functools.cache
-def cited() -> dict[str, list[str]]:
-    """Rule -> where comments, strings and pages name it, as path:line."""
+def cited(wanted: Callable[[str], bool]) -> dict[str, list[str]]:
+    """Of the numbers that are wanted: each -> where comments, strings and pages name it, as path:line."""
     found: dict[str, list[str]] = defaultdict(list)
-    for path, line, text in _texts():
+    for path, line, text in _texts(wanted):
         for number in NUMBER.findall(text):
-            if number not in OTHERS:
+            if wanted(number):
                 found[number].append(f"{path.relative_to(ROOT)}:{line}")
     return found
 
 
-def _texts() -> Iterator[tuple[Path, int, str]]:
+@functools.cache
+def numbers_in(path: Path) -> frozenset[str]:
+    """What looks like a rule's number anywhere in a module, in its code, too."""
+    return frozenset(NUMBER.findall(path.read_text())) - OTHERS
+
+
+def _texts(wanted: Callable[[str], bool]) -> Iterator[tuple[Path, int, str]]:
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
-            if not path.stem.endswith("_pb2"):
+            if not path.stem.endswith("_pb2") and any(map(wanted, numbers_in(path))):
                 yield from ((path, line, text) for line, text in texts_of(path))
     for pattern in PAGES:
         for path in sorted(ROOT.glob(pattern)):
@@ -72,15 +77,8 @@ def _texts() -> Iterator[tuple[Path, int, str]]:
                 yield path, at, line
 
 
-@functools.cache
-def texts_of(path: Path) -> tuple[tuple[int, str], ...]:
-    """The comments and strings of a module that names a number, by line."""
-    return tuple(_texts_of(path))
-
-
-def _texts_of(path: Path) -> Iterator[tuple[int, str]]:
-    if not NUMBER.search(path.read_text()):
-        return
+def texts_of(path: Path) -> Iterator[tuple[int, str]]:
+    """The comments and strings of a module, by line. It takes long: ask for :func:`numbers_in` first."""
     with path.open("rb") as source:
         for token in tokenize.tokenize(source.readline):
             if tokenize.tok_name[token.type] in ("COMMENT", "STRING", "FSTRING_MIDDLE"):
@@ -100,10 +98,9 @@ def is_pure(path: Path) -> bool:
 
 
 def _marks(path: Path) -> Iterator[tuple[str, str]]:
-    text = path.read_text()
-    if ".rule(" not in text:
+    if ".rule(" not in path.read_text():
         return
-    module = ast.parse(text)
+    module = parsed(path)
     for node in [
         *module.body,
         *(inner for outer in module.body if isinstance(outer, ast.ClassDef) for inner in outer.body),
@@ -118,7 +115,9 @@ def _marks(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _rules_of(node: ast.expr) -> list[str]:
-    if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("mark.rule"):
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "rule":
+        return []
+    if ast.unparse(node.func).endswith("mark.rule"):
         return [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
     return []
 

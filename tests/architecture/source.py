@@ -17,11 +17,16 @@ def parsed(path: Path) -> ast.Module:
         return ast.parse(path.read_text())
 
 
-@cache
 def nodes(path: Path) -> tuple[ast.AST, ...]:
     """All nodes of a module's syntax, from the outside to the inside."""
+    return walked(parsed(path))
+
+
+@cache
+def walked(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """The same of a part of it."""
     with _no_collection():
-        return tuple(ast.walk(parsed(path)))
+        return tuple(ast.walk(tree))
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from tests.architecture.source import parsed
+from tests.architecture.source import parsed, walked
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("bookkeeper", "journal_manager", "segments", "spark_wal")
@@ -44,7 +44,7 @@ def is_number(node: ast.expr | None) -> bool:
 
 def fields_of(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
     """The fields of classes, with their defaults."""
-    for node in ast.walk(tree):
+    for node in walked(tree):
         if isinstance(node, ast.ClassDef):
             for line in node.body:
                 if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and line.value is not None:
@@ -52,7 +52,7 @@ def fields_of(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
 
 
 def parameters_of(tree: ast.Module) -> Iterator[tuple[str, ast.expr | None]]:
-    for node in ast.walk(tree):
+    for node in walked(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             places = [*node.args.posonlyargs, *node.args.args]
             for place, default in zip(reversed(places), reversed(node.args.defaults), strict=False):
@@ -63,7 +63,7 @@ def parameters_of(tree: ast.Module) -> Iterator[tuple[str, ast.expr | None]]:
 
 def options_of(tree: ast.Module) -> Iterator[tuple[str, ast.expr | None]]:
     """Options of commands: calls whose first words are ``--the-option``, and the numbers among their arguments."""
-    for node in ast.walk(tree):
+    for node in walked(tree):
         if isinstance(node, ast.Call):
             words = [word.value for word in node.args if isinstance(word, ast.Constant) and isinstance(word.value, str)]
             if words and words[0].startswith("--"):

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from bookkeeper.launchers.machine_speed import stretch
+
 NEVER = frozenset(["aiohttp", "cryptography", "fsspec", "grpc", "numpy", "pandas", "pyarrow", "pyspark", "rich"])
 """Libraries that no bookie needs, whatever it is told."""
 
@@ -47,7 +49,7 @@ def loaded_by(script: str, *arguments: str) -> frozenset[str]:
     """The modules that are there when ``script`` has ended."""
     code = f"{script}\nimport sys\nprint('\\nLOADED', *sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60 * stretch(), check=False
     )
     assert done.returncode == 0, done.stderr
     return frozenset(done.stdout.rpartition("LOADED")[2].split())

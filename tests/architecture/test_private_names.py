@@ -12,13 +12,13 @@ import ast
 import importlib
 import inspect
 import sys
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.architecture.source import parsed
+from tests.architecture.source import parsed, walked
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("bookkeeper", "journal_manager", "segments", "spark_wal")
@@ -45,10 +45,11 @@ def is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__")
 
 
-def made_in(tree: ast.AST) -> set[str]:
+@cache
+def made_in(tree: ast.AST) -> Set[str]:
     """Underscored names that are made here: functions, classes, variables, attributes of oneself, slots."""
     made: set[str] = set()
-    for node in ast.walk(tree):
+    for node in walked(tree):
         match node:
             case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
                 made.add(name)
@@ -63,15 +64,22 @@ def made_in(tree: ast.AST) -> set[str]:
     return {name for name in made if is_private(name)}
 
 
-def read_in(tree: ast.AST, *, own: bool) -> dict[str, int]:
+@cache
+def read_in(tree: ast.AST, *, own: bool) -> Mapping[str, int]:
     """Underscored attributes that are read here, of oneself (``self``, ``cls``, ``super()``) or of others."""
     return {
         node.attr: node.lineno
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute)
-        and is_private(node.attr)
-        and (ast.unparse(node.value) in ("self", "cls", "super()")) == own
+        for node in walked(tree)
+        if isinstance(node, ast.Attribute) and is_private(node.attr) and is_oneself(node.value) == own
     }
+
+
+def is_oneself(node: ast.expr) -> bool:
+    match node:
+        case ast.Name("self" | "cls") | ast.Call(ast.Name("super"), [], []):
+            return True
+        case _:
+            return False
 
 
 @cache

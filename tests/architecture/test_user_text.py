@@ -7,12 +7,13 @@ Read from the source: the strings of calls that raise, log, echo or describe an 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.architecture import rules
+from tests.architecture.source import nodes
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("bookkeeper", "journal_manager", "segments", "spark_wal", "examples")
@@ -24,21 +25,28 @@ GROUPS = (ast.Tuple, ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, as
 GROUPING = frozenset(["tuple", "list", "dict", "set", "frozenset", "sorted"])
 
 
-def found_in(source: str) -> list[str]:
-    """What of ``source`` people would stumble over, as line: what."""
-    tree = ast.parse(source)
-    found = {f"{line}: {what}" for call in _calls(tree) if _is_read(call) for line, what in _of_call(call)}
-    found |= {f"{line}: {what}" for line, what in _of_commands(tree)}
-    found |= {f"{line}: {what}" for line, what in _of_handlers(tree)}
+def found_in(nodes: Iterable[ast.AST]) -> list[str]:
+    """What of a module's syntax people would stumble over, as line: what."""
+    found = {f"{line}: {what}" for node in nodes for line, what in _of_node(node)}
     return sorted(found)
 
 
-def _calls(tree: ast.AST) -> Iterator[ast.Call]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+def _of_node(node: ast.AST) -> Iterator[tuple[int, str]]:
+    match node:
+        case ast.Call() if _is_read(node):
+            yield from _of_call(node)
+        case ast.FunctionDef():
+            yield from _of_command(node)
+        case ast.ExceptHandler():
+            yield from _of_handler(node)
 
 
 def _is_read(call: ast.Call) -> bool:
-    name = ast.unparse(call.func).rpartition(".")[2]
+    match call.func:
+        case ast.Name(name) | ast.Attribute(_, name):
+            pass
+        case _:
+            return False
     return _is_log(call) or name in SAYS or name.endswith(KINDS)
 
 
@@ -67,36 +75,32 @@ def _is_group(value: ast.expr) -> bool:
     return isinstance(value, GROUPS) or (isinstance(value, ast.Call) and ast.unparse(value.func) in GROUPING)
 
 
-def _of_commands(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def _of_command(node: ast.FunctionDef) -> Iterator[tuple[int, str]]:
     """The docstring of a command is its help."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and any(
-            ast.unparse(d).partition("(")[0].endswith((".command", ".group")) for d in node.decorator_list
-        ):
-            yield from ((node.lineno, what) for what in _of_text(ast.get_docstring(node) or ""))
+    if any(ast.unparse(d).partition("(")[0].endswith((".command", ".group")) for d in node.decorator_list):
+        yield from ((node.lineno, what) for what in _of_text(ast.get_docstring(node) or ""))
 
 
-def _of_handlers(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def _of_handler(handler: ast.ExceptHandler) -> Iterator[tuple[int, str]]:
     """An error of the system is said by ``in_words``: by itself it begins with its number."""
-    for handler in ast.walk(tree):
-        if not isinstance(handler, ast.ExceptHandler) or handler.name is None or handler.type is None:
-            continue
-        kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-        if not OF_THE_SYSTEM & {ast.unparse(kind) for kind in kinds}:
-            continue
-        for call in _calls(handler):
-            if _is_read(call):
-                said = [node.value for node in ast.walk(call) if isinstance(node, ast.FormattedValue)]
-                said += call.args[1:] if _is_log(call) else []
-                for value in said:
-                    if isinstance(value, ast.Name) and value.id == handler.name:
-                        yield value.lineno, f"{handler.name} without in_words()"
+    if handler.name is None or handler.type is None:
+        return
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    if not OF_THE_SYSTEM & {ast.unparse(kind) for kind in kinds}:
+        return
+    for call in ast.walk(handler):
+        if isinstance(call, ast.Call) and _is_read(call):
+            said = [node.value for node in ast.walk(call) if isinstance(node, ast.FormattedValue)]
+            said += call.args[1:] if _is_log(call) else []
+            for value in said:
+                if isinstance(value, ast.Name) and value.id == handler.name:
+                    yield value.lineno, f"{handler.name} without in_words()"
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_what_people_read_has_no_rules_numbers_no_errno_and_no_tuples(package: str) -> None:
     paths = [path for path in sorted((ROOT / package).rglob("*.py")) if "testing" not in path.parts]
-    found = {str(path.relative_to(ROOT)): found_in(path.read_text()) for path in paths}
+    found = {str(path.relative_to(ROOT)): found_in(nodes(path)) for path in paths}
     assert {path: what for path, what in found.items() if what} == {}
 
 
@@ -115,9 +119,9 @@ def test_what_people_read_has_no_rules_numbers_no_errno_and_no_tuples(package: s
     ],
 )
 def test_each_kind_is_found(source: str, what: str) -> None:
-    assert [line.partition(": ")[2] for line in found_in(source)] == [what]
+    assert [line.partition(": ")[2] for line in found_in(ast.walk(ast.parse(source)))] == [what]
 
 
 def test_what_is_plain_is_not() -> None:
     source = 'check(a, "W4", b)\nraise ConfigError("S3 needs a key")\nlog.info("%d of %s", 3, ", ".join(sorted(a)))'
-    assert found_in(source) == []
+    assert found_in(ast.walk(ast.parse(source))) == []

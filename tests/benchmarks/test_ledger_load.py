@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 
 from benchmarks.ledger_load import ClosedLoop, cpu_seconds, main, percentiles
 from bookkeeper.errors import ConfigError, LedgerFencedError
+from bookkeeper.launchers.machine_speed import stretch
 from tests.bookkeeper.admin.commands import bk
 from tests.integration.processes import Bookies, bookies, end_with_parent
 
@@ -108,7 +109,7 @@ def test_an_interrupted_measurement_ends_quietly_and_leaves_nothing(cluster: Boo
         named = re.fullmatch(r"writing to ledger (\d+)\n", process.stderr.readline())
         assert named is not None
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=60 * stretch())
         kept = "closed and kept" if keep else "deleted"
         assert (process.returncode, out, err) == (130, "", f"bk: interrupted: ledger {named[1]} is {kept}\n")
         ledgers = bk("ledger", "list", "-m", cluster.uri, "--json").document

@@ -14,6 +14,7 @@ from bookkeeper import BookKeeper
 from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.embedded import EmbeddedUri, open_embedded
 from bookkeeper.errors import ConfigError, DirectoryLockedError, MetadataUnavailableError, NotEnoughBookiesError
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.real import system_seams
 
 
@@ -98,7 +99,12 @@ asyncio.run(main())
 """
     async with BookKeeper.connect(uri):
         found = await asyncio.to_thread(
-            subprocess.run, [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+            subprocess.run,
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            timeout=60 * stretch(),
+            check=True,
         )
         assert "another process has" in found.stdout and "bk standalone" in found.stdout
         errors: list[BaseException] = []
@@ -135,7 +141,12 @@ async def main():
 asyncio.run(main())
 """
     found = await asyncio.to_thread(
-        subprocess.run, [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+        subprocess.run,
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60 * stretch(),
+        check=False,
     )
     assert found.returncode == -9, found.stderr
     async with BookKeeper.connect(uri) as bk, await bk.open_ledger(int(found.stdout)) as reader:

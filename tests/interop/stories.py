@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bookkeeper.errors import BookKeeperError
+from bookkeeper.launchers.machine_speed import stretch
 from tests.integration.processes import until
 from tests.interop.clients import Client, FencedError, Reader, Shape, Writer
 from tests.interop.clusters import Bookie, Bookies, Kind, Site
@@ -183,7 +184,7 @@ def tail(stage: Stage) -> None:
             while written <= entry_id or (stage.language == "java" and not _done_within(arrives, 5)):
                 writer.append(payload(written))
                 written += 1
-            expect(arrives.result(30), payload(entry_id), f"entry {entry_id}, waited for")
+            expect(arrives.result(30 * stretch()), payload(entry_id), f"entry {entry_id}, waited for")
     assert written <= 10 + SILENT_AT_MOST, f"Java's writer was silent {written - 10} times"
     reader.close()
     writer.close()

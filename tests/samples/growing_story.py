@@ -12,6 +12,7 @@ from typing import Final
 import requests
 
 from bookkeeper.ids import Address
+from bookkeeper.launchers.machine_speed import stretch
 
 PATH: Final = "/logs/eventlog_v2_app/events_1_app"
 LINES: Final = [b'{"Event":"SparkListenerTaskEnd","Task":%07d}\n' % number for number in range(30_000)]
@@ -29,10 +30,10 @@ async def write_growing(address: Address, pack: Callable[[], None]) -> None:
 
     def upload() -> None:
         url = f"http://{address}/webhdfs/v1{PATH}?op=CREATE&namenoderpcaddress=x&user.name=spark"
-        requests.put(url, data=body(), timeout=60).raise_for_status()
+        requests.put(url, data=body(), timeout=60 * stretch()).raise_for_status()
 
     def until_stored() -> None:
-        with requests.get(f"http://{address}/events", stream=True, timeout=60) as feed:
+        with requests.get(f"http://{address}/events", stream=True, timeout=60 * stretch()) as feed:
             events = (json.loads(line) for line in feed.iter_lines() if line)
             next(events)
             subscribed.set()
@@ -52,10 +53,10 @@ async def write_growing(address: Address, pack: Callable[[], None]) -> None:
 def read_growing(address: Address) -> None:
     """Everything that was durable is there; the file takes more, and others are written."""
     url = f"http://{address}/webhdfs/v1{PATH}?user.name=spark&op="
-    found = requests.get(url + "OPEN", timeout=60).content
+    found = requests.get(url + "OPEN", timeout=60 * stretch()).content
     assert found.startswith(b"".join(LINES))
     assert found.removeprefix(b"".join(LINES)) == b"more\n" * (found.count(b"more\n"))
-    requests.post(url + "APPEND&namenoderpcaddress=x", b"more\n", timeout=60).raise_for_status()
+    requests.post(url + "APPEND&namenoderpcaddress=x", b"more\n", timeout=60 * stretch()).raise_for_status()
     assert _length(address) == len(found) + 5
 
 
@@ -65,5 +66,5 @@ def _until_all_are_there(address: Address) -> None:
 
 
 def _length(address: Address) -> int:
-    reply = requests.get(f"http://{address}/webhdfs/v1{PATH}?op=GETFILESTATUS", timeout=60)
+    reply = requests.get(f"http://{address}/webhdfs/v1{PATH}?op=GETFILESTATUS", timeout=60 * stretch())
     return int(reply.json()["FileStatus"]["length"]) if reply.ok else 0

@@ -14,6 +14,7 @@ import requests
 from bookkeeper import BookKeeper, embedded
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.ids import Address, LedgerId
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.real import system_seams
 from spark_wal.webhdfs.config import GatewayConfig, OwnerConfig
 from spark_wal.webhdfs.service import ServingConfig, WebHdfsService
@@ -125,7 +126,7 @@ async def gateway(uri: str, snapshot_records: int = 6) -> AsyncIterator[Address]
 
 def _ask(address: Address, method: str, path: str, query: str, data: bytes | None = None) -> requests.Response:
     url = f"http://{address}/webhdfs/v1{path}?op={query}&user.name=spark"
-    reply = requests.request(method, url, data=data, timeout=60)
+    reply = requests.request(method, url, data=data, timeout=60 * stretch())
     reply.raise_for_status()
     return reply
 

@@ -6,6 +6,7 @@ The plan's file stands in the environment, and the file for events; a signal mak
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -23,6 +24,9 @@ PLAN: Final = "BK_TESTS_PLAN"
 EVENTS: Final = "BK_TESTS_EVENTS"
 LIMIT_S: Final = 120.0
 """Seconds without any progress in one test; a test that needs more says so (``@pytest.mark.timeout``)."""
+COLLECTS: Final = 200
+"""After so many tests all garbage is collected. Worlds and clusters are circles, which Python seldom looks for; what
+they leave behind makes each look at all tasks long."""
 _WORST: Final = {"passed": 0, "skipped": 1, "failed": 2}
 
 
@@ -49,6 +53,7 @@ class _Teller:
         self._events = events.open("a", encoding="utf-8")
         self._outcome = "passed"
         self._texts: list[str] = []
+        self._tests = 0
 
     def _tell(self, event: Event) -> None:
         self._events.write(written(event))
@@ -68,6 +73,10 @@ class _Teller:
         items[:] = taken
         self._tell(Collected(len(taken)))
 
+    def pytest_collection_finish(self) -> None:
+        gc.collect()
+        gc.freeze()  # what was imported and collected stays: no collection looks at it again
+
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
             self._tell(Broken(report.nodeid, report.longreprtext))
@@ -80,6 +89,9 @@ class _Teller:
         mark = item.get_closest_marker("timeout")
         self._outcome, self._texts = "passed", []
         self._tell(Begun(item.nodeid, float(mark.args[0]) if mark else LIMIT_S))
+        self._tests += 1
+        if self._tests % COLLECTS == 0:
+            gc.collect()
         before = _cpu_seconds()
         try:
             return (yield)

@@ -19,8 +19,9 @@ def marks(nodes: list[ast.expr]) -> set[str]:
     found = set()
     for node in nodes:
         for part in ast.walk(node):
-            if isinstance(part, ast.Attribute) and ast.unparse(part.value) == "pytest.mark":
-                found.add(part.attr)
+            match part:
+                case ast.Attribute(ast.Attribute(ast.Name("pytest"), "mark"), name):
+                    found.add(name)
     return found
 
 

@@ -39,6 +39,9 @@ CROWD_BYTES: Final = 16 * 1024 * 1024
 GOODBYE_S: Final = 1.0
 """Seconds that a stopping bookie waits for connections to end properly; then it cuts them off."""
 
+_BESIDES: Final = 4096
+"""Bytes beyond those of a chunk, so that its records have room in any case."""
+
 _WHY: Final = {
     Slowness.FRAME: "it did not send the rest of a frame in time",
     Slowness.REPLIES: "it did not read its replies in time",
@@ -95,8 +98,7 @@ class Connections:
         self.counts = ServerMetrics(metrics)
         self.frame_max = frame_max
         self.connections: dict[OpenConnection, None] = {}
-        self.scratch = bytearray(max(frame_max, RECEIVE_BUFFER) + 4096)
-        """Where a chunk's records are built; the engine copies them before the next chunk comes."""
+        self._scratch = bytearray(RECEIVE_BUFFER + _BESIDES)
         self.memory = ReceiveMemory(receive_bytes)
         self._give_back = give_back
         self._ended = 0
@@ -109,6 +111,13 @@ class Connections:
         self._sweeper: asyncio.TimerHandle | None = None
         self.complaints = RateLimitedLogger(log, lambda: asyncio.get_running_loop().time())
         self.requests = RequestLog(lambda: asyncio.get_running_loop().time())
+
+    def scratch(self, chunk: int) -> bytearray:
+        """Where the records of a chunk of so many bytes are built, which take less; the engine copies them before
+        the next chunk comes. Memory for the largest frame is taken with the first chunk that needs more than usual."""
+        if chunk + _BESIDES > len(self._scratch):
+            self._scratch = bytearray(max(chunk, self.frame_max) + _BESIDES)
+        return self._scratch
 
     def begin(self) -> None:
         """Watch for clients that are too slow, until :meth:`close`."""

@@ -107,7 +107,8 @@ class ServerConnection(FrameProtocol):
         Raises:
             MalformedFrameError: the rest does not begin with a frame.
         """
-        adds = codec.split_adds(buffer, start, end, self.frame_max, self.detector.v2, self.server.scratch)
+        scratch = self.server.scratch(end - start)
+        adds = codec.split_adds(buffer, start, end, self.frame_max, self.detector.v2, scratch)
         assert not adds.full, "a record is smaller than its frame"
         used = adds.used
         if not adds.slow:

@@ -1,4 +1,4 @@
-"""A cluster of three bookies in processes of their own, shared by the tests of a module."""
+"""A cluster of three bookies in processes of their own, started once: a test leaves all of them writable."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.integration.processes import Bookies, bookies
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bookies]:
     with bookies(tmp_path_factory.mktemp("cluster")) as found:
         yield found

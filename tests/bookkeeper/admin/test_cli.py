@@ -22,6 +22,7 @@ from bookkeeper.admin.cli import explain
 from bookkeeper.admin.extras import EXTRAS
 from bookkeeper.errors import BookKeeperError, MetadataUnavailableError, NoSuchLedgerError, UnauthorizedError
 from bookkeeper.install import how_to_install
+from bookkeeper.launchers.machine_speed import stretch
 from spark_wal.commands import GatewayVerbs
 from tests.bookkeeper.admin.commands import bk
 
@@ -130,7 +131,7 @@ def test_without_the_extras_every_verb_works_or_names_the_one_it_needs(words: li
         [sys.executable, "-c", BLOCKED.format(packages=set(EXTRAS)), *words],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=60 * stretch(),
         check=False,
     )
     if extra is None:
@@ -284,7 +285,7 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(tmp_path: Path) -> Non
     uri = f"embedded://{tmp_path}/bk"
     bk("ledger", "append", "-m", uri, stdin=b"a line of some length\n" * 20_000)
     script = f'"{sys.executable}" -m bookkeeper.admin ledger read 0 -m "{uri}" | head -1; echo "${{PIPESTATUS[0]}}"'
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60 * stretch(), check=True)
     assert done.stdout.splitlines() == ["a line of some length", "0"]
     assert done.stderr == ""
 
@@ -301,7 +302,7 @@ def test_a_reader_of_a_table_that_goes_away_ends_the_command_quietly(tmp_path: P
             stdout=writing,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=60,
+            timeout=60 * stretch(),
         )
         os.close(writing)
         assert (done.returncode, done.stderr) == (0, ""), words

@@ -10,6 +10,7 @@ from unittest import mock
 import pytest
 
 from bookkeeper.admin import console_script
+from bookkeeper.launchers.machine_speed import stretch
 
 INTERRUPTED_WHILE_IT_LOADS = """
 import os, signal, sys
@@ -27,7 +28,7 @@ main()
 
 def _interrupted(before: str = "") -> subprocess.CompletedProcess[str]:
     script = INTERRUPTED_WHILE_IT_LOADS.format(before=before)
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60 * stretch())
 
 
 def test_ctrl_c_while_the_command_is_loaded_says_nothing() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.admin.standard_output import NamedOutput, name_standard_output
+from bookkeeper.launchers.machine_speed import stretch
 
 FULL = Path("/dev/full")
 """A device on which there is never any space."""
@@ -25,7 +26,7 @@ def _bk(*words: str, output: int, unbuffered: str) -> tuple[int, str]:
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
-        timeout=60,
+        timeout=60 * stretch(),
     )
     return done.returncode, done.stderr
 
@@ -80,7 +81,7 @@ def test_no_file_or_connection_takes_the_place_of_a_closed_stream(closed: str, t
     for words in (["init", "--json"], ["metadata", "show"]):
         command = [sys.executable, "-m", "bookkeeper.admin", *words, "-m", uri]
         script = ["/bin/sh", "-c", f'exec "$@" {closed}', "sh", *command]
-        done = subprocess.run(script, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(script, capture_output=True, text=True, timeout=60 * stretch())
         assert (done.returncode, done.stderr) == (0, ""), words
         assert bool(done.stdout) == (">&-" not in closed.replace("2>&-", "")), words
 
@@ -93,7 +94,7 @@ def test_what_an_encoding_lacks_is_shown_all_the_same(encoding: str, tmp_path: P
             [sys.executable, "-m", "bookkeeper.admin", *words, "-m", uri],
             capture_output=True,
             env={**os.environ, "PYTHONUTF8": "0", "PYTHONIOENCODING": encoding},
-            timeout=60,
+            timeout=60 * stretch(),
         )
         assert (done.returncode, done.stderr) == (0, b"")
         assert "журнал".encode() in done.stdout or rb"\u0436" in done.stdout

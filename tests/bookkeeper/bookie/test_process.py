@@ -20,6 +20,7 @@ from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.bookie.process import REMINDER_S, _remind, started
 from bookkeeper.errors import BookieError, MetadataError, MetadataUnavailableError, SessionExpiredError
 from bookkeeper.ids import Address, EntryId, LedgerId
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.zookeeper import ZooKeeperServer
 from bookkeeper.meta import Metadata, init_cluster
 from bookkeeper.meta.store import SessionState
@@ -76,7 +77,7 @@ def test_kill_9_under_load_loses_nothing_that_was_acknowledged(tmp_path: Path) -
     for _ in range(3):
         got, following = real.run(_load(process.address, following, 3000, process))
         assert process.process is not None
-        process.process.communicate(timeout=30)
+        process.process.communicate(timeout=30 * stretch())
         acked += got
         port = process.address.port
         process.start()
@@ -88,7 +89,7 @@ def test_kill_9_under_load_loses_nothing_that_was_acknowledged(tmp_path: Path) -
 
 
 def page(http: str, path: str) -> tuple[int, dict[str, Any]]:
-    connection = HTTPConnection(http, timeout=30)
+    connection = HTTPConnection(http, timeout=30 * stretch())
     try:
         connection.request("GET", path)
         answer = connection.getresponse()

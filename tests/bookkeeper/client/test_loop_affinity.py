@@ -15,6 +15,7 @@ import pytest
 from bookkeeper import BookKeeper
 from bookkeeper.client.loop_affinity import require_loop
 from bookkeeper.errors import IllegalOperationError
+from bookkeeper.launchers.machine_speed import stretch
 
 ONE = {"ensemble": 1, "write_quorum": 1, "ack_quorum": 1}
 
@@ -133,6 +134,6 @@ def test_a_forked_child_is_told_to_connect_for_itself(tmp_path: Path) -> None:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=60 * stretch(),
     )
     assert (done.returncode, done.stderr) == (0, "")

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookkeeper.errors import DigestMismatchError
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.ledger import digest
 from bookkeeper.ledger.digest import DigestScheme, DigestType
 from tests.bookkeeper.ledger.vectors import load
@@ -108,5 +109,7 @@ def test_the_library_is_there_as_soon_as_somebody_has_a_scheme_that_needs_it() -
         "DigestScheme(DigestType.HMAC, b''); assert 'crc32c' not in sys.modules, 'a bookie needs none'\n"
         "DigestScheme(DigestType.CRC32C, b''); assert 'crc32c' in sys.modules\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60 * stretch(), check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, EntryPoints
+from importlib.metadata import EntryPoint
 from typing import Any, Literal
 
 import pytest
@@ -20,6 +20,12 @@ def test_the_built_in_backends_are_entry_points() -> None:
         assert backend_for(parse_uri(f"{scheme}:x")).format is not None
 
 
+def test_everything_that_is_installed_is_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert installed_backends() and backend_for(parse_uri("mem:x"))
+    monkeypatch.setattr(registry, "entry_points", lambda group: pytest.fail(f"looks for {group} again"))
+    assert installed_backends() and backend_for(parse_uri("mem:x"))
+
+
 def test_an_unknown_scheme_lists_the_known_ones() -> None:
     with pytest.raises(
         UnknownSchemeError, match=r"no backend is installed for ftp: journals; installed are .*file.*mem"
@@ -28,8 +34,8 @@ def test_an_unknown_scheme_lists_the_known_ones() -> None:
 
 
 def install(monkeypatch: pytest.MonkeyPatch, *points: tuple[str, str]) -> None:
-    found = EntryPoints(EntryPoint(name, value, ENTRY_POINT_GROUP) for name, value in points)
-    monkeypatch.setattr(registry, "entry_points", lambda group: found)
+    found = tuple(EntryPoint(name, value, ENTRY_POINT_GROUP) for name, value in points)
+    monkeypatch.setattr(registry, "declared_backends", lambda: found)
 
 
 def test_a_backend_that_cannot_be_made_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ def test_a_pass_now_says_what_it_has_won_and_a_dry_run_changes_nothing(cluster: 
     done = bk("bookie", "gc", "--dir", home, "--major", "--json").document
     assert done["dropped"] == [] and done["bytes_after"] == sum(row["bytes"] for row in done["logs"])
     shown = bk("bookie", "gc", "--dir", home)
-    assert "1 entry log" in shown.out and "dropped 0 ledgers; 0 B came free" in shown.out
+    assert f"{len(done['logs'])} entry log" in shown.out and "dropped 0 ledgers; 0 B came free" in shown.out
 
 
 def test_compaction_rests_and_goes_on(cluster: Bookies) -> None:

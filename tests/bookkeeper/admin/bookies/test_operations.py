@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.bookkeeper.admin.commands import bk
 from tests.integration.processes import Bookies, bookies, until
-
-
-@pytest.fixture(scope="module")
-def four(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bookies]:
-    with bookies(tmp_path_factory.mktemp("four"), ("b1", "b2", "b3", "b4")) as found:
-        yield found
 
 
 def append(cluster: Bookies, entries: int, *more: object) -> int:
@@ -23,19 +14,19 @@ def append(cluster: Bookies, entries: int, *more: object) -> int:
     return int(said.out)
 
 
-def test_how_full_bookies_are(four: Bookies) -> None:
-    rows = bk("bookies", "info", "-m", four.uri, "--json").document
-    assert [row["bookie"] for row in rows] == ["b1", "b2", "b3", "b4"]
+def test_how_full_bookies_are(cluster: Bookies) -> None:
+    rows = bk("bookies", "info", "-m", cluster.uri, "--json").document
+    assert [row["bookie"] for row in rows] == ["b1", "b2", "b3"]
     assert all(0 < row["free"] < row["total"] and row["problem"] is None for row in rows)
-    said = bk("bookies", "info", "b2", "-m", four.uri)
+    said = bk("bookies", "info", "b2", "-m", cluster.uri)
     assert said.status == 0 and "iB" in said.out and "b1" not in said.out
-    nobody = bk("bookies", "info", "b9", "-m", four.uri)
+    nobody = bk("bookies", "info", "b9", "-m", cluster.uri)
     assert nobody.status == 1 and "b9 is not registered" in " ".join(nobody.out.split())
 
 
-def test_the_list_is_the_default_and_has_a_name(four: Bookies) -> None:
-    listed = bk("bookies", "list", "-m", four.uri, "--json").document
-    assert listed == bk("bookies", "-m", four.uri, "--json").document
+def test_the_list_is_the_default_and_has_a_name(cluster: Bookies) -> None:
+    listed = bk("bookies", "list", "-m", cluster.uri, "--json").document
+    assert listed == bk("bookies", "-m", cluster.uri, "--json").document
     assert "drain" in bk("bookies", "--help").out
     bk("bookies", "frobnicate").refused("frobnicate", status=2)
 

@@ -21,6 +21,7 @@ from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.errors import BadRequestError, DataMissingError, NoSuchEntryError
 from bookkeeper.ids import EntryId
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.real import run
 from tests.bookkeeper.admin.commands import bk
 from tests.integration.processes import Bookies, end_with_parent, until
@@ -178,7 +179,7 @@ class Appending:
             assert self.process.stderr is not None and self.process.stdout is not None
             err, out = self.process.stderr.read(), self.process.stdout.read()  # its input stays open
         else:
-            out, err = self.process.communicate(timeout=60)
+            out, err = self.process.communicate(timeout=60 * stretch())
         self.close()
         return self.process.wait(60), out, err
 

@@ -12,6 +12,7 @@ import click
 import pytest
 
 from bookkeeper.admin.shared.interruption import Interruption
+from bookkeeper.launchers.machine_speed import stretch
 
 
 async def test_a_first_signal_is_noted_and_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,7 +48,9 @@ async def main():
         await asyncio.Event().wait()
 asyncio.run(main())
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60 * stretch(), check=False
+    )
     assert (done.returncode, done.stderr) == (143, "bk: interrupted again: something is left\n")
 
 

@@ -12,6 +12,7 @@ from bookkeeper.bookie.connections.server_connection import ServerConnection
 from bookkeeper.ids import EntryId
 from bookkeeper.net.connection import AddRun
 from bookkeeper.net.in_process import PairTransport
+from bookkeeper.net.receive_memory import RECEIVE_BUFFER
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.connections.test_server_connection import L, adds
 from tests.bookkeeper.bookie.house import ADDRESS, KEY, House, RawPeer, run
@@ -30,6 +31,18 @@ def test_one_connection_too_many_is_closed() -> None:
         assert not (await house.raw()).closed
 
     run(main, connections_max=3)
+
+
+def test_memory_for_the_largest_frame_is_taken_when_one_comes() -> None:
+    async def main(house: House) -> None:
+        scratch, largest = house.connections.scratch, house.connections.frame_max
+        usual = scratch(1)
+        assert scratch(RECEIVE_BUFFER) is usual and RECEIVE_BUFFER < len(usual) < largest
+        large = scratch(RECEIVE_BUFFER + 9000)
+        assert len(large) > largest and scratch(largest) is large and scratch(1) is large
+        assert len(scratch(largest + 9000)) > largest + 9000
+
+    run(main)
 
 
 async def coming_from(house: House, address: str) -> RawPeer:

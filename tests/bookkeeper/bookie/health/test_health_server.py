@@ -15,6 +15,7 @@ import pytest
 
 from bookkeeper.bookie.health.health_server import CONNECTIONS_MAX, HealthServer
 from bookkeeper.ids import Address
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.metrics import Metrics
 from bookkeeper.real.workers import ThreadWorker
 
@@ -42,7 +43,7 @@ def start(address: Address, worker: ThreadWorker, refreshed: list[int] | None = 
 
 
 def get(address: Address, path: str) -> str:
-    connection = http.client.HTTPConnection(address.host, address.port, timeout=30)
+    connection = http.client.HTTPConnection(address.host, address.port, timeout=30 * stretch())
     try:
         connection.request("GET", path)
         return connection.getresponse().read().decode()
@@ -99,7 +100,7 @@ loop.close()
 
 
 def test_the_libraries_are_loaded_by_the_first_who_asks() -> None:
-    done = subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, timeout=60 * stretch())
     assert done.stdout.splitlines() == ["[] True", "['http.server', 'prometheus_client', 'wsgiref']"], done.stderr
 
 
@@ -110,7 +111,7 @@ def test_connections_that_say_nothing_take_a_few_threads_and_keep_nobody_out(
     """Every connection had a thread of its own, however many there were: thousands took hundreds of megabytes. And each
     that said nothing in time printed a traceback."""
     server = start(ANY, worker)
-    silent = [socket.create_connection(server.address, timeout=30) for _ in range(CONNECTIONS_MAX * 3)]
+    silent = [socket.create_connection(server.address, timeout=30 * stretch()) for _ in range(CONNECTIONS_MAX * 3)]
     try:
         assert "ok" in get(server.address, "/healthz")
         serving = sum(each.name.startswith("Thread-") for each in threading.enumerate())
