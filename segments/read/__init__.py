@@ -22,6 +22,7 @@ chain_follower  the stream's record, as last read
 
 from __future__ import annotations
 
+from segments.read.locator import StreamEnd
 from segments.read.options import OnGap, ReaderOptions, ReadOptions
 from segments.read.reader import Reader
 from segments.read.reader_front import ReaderFront
@@ -40,6 +41,7 @@ __all__ = [
     "ReaderOptions",
     "ReaderState",
     "RecordBatch",
+    "StreamEnd",
     "StreamRange",
     "StreamReading",
 ]
