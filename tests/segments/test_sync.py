@@ -184,6 +184,10 @@ def test_nothing_of_the_interface_is_forgotten(blocking: type, original: type, l
             segments.remote.RemoteStream,
             segments.stream.Stream,
             {
+                "apps",
+                "forget_app",
+                "publisher",
+                "stage",
                 "watch",
                 "reading",
                 "chain",
