@@ -185,6 +185,8 @@ def test_nothing_of_the_interface_is_forgotten(blocking: type, original: type, l
             segments.stream.Stream,
             {
                 "apps",
+                "end",
+                "seq_no",
                 "forget_app",
                 "publisher",
                 "stage",
