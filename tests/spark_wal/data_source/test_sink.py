@@ -62,7 +62,7 @@ def test_a_batch_is_visible_when_it_is_committed_in_the_order_of_its_partitions(
     assert values(totals) == [b"a", b"b", large, b"c"]
 
 
-@pytest.mark.rule("S13")
+@pytest.mark.rule("S14")
 def test_a_batch_that_is_repeated_with_other_rows_is_there_once(totals: sync.Stream, cluster_uri: str) -> None:
     commit(totals, cluster_uri, 0, (b"first",))
     sink._publishers.clear()  # a new driver
