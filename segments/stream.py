@@ -20,7 +20,7 @@ from segments.position import EARLIEST, LATEST, Position
 from segments.publish import StagedWriter, StreamPublisher
 from segments.publish.app_record import AppRecords
 from segments.publish.batch_key import AppRecord
-from segments.read import Reader, ReaderOptions, StreamRange, StreamReading
+from segments.read import Reader, ReaderOptions, StreamEnd, StreamRange, StreamReading
 from segments.record import StoredRecord, to_ms
 from segments.retention.agreed_time import AgreedTime
 from segments.retention.cursor_places import cursor_places
@@ -179,6 +179,15 @@ class Stream(Closing):
     async def tail_position(self) -> Position:
         """The position directly behind the last confirmed record. Raises: StreamUnavailableError."""
         return await self.reading.tail_position()
+
+    async def end(self) -> StreamEnd:
+        """The end of the stream now: a position, and the number that comes next. Raises: StreamUnavailableError."""
+        return await self.reading.end()
+
+    async def seq_no(self, place: Seek) -> int:
+        """The number of the first record at or behind a place; at the end, the number that comes next. Raises: as
+        find."""
+        return await self.reading.seq_no(place)
 
     async def splits(self, start: Seek = EARLIEST, stop: Seek = LATEST, *, target: int) -> list[StreamRange]:
         """Cut what is between ``start`` and ``stop`` into about ``target`` ranges of about equal size, for scans side

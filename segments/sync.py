@@ -184,6 +184,8 @@ class Stream(Blocking[AsyncStream]):
     first = blocking(AsyncStream.first)
     last = blocking(AsyncStream.last)
     tail_position = blocking(AsyncStream.tail_position)
+    end = blocking(AsyncStream.end)
+    seq_no = blocking(AsyncStream.seq_no)
     splits = blocking(AsyncStream.splits)
     info = blocking(AsyncStream.info)
     show = blocking(AsyncStream.show)

@@ -60,6 +60,8 @@ STATUSES: Final[dict[type[StreamError], str]] = {
     errors.HoldNotFoundError: "NOT_FOUND",
     errors.HoldExistsError: "ALREADY_EXISTS",
     errors.StreamHeldError: "FAILED_PRECONDITION",
+    errors.StreamOwnedError: "FAILED_PRECONDITION",
+    errors.BatchRefusedError: "FAILED_PRECONDITION",
     errors.PositionFormatError: "INVALID_ARGUMENT",
     errors.SeekFormatError: "INVALID_ARGUMENT",
     errors.ChainStepError: "FAILED_PRECONDITION",

@@ -26,7 +26,13 @@ from segments.chain import SegmentContents, StreamChain, StreamHead, ledger_tags
 from segments.config import StreamConfig
 from segments.entries import EntryKind, decode_entry, encode_payload
 from segments.error_translation import worded
-from segments.errors import BatchRefusedError, StreamCorruptError, StreamError, StreamOwnedError
+from segments.errors import (
+    AppendOutcomeUnknownError,
+    BatchRefusedError,
+    StreamCorruptError,
+    StreamError,
+    StreamOwnedError,
+)
 from segments.publish.app_record import AppRecords
 from segments.publish.batch_key import AppRecord, BatchKey, KnownBatch, judge_batch
 from segments.publish.staged_writer import StagedLedger, StagedRows, StagedWriter
@@ -126,6 +132,7 @@ class StreamPublisher:
             key: what it is known by; None: it is new in any case.
 
         Raises:
+            AppendOutcomeUnknownError: without a key it cannot be known whether it was published.
             BatchRefusedError: of another query, twice by one run, of too many ledgers, of another stream of this name,
                 or it was given up meanwhile. Nothing was published.
             OwnershipLostError: another owner has the stream; open a publisher again, and publish it again.
@@ -233,6 +240,7 @@ class StreamPublisher:
         stagings = sorted({each.staging for each in staged if each.ledger is not None})
         if ledgers and staged and not stagings:
             stagings = [staged[0].staging]
+        unsure = False
         while True:
             await self._owner.make_room()
             now_ms = self._client.services.seams.clock.wall_ms()
@@ -261,14 +269,24 @@ class StreamPublisher:
             except (MetadataConflictError, KeyExistsError, NoSuchKeyError):
                 await self._ensure_not_given_up(stagings, named)
             except MetadataUnavailableError as error:
+                unsure = True
                 _log.warning("stream %s: it is not known yet whether a batch was published: %s", self._name, error)
             else:
                 await self.clean(None if key is None else key.app)
                 await self._tell_producers()
                 return PublishedBatch(number, records, chain.records - records, already_there=False)
             await asyncio.sleep(_PAUSE_S)
-            with worded(f"publishing to stream {self._name}", self._name):
+            try:
                 await self._owner.refresh()
+            except StreamError as error:
+                if unsure and key is None:  # publishing it again would tell nothing, and could do it twice
+                    raise AppendOutcomeUnknownError(
+                        f"it is not known whether a batch of {records} records was published to stream {self._name}: "
+                        f"look whether ledger {named[0][0]} is in `bk stream show {self._name}`; with txnAppId and "
+                        "txnVersion a write may be repeated",
+                        stream=self._name,
+                    ) from error
+                raise
 
     def _is_listed(self, named: Sequence[tuple[int, object]]) -> bool:
         """Whether the record names the batch's first ledger: an attempt of unknown outcome has published it."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 from segments.read.batches.record_batch import RecordBatch
 from segments.read.fetch.reader_state import Activity, Lag, ReaderState
 from segments.read.options import OnGap, ReaderOptions, ReadOptions
+from segments.read.places.locator import StreamEnd
 from segments.read.places.splits import StreamRange
 from segments.read.reader import Reader
 from segments.read.reader_front import ReaderFront
@@ -30,6 +31,7 @@ __all__ = [
     "ReaderOptions",
     "ReaderState",
     "RecordBatch",
+    "StreamEnd",
     "StreamRange",
     "StreamReading",
 ]

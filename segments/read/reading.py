@@ -11,7 +11,7 @@ from segments.errors import StreamMetadataError, StreamUnavailableError
 from segments.position import EARLIEST, LATEST, Position
 from segments.read.fetch.reader_state import Activity, Lag, lag_at, silence
 from segments.read.options import Parts, ReaderOptions, ReadOptions
-from segments.read.places.locator import FindCursor, Locator
+from segments.read.places.locator import FindCursor, Locator, StreamEnd
 from segments.read.places.splits import StreamRange, split
 from segments.read.reader import Reader
 from segments.read.source.stream_source import StreamSource
@@ -59,6 +59,15 @@ class StreamReading:
     async def tail_position(self) -> Position:
         """The position directly behind the last confirmed record. Raises: StreamUnavailableError."""
         return (await self.locator.end()).position
+
+    async def end(self) -> StreamEnd:
+        """The end of the stream now: a position, and the number that comes next. Raises: StreamUnavailableError."""
+        return await self.locator.end()
+
+    async def seq_no(self, place: Seek) -> int:
+        """The number of the first record at or behind a place; at the end, the number that comes next. Raises: as
+        find."""
+        return await self.locator.seq_no(await self.locator.find(place))
 
     async def lag(self, place: Seek, last_append_ms: int | None = None) -> Lag:
         """How far a reader at ``place``, wherever it runs, is behind the stream's end. ``last_append_ms``: when the

@@ -5,19 +5,21 @@ The partitions are planned once and kept with the DataFrame: one that is used tw
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import islice, pairwise
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from journal_manager import sync as journals
-from segments import sync
+from segments import EARLIEST, Position, PositionTruncatedError, sync
 from spark_wal.data_source import connections
-from spark_wal.data_source.columns import arrow_schema
-from spark_wal.data_source.connections import patiently
+from spark_wal.data_source.columns import arrow_schema, rows_batch
+from spark_wal.data_source.connections import FAILURES, Patience, patiently
 from spark_wal.data_source.partition_reader import PartitionCountError, columns_for, read_partition
 from spark_wal.data_source.stream_plan import PartitionRange, ranges, wanted_partitions
 
@@ -26,9 +28,14 @@ if TYPE_CHECKING:
 
     from spark_wal.data_source.options import ReadSettings
 
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
 PARTITION_BYTES: Final = 32 << 20
 _ROWS: Final = 10_000
-"""Of one batch of a ledger's or a journal's rows."""
+_BYTES: Final = 4 << 20
+"""Of one batch of a ledger's or a journal's rows; a row that is larger goes alone."""
 
 
 class NumberRange(NamedTuple):
@@ -68,7 +75,7 @@ class StreamsRows(DataSourceReader):
 
     def _of_stream(self, stream: sync.Stream) -> list[PartitionRange]:
         settings = self._settings
-        start, stop = stream.find(settings.start_seek), stream.find(settings.stop_seek)
+        start, stop = self._start(stream), stream.find(settings.stop_seek)
         whole = stream.splits(start, stop, target=1)
         count = wanted_partitions(settings.min_partitions, sum(each.bytes for each in whole), PARTITION_BYTES)
         parts = stream.splits(start, stop, target=count)
@@ -77,7 +84,17 @@ class StreamsRows(DataSourceReader):
         borders = [(parts[0].start, 0)]
         for part in parts:
             borders.append((part.stop, borders[-1][1] + stream.count(part.start, part.stop)))
-        return ranges(stream.name, borders)
+        return ranges(stream.name, stream.id, borders)
+
+    def _start(self, stream: sync.Stream) -> Position:
+        try:
+            return stream.find(self._settings.start_seek)
+        except PositionTruncatedError as error:
+            if not self._settings.count_gaps:
+                raise
+            begin = stream.find(EARLIEST)
+            _log.warning("stream %s is read from %s on, as onGap says: %s", stream.name, begin, error)
+            return begin
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of a partition; runs in a task."""
@@ -122,9 +139,13 @@ class LedgerRows(DataSourceReader):
         """The rows of a partition; runs in a task."""
         part = partition.value
         assert isinstance(part, NumberRange)
-        with self._opened(fresh=_attempt() > 0) as ledger:
-            rows = ((entry.entry_id, entry.payload) for entry in ledger.read(part.first, part.last))
-            yield from _batches(rows, ("entry_id", "payload"), self._wanted, part)
+        attempt = _attempt()
+
+        def rows(ledger: Any, first: int) -> Iterator[tuple[int, bytes]]:
+            return ((entry.entry_id, entry.payload) for entry in ledger.read(first, part.last))
+
+        found = _again(lambda: self._opened(fresh=attempt > 0), rows, part, self._settings.retry_s)
+        yield from _batches(found, ("entry_id", "payload"), self._wanted, part)
 
 
 class JournalRows(DataSourceReader):
@@ -158,25 +179,49 @@ class JournalRows(DataSourceReader):
         """The rows of a partition; runs in a task."""
         part = partition.value
         assert isinstance(part, NumberRange)
-        with self._opened() as reader:
-            rows = ((op.txid, op.body) for op in reader.read(part.first, part.last))
-            yield from _batches(rows, ("txid", "body"), self._wanted, part)
+
+        def rows(reader: journals.JournalReader, first: int) -> Iterator[tuple[int, bytes]]:
+            return ((op.txid, op.body) for op in reader.read(first, part.last))
+
+        found = _again(self._opened, rows, part, self._settings.retry_s)
+        yield from _batches(found, ("txid", "body"), self._wanted, part)
+
+
+def _again(
+    open_it: Callable[[], AbstractContextManager[T]],
+    rows: Callable[[T, int], Iterator[tuple[int, bytes]]],
+    part: NumberRange,
+    patience_s: float,
+) -> Iterator[tuple[int, bytes]]:
+    """The rows of a partition. Where reading breaks in between it goes on behind the last row that was given."""
+    following, patience = part.first, Patience(patience_s)
+    while following <= part.last:
+        try:
+            with open_it() as opened:
+                for number, data in rows(opened, following):
+                    yield number, data
+                    following = number + 1
+                    patience.succeeded()
+            return
+        except FAILURES as error:
+            patience.failed(error)
 
 
 def _batches(
     rows: Iterator[tuple[int, bytes]], names: tuple[str, str], wanted: Any, part: NumberRange
 ) -> Iterator[Any]:
     """Rows as ``pyarrow.RecordBatch``es. Raises PartitionCountError."""
-    import pyarrow as pa
-
-    count = 0
-    while True:
-        some = list(islice(rows, _ROWS))
-        if not some:
-            break
+    count, size = 0, 0
+    some: list[tuple[int, bytes]] = []
+    for row in rows:
+        some.append(row)
+        size += len(row[1])
+        if len(some) == _ROWS or size >= _BYTES:
+            yield rows_batch(some, names, wanted)
+            count, size, some = count + len(some), 0, []
+    if some:
+        yield rows_batch(some, names, wanted)
         count += len(some)
-        columns = dict(zip(names, ([row[at] for row in some] for at in (0, 1)), strict=True))
-        yield pa.RecordBatch.from_arrays([pa.array(columns[field.name], field.type) for field in wanted], schema=wanted)
     if count != part.last - part.first + 1:
         raise PartitionCountError(
             f"{count} rows were read from {part.first} up to {part.last}: nothing of this task counts, and Spark runs "

@@ -5,9 +5,12 @@ Spark compares the schema of what a reader yields with the one that was declared
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from bookkeeper.install import how_to_install
 from spark_wal.data_source.options import DataSourceOptionError
 
 if TYPE_CHECKING:
@@ -30,9 +33,12 @@ def arrow_schema(schema: StructType) -> Any:
     """The ``pyarrow.Schema`` that Spark expects of a reader with these columns.
 
     Raises:
-        DataSourceOptionError: a type cannot be read.
+        DataSourceOptionError: a type cannot be read, or pyarrow is not installed.
     """
-    import pyarrow as pa
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise DataSourceOptionError(f'format("bookkeeper") needs pyarrow: {how_to_install("copy")}') from error
 
     return pa.schema([pa.field(each.name, _arrow_type(each.dataType, each.name), each.nullable) for each in schema])
 
@@ -103,11 +109,56 @@ def column_of(name: str, batch: Any, stream: str) -> Any:
     return batch.column(name)
 
 
-def check_record_columns(names: Sequence[str], what: str) -> None:
-    """Refuse columns of a user's schema that records do not have. Raises DataSourceOptionError."""
-    for name in names:
-        if name not in RECORD_COLUMNS:
+def rows_batch(rows: Sequence[tuple[int, bytes]], names: tuple[str, str], wanted: Any) -> Any:
+    """Numbered rows of bytes as a ``pyarrow.RecordBatch`` of the wanted columns."""
+    import pyarrow as pa
+
+    columns = [pa.array([row[names.index(field.name)] for row in rows], field.type) for field in wanted]
+    return pa.RecordBatch.from_arrays(columns, schema=wanted)
+
+
+def check_columns(schema: StructType, ddl: str, what: str, hint: str = "") -> None:
+    """Refuse columns of a user's schema that what is read does not have, or has with another type.
+
+    Args:
+        ddl: the columns that there are.
+
+    Raises: DataSourceOptionError.
+    """
+    known = _kinds(ddl)
+    for field in schema:
+        kind = _without_nulls(field.dataType.jsonValue())
+        if field.name not in known:
+            raise DataSourceOptionError(f"{what} has no column {field.name}; there are {', '.join(known)}{hint}")
+        if kind != known[field.name][0]:
             raise DataSourceOptionError(
-                f"{what} has no column {name} while values are raw; there are {', '.join(RECORD_COLUMNS)}. With "
-                "valueFormat json or arrow the schema is that of your values"
+                f"column {field.name} of {what} is {known[field.name][1]}, and your schema says "
+                f"{field.dataType.simpleString()}: cast it after reading{hint}"
             )
+
+
+@cache
+def _kinds(ddl: str) -> dict[str, tuple[Any, str]]:
+    """Of each column its type without nullability, and as people write it."""
+    from pyspark.sql import types as t
+
+    position = t.StructType([t.StructField(name, t.LongType()) for name in ("segment", "entry", "slot")])
+    simple: dict[str, DataType] = {
+        "STRING": t.StringType(),
+        "BIGINT": t.LongType(),
+        "BINARY": t.BinaryType(),
+        "TIMESTAMP": t.TimestampType(),
+        "STRUCT": position,
+        "MAP": t.MapType(t.StringType(), t.BinaryType()),
+    }
+    columns = re.sub(r"<[^>]*>", "", ddl).split(", ")
+    found = {name: simple[kind] for name, kind in (column.split(" ") for column in columns)}
+    return {name: (_without_nulls(kind.jsonValue()), kind.simpleString()) for name, kind in found.items()}
+
+
+def _without_nulls(kind: Any) -> Any:
+    """A type as JSON says it, without what may be null."""
+    if isinstance(kind, dict):
+        left_out = ("nullable", "containsNull", "valueContainsNull", "metadata")
+        return {key: _without_nulls(value) for key, value in kind.items() if key not in left_out}
+    return [_without_nulls(each) for each in kind] if isinstance(kind, list) else kind

@@ -6,21 +6,27 @@ the process that they come to.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from bookkeeper.errors import BookKeeperError
+from bookkeeper.errors import BookKeeperError, SessionExpiredError
 from bookkeeper.sync import BookKeeper
-from segments import StreamMetadataError, StreamUnavailableError, sync
+from segments import StreamUnavailableError, sync
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 C = TypeVar("C", sync.Namespace, BookKeeper)
 
 _PAUSE_MIN_S: Final = 0.1
 _PAUSE_MAX_S: Final = 3.0
+
+FAILURES: Final = (StreamUnavailableError, BookKeeperError, OSError)
+"""What may pass: metadata or bookies that do not answer."""
 
 _lock: Final = threading.Lock()
 _namespaces: Final[dict[tuple[int, str], sync.Namespace]] = {}
@@ -61,6 +67,36 @@ def _shared(kept: dict[tuple[int, str], C], uri: str, connect: Callable[[str], C
     return other
 
 
+class Patience:
+    """How long a cluster that does not answer is asked again.
+
+    Args:
+        patience_s: counted from the first failure since the last success.
+    """
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self.succeeded()
+
+    def succeeded(self) -> None:
+        """What is asked for goes on."""
+        self._began: float | None = None
+        self._pause_s = _PAUSE_MIN_S
+
+    def failed(self, error: Exception) -> None:
+        """Wait before the next attempt. Called while ``error`` is handled.
+
+        Raises: ``error``, if it does not pass by itself, or lasts too long.
+        """
+        now = time.monotonic()
+        self._began = now if self._began is None else self._began
+        if _lasts(error) or now - self._began + self._pause_s > self._patience_s:
+            raise error
+        _log.warning("asked again in %.1f s: %s", self._pause_s, error)
+        time.sleep(self._pause_s)
+        self._pause_s = min(2 * self._pause_s, _PAUSE_MAX_S)
+
+
 def patiently(call: Callable[[], T], patience_s: float, forget: Callable[[], object] | None = None) -> T:
     """Call again while the cluster's metadata or bookies do not answer.
 
@@ -71,19 +107,18 @@ def patiently(call: Callable[[], T], patience_s: float, forget: Callable[[], obj
 
     Raises: what the last attempt has raised.
     """
-    began, pause = time.monotonic(), _PAUSE_MIN_S
+    patience = Patience(patience_s)
     while True:
         try:
             return call()
-        except (StreamUnavailableError, StreamMetadataError, BookKeeperError, OSError) as error:
-            if not _may_pass(error) or time.monotonic() - began + pause > patience_s:
-                raise
-        time.sleep(pause)
-        pause = min(2 * pause, _PAUSE_MAX_S)
+        except FAILURES as error:
+            patience.failed(error)
         if forget is not None:
             forget()
 
 
-def _may_pass(error: Exception) -> bool:
-    """Whether the same call may succeed later."""
-    return not isinstance(error, BookKeeperError) or error.retryable
+def _lasts(error: Exception) -> bool:
+    """Whether the same call would only fail again."""
+    if isinstance(error, BookKeeperError):
+        return not (error.retryable or isinstance(error, SessionExpiredError))
+    return isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError)

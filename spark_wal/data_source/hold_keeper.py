@@ -13,14 +13,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from bookkeeper.errors import BookKeeperError
-from segments import LATEST, Position, StreamError, sync
+from segments import EARLIEST, LATEST, Position, PositionTruncatedError, StreamConfigError, StreamError, sync
 
 _log = logging.getLogger(__name__)
 
 LASTS: Final = timedelta(minutes=45)
 """How long a hold lasts without being renewed."""
-RENEWED_S: Final = 300.0
-"""How often it is renewed."""
+RENEWED_S: Final = 60.0
+"""How often it is renewed, and moved behind what was committed since."""
 _AGAIN_S: Final = 10.0
 """After a renewal that failed."""
 
@@ -29,34 +29,56 @@ class HoldKeeper:
     """One hold of one stream, renewed until this process ends.
 
     Args:
+        lenient: a place that was truncated is held from where the stream begins now; otherwise it is an error.
         every_s: between two renewals.
     """
 
-    def __init__(self, stream: sync.Stream, name: str, *, every_s: float = RENEWED_S) -> None:
-        self._stream, self.name, self._every_s = stream, name, every_s
+    def __init__(self, stream: sync.Stream, name: str, *, lenient: bool = False, every_s: float = RENEWED_S) -> None:
+        self._stream, self.name, self._lenient, self._every_s = stream, name, lenient, every_s
         self._start: Position | None = None
         self._moving = threading.Lock()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._keep, name=f"hold {name}", daemon=True)
 
     def cover(self, start: Position) -> None:
-        """Keep everything from ``start`` on from now on. A place that lies before is kept, too, if it is still there.
+        """Keep everything from ``start`` on; what is kept already stays so. When this returns it is kept.
 
-        Raises: StreamError, BookKeeperError: the hold could not be put.
+        Raises:
+            PositionTruncatedError: records from ``start`` on are gone.
+            StreamError, BookKeeperError: the hold could not be put.
         """
         with self._moving:
-            if start == self._start:
+            if self._start is not None and self._start <= start:
                 return
             self._put(start)
             self._start = start
             if not self._thread.is_alive() and not self._stopped.is_set():
                 self._thread.start()
 
+    def release(self, before: Position) -> None:
+        """What is before this place need not be kept any more. The next renewal moves the hold."""
+        with self._moving:
+            if self._start is not None:
+                self._start = max(self._start, before)
+
     def stop(self) -> None:
         """Renew it no more. It ends by itself, so that a query which is started again soon finds its records."""
         self._stopped.set()
 
     def _put(self, start: Position) -> None:
+        try:
+            self._hold(start)
+        except StreamConfigError:
+            # the stream begins behind ``start`` by now; if no record is gone, a place at a border has only another name
+            try:
+                begin = self._stream.find(start)
+            except PositionTruncatedError:
+                if not self._lenient:
+                    raise
+                begin = self._stream.find(EARLIEST)
+            self._hold(begin)
+
+    def _hold(self, start: Position) -> None:
         until = datetime.now(UTC) + LASTS
         self._stream.hold(self.name, start, LATEST, until=until, note="a Spark query reads from here on")
 

@@ -50,7 +50,7 @@ WRITE_OPTIONS: Final = (
     "txnStart",
     "retrySeconds",
 )
-_SPARK_OWN: Final = frozenset({"path", "checkpointlocation", "queryname"})
+_SPARK_OWN: Final = frozenset({"checkpointlocation", "queryname"})
 """Options that Spark hands on although they are its own."""
 
 MIN_PARTITIONS: Final = 4
@@ -224,6 +224,8 @@ class _Options:
         for name in self._given:
             if name in names or name in _SPARK_OWN:
                 continue
+            if name == "path":
+                raise DataSourceOptionError("there is no path: say what is meant by the options metadata and stream")
             if name in others and elsewhere:
                 raise DataSourceOptionError(f"option {others[name]} {elsewhere}")
             near = difflib.get_close_matches(name, list(names), 1)

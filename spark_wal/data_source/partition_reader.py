@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from bookkeeper.errors import BookKeeperError
-from segments import Gap, Position, StreamMetadataError, StreamUnavailableError
+from segments import Gap, Position, StreamNotFoundError, sync
+from segments.read import OnGap
 from spark_wal.data_source import connections
 from spark_wal.data_source.columns import SourceColumns, arrow_schema
+from spark_wal.data_source.connections import Patience
 from spark_wal.data_source.values import ValueColumns
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_PAUSE_S: Final = 0.5
+_GAPS: Final[dict[bool, OnGap]] = {False: "raise", True: "yield"}
 _BATCH_RECORDS: Final = 65_536
 
 
@@ -48,38 +48,47 @@ def read_partition(settings: ReadSettings, schema: StructType, part: PartitionRa
         PartitionCountError, StreamGapError, PositionTruncatedError, ValueFormatError, StreamError, BookKeeperError.
     """
     columns = columns_for(settings, schema)
-    namespace = connections.namespace(settings.metadata, fresh=attempt > 0)
-    at, left, missing = part.start, part.records, 0
-    deadline = None
+    fresh, patience = attempt > 0, Patience(settings.retry_s)
+    at, left, gaps = part.start, part.records, 0
     while left > 0:
         try:
-            stream = namespace.open(part.stream)
-            with stream.read(at, stop=part.stop, on_gap="yield" if settings.count_gaps else "raise") as reader:
+            namespace = connections.namespace(settings.metadata, fresh=fresh)
+            fresh = False
+            with _opened(namespace, part).read(at, stop=part.stop, on_gap=_GAPS[settings.count_gaps]) as reader:
                 for batch in reader.batches(_BATCH_RECORDS):
                     if batch.gap is not None:
-                        lost = batch.gap.records or 0
-                        _tell_gap(part, batch.gap)
-                        missing += lost
+                        gaps += 1
+                        lost = min(left, batch.gap.records or 0)
+                        _tell_gap(part, batch.gap, lost)
                         left -= lost
+                        at = max(at, batch.gap.last.next)
                     for each in batch.arrow():
                         if each.num_rows:
                             yield columns.take(each, part.stream)
                             left -= each.num_rows
-                            at, deadline = _behind(each), None
+                            at = _behind(each)
+                    patience.succeeded()
             break
-        except (StreamUnavailableError, StreamMetadataError, BookKeeperError) as error:
-            if isinstance(error, BookKeeperError) and not error.retryable:
-                raise
-            deadline = deadline or time.monotonic() + settings.retry_s
-            if time.monotonic() > deadline:
-                raise
-            _log.warning("stream %s is read on from %s after a pause: %s", part.stream, at, error)
-            time.sleep(_PAUSE_S)
-    if left and not (settings.count_gaps and missing):
+        except connections.FAILURES as error:
+            patience.failed(error)
+    # with a gap of an unknown size nobody can tell how many there should be; more than there are is wrong in any case
+    if left < 0 or (left > 0 and not gaps):
         raise PartitionCountError(
             f"{part.records - left} records of stream {part.stream} were read from {part.start} up to {part.stop}, and "
             f"there are {part.records}: nothing of this task counts, and Spark runs it again"
         )
+
+
+def _opened(namespace: sync.Namespace, part: PartitionRange) -> sync.Stream:
+    """The stream of a partition. Raises: StreamNotFoundError: it is gone, or another one has its name now."""
+    stream = namespace.open(part.stream)
+    if stream.id != part.stream_id:
+        raise StreamNotFoundError(
+            f"stream {part.stream} has id {stream.id} now, and this batch is of the one with id {part.stream_id}: "
+            "it was deleted or renamed while the batch ran, and another one has its name",
+            stream=part.stream,
+        )
+    return stream
 
 
 def _behind(batch: Any) -> Position:
@@ -88,8 +97,8 @@ def _behind(batch: Any) -> Position:
     return Position(*(batch.column(name)[last].as_py() for name in ("segment", "entry", "slot"))).next
 
 
-def _tell_gap(part: PartitionRange, gap: Gap) -> None:
-    count = "an unknown number of" if gap.records is None else str(gap.records)
+def _tell_gap(part: PartitionRange, gap: Gap, lost: int) -> None:
+    count = "an unknown number of" if gap.records is None else str(lost)
     _log.warning(
         "stream %s: %s records from %s up to %s are missing (%s), and are passed over as onGap says",
         part.stream, count, gap.first, gap.last, gap.kind.value,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from spark_wal.data_source.columns import JOURNAL_DDL, LEDGER_DDL, STREAM_DDL, STREAMS_DDL, check_record_columns
+from spark_wal.data_source.columns import JOURNAL_DDL, LEDGER_DDL, STREAM_DDL, STREAMS_DDL, check_columns
 from spark_wal.data_source.options import STREAM_OPTIONS, DataSourceOptionError, ReadSettings, read_settings
 
 if TYPE_CHECKING:
@@ -51,13 +51,11 @@ def stream_reader(options: Mapping[str, str], columns: StructType) -> DataSource
 
 
 def _check(settings: ReadSettings, columns: StructType) -> None:
-    if settings.stream is not None or settings.streams is not None:
-        if settings.value_format == "raw":
-            check_record_columns(columns.names, settings.what)
-        return
-    if settings.value_format != "raw":
-        raise DataSourceOptionError(f"valueFormat is for streams: a {settings.what} has bytes")
-    known = ["entry_id", "payload"] if settings.ledger is not None else ["txid", "body"]
-    for name in columns.names:
-        if name not in known:
-            raise DataSourceOptionError(f"{settings.what} has no column {name}; there are {' and '.join(known)}")
+    if settings.stream is None and settings.streams is None:
+        if settings.value_format != "raw":
+            raise DataSourceOptionError(f"valueFormat is for streams: a {settings.what} has bytes")
+        check_columns(columns, LEDGER_DDL if settings.ledger is not None else JOURNAL_DDL, settings.what)
+    elif settings.value_format == "raw":
+        ddl = STREAM_DDL if settings.stream is not None else STREAMS_DDL
+        hint = ". With valueFormat json or arrow the schema is that of your values"
+        check_columns(columns, ddl, settings.what, hint)

@@ -14,6 +14,8 @@ class PartitionRange:
     """What one task reads of a stream: so many records, from ``start`` up to, and without, ``stop``."""
 
     stream: str
+    stream_id: str
+    """A stream that was made anew under the same name is another one."""
     start: Position
     stop: Position
     first_seq_no: int
@@ -25,7 +27,7 @@ def end_by_rows(first: int, end: int, rows: int | None) -> int:
     return end if rows is None else min(end, first + rows)
 
 
-def ranges(stream: str, borders: Sequence[tuple[Position, int]]) -> list[PartitionRange]:
+def ranges(stream: str, stream_id: str, borders: Sequence[tuple[Position, int]]) -> list[PartitionRange]:
     """The partitions between neighbouring borders (a place, and the number of the record there). Those without a
     record are left out; together they are all records from the first border to the last."""
     found = []
@@ -33,7 +35,7 @@ def ranges(stream: str, borders: Sequence[tuple[Position, int]]) -> list[Partiti
         if end < first or stop < start:
             raise ValueError(f"borders of stream {stream} do not rise: {start} ({first}), {stop} ({end})")
         if end > first:
-            found.append(PartitionRange(stream, start, stop, first, end - first))
+            found.append(PartitionRange(stream, stream_id, start, stop, first, end - first))
     return found
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from segments import AtSeqNo, Position, PositionTruncatedError, StreamUnavailableError, sync
+from segments import AtSeqNo, Position, PositionTruncatedError, sync
 from spark_wal.data_source import connections
 from spark_wal.data_source.connections import patiently
 from spark_wal.data_source.hold_keeper import HoldKeeper
@@ -79,17 +79,18 @@ class StreamQuerySource(DataSourceStreamReader, _PINNED):
 
         def found() -> StreamOffset:
             stream = self._opened()
-            return self._offset(stream, stream.find(self._settings.start_seek))
+            place = stream.find(self._settings.start_seek)
+            return StreamOffset(stream.seq_no(place), place, stream.id)
 
         first = self._patiently(found)
-        self._cover(first.next)
+        self._keep(first.next)
         return first.written()
 
     def latestOffset(self, start: Mapping[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
         """Where the next batch ends. PySpark before 4.2 tells neither start nor limit."""
         begin = None if start is None else self._read(start)
         if begin is not None:
-            self._cover(begin.next)
+            self._keep(begin.next)
         end = self._target or self._patiently(self._end)
         if begin is None:
             return end.written()
@@ -101,8 +102,8 @@ class StreamQuerySource(DataSourceStreamReader, _PINNED):
         """Where the stream ends, for the query's progress."""
         try:
             return self._end().written()
-        except StreamUnavailableError:
-            return None
+        except connections.FAILURES:
+            return None  # it is for people; a query does not end of it
 
     def getDefaultReadLimit(self) -> Any:
         """The limit that the options name."""
@@ -118,12 +119,8 @@ class StreamQuerySource(DataSourceStreamReader, _PINNED):
 
     def _end(self) -> StreamOffset:
         stream = self._opened()
-        return self._offset(stream, stream.tail_position())
-
-    def _offset(self, stream: sync.Stream, place: Position) -> StreamOffset:
-        info = stream.info()
-        hidden = 0 if place <= info.start else stream.count(stop=place)
-        return StreamOffset(self._first_number(stream) + hidden, max(place, info.start), stream.id)
+        end = stream.end()
+        return StreamOffset(end.seq_no, end.position, stream.id)
 
     def _limited(self, begin: StreamOffset, end: StreamOffset, limit: Any) -> StreamOffset:
         stream = self._opened()
@@ -134,27 +131,21 @@ class StreamQuerySource(DataSourceStreamReader, _PINNED):
             cuts = self._cuts(stream, begin.next, end.next, lambda size: wanted_partitions(1, size, limit.max_bytes))
             if len(cuts) > 1:
                 place = cuts[0]
-                return StreamOffset(begin.next_seq_no + stream.count(begin.next, place), place, stream.id)
+                return StreamOffset(stream.seq_no(place), place, stream.id)
         return end
 
     @staticmethod
     def _at(stream: sync.Stream, seq_no: int) -> StreamOffset:
-        return StreamOffset(seq_no, stream.find(AtSeqNo(seq_no)), stream.id)
-
-    @staticmethod
-    def _first_number(stream: sync.Stream) -> int:
-        first = stream.first()
-        if first is not None:
-            return first.seq_no
-        segments = stream.segments()
-        return segments[-1].end_seq_no or segments[-1].start_seq_no if segments else 0
+        """The place of a record; of the first one behind it that is left, where it was truncated."""
+        place = stream.find(AtSeqNo(seq_no))
+        return StreamOffset(max(seq_no, stream.seq_no(place)), place, stream.id)
 
     # -- partitions ---------------------------------------------------------------------------------------
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[StreamPartition]:
         """The batch, cut at borders of entries."""
         begin, behind = self._read(start), self._read(end)
-        self._cover(begin.next)
+        self._keep(begin.next)
         if behind.next_seq_no <= begin.next_seq_no:
             return []
         return self._patiently(lambda: self._cut(begin, behind))
@@ -164,11 +155,9 @@ class StreamQuerySource(DataSourceStreamReader, _PINNED):
         least = self._settings.min_partitions
         cuts = self._cuts(stream, begin.next, end.next, lambda size: wanted_partitions(least, size, PARTITION_BYTES))
         borders = [(begin.next, begin.next_seq_no)]
-        for cut in cuts[:-1]:
-            place, number = borders[-1]
-            borders.append((cut, number + stream.count(place, cut)))
+        borders += [(cut, stream.seq_no(cut)) for cut in cuts[:-1]]
         borders.append((end.next, end.next_seq_no))
-        return [StreamPartition(part) for part in ranges(self._name, borders)]
+        return [StreamPartition(part) for part in ranges(self._name, stream.id, borders)]
 
     def _cuts(
         self, stream: sync.Stream, start: Position, stop: Position, target: Callable[[int], int]
@@ -201,7 +190,7 @@ class StreamQuerySource(DataSourceStreamReader, _PINNED):
     def commit(self, end: Mapping[str, Any]) -> None:
         """Spark asks for nothing before ``end`` any more."""
         done = self._read(end)
-        self._cover(done.next)
+        self._keep(done.next).release(done.next)
         if self._settings.cursor is not None:
             self._patiently(lambda: self._move_cursor(done.next))
 
@@ -220,16 +209,14 @@ class StreamQuerySource(DataSourceStreamReader, _PINNED):
             self._cursor = cursor
         self._cursor.reset(place) if self._cursor.position() < place else None
 
-    def _cover(self, place: Position) -> None:
+    def _keep(self, place: Position) -> HoldKeeper:
+        """See to it that everything from ``place`` on is held."""
         if self._hold is None:
             name = self._settings.hold_name or f"spark-{secrets.token_hex(8)}"
-            self._hold = HoldKeeper(self._opened(), name)
+            self._hold = HoldKeeper(self._patiently(self._opened), name, lenient=self._settings.count_gaps)
         hold = self._hold
-        try:
-            self._patiently(lambda: hold.cover(place))
-        except PositionTruncatedError:
-            if not self._settings.count_gaps:
-                raise
+        self._patiently(lambda: hold.cover(place))
+        return hold
 
     def _opened(self) -> sync.Stream:
         if self._stream is None:

@@ -120,16 +120,16 @@ class _JsonValues:
             return pa.RecordBatch.from_pylist([], self._schema)
         texts = values.to_pylist()
         data = b"\n".join(texts)
-        # one value, one line: then as many rows as values come of exactly one object in each
-        simple = data.count(b"\n") == len(texts) - 1 and all(text[:1] == b"{" for text in texts)
-        if not simple:
-            if not one_by_one:
-                return None
-            data = b" ".join(texts[0].split(b"\n")).strip()
+        if one_by_one:
+            data = data.strip()
             if not data.startswith(b"{"):
                 raise ValueError("it is no JSON object")
+        # Each value is a line that begins and ends an object: none can go on in the next one, because behind a "}" no
+        # JSON begins with "{". So as many rows as values are one row of each.
+        elif data.count(b"\n") != len(texts) - 1 or not all(text[:1] == b"{" and text[-1:] == b"}" for text in texts):
+            return None
         try:
-            table = self._parse(data)
+            table = self._parse(data, lines=not one_by_one)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             if one_by_one:
                 raise ValueError(str(error)) from error
@@ -140,13 +140,17 @@ class _JsonValues:
             return None
         return table.combine_chunks().to_batches()[0]
 
-    def _parse(self, data: bytes) -> Any:
+    def _parse(self, data: bytes, *, lines: bool) -> Any:
         import pyarrow.json as json
 
         table = json.read_json(
             io.BytesIO(data),
             json.ReadOptions(block_size=len(data) + 1),
-            json.ParseOptions(explicit_schema=_all_nullable(self._read_as), unexpected_field_behavior="ignore"),
+            json.ParseOptions(
+                explicit_schema=_all_nullable(self._read_as),
+                newlines_in_values=not lines,
+                unexpected_field_behavior="ignore",
+            ),
         )
         return table.cast(_all_nullable(self._schema)) if self._read_as != self._schema else table
 

@@ -1,6 +1,7 @@
 """Cuts a part of a stream into ranges of about equal size, for scans side by side (pure).
 
-Cuts are between entries, and come from what the stream's record says of its segments; nothing is read.
+Cuts are between entries, and come from what the stream's record says of its segments; nothing is read. Only integers
+are used: a segment may have more records than a float counts.
 """
 
 from __future__ import annotations
@@ -59,10 +60,10 @@ def split(
     for span in spans:
         entries = span.end - span.first
         for k in range(len(cuts) + 1, target):
-            goal = total * k / target
+            goal = total * k // target
             if goal >= before + span.bytes:
                 break
-            cut = Position(span.segment, span.first + int(entries * (goal - before) / span.bytes), 0)
+            cut = Position(span.segment, span.first + entries * (goal - before) // span.bytes, 0)
             cuts.append(cut)
         before += span.bytes
     borders = [start, *sorted({cut for cut in cuts if start < cut < stop}), stop]
@@ -84,8 +85,7 @@ def _spans(chain: StreamChain, start: Position, stop: Position, end_seq_no: int,
             end = min(end, stop.entry + (1 if stop.slot > 0 else 0))
         if segment.number < start.segment or segment.number > stop.segment or first >= end:
             continue
-        share = (end - first) / (last + 1)
-        found.append(_Span(segment.number, first, end, round(records * share), max(1, round(size * share))))
+        found.append(_Span(segment.number, first, end, *_share(records, max(1, size), end - first, last + 1)))
     return found
 
 
@@ -96,7 +96,7 @@ def _density(chain: StreamChain) -> int:
 
 
 def _range(spans: list[_Span], start: Position, stop: Position) -> StreamRange:
-    records = size = 0.0
+    records = size = 0
     for span in spans:
         first = max(span.first, start.entry) if span.segment == start.segment else span.first
         end = span.end
@@ -104,7 +104,11 @@ def _range(spans: list[_Span], start: Position, stop: Position) -> StreamRange:
             end = min(end, stop.entry + (1 if stop.slot > 0 else 0))
         if span.segment < start.segment or span.segment > stop.segment or first >= end:
             continue
-        share = (end - first) / (span.end - span.first)
-        records += span.records * share
-        size += span.bytes * share
-    return StreamRange(start, stop, round(records), round(size))
+        some = _share(span.records, span.bytes, end - first, span.end - span.first)
+        records, size = records + some[0], size + some[1]
+    return StreamRange(start, stop, records, size)
+
+
+def _share(records: int, size: int, part: int, whole: int) -> tuple[int, int]:
+    """The part of some records and bytes, rounded. In integers: a float has no 2**53 + 1."""
+    return (2 * records * part + whole) // (2 * whole), max(1, (2 * size * part + whole) // (2 * whole))

@@ -148,7 +148,7 @@ def test_the_wheel_brings_our_packages_and_no_other() -> None:
     packages = [place.parent.name for place in ROOT.glob("*/__init__.py")]
     found = {name for name in packages for pattern in told["include"] if fnmatch.fnmatch(name, pattern)}
     assert "examples" in packages
-    assert found == {"bookkeeper", "journal_manager", "segments", "spark_wal"}
+    assert found == {"bookkeeper", "journal_manager", "pyspark_bookkeeper", "segments", "spark_wal"}
 
 
 @pytest.mark.parametrize("words", [["bookies"], ["init"], ["ledger", "list"], ["ledger", "show", "0"]], ids=" ".join)

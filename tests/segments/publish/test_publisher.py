@@ -10,7 +10,15 @@ import pytest
 
 from bookkeeper.errors import MetadataUnavailableError
 from bookkeeper.meta.store import Operation
-from segments import AtSeqNo, BatchKey, BatchRefusedError, Record, StoredRecord, StreamOwnedError
+from segments import (
+    AppendOutcomeUnknownError,
+    AtSeqNo,
+    BatchKey,
+    BatchRefusedError,
+    Record,
+    StoredRecord,
+    StreamOwnedError,
+)
 from segments.entries import RecordColumns
 from segments.errors import OwnershipLostError
 from segments.publish import PublishedBatch, StagedRows, StreamPublisher
@@ -268,3 +276,23 @@ async def test_an_export_of_a_stream_with_batches_is_imported_with_its_producers
             assert await namespace.verify("copy") == ()
             async with copy.producer("p") as again:
                 assert again.last_seq == 0
+
+
+@story
+async def test_without_a_key_an_unknown_outcome_is_told_and_never_tried_again(programs: Programs) -> None:
+    async with programs.stream() as stream, programs.stream() as other:
+        publisher = await stream.publisher()
+        store: Any = stream.client.metadata_store.store
+        write = store.multi
+
+        async def multi(operations: Sequence[Operation]) -> object:
+            await write(operations)
+            store.multi = write
+            await other.publisher()  # another owner comes before anybody can look
+            raise MetadataUnavailableError("the reply was lost")
+
+        rows = await staged(stream, "s", [b"a"])
+        store.multi = multi
+        with pytest.raises(AppendOutcomeUnknownError, match="it is not known whether a batch of 1 records"):
+            await publisher.publish(None, rows)
+        assert await values_of(stream) == [b"a"]

@@ -1,0 +1,147 @@
+"""A query's rows as records: what has a meaning, what becomes JSON, and what cannot be."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import types as t
+
+from segments import RecordColumns
+from segments.entries import decode_entry, encode_entry
+from spark_wal.data_source import rows
+from spark_wal.data_source.options import DataSourceOptionError
+from spark_wal.data_source.rows import RowColumns, RowValueError
+
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+HEADERS = pa.map_(pa.string(), pa.binary())
+
+
+def schema(**kinds: t.DataType) -> t.StructType:
+    return t.StructType([t.StructField(name, kind) for name, kind in kinds.items()])
+
+
+def read_back(parts: list[RecordColumns]) -> list[Any]:
+    """The records of columns, through the stored form."""
+    found: list[Any] = []
+    for part in parts:
+        entry = decode_entry(encode_entry(part, first_seq_no=0, append_ms=0))
+        found += entry.records()
+    return found
+
+
+def records(columns: RowColumns, batch: pa.RecordBatch) -> list[Any]:
+    return read_back(list(columns.records(batch)))
+
+
+def test_columns_with_a_meaning_come_as_they_are_also_of_a_slice() -> None:
+    kinds = schema(
+        value=t.BinaryType(),
+        key=t.StringType(),
+        headers=t.MapType(t.StringType(), t.BinaryType()),
+        event_time=t.TimestampType(),
+    )
+    batch = pa.record_batch(
+        {
+            "value": pa.array([b"cut", b"a", b"", b"c"], pa.binary()),
+            "key": pa.array(["cut", "k", None, "l"], pa.string()),
+            "headers": pa.array([None, [("h", b"x")], None, []], HEADERS),
+            "event_time": pa.array([None, NOON, None, NOON], pa.timestamp("us", "UTC")),
+        }
+    ).slice(1)
+    (part,) = RowColumns(kinds, None).records(batch)
+    assert (part.min_event_ms, part.max_event_ms) == (1767355200000, 1767355200000)
+    assert [(each.value, each.key, each.event_time, dict(each.headers)) for each in read_back([part])] == [
+        (b"a", b"k", NOON, {"h": b"x"}),
+        (b"", None, None, {}),
+        (b"c", b"l", NOON, {}),
+    ]
+
+
+def test_columns_that_no_row_uses_are_left_out() -> None:
+    kinds = schema(value=t.StringType(), key=t.BinaryType(), event_time=t.TimestampType())
+    batch = pa.record_batch(
+        {
+            "value": pa.array(["a"], pa.string()),
+            "key": pa.array([None], pa.binary()),
+            "event_time": pa.array([None], pa.timestamp("us", "UTC")),
+        }
+    )
+    (part,) = RowColumns(kinds, None).records(batch)
+    assert (part.keys, part.events, part.headers) == (None, None, None)
+
+
+def test_without_a_value_the_other_columns_are_a_json_object_without_nulls() -> None:
+    kinds = schema(
+        key=t.BinaryType(),
+        count=t.LongType(),
+        at=t.TimestampType(),
+        day=t.DateType(),
+        d=t.DecimalType(9, 2),
+        b=t.BinaryType(),
+    )
+    batch = pa.record_batch(
+        {
+            "key": pa.array([b"k"], pa.binary()),
+            "count": pa.array([7], pa.int64()),
+            "at": pa.array([NOON], pa.timestamp("us", "UTC")),
+            "day": pa.array([date(2026, 1, 2)], pa.date32()),
+            "d": pa.array([Decimal("1.50")], pa.decimal128(9, 2)),
+            "b": pa.array([None], pa.binary()),
+        }
+    )
+    (found,) = records(RowColumns(kinds, None), batch)
+    assert found.key == b"k"
+    assert json.loads(found.value) == {"count": 7, "at": "2026-01-02T12:00:00.000Z", "day": "2026-01-02", "d": 1.5}
+
+
+def test_with_json_a_column_value_is_one_of_them() -> None:
+    batch = pa.record_batch({"value": pa.array(["a"], pa.string())})
+    (found,) = records(RowColumns(schema(value=t.StringType()), "json"), batch)
+    assert found.value == b'{"value":"a"}'
+
+
+def test_many_rows_are_several_entries_of_about_the_same_size() -> None:
+    values = [b"%03d" % n + bytes(20_000) for n in range(100)]
+    parts = list(
+        RowColumns(schema(value=t.BinaryType()), None).records(
+            pa.record_batch({"value": pa.array(values, pa.binary())})
+        )
+    )
+    assert 6 <= len(parts) <= 10
+    assert all(len(part.values.data) <= rows.ENTRY_BYTES * 1.1 for part in parts)
+    assert [each.value for each in read_back(parts)] == values
+
+
+@pytest.mark.parametrize(
+    ("kinds", "value_format", "message"),
+    [
+        ({"value": t.LongType()}, None, "column value is bigint, and must be binary or string"),
+        ({"value": t.BinaryType(), "key": t.LongType()}, None, "column key is bigint, and must be binary or string"),
+        ({"value": t.BinaryType(), "other": t.LongType()}, None, "a record has no place for column other"),
+        ({"key": t.BinaryType()}, None, "there is no column for the value beside key"),
+        ({"a": t.LongType(), "event_time": t.LongType()}, None, "column event_time is bigint, and must be timestamp"),
+        ({"a": t.LongType(), "headers": t.StringType()}, None, "column headers is string, and must be map"),
+        ({"a": t.LongType()}, "raw", "column value is missing"),
+    ],
+)
+def test_columns_that_cannot_be_records_are_refused(
+    kinds: dict[str, t.DataType], value_format: str | None, message: str
+) -> None:
+    with pytest.raises(DataSourceOptionError, match=message):
+        RowColumns(schema(**kinds), value_format)
+
+
+def test_a_null_value_and_a_null_header_are_refused() -> None:
+    with pytest.raises(RowValueError, match="a row's value is null"):
+        records(
+            RowColumns(schema(value=t.BinaryType()), None), pa.record_batch({"value": pa.array([None], pa.binary())})
+        )
+    kinds = schema(value=t.BinaryType(), headers=t.MapType(t.StringType(), t.BinaryType()))
+    batch = pa.record_batch({"value": pa.array([b"x"], pa.binary()), "headers": pa.array([[("h", None)]], HEADERS)})
+    with pytest.raises(RowValueError, match="header h of a row is null"):
+        records(RowColumns(kinds, None), batch)

@@ -1,0 +1,169 @@
+"""The sink as Spark calls it: tasks write, one object commits. The cluster is real, and in this process."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import types as t
+
+from bookkeeper.errors import BookKeeperError
+from segments import BatchRefusedError, StoredRecord, StreamNotFoundError, StreamOwnedError, sync
+from segments.publish import StreamPublisher
+from spark_wal.data_source import options, sink
+from spark_wal.data_source.options import DataSourceOptionError, WriteSettings
+from spark_wal.data_source.sink import BatchSink, SinkMessage, StreamSink
+from tests.spark_wal.data_source.clusters import ONE_BOOKIE
+
+SCHEMA = t.StructType([t.StructField("value", t.BinaryType())])
+
+
+@pytest.fixture
+def totals(namespace: sync.Namespace, request: pytest.FixtureRequest) -> Iterator[sync.Stream]:
+    yield namespace.create(f"totals/{request.node.name}".replace("[", "-").replace("]", ""), config=ONE_BOOKIE)
+    sink._publishers.clear()
+
+
+def settings(stream: sync.Stream, uri: str, **more: Any) -> WriteSettings:
+    return WriteSettings(**{"metadata": uri, "stream": stream.name, "retry_s": 0.0, **more})
+
+
+def task(writer: Any, partition: int, *values: bytes, query: str = "q") -> SinkMessage:
+    """What a task tells, as the driver gets it."""
+    told = writer.write(iter([pa.record_batch({"value": pa.array(values, pa.binary())})]))
+    told.partition, told.query = partition, query
+    return pickle.loads(pickle.dumps(told))  # type: ignore[no-any-return]
+
+
+def values(stream: sync.Stream) -> list[bytes]:
+    with stream.read() as reader:
+        return [record.value for record in reader if isinstance(record, StoredRecord)]
+
+
+def commit(stream: sync.Stream, uri: str, batch: int, *parts: tuple[bytes, ...], query: str = "q", **more: Any) -> None:
+    """One batch, written and committed by two objects, as Spark does it."""
+    planned = StreamSink(settings(stream, uri, **more), SCHEMA)
+    told = [task(pickle.loads(pickle.dumps(planned)), at, *part, query=query) for at, part in enumerate(parts)]
+    StreamSink(settings(stream, uri, **more), SCHEMA).commit([*reversed(told)], batch)
+
+
+def test_a_batch_is_visible_when_it_is_committed_in_the_order_of_its_partitions(
+    totals: sync.Stream, cluster_uri: str
+) -> None:
+    large = bytes(100_000)
+    writer = StreamSink(settings(totals, cluster_uri), SCHEMA)
+    told = [task(writer, 0, b"a", b"b"), task(writer, 1, large), task(writer, 2), task(writer, 3, b"c")]
+    assert values(totals) == []
+    assert [each.rows.ledger is not None for each in told] == [False, True, False, False]
+    StreamSink(settings(totals, cluster_uri), SCHEMA).commit([told[3], told[1], told[0], told[2]], 0)
+    assert values(totals) == [b"a", b"b", large, b"c"]
+
+
+@pytest.mark.rule("S14")
+def test_a_batch_that_is_repeated_with_other_rows_is_there_once(totals: sync.Stream, cluster_uri: str) -> None:
+    commit(totals, cluster_uri, 0, (b"first",))
+    sink._publishers.clear()  # a new driver
+    commit(totals, cluster_uri, 0, (b"other", b"rows"))
+    commit(totals, cluster_uri, 1, (b"second",))
+    assert values(totals) == [b"first", b"second"]
+
+
+def test_a_query_that_lost_its_checkpoint_is_refused_unless_it_says_where_it_goes_on(
+    totals: sync.Stream, cluster_uri: str
+) -> None:
+    for batch in range(2):
+        commit(totals, cluster_uri, batch, (b"%d" % batch,), app="app")
+    with pytest.raises(BatchRefusedError, match="as query q, and query new is another one"):
+        commit(totals, cluster_uri, 0, (b"lost",), app="app", query="new")
+    commit(totals, cluster_uri, 0, (b"goes on",), app="app", query="new", start=2)
+    assert values(totals) == [b"0", b"1", b"goes on"]
+
+
+def test_two_queries_share_a_stream_in_turn(totals: sync.Stream, cluster_uri: str) -> None:
+    for batch in range(3):
+        for query in ("a", "b"):
+            sink._publishers.clear()  # each in a process of its own
+            commit(totals, cluster_uri, batch, (query.encode(),), query=query)
+    assert values(totals) == [b"a", b"b"] * 3
+
+
+def test_a_publisher_that_was_overtaken_claims_the_stream_again(totals: sync.Stream, cluster_uri: str) -> None:
+    commit(totals, cluster_uri, 0, (b"a",))
+    totals.publisher()
+    commit(totals, cluster_uri, 1, (b"b",))
+    assert values(totals) == [b"a", b"b"]
+
+
+def test_a_living_writer_is_not_overtaken_unless_the_options_say_so(totals: sync.Stream, cluster_uri: str) -> None:
+    with totals.writer(owner="feeder") as writer:
+        writer.append(b"w")
+        with pytest.raises(StreamOwnedError, match="open for writing by feeder"):
+            commit(totals, cluster_uri, 0, (b"x",))
+        commit(totals, cluster_uri, 0, (b"x",), take_over=True)
+        assert values(totals) == [b"w", b"x"]
+        writer.abort()
+
+
+@pytest.mark.parametrize("step", ["stage", "publish", "message"])
+def test_every_failure_reaches_spark(
+    totals: sync.Stream, cluster_uri: str, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_: object, **__: object) -> None:
+        raise BookKeeperError("the disk is full")
+
+    writer = StreamSink(settings(totals, cluster_uri), SCHEMA)
+    if step == "stage":
+        monkeypatch.setattr("segments.publish.staged_writer.StagedWriter.add", fails)
+        with pytest.raises(BookKeeperError, match="the disk is full"):
+            task(writer, 0, b"a")
+    elif step == "publish":
+        told = task(writer, 0, b"a")
+        monkeypatch.setattr(StreamPublisher, "_published", fails)
+        with pytest.raises(BookKeeperError, match="the disk is full"):
+            writer.commit([told], 0)
+    else:
+        with pytest.raises(RuntimeError, match="a task has told nothing of its rows"):
+            writer.commit([task(writer, 0, b"a"), None], 0)
+    assert values(totals) == []
+
+
+def test_a_stream_that_is_not_there_is_made_only_if_asked_for(namespace: sync.Namespace, cluster_uri: str) -> None:
+    wanted = WriteSettings(metadata=cluster_uri, stream="not/there", retry_s=0)
+    with pytest.raises(StreamNotFoundError, match=r"there is no stream not/there: make it by `bk stream create`"):
+        task(StreamSink(wanted, SCHEMA), 0, b"a")
+    assert not namespace.exists("not/there")
+
+
+def test_a_single_write_is_known_by_its_version_and_a_run_writes_one_once(
+    totals: sync.Stream, cluster_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(version: int | None, *rows: bytes) -> None:
+        app = None if version is None else "app"
+        writer = BatchSink(settings(totals, cluster_uri, app=app, version=version), SCHEMA)
+        writer.commit([task(writer, 0, *rows, query="")])
+
+    write(1, b"one")
+    with pytest.raises(BatchRefusedError, match="has written number 1"):
+        write(1, b"again")
+    monkeypatch.setattr(sink, "_run", lambda: "another run")
+    write(1, b"repeated")
+    write(None, b"plain")
+    write(None, b"plain")
+    assert values(totals) == [b"one", b"plain", b"plain"]
+
+
+def test_overwriting_and_complete_mode_are_refused() -> None:
+    named = {"metadata": "sqlite:///x", "stream": "a"}
+    with pytest.raises(DataSourceOptionError, match="complete mode replaces everything"):
+        sink.stream_writer(named, SCHEMA, overwrite=True)
+    with pytest.raises(DataSourceOptionError, match="appended to and not overwritten"):
+        sink.writer(named, SCHEMA, overwrite=True)
+    assert isinstance(sink.writer(named, SCHEMA, overwrite=False), BatchSink)
+    with pytest.raises(DataSourceOptionError, match="txnVersion is for write"):
+        sink.stream_writer({**named, "txnVersion": "1"}, SCHEMA, overwrite=False)
+    with pytest.raises(DataSourceOptionError, match="atLeastOnce is for gateways"):
+        sink.stream_writer({**named, "guarantee": "atLeastOnce"}, SCHEMA, overwrite=False)
+    assert options.write_settings({**named, "txnAppId": "a", "txnVersion": "3"}, streaming=False).version == 3
