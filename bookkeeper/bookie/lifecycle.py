@@ -58,7 +58,7 @@ class BookieServer:
         self.give_back_memory: Callable[[], object] = lambda: None
         """Returns freed memory to the system, where the process is this bookie's own."""
         self.say_stage: Callable[[str], object] = lambda stage: None
-        """BookieReports what the start does next; whoever waits for it sees that it goes on."""
+        """Called with what the start does next, so that others see that it goes on."""
         self.port = BookiePort(config, seams, self.metrics)
         self._begun = BookieStart(config, seams, metadata)
         self._seams = seams

@@ -82,7 +82,7 @@ class Engine:
         the workers are not yet in use (they are made with the first work).
 
         Args:
-            boot: this life's number, written into the files it makes.
+            boot: this start's number, written into the files it makes.
             known: what the directory must know, or has lost data; its id marks a new one.
             monotonic: seconds, for the sync statistics and ``journal_gap_ms``; without it neither is there.
             call_later: the loop's; needed only with ``journal_gap_ms``.
@@ -157,7 +157,7 @@ class Engine:
 
         Visible at once; ``callback(None)`` when it and every add accepted before it are durable.
         An already durable fence answers after the adds accepted before this call. A dropped ledger answers None when
-        it is durable that it was dropped: else the next life would take adds to it.
+        it is durable that it was dropped: else the next start would take adds to it.
 
         Raises:
             UnauthorizedError: another master key.
@@ -343,9 +343,9 @@ class Engine:
         return not self._unknowns.concern_new_ledgers
 
     def narrow_limbo(self, ledgers: Iterable[LedgerId]) -> None:
-        """Limbo concerns at most these from now on: no other ledger that existed before this life was ever here.
+        """Limbo concerns at most these from now on: no other ledger that existed before this start was ever here.
 
-        The caller has the proof. Holds for this life only.
+        The caller has the proof. Holds until the engine is closed.
         """
         self._unknowns.narrow(ledgers)
 

@@ -1,7 +1,7 @@
 """What a bookie stores ledgers in. Each ledger directory is a *volume*, a disk of its own with a journal of its own.
 
-A volume is a whole :class:`~bookkeeper.storage.engine.Engine`. :class:`~bookkeeper.volumes.volumes.Volumes` is the door
-before one or more of them, with the same interface as an engine. Several need a map of which volume has which ledger
+A volume is a whole :class:`~bookkeeper.storage.engine.Engine`. :class:`~bookkeeper.volumes.volumes.Volumes` is one or
+more of them, with the same interface as an engine. Several need a map of which volume has which ledger
 (:mod:`~bookkeeper.volumes.map.ledger_map`); that is stored, never computed, and stored outside of the volumes, so that
 it survives the loss of any of them.
 

@@ -69,7 +69,7 @@ class MappedVolumes(Volumes):
         reads = VolumeReads(serving, routes, placements)
         self.members: Members = Members(serving, self._list, places, self.moves, state, unknowns, scrubber, call_later)
         """Changes which volumes serve."""
-        self._joint = AllVolumes(
+        self._all_volumes = AllVolumes(
             merged_report([each.engine.report for each in volumes]),
             serving,
             routes,
@@ -79,7 +79,7 @@ class MappedVolumes(Volumes):
             unknowns,
             self.members,
         )
-        super().__init__(VolumeWrites(serving, routes, places, self.moves), reads, self._joint, placements)
+        super().__init__(VolumeWrites(serving, routes, places, self.moves), reads, self._all_volumes, placements)
         self.members.begin(volumes)
 
     @property
@@ -109,7 +109,7 @@ class MappedVolumes(Volumes):
 
     def share_dropped(self, callback: Done) -> None:
         """See :meth:`AllVolumes.share_dropped`."""
-        self._joint.share_dropped(callback)
+        self._all_volumes.share_dropped(callback)
 
     # -- changes ------------------------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ class VolumeDrain:
         """
         self._volumes, self._number, self._bytes_per_s = volumes, number, bytes_per_s
         self.moved = 0
-        """Ledgers that were moved in this life."""
+        """Ledgers that were moved since the bookie's start."""
         self.waits_for: dict[LedgerId, str] = {}
         """Ledgers that could not be moved yet, and why."""
 

@@ -1,4 +1,4 @@
-"""What a bookie stores ledgers in: one volume, or several behind the same door.
+"""What a bookie stores ledgers in: one volume, or several behind the same interface.
 
 The interface is that of :class:`~bookkeeper.storage.engine.Engine`. One volume needs no map of which volume has which
 ledger (:class:`OneVolume`): its engine itself answers every call, and nothing is
@@ -41,14 +41,14 @@ class Volumes(ABC):
         self,
         writes: Engine | VolumeWrites,
         reads: Engine | VolumeReads,
-        joint: Engine | AllVolumes,
+        all_volumes: Engine | AllVolumes,
         placements: Placements,
     ) -> None:
-        self._writes, self._reads, self._all = writes, reads, joint
-        self.report: OpenReport = joint.report
-        self.scrubber: Scrubber | VolumeScrubbers = joint.scrubber
+        self._writes, self._reads, self._all = writes, reads, all_volumes
+        self.report: OpenReport = all_volumes.report
+        self.scrubber: Scrubber | VolumeScrubbers = all_volumes.scrubber
         """Reads and checks every stored byte of every volume."""
-        self.compactor: Compactor | VolumeCompactors = joint.compactor
+        self.compactor: Compactor | VolumeCompactors = all_volumes.compactor
         """Compacts every volume."""
         self.placements: Placements = placements
         """Which volume has which ledger; empty with one volume, which has them all. Not to be changed."""

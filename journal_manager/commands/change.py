@@ -49,7 +49,7 @@ USUAL: Final = RetentionPolicy()
 @click.option("--force", is_flag=True, help="Remove existing edits without asking.")
 @journal_argument
 def format_command(namespace_id: int, cluster_id: str, pool_id: str, force: bool, uri: str) -> None:
-    """Make an empty journal. Edits that are there are removed after a question."""
+    """Make an empty journal. Asks, then removes existing edits."""
 
     async def work(sure: bool) -> bool:
         if not sure and await has_data(uri):

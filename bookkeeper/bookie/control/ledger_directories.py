@@ -117,8 +117,8 @@ class LedgerDirectories:
             return entry.number
 
     async def drain(self, ledger_dir: str, says: Says) -> int:
-        """Move everything off a directory, and let it go; returns how many ledgers were moved. Whoever asks may go: it
-        goes on.
+        """Move everything off a directory, and let it go; returns how many ledgers were moved. It goes on when
+        nobody waits for it any more.
 
         Raises:
             IllegalOperationError: it is not in use, or the last one.

@@ -82,7 +82,7 @@ class BookieStart:
         """What is published about this bookie's disk."""
         self.disk_identity: DiskIdentity | None = None
         self.engine: Volumes | None = None
-        """The open volumes; whoever fails from then on closes them."""
+        """The open volumes; a start that fails later closes them."""
         self.volumes = only_volume(config, seams)
         """The ledger directories, as far as they are known."""
         self.seams = seams

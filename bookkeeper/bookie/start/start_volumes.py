@@ -24,7 +24,7 @@ from bookkeeper.storage.start.directory_id import is_unused
 from bookkeeper.volumes import MappedVolumes, OneVolume, Volume, Volumes
 from bookkeeper.volumes.after_all import until_done
 from bookkeeper.volumes.disks.volume_list import NAME, ONLY, VolumeList, VolumeState, share_of, write_volumes
-from bookkeeper.volumes.start.placement_recall import open_door
+from bookkeeper.volumes.start.placement_recall import open_mapped
 from bookkeeper.volumes.start.volume_directories import (
     is_disk_failure,
     list_volumes,
@@ -172,7 +172,7 @@ class _Several(StartVolumes):
     async def open(
         self, open_engine: OpenEngine, configs: Mapping[int, StorageConfig], boot: int, published: DiskProgress | None
     ) -> Volumes:
-        """All at the same time, with one door before them. A volume whose disk does not work is lost."""
+        """All at the same time. A volume whose disk does not work is lost."""
         listed = self.listed
         begun = [open_engine(number, f"open {number}") for number in configs]
         volumes: list[Volume] = []
@@ -190,16 +190,16 @@ class _Several(StartVolumes):
         try:
             if problems:
                 raise problems[0]
-            door = await self._door(listed, volumes, boot, published)
+            opened = await self._mapped(listed, volumes, boot, published)
         except BaseException:
             for volume in volumes:
                 await _closed(volume.engine)
             raise
-        self.listed = door.volume_list
-        door.share_dropped(_shared)
-        return door
+        self.listed = opened.volume_list
+        opened.share_dropped(_shared)
+        return opened
 
-    async def _door(
+    async def _mapped(
         self, listed: VolumeList, volumes: list[Volume], boot: int, published: DiskProgress | None
     ) -> MappedVolumes:
         loop, workers = asyncio.get_running_loop(), self._seams.workers
@@ -208,7 +208,7 @@ class _Several(StartVolumes):
         try:
             directory, disk, how = self._config.directory, self._seams.disk, (workers.worker, loop.call_later)
             return await worker.call(
-                lambda: open_door(disk, directory, listed, volumes, *how, boot=boot, published=ends)
+                lambda: open_mapped(disk, directory, listed, volumes, *how, boot=boot, published=ends)
             )
         finally:
             worker.close()

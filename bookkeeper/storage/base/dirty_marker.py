@@ -11,7 +11,7 @@ DIRTY = "dirty"
 
 
 def is_marked(disk: Disk, directory: str) -> bool:
-    """The last life that used this directory did not end cleanly, or has not ended."""
+    """The last run on this directory was not stopped cleanly, or has not ended."""
     return disk.exists(f"{directory}/{DIRTY}")
 
 

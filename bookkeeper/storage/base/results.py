@@ -40,7 +40,7 @@ class AvailabilityRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedProgress:
-    """What is known of a directory elsewhere, from its earlier lives (K32); 0: nothing."""
+    """What is known of a directory elsewhere, from earlier starts (K32); 0: nothing."""
 
     directory_id: int = 0
     """In the header of every file that holds data."""
@@ -60,7 +60,7 @@ class OpenReport:
     """What a start found."""
 
     clean: bool = True
-    """The last life ended by :meth:`Engine.close`."""
+    """The last run ended by :meth:`Engine.close`."""
     last_boot: int = 0
     """The last start before this one that the directory has come to know of; 0: none."""
     fresh: bool = False
@@ -80,7 +80,7 @@ class OpenReport:
 
 @dataclass(slots=True)
 class EngineStats:
-    """Plain counters; all bytes and counts are since the start of this life."""
+    """Plain counters; all bytes and counts are since this start."""
 
     groups: int = 0
     records: int = 0

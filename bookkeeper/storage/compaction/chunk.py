@@ -24,7 +24,7 @@ _LAC = Struct(">q")
 
 
 class UnindexedRecordsError(CorruptionError):
-    """An entry log has records of a ledger that the index does not know: a negative about it would not be honest."""
+    """An entry log has records of a ledger that the index lacks: a missing entry of it is answered "unknown"."""
 
     def __init__(self, ledger_id: int, reason: str) -> None:
         super().__init__(reason)

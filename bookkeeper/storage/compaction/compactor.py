@@ -66,7 +66,7 @@ class Compactor:
 
     @property
     def age_s(self) -> float | None:
-        """Seconds since a run last ended well; None: none has in this life."""
+        """Seconds since a run last ended well; None: none has since the start."""
         last = self.schedule.last_good
         return None if last is None else self.steps.monotonic() - last
 

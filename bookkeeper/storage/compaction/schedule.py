@@ -133,7 +133,7 @@ class CompactionSchedule:
         return self._paced - now
 
     def leave(self, log_id: int, reason: str) -> None:
-        """Something is wrong with a log: no run of this life touches it again."""
+        """Something is wrong with a log: no run touches it again before the next start."""
         self.left[log_id] = reason
 
     def end(self, now: float, stopped_by: str | None) -> None:

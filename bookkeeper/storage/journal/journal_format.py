@@ -36,7 +36,7 @@ VERSION = 1
 FILE_MAGIC = b"BKJF"
 GROUP_MAGIC = 0x424B4A47  # "BKJG"
 CLEAN_STOP = 1
-"""Flag of the last group of a life that ended cleanly."""
+"""Flag of the last group of a run that was stopped cleanly."""
 
 _FILE = Struct(">QQQQ")
 _GROUP = Struct(">IHHQQQQIII")

@@ -1,4 +1,4 @@
-"""The ledgers of a disk: those that were asked for in this life, and behind them the tables of the index segments.
+"""The ledgers of a disk: those that were asked for since the start, and behind them the tables of the index segments.
 
 A start reads the tables and decodes none of their rows. A ledger becomes *resident* when it is asked for: its
 descriptor is made from the segments that know it, older before newer. Once there is a bound it leaves memory again when

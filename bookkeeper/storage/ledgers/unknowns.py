@@ -1,4 +1,4 @@
-"""What this disk cannot answer for: a negative about it would not be honest, so the answer is "unknown" (B5).
+"""What this disk cannot answer for: where "no such entry" might be wrong, the answer is "unknown" (B5).
 
 Five things make an answer unknown:
 
@@ -50,7 +50,7 @@ class Unknowns:
     # -- what is asked ------------------------------------------------------------------------------------
 
     def has(self, ledger_id: int) -> bool:
-        """A negative about this ledger would not be honest (B5)."""
+        """A missing entry of this ledger is answered "unknown" (B5)."""
         return (
             self._index_damaged
             or self.in_limbo(ledger_id)
@@ -75,7 +75,7 @@ class Unknowns:
 
     @property
     def index_damaged(self) -> bool:
-        """Damage of the index was met in this life."""
+        """Damage of the index was met since this start."""
         return self._index_damaged
 
     @property
@@ -117,7 +117,7 @@ class Unknowns:
         something of it is new.
 
         Args:
-            unindexed: the index may lack entries of them, so that a negative is not honest.
+            unindexed: the index may lack entries of them, so that a missing entry is answered "unknown".
         """
         before = len(self._suspects) + len(self._unindexed)
         self._suspicions += 1

@@ -106,7 +106,7 @@ class Scrubber:
     _nothing_found: dict[int, float] = field(default_factory=dict)
     """Logs that were looked at because somebody had met damage, and when nothing was found."""
     _hurry: bool = False
-    """What earlier lives have found is not known: the next pass goes as fast as it may."""
+    """What earlier runs have found is not known: the next pass goes as fast as it may."""
     _noting: bool = False
     _unnoted: bool = False
     """The notes are not what they should be."""
@@ -117,7 +117,7 @@ class Scrubber:
     # -- from start to stop -------------------------------------------------------------------------------
 
     def recall(self, *, rebuilt: bool = False) -> None:
-        """Read what earlier lives have noted. Blocks; part of the start.
+        """Read what earlier runs have noted. Blocks; part of the start.
 
         Args:
             rebuilt: the index was made anew from the entry logs, without what is damaged in them.

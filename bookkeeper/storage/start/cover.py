@@ -90,7 +90,7 @@ class StartCheckpoint:
         before, ledgers = self._found.manifest, self._found.ledgers
         losses, logs = self._found.losses, self._found.entry_logs
         before.boot = self._boot
-        logs.leave_current()  # this life begins a log of its own
+        logs.leave_current()  # this start begins a log of its own
         scope = CheckpointScope(before, self._segment_id(), logs.next_log, file_id + 1, starting=True)
         scope.file_id, scope.sequence = file_id, last
         scope.keep_journals = losses.keep_journals

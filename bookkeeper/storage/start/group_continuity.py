@@ -34,7 +34,7 @@ class GroupContinuity:
         Args:
             before: the mark.
             losses: told what is missing.
-            clean: the last life ended cleanly.
+            clean: the last run was stopped cleanly.
             no_manifest: why ``before`` is none that was on disk; None: it is.
         """
         self._config, self._before, self._losses = config, before, losses

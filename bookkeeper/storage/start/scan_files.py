@@ -1,7 +1,7 @@
 """The first part of a start: what is there. Nothing is written.
 
 The manifest says which files belong to the bookie. Without a manifest, every entry log in the directory does. The
-last life ended cleanly if the manifest says so and no directory has a dirty marker. The index comes from the
+last run was stopped cleanly if the manifest says so and no directory has a dirty marker. The index comes from the
 segments. If the manifest or a segment is damaged, the index comes from a scan of the entry logs, which hold every
 record, fences too.
 """

@@ -59,7 +59,7 @@ class Placements:
 
     @property
     def lost(self) -> Mapping[int, int]:
-        """Lost ledgers, each with the number of its newest loss (from 1 on, in this life)."""
+        """Lost ledgers, each with the number of its newest loss (from 1 on, counted since the start)."""
         return self._lost
 
     @property

@@ -1,4 +1,4 @@
-"""The scrubs and compactions of all volumes behind one door each, with the same interfaces as
+"""The scrubs and compactions of all volumes as one of each, with the same interfaces as
 :class:`Scrubber` and :class:`Compactor`."""
 
 from __future__ import annotations

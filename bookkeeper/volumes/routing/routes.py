@@ -21,7 +21,7 @@ from bookkeeper.volumes.map.ledger_places import LedgerPlaces
 
 
 class Routes:
-    """Runs on the loop's thread. What it knows it asks others."""
+    """Runs on the loop's thread. Stateless: asks placements, volumes and their list."""
 
     def __init__(
         self,

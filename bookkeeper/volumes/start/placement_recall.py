@@ -1,4 +1,4 @@
-"""Which volume has which ledger, as a start finds it, and the door that it puts before the volumes.
+"""Which volume has which ledger, as a start finds it; then the volumes behind one interface.
 
 The volumes themselves say what is on them; the file of placements says what was on one that is lost, and which of two
 copies counts.
@@ -34,7 +34,7 @@ _SPARE_RECORDS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class PlacementRecall:
     """What a start knows of where ledgers are."""
 
     placements: Placements
@@ -52,7 +52,7 @@ def recall_placements(
     *,
     boot: int,
     published: PlacementsEnd | None,
-) -> Recalled:
+) -> PlacementRecall:
     """Which volume has which ledger. Blocks; part of the start.
 
     The volumes themselves say what is on them; the file says what was on one that is lost, and which of two copies
@@ -95,7 +95,7 @@ def recall_placements(
     else:
         write_again(disk, directory, data)
         end = read.end
-    return Recalled(placements, end, read.damage is not None)
+    return PlacementRecall(placements, end, read.damage is not None)
 
 
 def _read(data: bytes | None, file_id: int, published: PlacementsEnd | None, path: str) -> ReadPlacements:
@@ -141,7 +141,7 @@ def _doubt_all(placements: Placements, damage: str) -> None:
         placements.take(PlacementRecord(PlacementKind.LOST, ledger))
 
 
-def open_door(
+def open_mapped(
     disk: Disk,
     directory: str,
     listed: VolumeList,
@@ -152,7 +152,7 @@ def open_door(
     boot: int,
     published: PlacementsEnd | None,
 ) -> MappedVolumes:
-    """Write down which volumes are in use, recall what is on them, and put the door before them. Blocks.
+    """Write down which volumes are in use, recall what is on them, and make one interface for all. Blocks.
 
     Args:
         boot, published: as for :func:`recall_placements`.

@@ -14,7 +14,7 @@ from bookkeeper.testing.world import SimDisk
 from bookkeeper.volumes import MappedVolumes, Volume
 from bookkeeper.volumes.disks.volume_list import VolumeList, VolumeState, read_volumes, share_of
 from bookkeeper.volumes.routing.ledger_moves import LedgerMove
-from bookkeeper.volumes.start.placement_recall import open_door
+from bookkeeper.volumes.start.placement_recall import open_mapped
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk, crash_images
 from tests.bookkeeper.storage.workload import CONFIG, KEY, make_entry
 
@@ -62,7 +62,7 @@ class Door:
             for each in listed.serving
         ]
         how = (self.workers.worker, self._call_later)
-        self.volumes: MappedVolumes = open_door(self.disk, HOME, listed, found, *how, boot=boot, published=published)
+        self.volumes: MappedVolumes = open_mapped(self.disk, HOME, listed, found, *how, boot=boot, published=published)
         self.published: list[tuple[int, PlacementsEnd]] = []
         """Where the placements ended when that was published, and after how many operations of the disk."""
         if publishes:

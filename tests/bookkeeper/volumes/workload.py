@@ -12,7 +12,7 @@ from bookkeeper.meta.records.disks import PlacementsEnd
 from bookkeeper.storage.engine import Engine
 from bookkeeper.volumes import MappedVolumes, Volume
 from bookkeeper.volumes.disks.volume_list import VolumeList, VolumeState, read_volumes, share_of, write_volumes
-from bookkeeper.volumes.start.placement_recall import open_door
+from bookkeeper.volumes.start.placement_recall import open_mapped
 from bookkeeper.volumes.volume_drain import VolumeDrain
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.workload import CONFIG, Life, Truth, lid, read
@@ -47,7 +47,7 @@ def open_volumes(
         config = share_of(SMALL, entry, len(PLACES))
         volumes.append(Volume(entry.number, config, Engine.open(config, disk, workers)))
     boot = 1 if published is None else published.generation + 1
-    door = open_door(disk, DIRECTORY, listed, volumes, workers.worker, _now, boot=boot, published=published)
+    door = open_mapped(disk, DIRECTORY, listed, volumes, workers.worker, _now, boot=boot, published=published)
     log = door.placement_log
 
     def publish() -> None:
