@@ -29,9 +29,16 @@ def walked(tree: ast.AST) -> tuple[ast.AST, ...]:
         return tuple(ast.walk(tree))
 
 
+@cache
+def _swept() -> None:
+    """Once: what is garbage by now is not kept with them."""
+    gc.collect()
+
+
 @contextmanager
 def _no_collection() -> Iterator[None]:
     """Trees are all kept, and large: collections that look at them again and again take longer than making them."""
+    _swept()
     was = gc.isenabled()
     gc.disable()
     try:

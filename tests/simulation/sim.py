@@ -162,14 +162,17 @@ def _quietly() -> Iterator[list[str]]:
     logger.setLevel(logging.ERROR)
     logger.propagate = False
     sys.unraisablehook = lambda *_: None
-    gc.collect(1)
-    gc.freeze()
+    freezes = not gc.get_freeze_count()  # else most of what is there stands aside already
+    if freezes:
+        gc.collect(1)
+        gc.freeze()
     gc.disable()
     try:
         yield logged
     finally:
         gc.collect()
-        gc.unfreeze()
+        if freezes:
+            gc.unfreeze()
         logger.removeHandler(handler)
         logger.setLevel(before[0])
         logger.propagate, sys.unraisablehook = before[1], before[2]

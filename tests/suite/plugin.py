@@ -9,9 +9,9 @@ import faulthandler
 import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import pytest
 
@@ -20,6 +20,8 @@ from tests.suite.events import Begun, Broken, Collected, Done, Ended, Event, wri
 from tests.suite.plan import Plan
 from tests.suite.selection import OUTSIDE, selection
 
+T = TypeVar("T")
+
 PLAN: Final = "BK_TESTS_PLAN"
 EVENTS: Final = "BK_TESTS_EVENTS"
 LIMIT_S: Final = 120.0
@@ -27,6 +29,8 @@ LIMIT_S: Final = 120.0
 COLLECTS: Final = 200
 """After so many tests all garbage is collected. Worlds and clusters are circles, which Python seldom looks for; what
 they leave behind makes each look at all tasks long."""
+TOGETHER: Final = ("tests/bookkeeper/admin/", "tests/bookkeeper/meta/")
+"""Directories whose tests run one after the other: they share processes, which cost something as long as they live."""
 _WORST: Final = {"passed": 0, "skipped": 1, "failed": 2}
 
 
@@ -45,6 +49,15 @@ def kind_of(item: pytest.Item) -> str:
 def is_property_test(item: pytest.Item) -> bool:
     """Whether hypothesis makes its examples."""
     return item.get_closest_marker("hypothesis") is not None
+
+
+def in_groups(items: Iterable[T], name: Callable[[T], str]) -> list[T]:
+    """In their order, but what belongs to one of the directories of :data:`TOGETHER` comes with the first of it."""
+    groups: dict[object, list[T]] = {}
+    for number, item in enumerate(items):
+        directory = next((each for each in TOGETHER if name(item).startswith(each)), None)
+        groups.setdefault(directory or number, []).append(item)
+    return [item for group in groups.values() for item in group]
 
 
 class _Teller:
@@ -70,7 +83,7 @@ class _Teller:
             )
         ]
         config.hook.pytest_deselected(items=[item for item in items if item not in set(taken)])
-        items[:] = taken
+        items[:] = in_groups(taken, lambda item: item.nodeid)
         self._tell(Collected(len(taken)))
 
     def pytest_collection_finish(self) -> None:

@@ -1,4 +1,4 @@
-"""A cluster of three bookies in processes of their own, started once: a test leaves all of them writable."""
+"""A cluster of three bookies in processes of their own, one for tests of this directory that follow each other."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pytest
 from tests.integration.processes import Bookies, bookies
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bookies]:
+    """A test leaves all of them writable."""
     with bookies(tmp_path_factory.mktemp("cluster")) as found:
         yield found
 

@@ -13,9 +13,9 @@ from tests.bookkeeper.meta.services import MemoryService, SqliteService, ZooKeep
 _names = itertools.count()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
-    """One real ZooKeeper for all tests."""
+    """One real ZooKeeper for all tests of this directory that follow each other."""
     with ZooKeeperServer(tmp_path_factory.mktemp("zookeeper")) as server:
         yield server
 

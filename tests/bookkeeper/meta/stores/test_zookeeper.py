@@ -63,9 +63,11 @@ def sasl(password: str) -> Credentials:
 
 
 @pytest.mark.rule("X25")
-async def test_credentials_for_which_the_server_is_not_set_up_refuse_the_start(server: ZooKeeperServer) -> None:
+async def test_credentials_for_which_the_server_is_not_set_up_refuse_the_start(
+    zookeeper_server: ZooKeeperServer,
+) -> None:
     with pytest.raises(MetadataError, match="sasl user bk"):
-        await ZooKeeperStore.open(str(server.address), seams(), credentials=sasl("pw"), session_timeout_s=2.0)
+        await ZooKeeperStore.open(str(zookeeper_server.address), seams(), credentials=sasl("pw"))
 
 
 @pytest.mark.rule("X25", "X26", "Z13")
