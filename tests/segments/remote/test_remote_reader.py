@@ -137,6 +137,32 @@ async def test_who_has_read_all_of_a_segment_has_missed_nothing_when_it_goes(tmp
             await stream.find(kept)
 
 
+async def test_what_a_cancelled_batch_had_collected_comes_next_again(tmp_path: Path) -> None:
+    """Its credits are not given twice. A seek beside a read is refused, as is a second read."""
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG)
+        async with stream.writer() as writer, stream.read(follow=True) as reader:
+            await writer.append_batch([b"%d" % number for number in range(5)])
+            first = await reader.next()
+            assert isinstance(first, StoredRecord)
+            held = reader._held_bytes
+            collecting = asyncio.create_task(reader.next_batch(9, wait=60))
+            while reader._held_bytes:
+                await asyncio.sleep(0)
+            with pytest.raises(RuntimeError, match="two tasks"):
+                await reader.next()
+            with pytest.raises(RuntimeError, match="seeks while another one reads"):
+                await reader.seek(first.position)
+            collecting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await collecting
+            assert reader._held_bytes == held
+            assert [record.value for record in await reader.next_batch()] == [b"1", b"2", b"3", b"4"]
+            assert reader._held_bytes == 0
+            await reader.seek(first.position)
+            assert len(await reader.next_batch(wait=0.1)) == 5
+
+
 async def some_of_everything(stream: RemoteStream) -> None:
     """Records of every kind: in pieces, with keys and headers, of producers, in entries of many."""
     async with stream.writer() as writer:
