@@ -11,8 +11,8 @@ from segments.chain import StreamSegment
 from segments.errors import (
     PositionTruncatedError,
     ReaderIdleError,
-    StreamClosedError,
     SeekFormatError,
+    StreamClosedError,
     StreamGapError,
     StreamNotFoundError,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from itertools import count
@@ -15,6 +15,7 @@ import pytest
 
 from bookkeeper.background_loop import run
 from bookkeeper.errors import MetadataUnavailableError
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.outcome import Outcome
 from segments import sync
 from segments.errors import (
@@ -137,7 +138,9 @@ async def test_who_has_read_all_of_a_segment_has_missed_nothing_when_it_goes(tmp
             await stream.find(kept)
 
 
-async def test_what_a_cancelled_batch_had_collected_comes_next_again(tmp_path: Path) -> None:
+async def test_what_a_cancelled_batch_had_collected_comes_next_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its credits are not given twice. A seek beside a read is refused, as is a second read."""
     async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
         stream = await namespace.create("s", config=CONFIG)
@@ -145,10 +148,16 @@ async def test_what_a_cancelled_batch_had_collected_comes_next_again(tmp_path: P
             await writer.append_batch([b"%d" % number for number in range(5)])
             first = await reader.next()
             assert isinstance(first, StoredRecord)
-            held = reader._held_bytes
+            held, hand_out, handed_out = reader._held_bytes, reader._hand_out, asyncio.Event()
+
+            def seen(slices: Sequence[EntrySlice]) -> None:
+                hand_out(slices)
+                if not reader._held_bytes:
+                    handed_out.set()
+
+            monkeypatch.setattr(reader, "_hand_out", seen)
             collecting = asyncio.create_task(reader.next_batch(9, wait=60))
-            while reader._held_bytes:
-                await asyncio.sleep(0)
+            await asyncio.wait_for(handed_out.wait(), 30 * stretch())
             with pytest.raises(RuntimeError, match="two tasks"):
                 await reader.next()
             with pytest.raises(RuntimeError, match="seeks while another one reads"):

@@ -22,7 +22,7 @@ GAP = Gap(Position(1, 0, 0), Position(1, 1, -1), GapKind.LOST)
     st.lists(st.integers(0, 5), max_size=12), st.lists(st.tuples(st.integers(1, 9), st.integers(0, 400)), min_size=1)
 )
 def test_everything_goes_out_once_and_in_order(plan: list[int], asks: list[tuple[int, int]]) -> None:
-    """SEG-91: 0 in the plan is a gap; a limit in bytes below one record still gives one; what is put back comes next again."""
+    """SEG-91: 0 in the plan is a gap; a limit in bytes below one record still gives one. What is put back is next."""
     queue, expected, at = ReadyQueue(), list[int | None](), 0
     for count in plan:
         if not count:
