@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Mapping
 from segments.errors import SegmentEmptyError, StreamConfigError, StreamError
 from segments.gateway.append_calls import elsewhere
 from segments.gateway.call_guard import Behaviour, GrpcCall
-from segments.gateway.report_messages import put_hold, put_report
 from segments.gateway.served_streams import ServedStreams
 from segments.position import EARLIEST, LATEST
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.messages import get_seek, put_position
+from segments.protocol.report_messages import put_hold, put_report
 from segments.protocol.segment_messages import put_segment
 from segments.record import from_ms
 from segments.retention.retention_pass import PassResult

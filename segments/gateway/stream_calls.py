@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Final
 
 from bookkeeper.chains.orphans import ORPHAN_AGE_S
 from segments.checks.checker import CheckOptions
 from segments.config import StreamConfig
-from segments.directory.directory import NameChange, info_of
+from segments.directory.directory import info_of
 from segments.errors import StreamError, StreamNotFoundError, StreamSealedError
 from segments.gateway.append_calls import elsewhere
 from segments.gateway.call_guard import Behaviour, GrpcCall
-from segments.gateway.report_messages import put_findings, put_info, put_overview
 from segments.gateway.served_streams import ServedStream, ServedStreams
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.messages import get_patch, get_settings, put_position
-
-_CHANGES: Final = {
-    NameChange.CREATED: pb.NamespaceEvent.KIND_CREATED,
-    NameChange.DELETED: pb.NamespaceEvent.KIND_DELETED,
-    NameChange.RENAMED: pb.NamespaceEvent.KIND_RENAMED,
-}
+from segments.protocol.report_messages import put_event, put_findings, put_info, put_overview
 
 
 class StreamCalls:
@@ -75,9 +68,7 @@ class StreamCalls:
         """Streams that come, go and are renamed; first those that exist."""
         async for event in self._table.namespace.watch(request.prefix):
             if call.may_use(event.name):
-                yield pb.NamespaceEvent(
-                    kind=_CHANGES[event.change], stream=event.name, stream_id=event.stream_id, former=event.was
-                )
+                yield put_event(event)
 
     async def update_config(self, request: pb.UpdateConfigRequest, call: GrpcCall) -> pb.StreamInfo:
         """Change settings. Raises: as ``Stream.configure``."""

@@ -15,7 +15,7 @@ from segments.gateway.served_streams import ServedStreams
 from segments.position import EARLIEST, LATEST
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.messages import get_patch, get_seek, put_position
-from segments.transfer.bundle import Totals
+from segments.protocol.report_messages import put_totals
 from segments.transfer.transfer import import_stream
 
 CHUNK_BYTES: Final = 256 * 1024
@@ -65,7 +65,7 @@ class TransferCalls:
         assert done is not None
         yield pb.ExportReply(
             exported=pb.Exported(
-                start=put_position(done.start), end=put_position(done.end), totals=_totals(done.totals)
+                start=put_position(done.start), end=put_position(done.end), totals=put_totals(done.totals)
             )
         )
 
@@ -101,7 +101,7 @@ class TransferCalls:
                 start=put_position(made.start),
                 segments=made.segments,
                 records=made.records,
-                totals=_totals(made.totals),
+                totals=put_totals(made.totals),
             )
         )
 
@@ -139,7 +139,3 @@ async def _discard(requests: AsyncIterator[pb.ImportRequest]) -> None:
         async with asyncio.timeout(DISCARD_S):
             async for _ in requests:
                 pass
-
-
-def _totals(totals: Totals) -> pb.Totals:
-    return pb.Totals(segments=totals.segments, entries=totals.entries, bytes=totals.bytes)

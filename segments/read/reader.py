@@ -1,10 +1,10 @@
-"""What an application holds to read a stream: records one by one, in batches, or as Arrow."""
+"""Reads a stream of this process's cluster: what a reader is to an application, over a fetcher."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from segments.arguments import check_timeout
+from segments.entries import StoredEntry
 from segments.position import Position
 from segments.read.batches.record_batch import EntrySlice
 from segments.read.fetch.fetcher import StreamFetcher
@@ -13,14 +13,13 @@ from segments.read.options import DEFAULT_OPTIONS, Parts, ReadOptions
 from segments.read.places.locator import Locator
 from segments.read.reader_front import ReaderFront
 from segments.read.source.stream_source import StreamSource
-from segments.record import Gap, StoredRecord
 from segments.seek import Seek
 
 
 class Reader(ReaderFront):
     """Reads a stream of this process's cluster."""
 
-    __slots__ = ("_busy", "_fetcher", "_last_append_ms", "_locator", "_source")
+    __slots__ = ("_fetcher", "_locator", "_source")
 
     def __init__(
         self,
@@ -35,18 +34,6 @@ class Reader(ReaderFront):
         self._locator = locator
         self._fetcher = StreamFetcher(source, locator, start, options, parts)
         super().__init__(self._fetcher.machine.ready, options.on_gap)
-        self._busy = False
-        self._last_append_ms: int | None = None
-
-    # -- what it says -------------------------------------------------------------------------------------
-
-    @property
-    def position(self) -> Position:
-        """Where the next record is, or directly behind the last one that was handed out."""
-        if self._ready:
-            item = self._ready.first
-            return item.first if isinstance(item, Gap) else item.entry.position(item.a)
-        return self._fetcher.machine.position
 
     @property
     def caught_up(self) -> bool:
@@ -74,53 +61,25 @@ class Reader(ReaderFront):
         )
         return await condition.look()
 
-    # -- reading ------------------------------------------------------------------------------------------
-
-    async def next(self, timeout: float | None = None) -> StoredRecord | Gap | None:
-        """The next record. None: it did not come within ``timeout`` seconds, or there is none (``ended`` tells).
-
-        Raises:
-            PositionTruncatedError, StreamGapError: records are missing here, and ``on_gap`` is ``"raise"``.
-            StreamNotFoundError: the stream was deleted. ReaderIdleError. StreamUnavailableError, StreamMetadataError:
-            call again. StreamClosedError.
-        """
-        while True:
-            if not self._ready and not await self._fill(timeout):
-                return None
-            item = self._ready.first
-            if isinstance(item, Gap):
-                if self._pass_gap(item):
-                    return item
-                continue
-            entry, slot = self._ready.take_one()
-            self._last_append_ms = entry.append_ms
-            return entry.record(slot)
-
-    async def seek(self, seek: Seek) -> None:
-        """Go on elsewhere. Nothing that was fetched before is handed out afterwards."""
-        await self._fetcher.seek(seek)
-        self._last_append_ms = None
-
-    async def close(self) -> None:
-        """Close the reader. A read that waits raises StreamClosedError. Idempotent."""
-        await self._fetcher.close()
-
-    # -- handing out --------------------------------------------------------------------------------------
-
     @property
     def _stream_name(self) -> str:
         return self._source.name
 
+    @property
+    def _behind(self) -> Position:
+        return self._fetcher.machine.position
+
+    async def _fill(self, timeout: float | None) -> bool:
+        return await self._fetcher.fetch(timeout)
+
+    async def _go_to(self, seek: Seek) -> None:
+        await self._fetcher.seek(seek)
+
+    async def _end(self) -> None:
+        await self._fetcher.close()
+
     def _hand_out(self, slices: Sequence[EntrySlice]) -> None:
         self._last_append_ms = slices[-1].entry.append_ms
 
-    async def _fill(self, timeout: float | None) -> bool:
-        """Fetch something to hand out. False: nothing within ``timeout``, or nothing follows."""
-        check_timeout(timeout)
-        if self._busy:
-            raise RuntimeError(f"two tasks read from one reader of stream {self._source.name} at the same time")
-        self._busy = True
-        try:
-            return await self._fetcher.fetch(timeout)
-        finally:
-            self._busy = False
+    def _hand_out_one(self, entry: StoredEntry, slot: int) -> None:
+        self._last_append_ms = entry.append_ms

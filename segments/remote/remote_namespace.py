@@ -18,11 +18,11 @@ from segments.errors import StreamNotFoundError
 from segments.names import check_stream_name
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.messages import put_settings
+from segments.protocol.report_messages import get_event, get_finding, get_info
 from segments.remote.gateway_address import GatewayAddresses, GatewayCredentials
 from segments.remote.gateway_channels import GatewayChannels
 from segments.remote.remote_stream import RemoteStream
 from segments.remote.remote_transfer import import_stream
-from segments.remote.report_messages import get_event, get_finding, get_info
 from segments.transfer.transfer import Imported
 from segments.write.opening import Opening
 

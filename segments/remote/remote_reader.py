@@ -6,10 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
-from segments.arguments import check_timeout
 from segments.entries import StoredEntry
 from segments.errors import (
-    StreamClosedError,
     StreamError,
     StreamMetadataError,
     StreamUnavailableError,
@@ -22,7 +20,7 @@ from segments.read import Activity, Lag, OnGap, ReaderFront, ReaderState
 from segments.read.batches.ready_queue import ReadyQueue
 from segments.read.batches.record_batch import EntrySlice
 from segments.read.options import ReadOptions
-from segments.record import Gap, StoredRecord
+from segments.record import Gap
 from segments.remote.gateway_channels import PATIENCE_S, PAUSE_S, GatewayCall, GatewayChannels
 from segments.seek import Ago, Seek
 
@@ -69,7 +67,8 @@ class RemoteReader(ReaderFront):
         """Whether the gateway sends entries; an older one sends records."""
         self._news = asyncio.Event()
         self._taken = [0, 0]
-        """Records and bytes that were handed out, and for which no credits were given."""
+        """Records and bytes that were handed out, and for which no credits were given. Below zero: they were given for
+        what was put back."""
         self._give = asyncio.Event()
         self._held_bytes = 0
         """Of what came, and was not handed out."""
@@ -80,18 +79,8 @@ class RemoteReader(ReaderFront):
         self._ended = False
         self._caught_up = False
         self._position: Position | None = None
-        self._last_append_ms: int | None = None
         self._last_news: float | None = None
         """When something came last, or reading began."""
-        self._closed = False
-
-    @property
-    def position(self) -> Position:
-        """Where the next record is, or directly behind the last one; EARLIEST before anything came."""
-        if self._ready:
-            item = self._ready.first
-            return item.first if isinstance(item, Gap) else item.entry.position(item.a)
-        return self._position or (self._start if isinstance(self._start, Position) else Position.EARLIEST)
 
     @property
     def caught_up(self) -> bool:
@@ -138,47 +127,9 @@ class RemoteReader(ReaderFront):
         """Where the next record is, as far as is known here."""
         return self.position if self._ready or self._position is not None else self._start
 
-    # -- reading -----------------------------------------------------------------------------------------
-
-    async def next(self, timeout: float | None = None) -> StoredRecord | Gap | None:
-        """The next record. None: it did not come within ``timeout`` seconds, or there is none (``ended`` tells).
-
-        Raises:
-            PositionTruncatedError, StreamGapError: records are missing here, and ``on_gap`` is ``"raise"``.
-            StreamNotFoundError, StreamUnavailableError, StreamClosedError.
-        """
-        while True:
-            if not await self._fill(timeout):
-                return None
-            item = self._ready.first
-            if isinstance(item, Gap):
-                if self._pass_gap(item):
-                    return item
-                continue
-            entry, slot = self._ready.take_one()
-            self._hand_out([EntrySlice(entry, slot, slot + 1)])
-            return entry.record(slot)
-
-    async def seek(self, seek: Seek) -> None:
-        """Go on elsewhere. Nothing that came before is handed out afterwards."""
-        await self._stop_running()
-        self._forget_ready()
-        self._start, self._token, self._position, self._last_append_ms = seek, b"", None, None
-        self._ended, self._caught_up, self._failure = False, False, None
-        self._taken = [0, 0]
-
-    async def close(self) -> None:
-        """Close the reader. Reads that wait raise StreamClosedError. Idempotent."""
-        self._closed = True
-        self._forget_ready()
-        await self._stop_running()
-        self._news.set()
-
     # -- handing out -------------------------------------------------------------------------------------
 
     async def _fill(self, timeout: float | None) -> bool:
-        """Wait until there is something to hand out. False: nothing within ``timeout``, or nothing follows."""
-        check_timeout(timeout)
         if self._last_news is None:
             self._last_news = asyncio.get_running_loop().time()
         if self._running is None and not self._ended and not self._closed:
@@ -186,8 +137,7 @@ class RemoteReader(ReaderFront):
         try:
             async with asyncio.timeout(timeout):
                 while not self._ready:
-                    if self._closed:
-                        raise StreamClosedError(f"this reader of stream {self._stream} is closed", stream=self._stream)
+                    self._ensure_open()
                     if self._failure is not None:
                         failure, self._failure = self._failure, None
                         await self._stop_running()
@@ -204,17 +154,41 @@ class RemoteReader(ReaderFront):
     def _stream_name(self) -> str:
         return self._stream
 
+    @property
+    def _behind(self) -> Position:
+        return self._position or (self._start if isinstance(self._start, Position) else Position.EARLIEST)
+
+    async def _go_to(self, seek: Seek) -> None:
+        await self._stop_running()
+        self._forget_ready()
+        self._start, self._token, self._position = seek, b"", None
+        self._ended, self._caught_up, self._failure = False, False, None
+        self._taken = [0, 0]
+
+    async def _end(self) -> None:
+        self._forget_ready()
+        await self._stop_running()
+        self._news.set()
+
     def _hand_out(self, slices: Sequence[EntrySlice]) -> None:
         """Note what is handed out: credits for as much more are given."""
-        for entry, a, b in slices:
-            self._held_bytes -= entry.share(a, b)
-            self._taken[0] += b - a
-            self._taken[1] += entry.share(a, b) if self._has_entries else _content(entry, a, b)
+        self._count(slices, 1)
         self._position = slices[-1].entry.position(slices[-1].b)
         self._last_append_ms = slices[-1].entry.append_ms
         if self._taken[0] * 2 >= CREDIT_RECORDS or self._taken[1] * 2 >= CREDIT_BYTES:
             self._give.set()
         self._room.set()
+
+    def _put_back(self, slices: Sequence[EntrySlice]) -> None:
+        """For what comes next again no credits are given a second time."""
+        super()._put_back(slices)
+        self._count(slices, -1)
+
+    def _count(self, slices: Sequence[EntrySlice], sign: int) -> None:
+        for entry, a, b in slices:
+            self._held_bytes -= sign * entry.share(a, b)
+            self._taken[0] += sign * (b - a)
+            self._taken[1] += sign * (entry.share(a, b) if self._has_entries else _content(entry, a, b))
 
     def _forget_ready(self) -> None:
         self._ready.clear()
@@ -333,8 +307,8 @@ class RemoteReader(ReaderFront):
             while True:
                 self._give.clear()
                 await self._give.wait()
-                records, size = self._taken
-                self._taken = [0, 0]
+                records, size = (max(0, taken) for taken in self._taken)
+                self._taken = [min(0, taken) for taken in self._taken]  # of what was put back, and had its credits
                 await call.send(pb.TailRequest(credits=pb.Credits(records=records, bytes=size)))
         except StreamError:
             return  # _receive tells why

@@ -18,6 +18,7 @@ from segments.position import EARLIEST, LATEST, Position
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.cursor_messages import get_cursor
 from segments.protocol.messages import get_position, get_settings, put_patch, put_seek
+from segments.protocol.report_messages import get_hold, get_info, get_overview, get_pass
 from segments.protocol.segment_messages import get_segment
 from segments.read import OnGap, StreamRange
 from segments.record import StoredRecord, to_ms
@@ -27,7 +28,6 @@ from segments.remote.remote_cursor import RemoteCursor
 from segments.remote.remote_reader import RemoteReader
 from segments.remote.remote_transfer import RemoteExport
 from segments.remote.remote_writer import RemoteProducer, RemoteWriter, open_producer, roll, seal
-from segments.remote.report_messages import get_hold, get_info, get_overview, get_pass
 from segments.retention.holds import Hold
 from segments.retention.retention import RetentionReport
 from segments.retention.retention_pass import PassResult

@@ -11,8 +11,8 @@ from segments.errors import StreamError, StreamUnavailableError
 from segments.position import EARLIEST, LATEST, Position
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.messages import get_position, put_patch, put_seek
+from segments.protocol.report_messages import get_totals
 from segments.remote.gateway_channels import GatewayCall, GatewayChannels
-from segments.transfer.bundle import Totals
 from segments.transfer.transfer import Exported, Imported
 
 CHUNK_BYTES: Final = 1024 * 1024
@@ -41,7 +41,7 @@ class RemoteExport:
         async for reply in self._channels.stream("Streams.Export", self._request):
             if reply.WhichOneof("reply") == "exported":
                 done = reply.exported
-                self.result = Exported(get_position(done.start), get_position(done.end), _totals(done.totals))
+                self.result = Exported(get_position(done.start), get_position(done.end), get_totals(done.totals))
             else:
                 yield reply.chunk
         if self.result is None:
@@ -81,7 +81,7 @@ async def import_stream(
         await asyncio.wait([sending, answering])
     made = reply.imported
     return Imported(
-        made.stream, made.stream_id, get_position(made.start), made.segments, made.records, _totals(made.totals)
+        made.stream, made.stream_id, get_position(made.start), made.segments, made.records, get_totals(made.totals)
     )
 
 
@@ -123,7 +123,3 @@ class _Sender:
             await self._call.end()
         except StreamError:
             pass
-
-
-def _totals(message: pb.Totals) -> Totals:
-    return Totals(message.segments, message.entries, message.bytes)

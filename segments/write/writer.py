@@ -71,6 +71,8 @@ class Writer:
         self.appends.begin(self._output)
         self._watch: Watch | None = None
         self._closing: asyncio.Task[None] | None = None
+        self._aborted: StreamError | None = None
+        """What whoever waits for close() is told, because of an abort()."""
 
     async def begin(self, handle: WriteHandle, recovered: EndedSegment | None) -> None:
         """Start the first segment; whoever takes over calls this."""
@@ -293,7 +295,11 @@ class Writer:
         if self._closing is None:
             self.appends.close()
             self._closing = asyncio.get_running_loop().create_task(self._close(complete=complete, seal=seal))
-        await asyncio.shield(self._closing)
+        closing = self._closing
+        await asyncio.wait([closing])
+        if closing.cancelled() and self._aborted is not None:
+            raise self._aborted
+        closing.result()
 
     async def _close(self, *, complete: bool, seal: bool) -> None:
         try:
@@ -304,20 +310,25 @@ class Writer:
                 if complete:
                     await self._allocator.sweep()
         finally:
-            await self._stop(StreamClosedError(f"the writer of stream {self.name} is closed", stream=self.name))
+            if self._aborted is None:
+                await self._stop(StreamClosedError(f"the writer of stream {self.name} is closed", stream=self.name))
 
     async def abort(self) -> None:
         """End at once, without flushing: what is pending fails with an unknown outcome, and the next writer recovers
-        the segment. Idempotent."""
+        the segment. A close() that is under way ends, too: whoever waits for it gets StreamClosedError. Idempotent."""
         self.appends.require_here()
-        if self._closing is None or not self._closing.done():
-            error = StreamClosedError(f"the writer of stream {self.name} was aborted", stream=self.name)
-            if self._closing is None:
-                self.appends.close()
-                self._closing = asyncio.get_running_loop().create_task(self._abort(error))
+        closing = self._closing
+        if self._aborted is None and (closing is None or not closing.done()):
+            self._aborted = StreamClosedError(f"the writer of stream {self.name} was aborted", stream=self.name)
+            self.appends.close()
+            self._closing = asyncio.get_running_loop().create_task(self._abort(self._aborted, closing))
+        assert self._closing is not None
         await asyncio.shield(self._closing)
 
-    async def _abort(self, error: StreamError) -> None:
+    async def _abort(self, error: StreamError, closing: asyncio.Task[None] | None) -> None:
+        if closing is not None:
+            closing.cancel()
+            await asyncio.wait([closing])
         await self._output.abort(error)
         await self._allocator.close(discard=False)
         await self._stop(error)

@@ -128,6 +128,11 @@ class ReadyQueue:
                 self._items[0] = EntrySlice(item.entry, item.a + count, item.b)
         return taken
 
+    def put_back(self, slices: Sequence[EntrySlice]) -> None:
+        """Let slices that were taken come next again."""
+        self._own().extendleft(reversed(slices))
+        self.records += sum(item.b - item.a for item in slices)
+
     def _own(self) -> deque[EntrySlice | Gap]:
         if self._items is _NOTHING:
             self._items = deque()

@@ -11,6 +11,7 @@ from segments.chain import StreamSegment
 from segments.errors import (
     PositionTruncatedError,
     ReaderIdleError,
+    SeekFormatError,
     StreamClosedError,
     StreamGapError,
     StreamNotFoundError,
@@ -236,6 +237,61 @@ def test_cancelling_a_read_loses_nothing_and_closing_ends_it() -> None:
                 await waiting
             with pytest.raises(StreamClosedError):
                 await reader.next()
+
+    simulated(story)
+
+
+def test_a_batch_that_is_cancelled_while_it_collects_comes_next_again() -> None:
+    async def story(stream: BuiltStream) -> None:
+        await stream.segment(*[1] * 5)
+        await stream.start()
+        await stream.add(1)
+        async with stream.reader(follow=True) as reader:
+            assert len(await reader.next_batch(2)) == 2
+            collecting = asyncio.create_task(reader.next_batch(9, wait=60))
+            await asyncio.sleep(1)
+            collecting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await collecting
+            assert not reader.caught_up
+            assert [record.seq_no for record in await reader.next_batch(3)] == [2, 3, 4]
+            assert (await reader.next()).seq_no == 5  # type: ignore[union-attr]
+
+    simulated(story)
+
+
+def test_a_batch_that_is_cancelled_as_the_reader_is_closed_does_not_come_again() -> None:
+    async def story(stream: BuiltStream) -> None:
+        await stream.segment(*[1] * 5)
+        await stream.start()
+        reader = stream.reader(follow=True)
+        collecting = asyncio.create_task(reader.next_batch(9, wait=60))
+        await asyncio.sleep(1)
+        collecting.cancel()
+        await reader.close()
+        await asyncio.wait([collecting])
+        with pytest.raises(StreamClosedError):
+            await reader.next()
+
+    simulated(story)
+
+
+def test_a_seek_is_refused_while_another_task_reads() -> None:
+    async def story(stream: BuiltStream) -> None:
+        await stream.segment(1, 1)
+        await stream.start()
+        async with stream.reader(follow=True) as reader:
+            await reader.next_batch()
+            waiting = asyncio.create_task(reader.next())
+            await asyncio.sleep(1)
+            with pytest.raises(RuntimeError, match="seeks while another one reads"):
+                await reader.seek(EARLIEST)
+            await stream.add(1)
+            assert (await waiting).seq_no == 2  # type: ignore[union-attr]
+            with pytest.raises(SeekFormatError):
+                await reader.seek("earliest")  # type: ignore[arg-type]
+            await reader.seek(EARLIEST)
+            assert (await reader.next()).seq_no == 0  # type: ignore[union-attr]
 
     simulated(story)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from itertools import count
@@ -15,6 +15,7 @@ import pytest
 
 from bookkeeper.background_loop import run
 from bookkeeper.errors import MetadataUnavailableError
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.outcome import Outcome
 from segments import sync
 from segments.errors import (
@@ -135,6 +136,40 @@ async def test_who_has_read_all_of_a_segment_has_missed_nothing_when_it_goes(tmp
         call.cancel()
         with pytest.raises(PositionTruncatedError):
             await stream.find(kept)
+
+
+async def test_what_a_cancelled_batch_had_collected_comes_next_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its credits are not given twice. A seek beside a read is refused, as is a second read."""
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG)
+        async with stream.writer() as writer, stream.read(follow=True) as reader:
+            await writer.append_batch([b"%d" % number for number in range(5)])
+            first = await reader.next()
+            assert isinstance(first, StoredRecord)
+            held, hand_out, handed_out = reader._held_bytes, reader._hand_out, asyncio.Event()
+
+            def seen(slices: Sequence[EntrySlice]) -> None:
+                hand_out(slices)
+                if not reader._held_bytes:
+                    handed_out.set()
+
+            monkeypatch.setattr(reader, "_hand_out", seen)
+            collecting = asyncio.create_task(reader.next_batch(9, wait=60))
+            await asyncio.wait_for(handed_out.wait(), 30 * stretch())
+            with pytest.raises(RuntimeError, match="two tasks"):
+                await reader.next()
+            with pytest.raises(RuntimeError, match="seeks while another one reads"):
+                await reader.seek(first.position)
+            collecting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await collecting
+            assert reader._held_bytes == held
+            assert [record.value for record in await reader.next_batch()] == [b"1", b"2", b"3", b"4"]
+            assert reader._held_bytes == 0
+            await reader.seek(first.position)
+            assert len(await reader.next_batch(wait=0.1)) == 5
 
 
 async def some_of_everything(stream: RemoteStream) -> None:

@@ -266,6 +266,43 @@ async def test_abort_does_not_flush_and_fails_what_is_pending() -> None:
 
 
 @in_virtual_time
+async def test_abort_ends_a_close_that_is_under_way_at_once() -> None:
+    """Bookies that do not answer would hold it up; whoever waits for the close is told."""
+    cluster = Cluster()
+    stream = await stream_on(cluster)
+    writer = await stream.writer()
+    await writer.append(b"durable")
+    cluster.delay_s = 3600
+    pending = writer.append_nowait(b"pending")
+    closing = [asyncio.create_task(writer.close()) for _ in range(2)]
+    await asyncio.sleep(1)
+    began = asyncio.get_running_loop().time()
+    await writer.abort()
+    assert asyncio.get_running_loop().time() - began < 60 and writer.closed
+    with pytest.raises(StreamClosedError, match="aborted"):
+        await pending
+    for each in closing:
+        with pytest.raises(StreamClosedError, match="aborted"):
+            await each
+    await writer.close()
+    cluster.delay_s = 0.001
+    async with stream.writer() as writer:
+        assert (await writer.append(b"next")).seq_no in (1, 2)
+    await check_stream(cluster, stream)
+
+
+@in_virtual_time
+async def test_abort_right_after_close_ends_it_before_it_begins() -> None:
+    cluster = Cluster()
+    writer = await (await stream_on(cluster)).writer()
+    closing = asyncio.create_task(writer.close())
+    await asyncio.sleep(0)
+    await writer.abort()
+    with pytest.raises(StreamClosedError, match="aborted"):
+        await closing
+
+
+@in_virtual_time
 async def test_a_writer_without_records_leaves_nothing_behind() -> None:
     cluster = Cluster()
     stream = await stream_on(cluster)
