@@ -81,9 +81,8 @@ class StreamsReader(DataSourceReader):
         parts = stream.splits(start, stop, target=count)
         if not parts:
             return []
-        borders = [(parts[0].start, 0)]
-        for part in parts:
-            borders.append((part.stop, borders[-1][1] + stream.count(part.start, part.stop)))
+        places = [parts[0].start, *(part.stop for part in parts)]
+        borders = [(place, stream.seq_no(place)) for place in places]
         return ranges(stream.name, stream.id, borders)
 
     def _start(self, stream: sync.Stream) -> Position:

@@ -15,9 +15,7 @@ ONE_BOOKIE = StreamConfig(ensemble=1, write_quorum=1, ack_quorum=1, roll=RollPol
 NUMBERS = t.StructType([t.StructField("seq_no", t.LongType()), t.StructField("value", t.BinaryType())])
 
 
-def written(
-    namespace: sync.Namespace, name: str, *segments: Iterable[int], rest: Iterable[int] = ()
-) -> sync.Stream:
+def written(namespace: sync.Namespace, name: str, *segments: Iterable[int], rest: Iterable[int] = ()) -> sync.Stream:
     """A new stream: each number of a segment is an entry of so many records; ``rest`` is in the open segment. A
     record's value is its number."""
     stream = namespace.create(name, config=ONE_BOOKIE)
