@@ -19,7 +19,7 @@ from journal_manager import sync as journals
 from segments import EARLIEST, Position, PositionTruncatedError, sync
 from spark_wal.data_source import connections
 from spark_wal.data_source.columns import arrow_schema, rows_batch
-from spark_wal.data_source.connections import FAILURES, Patience, patiently
+from spark_wal.data_source.connections import FAILURES, RepeatedCall, patiently
 from spark_wal.data_source.partition_reader import PartitionCountError, columns_for, read_partition
 from spark_wal.data_source.stream_plan import PartitionRange, ranges, wanted_partitions
 
@@ -52,7 +52,7 @@ class TablePartition(InputPartition):
         super().__init__(part)
 
 
-class StreamsReader(DataSourceReader):
+class StreamsRows(DataSourceReader):
     """The records of one stream, or of all whose names begin alike."""
 
     def __init__(self, settings: ReadSettings, schema: StructType) -> None:
@@ -102,7 +102,7 @@ class StreamsReader(DataSourceReader):
         return read_partition(self._settings, self._schema, part, _attempt())
 
 
-class LedgerReader(DataSourceReader):
+class LedgerRows(DataSourceReader):
     """The entries of one ledger that are confirmed now. An open ledger is not fenced."""
 
     def __init__(self, settings: ReadSettings, schema: StructType) -> None:
@@ -147,7 +147,7 @@ class LedgerReader(DataSourceReader):
         yield from _batches(found, ("entry_id", "payload"), self._wanted, part)
 
 
-class JournalReader(DataSourceReader):
+class JournalRows(DataSourceReader):
     """The edits of one journal that are durable now: a partition for each segment."""
 
     def __init__(self, settings: ReadSettings, schema: StructType) -> None:
@@ -193,7 +193,7 @@ def _again(
     patience_s: float,
 ) -> Iterator[tuple[int, bytes]]:
     """The rows of a partition. Where reading breaks in between it goes on behind the last row that was given."""
-    following, patience = part.first, Patience(patience_s)
+    following, patience = part.first, RepeatedCall(patience_s)
     while following <= part.last:
         try:
             with open_it() as opened:

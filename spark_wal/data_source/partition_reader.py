@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from segments import Position, PositionTruncatedError, StreamNotFoundError, sync
 from segments.read import OnGap
 from spark_wal.data_source import connections
-from spark_wal.data_source.columns import RecordColumns, arrow_schema
-from spark_wal.data_source.connections import Patience
+from spark_wal.data_source.columns import StreamColumns, arrow_schema
+from spark_wal.data_source.connections import RepeatedCall
 from spark_wal.data_source.values import ValueColumns
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ class PartitionCountError(RuntimeError):
     """A task has read other records than its partition has."""
 
 
-def columns_for(settings: ReadSettings, schema: StructType) -> RecordColumns | ValueColumns:
+def columns_for(settings: ReadSettings, schema: StructType) -> StreamColumns | ValueColumns:
     """How records become the columns of a schema. Raises DataSourceOptionError."""
     wanted = arrow_schema(schema)
     if settings.value_format == "raw":
-        return RecordColumns(wanted)
+        return StreamColumns(wanted)
     return ValueColumns(wanted, settings.value_format, permissive=settings.permissive)
 
 
@@ -48,7 +48,7 @@ def read_partition(settings: ReadSettings, schema: StructType, part: PartitionRa
         PartitionCountError, StreamGapError, PositionTruncatedError, ValueFormatError, StreamError, BookKeeperError.
     """
     columns = columns_for(settings, schema)
-    fresh, patience = attempt > 0, Patience(settings.retry_s)
+    fresh, patience = attempt > 0, RepeatedCall(settings.retry_s)
     at, count = part.start, _Count(part, lenient=settings.count_gaps)
     while count.left:
         try:
@@ -117,8 +117,8 @@ class _Count:
         part = self._part
         return PartitionCountError(
             f"stream {part.stream} from {part.start} up to {part.stop} has the records {part.first_seq_no} to "
-            f"{part.first_seq_no + part.records - 1}, and {said}: nothing of this task counts, and Spark runs it again. "
-            "If they were truncated or removed, it fails again: with option onGap count they are passed over"
+            f"{part.first_seq_no + part.records - 1}, and {said}: nothing of this task counts, and Spark runs it "
+            "again. If they were truncated or removed, it fails again: with option onGap count they are passed over"
         )
 
 

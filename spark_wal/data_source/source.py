@@ -30,24 +30,24 @@ def schema(options: Mapping[str, str]) -> str:
 
 def reader(options: Mapping[str, str], columns: StructType) -> DataSourceReader:
     """Reads what there is now. Raises DataSourceOptionError."""
-    from spark_wal.data_source.batch import JournalReader, LedgerReader, StreamsReader
+    from spark_wal.data_source.batch import JournalRows, LedgerRows, StreamsRows
 
     settings = read_settings(options, streaming=False)
     _check(settings, columns)
     if settings.ledger is not None:
-        return LedgerReader(settings, columns)
+        return LedgerRows(settings, columns)
     if settings.journal is not None:
-        return JournalReader(settings, columns)
-    return StreamsReader(settings, columns)
+        return JournalRows(settings, columns)
+    return StreamsRows(settings, columns)
 
 
 def stream_reader(options: Mapping[str, str], columns: StructType) -> DataSourceStreamReader:
     """Reads a stream, batch after batch. Raises DataSourceOptionError."""
-    from spark_wal.data_source.stream_source import StreamSource
+    from spark_wal.data_source.stream_source import QuerySource
 
     settings = read_settings(options, streaming=True)
     _check(settings, columns)
-    return StreamSource(settings, columns)
+    return QuerySource(settings, columns)
 
 
 def _check(settings: ReadSettings, columns: StructType) -> None:

@@ -14,7 +14,7 @@ from spark_wal.data_source.columns import (
     LEDGER_DDL,
     STREAM_DDL,
     STREAMS_DDL,
-    RecordColumns,
+    StreamColumns,
     arrow_schema,
     check_columns,
     column_of,
@@ -48,7 +48,7 @@ def test_all_columns_of_a_record_with_and_without_what_may_be_missing(namespace:
     wanted = arrow_schema(WHOLE)
     with stream.read() as reader:
         (batch,) = reader.arrow_batches()
-    taken = RecordColumns(wanted).take(batch, "columns")
+    taken = StreamColumns(wanted).take(batch, "columns")
     assert taken.schema.equals(wanted)
     taken.validate(full=True)
     first, second = taken.to_pylist()

@@ -9,7 +9,7 @@ import pytest
 from bookkeeper.errors import MetadataUnavailableError
 from segments import StreamNotFoundError, StreamUnavailableError
 from spark_wal.data_source import connections
-from spark_wal.data_source.connections import Patience, patiently
+from spark_wal.data_source.connections import RepeatedCall, patiently
 from tests.spark_wal.data_source.clusters import ONE_BOOKIE
 
 
@@ -74,7 +74,7 @@ def test_what_lasts_is_raised_at_once(error: Exception, patience_s: float) -> No
 
 
 def test_patience_counts_from_the_first_failure_since_the_last_success() -> None:
-    patience = Patience(0.15)
+    patience = RepeatedCall(0.15)
     patience.failed(OSError("once"))
     patience.succeeded()
     patience.failed(OSError("again"))

@@ -10,10 +10,10 @@ from pyspark.sql import types as t
 
 from pyspark_bookkeeper import BookKeeperDataSource, DefaultSource
 from spark_wal.data_source import source
-from spark_wal.data_source.batch import JournalReader, LedgerReader, StreamsReader
+from spark_wal.data_source.batch import JournalRows, LedgerRows, StreamsRows
 from spark_wal.data_source.columns import JOURNAL_DDL, LEDGER_DDL, STREAM_DDL, STREAMS_DDL
 from spark_wal.data_source.options import DataSourceOptionError
-from spark_wal.data_source.stream_source import StreamSource
+from spark_wal.data_source.stream_source import QuerySource
 
 URI = {"metadata": "sqlite:///tmp/x"}
 SEQ_NO = t.StructType([t.StructField("seq_no", t.LongType())])
@@ -22,10 +22,10 @@ SEQ_NO = t.StructType([t.StructField("seq_no", t.LongType())])
 @pytest.mark.parametrize(
     ("options", "ddl", "column", "kind"),
     [
-        ({"stream": "a"}, STREAM_DDL, "seq_no", StreamsReader),
-        ({"streams": "a*"}, STREAMS_DDL, "seq_no", StreamsReader),
-        ({"ledger": "1"}, LEDGER_DDL, "entry_id", LedgerReader),
-        ({"journal": "j"}, JOURNAL_DDL, "txid", JournalReader),
+        ({"stream": "a"}, STREAM_DDL, "seq_no", StreamsRows),
+        ({"streams": "a*"}, STREAMS_DDL, "seq_no", StreamsRows),
+        ({"ledger": "1"}, LEDGER_DDL, "entry_id", LedgerRows),
+        ({"journal": "j"}, JOURNAL_DDL, "txid", JournalRows),
     ],
 )
 def test_each_kind_has_its_columns_and_its_reader(options: dict[str, str], ddl: str, column: str, kind: type) -> None:
@@ -40,7 +40,7 @@ def test_each_kind_has_its_columns_and_its_reader(options: dict[str, str], ddl: 
 def test_a_query_reads_a_stream() -> None:
     found = BookKeeperDataSource({**URI, "stream": "a", "holdname": "q"})
     assert (found.name(), DefaultSource, found.schema()) == ("bookkeeper", BookKeeperDataSource, STREAM_DDL)
-    assert type(found.streamReader(SEQ_NO)) is StreamSource
+    assert type(found.streamReader(SEQ_NO)) is QuerySource
 
 
 def test_values_need_a_schema_and_are_those_of_streams() -> None:

@@ -12,19 +12,19 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 from segments import EARLIEST, AtCursor, AtSeqNo, PositionTruncatedError, StreamHeldError, sync
 from spark_wal.data_source.offsets import OffsetError
 from spark_wal.data_source.partition_reader import PartitionCountError
-from spark_wal.data_source.stream_source import StreamSource
+from spark_wal.data_source.stream_source import QuerySource
 from tests.spark_wal.data_source.clusters import NUMBERS, ONE_BOOKIE, one_batch, read_all, segment_of, settings, written
 
-Begin = Callable[..., StreamSource]
+Begin = Callable[..., QuerySource]
 
 
 @pytest.fixture
 def begin(cluster_uri: str) -> Iterator[Begin]:
     """A query's source; each is as after a start of the driver."""
-    sources: list[StreamSource] = []
+    sources: list[QuerySource] = []
 
-    def made(stream: sync.Stream, **more: Any) -> StreamSource:
-        sources.append(StreamSource(settings(stream, cluster_uri, **more), NUMBERS))
+    def made(stream: sync.Stream, **more: Any) -> QuerySource:
+        sources.append(QuerySource(settings(stream, cluster_uri, **more), NUMBERS))
         return sources[-1]
 
     yield made
@@ -32,7 +32,7 @@ def begin(cluster_uri: str) -> Iterator[Begin]:
         source.stop()
 
 
-def all_batches(source: StreamSource, start: dict[str, Any]) -> list[list[int]]:
+def all_batches(source: QuerySource, start: dict[str, Any]) -> list[list[int]]:
     """The batches from an offset to the stream's end."""
     found: list[list[int]] = []
     while True:
