@@ -19,7 +19,7 @@ from journal_manager import sync as journals
 from segments import EARLIEST, Position, PositionTruncatedError, sync
 from spark_wal.data_source import connections
 from spark_wal.data_source.columns import arrow_schema, rows_batch
-from spark_wal.data_source.connections import FAILURES, Patience, patiently
+from spark_wal.data_source.connections import FAILURES, RepeatedCall, patiently
 from spark_wal.data_source.partition_reader import PartitionCountError, columns_for, read_partition
 from spark_wal.data_source.stream_plan import PartitionRange, ranges, wanted_partitions
 
@@ -81,9 +81,8 @@ class StreamsRows(DataSourceReader):
         parts = stream.splits(start, stop, target=count)
         if not parts:
             return []
-        borders = [(parts[0].start, 0)]
-        for part in parts:
-            borders.append((part.stop, borders[-1][1] + stream.count(part.start, part.stop)))
+        places = [parts[0].start, *(part.stop for part in parts)]
+        borders = [(place, stream.seq_no(place)) for place in places]
         return ranges(stream.name, stream.id, borders)
 
     def _start(self, stream: sync.Stream) -> Position:
@@ -194,7 +193,7 @@ def _again(
     patience_s: float,
 ) -> Iterator[tuple[int, bytes]]:
     """The rows of a partition. Where reading breaks in between it goes on behind the last row that was given."""
-    following, patience = part.first, Patience(patience_s)
+    following, patience = part.first, RepeatedCall(patience_s)
     while following <= part.last:
         try:
             with open_it() as opened:

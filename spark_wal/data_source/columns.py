@@ -76,7 +76,7 @@ def _arrow_type(kind: DataType, name: str) -> Any:
     return simple[type(kind)]
 
 
-class SourceColumns:
+class StreamColumns:
     """Turns batches of a stream's records, as ``Reader.arrow_batches`` gives them, into columns of a schema.
 
     Args:

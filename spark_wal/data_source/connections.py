@@ -67,7 +67,7 @@ def _shared(kept: dict[tuple[int, str], C], uri: str, connect: Callable[[str], C
     return other
 
 
-class Patience:
+class RepeatedCall:
     """How long a cluster that does not answer is asked again.
 
     Args:
@@ -107,7 +107,7 @@ def patiently(call: Callable[[], T], patience_s: float, forget: Callable[[], obj
 
     Raises: what the last attempt has raised.
     """
-    patience = Patience(patience_s)
+    patience = RepeatedCall(patience_s)
     while True:
         try:
             return call()

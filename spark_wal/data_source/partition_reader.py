@@ -6,11 +6,11 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from segments import Gap, Position, StreamNotFoundError, sync
+from segments import Position, PositionTruncatedError, StreamNotFoundError, sync
 from segments.read import OnGap
 from spark_wal.data_source import connections
-from spark_wal.data_source.columns import SourceColumns, arrow_schema
-from spark_wal.data_source.connections import Patience
+from spark_wal.data_source.columns import StreamColumns, arrow_schema
+from spark_wal.data_source.connections import RepeatedCall
 from spark_wal.data_source.values import ValueColumns
 
 if TYPE_CHECKING:
@@ -26,14 +26,14 @@ _BATCH_RECORDS: Final = 65_536
 
 
 class PartitionCountError(RuntimeError):
-    """A task has read another number of records than its partition has."""
+    """A task has read other records than its partition has."""
 
 
-def columns_for(settings: ReadSettings, schema: StructType) -> SourceColumns | ValueColumns:
+def columns_for(settings: ReadSettings, schema: StructType) -> StreamColumns | ValueColumns:
     """How records become the columns of a schema. Raises DataSourceOptionError."""
     wanted = arrow_schema(schema)
     if settings.value_format == "raw":
-        return SourceColumns(wanted)
+        return StreamColumns(wanted)
     return ValueColumns(wanted, settings.value_format, permissive=settings.permissive)
 
 
@@ -48,34 +48,77 @@ def read_partition(settings: ReadSettings, schema: StructType, part: PartitionRa
         PartitionCountError, StreamGapError, PositionTruncatedError, ValueFormatError, StreamError, BookKeeperError.
     """
     columns = columns_for(settings, schema)
-    fresh, patience = attempt > 0, Patience(settings.retry_s)
-    at, left, gaps = part.start, part.records, 0
-    while left > 0:
+    fresh, patience = attempt > 0, RepeatedCall(settings.retry_s)
+    at, count = part.start, _Count(part, lenient=settings.count_gaps)
+    while count.left:
         try:
             namespace = connections.namespace(settings.metadata, fresh=fresh)
             fresh = False
             with _opened(namespace, part).read(at, stop=part.stop, on_gap=_GAPS[settings.count_gaps]) as reader:
                 for batch in reader.batches(_BATCH_RECORDS):
                     if batch.gap is not None:
-                        gaps += 1
-                        lost = min(left, batch.gap.records or 0)
-                        _tell_gap(part, batch.gap, lost)
-                        left -= lost
+                        count.why = f"{batch.gap.kind.value}, from {batch.gap.first} up to {batch.gap.last}"
                         at = max(at, batch.gap.last.next)
                     for each in batch.arrow():
                         if each.num_rows:
+                            count.take(each.column("seq_no")[0].as_py(), each.num_rows)
                             yield columns.take(each, part.stream)
-                            left -= each.num_rows
                             at = _behind(each)
                     patience.succeeded()
             break
+        except PositionTruncatedError as error:
+            if not settings.count_gaps:
+                raise
+            count.why = str(error)  # even the partition's end is gone
+            break
         except connections.FAILURES as error:
             patience.failed(error)
-    # with a gap of an unknown size nobody can tell how many there should be; more than there are is wrong in any case
-    if left < 0 or (left > 0 and not gaps):
-        raise PartitionCountError(
-            f"{part.records - left} records of stream {part.stream} were read from {part.start} up to {part.stop}, and "
-            f"there are {part.records}: nothing of this task counts, and Spark runs it again"
+    count.end()
+
+
+class _Count:
+    """Compares the numbers of what is read with those that the partition has: they rise by one, whatever is told."""
+
+    def __init__(self, part: PartitionRange, *, lenient: bool) -> None:
+        self._part, self._lenient = part, lenient
+        self._following = part.first_seq_no
+        self.why = "nobody told why"
+        """Of the gap that was told last."""
+
+    @property
+    def left(self) -> int:
+        """How many records are not read yet."""
+        return self._part.first_seq_no + self._part.records - self._following
+
+    def take(self, first: int, records: int) -> None:
+        """So many records come, from this number on. Raises PartitionCountError."""
+        if first > self._following:
+            self._missing(first)
+        if first < self._following or records > self.left:
+            raise self._wrong(f"record {first} and {records - 1} behind it came instead of {self._following}")
+        self._following = first + records
+
+    def end(self) -> None:
+        """Nothing follows. Raises PartitionCountError."""
+        if self.left:
+            self._missing(self._following + self.left)
+
+    def _missing(self, first: int) -> None:
+        part = self._part
+        if not self._lenient or first > part.first_seq_no + part.records:
+            raise self._wrong(f"records {self._following} to {first - 1} did not come")
+        _log.warning(
+            "stream %s: %d records, number %d to %d, are missing (%s), and are passed over as onGap says",
+            part.stream, first - self._following, self._following, first - 1, self.why,
+        )  # fmt: skip
+        self._following = first
+
+    def _wrong(self, said: str) -> PartitionCountError:
+        part = self._part
+        return PartitionCountError(
+            f"stream {part.stream} from {part.start} up to {part.stop} has the records {part.first_seq_no} to "
+            f"{part.first_seq_no + part.records - 1}, and {said}: nothing of this task counts, and Spark runs it "
+            "again. If they were truncated or removed, it fails again: with option onGap count they are passed over"
         )
 
 
@@ -95,11 +138,3 @@ def _behind(batch: Any) -> Position:
     """The place directly behind the last record of a batch."""
     last = batch.num_rows - 1
     return Position(*(batch.column(name)[last].as_py() for name in ("segment", "entry", "slot"))).next
-
-
-def _tell_gap(part: PartitionRange, gap: Gap, lost: int) -> None:
-    count = "an unknown number of" if gap.records is None else str(lost)
-    _log.warning(
-        "stream %s: %s records from %s up to %s are missing (%s), and are passed over as onGap says",
-        part.stream, count, gap.first, gap.last, gap.kind.value,
-    )  # fmt: skip

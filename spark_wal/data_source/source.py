@@ -43,11 +43,11 @@ def reader(options: Mapping[str, str], columns: StructType) -> DataSourceReader:
 
 def stream_reader(options: Mapping[str, str], columns: StructType) -> DataSourceStreamReader:
     """Reads a stream, batch after batch. Raises DataSourceOptionError."""
-    from spark_wal.data_source.stream_source import StreamQuerySource
+    from spark_wal.data_source.stream_source import QuerySource
 
     settings = read_settings(options, streaming=True)
     _check(settings, columns)
-    return StreamQuerySource(settings, columns)
+    return QuerySource(settings, columns)
 
 
 def _check(settings: ReadSettings, columns: StructType) -> None:

@@ -49,7 +49,7 @@ class StreamPartition(InputPartition):
         super().__init__(part)
 
 
-class StreamQuerySource(DataSourceStreamReader, _PINNED):
+class QuerySource(DataSourceStreamReader, _PINNED):
     """Reads one stream, batch after batch.
 
     Args:

@@ -9,7 +9,7 @@ from pyspark.sql import types as t
 
 from segments import Position, Record, RollPolicy, StreamConfig, sync
 from spark_wal.data_source.options import ReadSettings
-from spark_wal.data_source.stream_source import StreamQuerySource
+from spark_wal.data_source.stream_source import QuerySource
 
 ONE_BOOKIE = StreamConfig(ensemble=1, write_quorum=1, ack_quorum=1, roll=RollPolicy(min_age_s=0))
 NUMBERS = t.StructType([t.StructField("seq_no", t.LongType()), t.StructField("value", t.BinaryType())])
@@ -46,7 +46,7 @@ def read_all(source: Any, partitions: Iterable[Any]) -> list[int]:
     return found
 
 
-def one_batch(source: StreamQuerySource, start: Mapping[str, Any]) -> tuple[dict[str, Any], list[int]]:
+def one_batch(source: QuerySource, start: Mapping[str, Any]) -> tuple[dict[str, Any], list[int]]:
     """The end of the batch that begins at ``start``, and its records' numbers."""
     end = source.latestOffset(start, source.getDefaultReadLimit())
     return end, read_all(source, source.partitions(start, end))

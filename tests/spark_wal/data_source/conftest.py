@@ -14,7 +14,7 @@ from spark_wal.data_source import connections
 
 @pytest.fixture(scope="session")
 def cluster_uri(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return f"embedded://{tmp_path_factory.mktemp('bk')}?bookies=1"
+    return f"embedded://{tmp_path_factory.mktemp('bk')}?bookies=3"
 
 
 @pytest.fixture

@@ -1,0 +1,100 @@
+"""What there is now, as a table: streams, a ledger, a journal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import types as t
+
+from bookkeeper.sync import BookKeeper
+from journal_manager import sync as journals
+from segments import AtSeqNo, PositionTruncatedError, sync
+from spark_wal.data_source import connections
+from spark_wal.data_source.batch import JournalRows, LedgerRows, StreamsRows
+from spark_wal.data_source.options import ReadSettings
+from tests.spark_wal.data_source.clusters import NUMBERS, read_all, settings, written
+
+ENTRIES = t.StructType([t.StructField("entry_id", t.LongType()), t.StructField("payload", t.BinaryType())])
+EDITS = t.StructType([t.StructField("txid", t.LongType()), t.StructField("body", t.BinaryType())])
+
+
+def rows(reader: Any) -> list[tuple[Any, Any]]:
+    return [
+        tuple(row.values()) for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()
+    ]
+
+
+def test_a_stream_between_two_places(namespace: sync.Namespace, cluster_uri: str) -> None:
+    stream = written(namespace, "batch/one", [5, 5], rest=[5])
+    reader = StreamsRows(settings(stream, cluster_uri, start="seq:3", stop="seq:12", min_partitions=3), NUMBERS)
+    parts = reader.partitions()
+    assert isinstance(parts, list) and len(parts) == 3
+    assert read_all(reader, parts) == list(range(3, 12))
+    nothing = StreamsRows(settings(stream, cluster_uri, start="latest"), NUMBERS)
+    assert nothing.partitions() == []
+
+
+def test_all_streams_whose_names_begin_so(namespace: sync.Namespace, cluster_uri: str) -> None:
+    for name in ("batch/all/a", "batch/all/b", "batch/allx"):
+        written(namespace, name, rest=[2])
+    schema = t.StructType([t.StructField("stream", t.StringType()), t.StructField("seq_no", t.LongType())])
+    reader = StreamsRows(ReadSettings(metadata=cluster_uri, streams="batch/all/*", min_partitions=1), schema)
+    assert rows(reader) == [(name, n) for name in ("batch/all/a", "batch/all/b") for n in (0, 1)]
+
+
+def test_a_truncated_start_is_an_error_or_told(
+    namespace: sync.Namespace, cluster_uri: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = written(namespace, "batch/gap", [5], rest=[2])
+    stream.truncate(AtSeqNo(3))
+    with pytest.raises(PositionTruncatedError):
+        StreamsRows(settings(stream, cluster_uri, start="1:0:1"), NUMBERS).partitions()
+    lenient = StreamsRows(settings(stream, cluster_uri, start="1:0:1", count_gaps=True), NUMBERS)
+    assert read_all(lenient, lenient.partitions()) == [3, 4, 5, 6] and "batch/gap is read from 1:0:3" in caplog.text
+
+
+@pytest.fixture
+def client(cluster_uri: str) -> BookKeeper:
+    return connections.client(cluster_uri)
+
+
+def test_a_ledger_closed_or_open(namespace: sync.Namespace, client: BookKeeper, cluster_uri: str) -> None:
+    with client.create_ledger() as ledger:
+        for n in range(5):
+            ledger.append(b"%d" % n)
+        found = ReadSettings(metadata=cluster_uri, ledger=ledger.id, min_partitions=2, retry_s=0.0)
+        open_rows = rows(LedgerRows(found, ENTRIES))
+        assert open_rows == [(n, b"%d" % n) for n in range(len(open_rows))] and len(open_rows) >= 4
+        ledger.append(b"5")
+    reader = LedgerRows(found, ENTRIES)
+    assert len(reader.partitions()) == 2 and rows(reader) == [(n, b"%d" % n) for n in range(6)]
+    some = ReadSettings(metadata=cluster_uri, ledger=found.ledger, start="2", stop="4")
+    assert [number for number, _ in rows(LedgerRows(some, ENTRIES))] == [2, 3]
+
+
+def test_a_large_entry_makes_a_batch_of_its_own(
+    namespace: sync.Namespace, client: BookKeeper, cluster_uri: str
+) -> None:
+    with client.create_ledger() as ledger:
+        for _ in range(6):
+            ledger.append(b"x" * 1_000_000)
+    reader = LedgerRows(ReadSettings(metadata=cluster_uri, ledger=ledger.id, min_partitions=1), ENTRIES)
+    (part,) = reader.partitions()
+    assert [batch.num_rows for batch in reader.read(part)] == [5, 1]
+
+
+def test_a_password_file_that_is_not_there_is_told_at_once(cluster_uri: str) -> None:
+    reader = LedgerRows(ReadSettings(metadata=cluster_uri, ledger=1, password_file="/nowhere"), ENTRIES)
+    with pytest.raises(FileNotFoundError):
+        reader.partitions()
+
+
+def test_a_journal_closed_and_open_segments(namespace: sync.Namespace, cluster_uri: str) -> None:
+    with journals.EditLog.open("bk:batch-edits", metadata=cluster_uri) as log:
+        log.log_group([(0, b"%d" % n) for n in range(4)])
+        reader = JournalRows(ReadSettings(metadata=cluster_uri, journal="batch-edits", retry_s=0.0), EDITS)
+        assert [body for _, body in rows(reader)][:4] == [b"0", b"1", b"2", b"3"]
+    first = rows(reader)[0][0]
+    some = ReadSettings(metadata=cluster_uri, journal="batch-edits", start=str(first + 1), stop=str(first + 3))
+    assert rows(JournalRows(some, EDITS)) == [(first + 1, b"1"), (first + 2, b"2")]
