@@ -10,7 +10,7 @@ from segments.gateway.report_messages import LINES, put_findings, put_hold, put_
 from segments.position import Position
 from segments.remote.report_messages import get_finding, get_hold, get_info, get_overview, get_pass
 from segments.retention.holds import Hold
-from segments.retention.retention import CursorPlace, Reason, RetentionReport, SegmentReason, Why
+from segments.retention.retention import CursorPlace, Reason, ReasonKind, RetentionReport, SegmentReason
 from segments.retention.retention_pass import PassResult
 
 SEGMENTS = tuple(StreamSegment(n + 1, 100 + n, 0, 1000, 1, completed_ms=2000) for n in range(LINES + 1))
@@ -32,7 +32,7 @@ def test_an_overview_comes_back_though_it_fills_several_messages() -> None:
 
 
 def test_a_pass_of_retention_comes_back() -> None:
-    reasons = (Reason(Why.HOLD, "hold h covers it", "h", 99), Reason(Why.NO_LIMIT, "it has no limit"))
+    reasons = (Reason(ReasonKind.HOLD, "hold h covers it", "h", 99), Reason(ReasonKind.NO_LIMIT, "it has no limit"))
     fates = [SegmentReason(segment, segment.number < 3, reasons) for segment in SEGMENTS]
     report = RetentionReport(tuple(fates), Position(3, 0, 0), ("c",))
     assert get_pass(put_report(report, (100, 101))) == PassResult(report, (100, 101))

@@ -10,7 +10,7 @@ from segments.errors import StreamUnavailableError
 from segments.position import Position
 from segments.protocol import segments_pb2 as pb
 from segments.remote.report_messages import get_event, get_finding, get_info, get_overview, get_pass
-from segments.retention.retention import Why
+from segments.retention.retention import ReasonKind
 
 
 def test_a_call_that_ended_before_its_first_message_is_no_empty_answer() -> None:
@@ -28,7 +28,7 @@ def test_words_of_a_later_version_stay_readable() -> None:
         report = get_pass([pb.RetentionReply(summary=pb.RetentionSummary(), segments=[fate])]).report
         (reason,) = report.segments[0].reasons
         assert (reason.keeps, reason.text, report.segments[0].goes) == (not goes, "what it is", goes)
-        assert isinstance(reason.why, Why)
+        assert isinstance(reason.why, ReasonKind)
 
 
 def test_an_older_gateway_tells_no_writer() -> None:
