@@ -22,7 +22,7 @@ from segments.retention.cursor_places import cursor_needs
 from segments.retention.deletion import Tombstone, delete_stream, finish_deletions
 from segments.stream import Stream
 from segments.stream_settings import find_stream, make_stream, read_settings
-from segments.transfer.transfer import Imported, import_stream
+from segments.transfer.transfer import ImportResult, import_stream
 from segments.write.opening import Opening
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class StreamNamespace(Closing):
         name: str | None = None,
         changes: dict[str, Any] | None = None,
         dry_run: bool = False,
-    ) -> Imported:
+    ) -> ImportResult:
         """Make a stream of an exported file, under its old name or another, with its positions kept. With ``dry_run``
         the file is only verified. ``changes`` are settings that shall differ.
 

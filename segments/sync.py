@@ -43,7 +43,7 @@ from segments.publish import StagedWriter, StreamPublisher
 from segments.read.reader import Reader as AsyncReader
 from segments.record import AppendResult, Gap, Record, StoredRecord
 from segments.stream import Stream as AsyncStream
-from segments.transfer.transfer import Imported
+from segments.transfer.transfer import ImportResult
 from segments.write.producer import Producer as AsyncProducer
 from segments.write.writer import Writer as AsyncWriter
 
@@ -235,7 +235,7 @@ class Namespace(BlockingCloser[AsyncNamespace]):
         name: str | None = None,
         changes: dict[str, Any] | None = None,
         dry_run: bool = False,
-    ) -> Imported:
+    ) -> ImportResult:
         """Make a stream of an exported file. The chunks are taken on the background loop's thread."""
 
         async def from_chunks() -> AsyncIterator[bytes]:

@@ -21,7 +21,7 @@ from segments.commands.shared import (
 )
 from segments.position import EARLIEST, LATEST, Position
 from segments.seek import Seek
-from segments.transfer.transfer import Exported, Imported
+from segments.transfer.transfer import ExportResult, ImportResult
 
 READ_BYTES: Final = 1024 * 1024
 
@@ -50,7 +50,7 @@ def export(metadata: str, as_json: bool, start: Seek | None, stop: Seek | None, 
         )
     part = file.with_name(f"{file.name}.part")
 
-    async def work() -> Exported:
+    async def work() -> ExportResult:
         async with streams_at(metadata) as namespace:
             stream = await namespace.open(name)
             first, end = EARLIEST if start is None else start, LATEST if stop is None else stop
@@ -102,7 +102,7 @@ def import_command(
     The stream appears when all of FILE was found to be right. --set changes settings, for instance the replication.
     """
 
-    async def work() -> Imported:
+    async def work() -> ImportResult:
         async with streams_at(metadata, makes=not dry_run) as namespace:
             return await namespace.import_stream(_chunks(file), name=name, changes=settings, dry_run=dry_run)
 

@@ -16,7 +16,7 @@ from segments.protocol import segments_pb2 as pb
 from segments.protocol.messages import get_position, get_settings, put_position, put_settings
 from segments.protocol.segment_messages import get_segment, optional, put_segment
 from segments.retention.holds import Hold
-from segments.retention.retention import CursorPlace, Reason, RetentionReport, SegmentReason, Why
+from segments.retention.retention import CursorPlace, Reason, ReasonKind, RetentionReport, SegmentReason
 from segments.retention.retention_pass import PassResult
 from segments.transfer.bundle import Totals
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 LINES: Final = 1000
 """So many segments, cursors or holds are in one reply."""
 
-_REASONS: Final = {why.value: why for why in Why}
+_REASONS: Final = {why.value: why for why in ReasonKind}
 _PROBLEMS: Final = {problem.value: problem for problem in Problem}
 _KINDS: Final = {
     NameChange.CREATED: pb.NamespaceEvent.KIND_CREATED,
@@ -215,7 +215,7 @@ def get_pass(replies: Iterable[pb.RetentionReply]) -> PassResult:
 
 def _get_fate(message: pb.SegmentFate) -> SegmentReason:
     """A reason of a later version counts as a limit that keeps, or lets go; its text says what it is."""
-    unknown = Why.TRUNCATED if message.goes else Why.NO_LIMIT
+    unknown = ReasonKind.TRUNCATED if message.goes else ReasonKind.NO_LIMIT
     reasons = tuple(
         Reason(_REASONS.get(each.why, unknown), each.text, optional(each, "name"), optional(each, "until_ms"))
         for each in message.reasons

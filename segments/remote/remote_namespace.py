@@ -23,7 +23,7 @@ from segments.remote.gateway_address import GatewayAddresses, GatewayCredentials
 from segments.remote.gateway_channels import GatewayChannels
 from segments.remote.remote_stream import RemoteStream
 from segments.remote.remote_transfer import import_stream
-from segments.transfer.transfer import Imported
+from segments.transfer.transfer import ImportResult
 from segments.write.opening import Opening
 
 
@@ -131,7 +131,7 @@ class RemoteNamespace(Closing):
         name: str | None = None,
         changes: Mapping[str, Any] | None = None,
         dry_run: bool = False,
-    ) -> Imported:
+    ) -> ImportResult:
         """Make a stream of an exported file, under its old name or another, with its positions kept. With ``dry_run``
         the file is only verified. ``changes`` are settings that shall differ.
 

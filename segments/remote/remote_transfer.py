@@ -13,7 +13,7 @@ from segments.protocol import segments_pb2 as pb
 from segments.protocol.messages import get_position, put_patch, put_seek
 from segments.protocol.report_messages import get_totals
 from segments.remote.gateway_channels import GatewayCall, GatewayChannels
-from segments.transfer.transfer import Exported, Imported
+from segments.transfer.transfer import ExportResult, ImportResult
 
 CHUNK_BYTES: Final = 1024 * 1024
 """The most bytes of one message."""
@@ -28,7 +28,7 @@ class RemoteExport:
         self._channels = channels
         self._stream = stream
         self._request = pb.ExportRequest(stream=stream, start=put_seek(start), stop=put_seek(stop))
-        self.result: Exported | None = None
+        self.result: ExportResult | None = None
         """Set at the end. Without it the copy is not complete."""
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
@@ -41,7 +41,7 @@ class RemoteExport:
         async for reply in self._channels.stream("Streams.Export", self._request):
             if reply.WhichOneof("reply") == "exported":
                 done = reply.exported
-                self.result = Exported(get_position(done.start), get_position(done.end), get_totals(done.totals))
+                self.result = ExportResult(get_position(done.start), get_position(done.end), get_totals(done.totals))
             else:
                 yield reply.chunk
         if self.result is None:
@@ -59,7 +59,7 @@ async def import_stream(
     name: str | None,
     changes: Mapping[str, Any],
     dry_run: bool,
-) -> Imported:
+) -> ImportResult:
     """Make a stream of an exported file. Raises: as ``RemoteNamespace.import_stream``."""
     call = channels.open("Streams.Import", channels.address_for(""))
     sender = _Sender(call, chunks)
@@ -80,7 +80,7 @@ async def import_stream(
         answering.cancel()
         await asyncio.wait([sending, answering])
     made = reply.imported
-    return Imported(
+    return ImportResult(
         made.stream, made.stream_id, get_position(made.start), made.segments, made.records, get_totals(made.totals)
     )
 

@@ -37,7 +37,7 @@ LAST_MS: Final = 253_402_300_799_999
 """The last millisecond of the year 9999: what lies behind it has no date."""
 
 
-class Why(Enum):
+class ReasonKind(Enum):
     """Why a segment stays or goes."""
 
     OPEN = "open"
@@ -57,7 +57,17 @@ class Why(Enum):
 
 
 KEEPS: Final = frozenset(
-    {Why.OPEN, Why.NEWEST, Why.HOLD, Why.CURSOR, Why.AGE, Why.BYTES, Why.RECORDS, Why.NO_LIMIT, Why.OLDER_STAYS}
+    {
+        ReasonKind.OPEN,
+        ReasonKind.NEWEST,
+        ReasonKind.HOLD,
+        ReasonKind.CURSOR,
+        ReasonKind.AGE,
+        ReasonKind.BYTES,
+        ReasonKind.RECORDS,
+        ReasonKind.NO_LIMIT,
+        ReasonKind.OLDER_STAYS,
+    }
 )
 """The reasons to stay; the others are reasons to go."""
 
@@ -66,7 +76,7 @@ KEEPS: Final = frozenset(
 class Reason:
     """One reason, in words and for programs."""
 
-    why: Why
+    why: ReasonKind
     text: str
     name: str | None = None
     """The hold's or the cursor's."""
@@ -148,12 +158,12 @@ def decide_retention(
         goes: list[Reason] = []
         hidden = hidden and (end_of(segment) <= start or (segment.last is None and not segment.is_open))
         if hidden:
-            goes = [Reason(Why.TRUNCATED, "it is truncated")]
+            goes = [Reason(ReasonKind.TRUNCATED, "it is truncated")]
         elif not segment.is_open:
             goes, more = _by_policy(policy, segment, completed_ms, newer_bytes, newer_records, cursors, now_ms)
             keeps += more
         if not keeps and stopped:
-            keeps = [Reason(Why.OLDER_STAYS, "a segment before it stays")]
+            keeps = [Reason(ReasonKind.OLDER_STAYS, "a segment before it stays")]
         stopped = stopped or bool(keeps)
         found.append(SegmentReason(segment, not keeps, tuple(keeps or goes)))
         if stopped and not all_reasons:
@@ -189,13 +199,15 @@ def _pinned(segment: StreamSegment, newest: bool, telling: bool, holds: Sequence
     """Why the segment stays, whatever the policy says. ``telling``: the next writer learns of producers from it."""
     found = []
     if segment.is_open:
-        found.append(Reason(Why.OPEN, "it is open: a writer may append to it"))
+        found.append(Reason(ReasonKind.OPEN, "it is open: a writer may append to it"))
     elif newest:
-        found.append(Reason(Why.NEWEST, "it is the newest: the next writer needs it to continue"))
+        found.append(Reason(ReasonKind.NEWEST, "it is the newest: the next writer needs it to continue"))
     elif telling:
-        found.append(Reason(Why.NEWEST, "the segments behind it were published: it tells the next writer of producers"))
+        found.append(
+            Reason(ReasonKind.NEWEST, "the segments behind it were published: it tells the next writer of producers")
+        )
     found += [
-        Reason(Why.HOLD, f"{hold.says()} covers it", hold.name, hold.until_ms)
+        Reason(ReasonKind.HOLD, f"{hold.says()} covers it", hold.name, hold.until_ms)
         for hold in holds
         if hold.is_active(now_ms) and hold.touches(segment.first, end_of(segment))
     ]
@@ -214,17 +226,17 @@ def _by_policy(
     """Why the policy lets the segment go, and why it keeps it."""
     over, within = _limits(policy, completed_ms, newer_bytes, newer_records, now_ms)
     waiting = [
-        Reason(Why.CURSOR, f"cursor {cursor.name} is at {cursor.needs}", cursor.name)
+        Reason(ReasonKind.CURSOR, f"cursor {cursor.name} is at {cursor.needs}", cursor.name)
         for cursor in cursors
         if cursor.needs < end_of(segment)
     ]
     if policy.consumed:
         if not waiting:
-            over.append(Reason(Why.CONSUMED, "all cursors have passed it" if cursors else "there is no cursor"))
+            over.append(Reason(ReasonKind.CONSUMED, "all cursors have passed it" if cursors else "there is no cursor"))
         elif not over:
             within += waiting
     if not over:
-        return [], within or [Reason(Why.NO_LIMIT, "the stream keeps everything: it has no limit")]
+        return [], within or [Reason(ReasonKind.NO_LIMIT, "the stream keeps everything: it has no limit")]
     return over, waiting if policy.cursors == "block" else []
 
 
@@ -265,7 +277,7 @@ def _limits(
     if policy.max_age_s is not None and completed_ms is None:
         within.append(
             Reason(
-                Why.AGE,
+                ReasonKind.AGE,
                 "its age is not known: by its time it was completed before an older one, so that its writer's clock "
                 "was wrong",
             )
@@ -275,18 +287,18 @@ def _limits(
         age_ms, until_ms = now_ms - completed_ms, completed_ms + limit_ms
         said = f"it was completed {_span(age_ms)} ago, and the limit is {_span(limit_ms)}"
         if age_ms >= limit_ms:
-            over.append(Reason(Why.OVER_AGE, said))
+            over.append(Reason(ReasonKind.OVER_AGE, said))
         else:
             until = f": until {_time(until_ms)}" if until_ms <= LAST_MS else ""
-            within.append(Reason(Why.AGE, said + until, until_ms=until_ms))
+            within.append(Reason(ReasonKind.AGE, said + until, until_ms=until_ms))
     if policy.max_bytes is not None:
         is_over = newer_bytes >= policy.max_bytes
         said = f"{newer_bytes} bytes are newer, and the limit is {policy.max_bytes}"
-        (over if is_over else within).append(Reason(Why.OVER_BYTES if is_over else Why.BYTES, said))
+        (over if is_over else within).append(Reason(ReasonKind.OVER_BYTES if is_over else ReasonKind.BYTES, said))
     if policy.max_records is not None:
         is_over = newer_records >= policy.max_records
         said = f"{newer_records} records are newer, and the limit is {policy.max_records}"
-        (over if is_over else within).append(Reason(Why.OVER_RECORDS if is_over else Why.RECORDS, said))
+        (over if is_over else within).append(Reason(ReasonKind.OVER_RECORDS if is_over else ReasonKind.RECORDS, said))
     return over, within
 
 

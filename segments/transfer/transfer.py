@@ -55,7 +55,7 @@ IN_FLIGHT_BYTES: Final = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportResult:
     """What an export wrote."""
 
     start: Position
@@ -84,7 +84,7 @@ class StreamExport:
         self._start, self._stop = start, stop
         self._writer = BundleWriter()
         self._end = start
-        self.result: Exported | None = None
+        self.result: ExportResult | None = None
         """Set at the end."""
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
@@ -114,7 +114,7 @@ class StreamExport:
                         async for chunk in self._segment(segment):
                             yield chunk
                 yield self._writer.end()
-                self.result = Exported(hold.start, self._end, self._writer.totals)
+                self.result = ExportResult(hold.start, self._end, self._writer.totals)
         finally:
             await holds.release(mark)
 
@@ -159,7 +159,7 @@ class StreamExport:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportResult:
     """What an import made, or would make."""
 
     name: str
@@ -178,7 +178,7 @@ async def import_stream(
     changes: dict[str, Any] | None = None,
     dry_run: bool = False,
     may_make: Callable[[str], None] | None = None,
-) -> Imported:
+) -> ImportResult:
     """Make a stream of an exported file: under its old name, or another. With ``dry_run`` the file is only verified.
 
     ``changes`` are settings that shall differ, replication, say. ``may_make`` gets the stream's name, which may be that
@@ -333,10 +333,10 @@ class StreamImport:
             self._made.remove(ledger.id)
             await delete_ledgers(self._client, [ledger.id], self.name)
 
-    async def publish(self) -> Imported:
+    async def publish(self) -> ImportResult:
         """Give the stream its name. Raises StreamExistsError, StreamCorruptError."""
         chain = self._joined()
-        outcome = Imported(
+        outcome = ImportResult(
             self.name,
             self._stream_id,
             chain.first_position,

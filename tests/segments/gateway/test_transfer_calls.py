@@ -21,7 +21,7 @@ from segments.gateway.transfer_calls import TransferCalls
 from segments.protocol import segments_pb2 as pb
 from segments.remote import connect
 from segments.retention.deletion import LeakedLedgers
-from segments.transfer.transfer import Imported, import_stream
+from segments.transfer.transfer import ImportResult, import_stream
 from tests.segments.gateway.clusters import CONFIG, served
 
 ANYBODY = GrpcCall(None, lambda: True)
@@ -122,7 +122,7 @@ async def test_an_import_whose_client_goes_away_leaves_nothing(tmp_path: Path) -
         call = namespace.channels.open("Streams.Import", str(gateway.address))
         began, go_on = asyncio.Event(), asyncio.Event()
 
-        async def slowly(client: Any, chunks: AsyncIterator[bytes], **options: Any) -> Imported:
+        async def slowly(client: Any, chunks: AsyncIterator[bytes], **options: Any) -> ImportResult:
             async def some() -> AsyncIterator[bytes]:
                 async for chunk in chunks:
                     yield chunk

@@ -30,7 +30,7 @@ from segments.protocol.report_messages import (
     put_totals,
 )
 from segments.retention.holds import Hold
-from segments.retention.retention import CursorPlace, Reason, RetentionReport, SegmentReason, Why
+from segments.retention.retention import CursorPlace, Reason, RetentionReport, SegmentReason
 from segments.retention.retention_pass import PassResult
 from segments.transfer.bundle import Totals
 
@@ -53,7 +53,7 @@ def test_an_overview_comes_back_though_it_fills_several_messages() -> None:
 
 
 def test_a_pass_of_retention_comes_back() -> None:
-    reasons = (Reason(Why.HOLD, "hold h covers it", "h", 99), Reason(Why.NO_LIMIT, "it has no limit"))
+    reasons = (Reason(ReasonKind.HOLD, "hold h covers it", "h", 99), Reason(ReasonKind.NO_LIMIT, "it has no limit"))
     fates = [SegmentReason(segment, segment.number < 3, reasons) for segment in SEGMENTS]
     report = RetentionReport(tuple(fates), Position(3, 0, 0), ("c",))
     assert get_pass(put_report(report, (100, 101))) == PassResult(report, (100, 101))
@@ -88,7 +88,7 @@ def test_words_of_a_later_version_stay_readable() -> None:
         report = get_pass([pb.RetentionReply(summary=pb.RetentionSummary(), segments=[fate])]).report
         (reason,) = report.segments[0].reasons
         assert (reason.keeps, reason.text, report.segments[0].goes) == (not goes, "what it is", goes)
-        assert isinstance(reason.why, Why)
+        assert isinstance(reason.why, ReasonKind)
 
 
 def test_an_older_gateway_tells_no_writer() -> None:

@@ -18,7 +18,7 @@ from segments.protocol import segments_pb2 as pb
 from segments.record import Record
 from segments.remote import connect
 from segments.transfer.bundle import Frame, Totals, read_bundle
-from segments.transfer.transfer import Imported
+from segments.transfer.transfer import ImportResult
 from tests.segments.gateway.clusters import CONFIG, served
 
 
@@ -126,14 +126,14 @@ async def test_a_file_is_sent_at_the_gateways_pace(tmp_path: Path, monkeypatch: 
             sent += 1
             yield bytes(size)
 
-    async def slowly(client: Any, chunks: AsyncIterator[bytes], **options: Any) -> Imported:
+    async def slowly(client: Any, chunks: AsyncIterator[bytes], **options: Any) -> ImportResult:
         taken = 0
         async for _ in chunks:
             taken += 1
             for _ in range(50):
                 await asyncio.sleep(0)
             lead.append(sent - taken)
-        return Imported("copy", "id", Position(1, 0, 0), 1, taken, Totals(1, taken, taken * size))
+        return ImportResult("copy", "id", Position(1, 0, 0), 1, taken, Totals(1, taken, taken * size))
 
     monkeypatch.setattr(transfer_calls, "import_stream", slowly)
     async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:

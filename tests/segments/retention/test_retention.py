@@ -12,7 +12,7 @@ from segments.chain import StreamChain
 from segments.config import StreamRetention
 from segments.position import EARLIEST, LATEST, Position
 from segments.retention.holds import Hold
-from segments.retention.retention import CursorPlace, RetentionReport, Why, decide_retention, end_of
+from segments.retention.retention import CursorPlace, ReasonKind, RetentionReport, decide_retention, end_of
 from tests.segments.retention.chains import HOUR_MS, at, chain_of, end_of_records
 
 EVERYTHING = StreamRetention()
@@ -34,7 +34,7 @@ def gone(report: RetentionReport) -> list[int]:
     return [segment.number for segment in report.going]
 
 
-def whys(report: RetentionReport, number: int) -> list[Why]:
+def whys(report: RetentionReport, number: int) -> list[ReasonKind]:
     found = next(each for each in report.segments if each.segment.number == number)
     return [reason.why for reason in found.reasons]
 
@@ -43,7 +43,7 @@ def test_without_a_limit_everything_stays() -> None:
     """SEG-104 without a limit nothing goes, with or without cursors; the start stays where it is."""
     report = decide(EVERYTHING, chain_of(4))
     assert gone(report) == [] and report.start == EARLIEST
-    assert whys(report, 1) == [Why.NO_LIMIT] and whys(report, 4) == [Why.NEWEST, Why.NO_LIMIT]
+    assert whys(report, 1) == [ReasonKind.NO_LIMIT] and whys(report, 4) == [ReasonKind.NEWEST, ReasonKind.NO_LIMIT]
     assert gone(decide(EVERYTHING, chain_of(4), cursors={"a": at(3)})) == []
 
 
@@ -67,7 +67,7 @@ def test_age_counts_from_completion() -> None:
     report = decide(policy, chain_of(5), now_h=5.5)
     assert gone(report) == [1, 2, 3]
     kept = report.segments[3]
-    assert whys(report, 4) == [Why.AGE] and kept.reasons[0].until_ms == 6 * HOUR_MS
+    assert whys(report, 4) == [ReasonKind.AGE] and kept.reasons[0].until_ms == 6 * HOUR_MS
     assert kept.text == "it was completed 90 min ago, and the limit is 2 h: until 1970-01-01 06:00:00 UTC"
 
 
@@ -85,7 +85,7 @@ def test_a_clock_that_was_wrong_makes_nothing_old() -> None:
     chain = with_times(100, 0, 0.5, 104, 105)
     assert gone(decide(policy, chain, now_h=106)) == []
     report = decide(policy, chain, now_h=127)
-    assert gone(report) == [1] and whys(report, 2) == [Why.AGE]
+    assert gone(report) == [1] and whys(report, 2) == [ReasonKind.AGE]
     assert report.segments[1].text.startswith("it was completed 23 h ago")
     assert gone(decide(policy, chain, now_h=128)) == [1, 2, 3, 4]
     report = decide(policy, with_times(100, 0, 0.5), now_h=500)
@@ -99,7 +99,7 @@ def test_a_clock_that_was_wrong_makes_nothing_old() -> None:
     same = decide(policy, with_times(100, 0, 100, 104), now_h=125)
     assert gone(same) == [1, 2, 3], "the next one was completed in the same millisecond"
     ahead = decide(policy, with_times(100, 9000, 101, 102), now_h=500)
-    assert gone(ahead) == [1] and whys(ahead, 2) == [Why.AGE]
+    assert gone(ahead) == [1] and whys(ahead, 2) == [ReasonKind.AGE]
 
 
 @given(st.lists(st.integers(0, 50), max_size=12), st.integers(0, 90))
@@ -127,13 +127,13 @@ def test_size_keeps_the_newest_bytes() -> None:
 def test_count_keeps_the_newest_records() -> None:
     assert gone(decide(StreamRetention(max_records=20), chain_of(5))) == [1, 2, 3]
     assert gone(decide(StreamRetention(max_records=21), chain_of(5))) == [1, 2]
-    assert whys(decide(StreamRetention(max_records=21), chain_of(5)), 3) == [Why.RECORDS]
+    assert whys(decide(StreamRetention(max_records=21), chain_of(5)), 3) == [ReasonKind.RECORDS]
 
 
 def test_one_limit_that_is_over_is_enough() -> None:
     policy = StreamRetention(max_age_s=3600 * 100, max_records=10)
     report = decide(policy, chain_of(3))
-    assert gone(report) == [1, 2] and whys(report, 1) == [Why.OVER_RECORDS]
+    assert gone(report) == [1, 2] and whys(report, 1) == [ReasonKind.OVER_RECORDS]
 
 
 def test_the_first_that_stays_ends_the_pass() -> None:
@@ -141,7 +141,7 @@ def test_the_first_that_stays_ends_the_pass() -> None:
     hold = Hold("audit", at(2), at(3))
     report = decide(StreamRetention(max_age_s=0), chain_of(5), holds=(hold,))
     assert gone(report) == [1] and report.start == at(2)
-    assert whys(report, 2) == [Why.HOLD] and whys(report, 3) == [Why.OLDER_STAYS]
+    assert whys(report, 2) == [ReasonKind.HOLD] and whys(report, 3) == [ReasonKind.OLDER_STAYS]
     assert report.segments[1].reasons[0].name == "audit"
 
 
@@ -150,7 +150,7 @@ def test_without_limits_only_what_is_truncated_goes() -> None:
     chain = chain_of(5).truncate(at(3, 1))
     report = decide(EVERYTHING, chain)
     assert gone(report) == [1, 2] and report.start == at(3, 1)
-    assert whys(report, 1) == [Why.TRUNCATED] and whys(report, 3) == [Why.NO_LIMIT]
+    assert whys(report, 1) == [ReasonKind.TRUNCATED] and whys(report, 3) == [ReasonKind.NO_LIMIT]
 
 
 def test_a_segment_is_truncated_only_when_its_last_record_is() -> None:
@@ -201,7 +201,9 @@ def test_what_is_consumed_goes() -> None:
     newest segment."""
     policy = StreamRetention(consumed=True)
     report = decide(policy, chain_of(5), cursors={"a": at(4), "b": at(3, 1)})
-    assert gone(report) == [1, 2] and whys(report, 1) == [Why.CONSUMED] and whys(report, 3) == [Why.CURSOR]
+    assert (
+        gone(report) == [1, 2] and whys(report, 1) == [ReasonKind.CONSUMED] and whys(report, 3) == [ReasonKind.CURSOR]
+    )
     assert gone(decide(policy, chain_of(5))) == [1, 2, 3, 4]
     kept_longer = StreamRetention(consumed=True, max_age_s=3600 * 100)
     assert gone(decide(kept_longer, chain_of(5), cursors={"a": at(3)})) == [1, 2]
@@ -210,7 +212,7 @@ def test_what_is_consumed_goes() -> None:
 @pytest.mark.parametrize("opened", [False, True])
 def test_the_newest_and_the_open_segment_stay(opened: bool) -> None:
     report = decide(StreamRetention(max_age_s=0), chain_of(2, opened=opened).truncate(at(3)))
-    assert report.segments[-1].reasons[0].why is (Why.OPEN if opened else Why.NEWEST)
+    assert report.segments[-1].reasons[0].why is (ReasonKind.OPEN if opened else ReasonKind.NEWEST)
     assert not report.segments[-1].goes
 
 
@@ -218,7 +220,7 @@ def test_the_segment_before_an_empty_one_stays_if_it_tells_of_producers() -> Non
     chain = chain_of(3, opened=True).truncate(at(4))
     assert gone(decide_retention(StreamRetention(), chain, [], [], 0)) == [1, 2, 3]
     report = decide_retention(StreamRetention(), chain, [], [], 0, open_is_empty=True)
-    assert gone(report) == [1, 2] and whys(report, 3) == [Why.NEWEST] and whys(report, 4) == [Why.OPEN]
+    assert gone(report) == [1, 2] and whys(report, 3) == [ReasonKind.NEWEST] and whys(report, 4) == [ReasonKind.OPEN]
 
 
 limits = st.none() | st.integers(0, 60)

@@ -29,7 +29,6 @@ from segments.namespace import StreamNamespace, connect
 from segments.position import EARLIEST, LATEST, Position
 from segments.record import Gap, StoredRecord, from_ms
 from segments.retention.chain_steps import change_chain
-from segments.retention.retention import Why
 from segments.seek import AtTime
 from segments.stream import Stream
 from segments.write import Producer
@@ -114,9 +113,9 @@ def test_retention_by_policy_and_its_explanation() -> None:
         async with connect("", client=client) as namespace:
             stream, _ = await written(namespace)
             assert [each.reasons[0].why for each in (await stream.explain_retention()).segments] == [
-                Why.NO_LIMIT,
-                Why.NO_LIMIT,
-                Why.NEWEST,
+                ReasonKind.NO_LIMIT,
+                ReasonKind.NO_LIMIT,
+                ReasonKind.NEWEST,
             ]
             await stream.configure({"retention.max_records": 10})
             await stream.hold("audit", until=datetime.fromtimestamp(0, UTC) + timedelta(days=365 * 300), note="case 7")
