@@ -22,7 +22,7 @@ becomes of its files and ledgers, and nobody can take it for the edits that get 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Final
 
 from journal_manager.edits.discarded_edits import NOTHING_DISCARDED, Cut, DiscardedEdits
@@ -50,6 +50,9 @@ UPGRADE_FORMAT: Final = 2
 
 PLAIN_FORMAT: Final = 1
 UNCLAIMED: Final = FencingToken(0, "")
+
+_OF_A_SEGMENT: Final = tuple(field.name for field in fields(SegmentInfo))
+"""All of them numbers, texts or None: a record may name thousands of segments, and ``asdict`` copies deeply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +254,7 @@ class Chain:
             "namespace": asdict(self.namespace),
             "token": asdict(self.token),
             "nonce": self.nonce,
-            "segments": [asdict(segment) for segment in self.segments],
+            "segments": [{name: getattr(segment, name) for name in _OF_A_SEGMENT} for segment in self.segments],
         }
         if self.upgrade is not None:
             value["upgrade"] = asdict(self.upgrade)
