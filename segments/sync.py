@@ -39,12 +39,13 @@ from segments.cursors import Cursor as AsyncCursor
 from segments.entries import RecordColumns
 from segments.namespace import StreamNamespace as AsyncNamespace
 from segments.position import EARLIEST, LATEST, Position
-from segments.read.reader import Reader as AsyncReader
+from segments.read import ReaderFront as AsyncReader
 from segments.record import AppendResult, Gap, Record, StoredRecord
-from segments.stream import Stream as AsyncStream
+from segments.stream import Stream as LocalStream
+from segments.stream_front import StreamFront as AsyncStream
 from segments.transfer.transfer import Imported
-from segments.write.producer import Producer as AsyncProducer
-from segments.write.writer import Writer as AsyncWriter
+from segments.write.writer_front import ProducerFront as AsyncProducer
+from segments.write.writer_front import WriterFront as AsyncWriter
 
 if TYPE_CHECKING:
     from bookkeeper import ClientConfig
@@ -160,7 +161,7 @@ class Stream(Blocking[AsyncStream]):
     writer = opening(AsyncStream.writer, Writer)
     producer = opening(AsyncStream.producer, Producer)
     read = making(AsyncStream.read, Reader)
-    cursor = making(AsyncStream.cursor, Cursor)
+    cursor = making(LocalStream.cursor, Cursor)  # of the same name behind gateways
     cursors = blocking(AsyncStream.cursors)
     find = blocking(AsyncStream.find)
     count = blocking(AsyncStream.count)

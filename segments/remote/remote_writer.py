@@ -249,12 +249,16 @@ class RemoteProducer(RemoteAppends, ProducerFront):
         ProducerFront.__init__(self, stream, name, state.epoch)
         self.maybe_forgotten: bool = state.maybe_forgotten
         """The stream has forgotten producers before: this may have been one of them."""
-        self.last_seq: int | None = state.last_sequence if state.HasField("last_sequence") else None
-        """The sequence number of its last durable record; None if none is known."""
-        self._next = 0 if self.last_seq is None else self.last_seq + 1
+        self._last_seq: int | None = state.last_sequence if state.HasField("last_sequence") else None
+        self._next = 0 if self._last_seq is None else self._last_seq + 1
         self._refused: int | None = None
         """The lowest number that was refused, and is not taken: the next append has it when all others are answered."""
         self._monotonic = monotonic
+
+    @property
+    def last_seq(self) -> int | None:
+        """The sequence number of its last durable record when it was opened; None if none was known."""
+        return self._last_seq
 
     @property
     def next_seq(self) -> int:

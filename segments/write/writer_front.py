@@ -87,6 +87,17 @@ class WriterFront(AppendFront):
     side by side; who wants to be alone opens a producer.
     """
 
+    epoch: int
+    """Counts the owners of the stream; later ones have higher epochs. A writer behind gateways tells none."""
+    lost: asyncio.Event
+    """Set when another writer has taken the stream over, or this one has failed for good."""
+
+    @property
+    @abstractmethod
+    def tail(self) -> Position | None:
+        """The position of the last durable record; behind gateways, of the last that this writer appended. None: there
+        is none."""
+
     async def append(
         self, record: Record | bytes, *, txid: int | None = None, timeout: float | None = None
     ) -> AppendResult:
@@ -211,6 +222,12 @@ class ProducerFront(AppendFront):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name} of stream {self._stream}, epoch {self.epoch}, next {self.next_seq}>"
+
+    @property
+    @abstractmethod
+    def last_seq(self) -> int | None:
+        """The sequence number of its last durable record; None if none is known. A producer that starts again goes on
+        behind it."""
 
     @property
     @abstractmethod

@@ -184,7 +184,6 @@ def test_nothing_of_the_interface_is_forgotten(blocking: type, original: type, l
             segments.remote.RemoteStream,
             segments.stream.Stream,
             {
-                "watch",
                 "reading",
                 "chain",
                 "keep_retention",
