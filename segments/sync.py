@@ -40,12 +40,13 @@ from segments.entries import RecordColumns
 from segments.namespace import StreamNamespace as AsyncNamespace
 from segments.position import EARLIEST, LATEST, Position
 from segments.publish import StagedWriter, StreamPublisher
-from segments.read.reader import Reader as AsyncReader
+from segments.read import ReaderFront as AsyncReader
 from segments.record import AppendResult, Gap, Record, StoredRecord
-from segments.stream import Stream as AsyncStream
+from segments.stream import Stream as LocalStream
+from segments.stream_front import StreamFront as AsyncStream
 from segments.transfer.transfer import ImportResult
-from segments.write.producer import Producer as AsyncProducer
-from segments.write.writer import Writer as AsyncWriter
+from segments.write.writer_front import ProducerFront as AsyncProducer
+from segments.write.writer_front import WriterFront as AsyncWriter
 
 if TYPE_CHECKING:
     from bookkeeper import ClientConfig
@@ -177,15 +178,15 @@ class Stream(Blocking[AsyncStream]):
     writer = opening(AsyncStream.writer, Writer)
     producer = opening(AsyncStream.producer, Producer)
     read = making(AsyncStream.read, Reader)
-    cursor = making(AsyncStream.cursor, Cursor)
+    cursor = making(LocalStream.cursor, Cursor)  # of the same name behind gateways
     cursors = blocking(AsyncStream.cursors)
     find = blocking(AsyncStream.find)
     count = blocking(AsyncStream.count)
     first = blocking(AsyncStream.first)
     last = blocking(AsyncStream.last)
     tail_position = blocking(AsyncStream.tail_position)
-    end = blocking(AsyncStream.end)
-    seq_no = blocking(AsyncStream.seq_no)
+    end = blocking(LocalStream.end)
+    seq_no = blocking(LocalStream.seq_no)
     splits = blocking(AsyncStream.splits)
     info = blocking(AsyncStream.info)
     show = blocking(AsyncStream.show)
@@ -199,10 +200,10 @@ class Stream(Blocking[AsyncStream]):
     release_hold = blocking(AsyncStream.release_hold)
     roll = blocking(AsyncStream.roll)
     seal = blocking(AsyncStream.seal)
-    publisher = opening(AsyncStream.publisher, Publisher)
-    stage = making(AsyncStream.stage, Staged)
-    apps = blocking(AsyncStream.apps)
-    forget_app = blocking(AsyncStream.forget_app)
+    publisher = opening(LocalStream.publisher, Publisher)
+    stage = making(LocalStream.stage, Staged)
+    apps = blocking(LocalStream.apps)
+    forget_app = blocking(LocalStream.forget_app)
     watch = iterating(AsyncStream.watch)
 
     def __repr__(self) -> str:

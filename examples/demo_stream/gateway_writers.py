@@ -36,7 +36,7 @@ class GatewayWriter:
     async def run(self) -> None:
         """Append until stopped. Raises StreamError."""
         opening = self._stream.writer() if self._sabotage else self._stream.producer(self.feed.producer)
-        writer: RemoteWriter = await opening
+        writer: RemoteWriter | RemoteProducer = await opening
         pending: deque[tuple[int, asyncio.Future[AppendResult]]] = deque()
         first = 0
         while not self._stopped or pending:
@@ -48,13 +48,15 @@ class GatewayWriter:
                 await self._settle(writer, *pending.popleft())
         await writer.close()
 
-    def _send(self, writer: RemoteWriter, first: int) -> asyncio.Future[AppendResult]:
+    def _send(self, writer: RemoteWriter | RemoteProducer, first: int) -> asyncio.Future[AppendResult]:
         records = self.feed.records(first, BATCH)
         if isinstance(writer, RemoteProducer):
             return writer.append_batch_nowait(records, seq=first)
         return writer.append_batch_nowait(records)
 
-    async def _settle(self, writer: RemoteWriter, first: int, sent: asyncio.Future[AppendResult]) -> None:
+    async def _settle(
+        self, writer: RemoteWriter | RemoteProducer, first: int, sent: asyncio.Future[AppendResult]
+    ) -> None:
         while True:
             try:
                 result = await sent

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from segments.arguments import checked_seek
 from segments.errors import StreamMetadataError, StreamUnavailableError
-from segments.position import EARLIEST, LATEST, Position
+from segments.position import EARLIEST, LATEST
 from segments.read.fetch.reader_state import Activity, Lag, lag_at, silence
 from segments.read.options import Parts, ReaderOptions, ReadOptions
 from segments.read.places.locator import FindCursor, Locator, StreamEnd
@@ -45,20 +45,9 @@ class StreamReading:
             return max(0, (await self.locator.end()).seq_no - first)
         return max(0, await self.locator.seq_no(await self.locator.find(stop)) - first)
 
-    async def first(self) -> StoredRecord | None:
-        """The first record; None if there is none. Raises: StreamUnavailableError, StreamGapError."""
-        async with self.read() as reader:
-            record = await reader.next()
-            assert record is None or isinstance(record, StoredRecord), "a gap is raised"
-            return record
-
     async def last(self) -> StoredRecord | None:
         """The last confirmed record; None if there is none. Raises: StreamUnavailableError."""
         return await self.locator.last()
-
-    async def tail_position(self) -> Position:
-        """The position directly behind the last confirmed record. Raises: StreamUnavailableError."""
-        return (await self.locator.end()).position
 
     async def end(self) -> StreamEnd:
         """The end of the stream now: a position, and the number that comes next. Raises: StreamUnavailableError."""

@@ -7,21 +7,21 @@ opens a producer: its epoch ends the former holder of the name.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final
 
 from bookkeeper.outcome import Outcome
-from segments.arguments import check_sequence, check_timeout, check_whole
+from segments.arguments import check_sequence, check_whole
 from segments.chain import StreamSegment
-from segments.closing import Closing
 from segments.config import StreamLimits
+from segments.entries import RecordColumns
 from segments.errors import (
-    AppendOutcomeUnknownError,
     ProducerFencedError,
     RecordTooLargeError,
     SequenceGapError,
     StreamClosedError,
+    StreamConfigError,
     StreamError,
     StreamOverloadedError,
 )
@@ -35,6 +35,7 @@ from segments.record import AppendResult, Record
 from segments.remote.append_pipe import AppendPipe
 from segments.remote.gateway_channels import GatewayChannels
 from segments.write.appends.record_checks import checked
+from segments.write.writer_front import AppendFront, ProducerFront, WriterFront
 
 PENDING_BYTES: Final = StreamLimits().pending_bytes
 """Bytes that are appended and not answered; then ``append`` waits, and ``append_nowait`` refuses."""
@@ -42,20 +43,16 @@ PENDING_BYTES: Final = StreamLimits().pending_bytes
 _RECORD_COST: Final = 16
 
 
-class RemoteWriter(Closing):
-    """Appends to a stream through gateways: ``async with stream.writer() as writer``."""
+class RemoteAppends(AppendFront):
+    """What a writer and a producer behind gateways have in common: a pipe, and what is pending in it."""
 
     def __init__(self, channels: GatewayChannels, stream: str, pipe: AppendPipe) -> None:
-        self.name = stream
-        """Of the stream."""
+        AppendFront.__init__(self, stream)
         self.lost = asyncio.Event()
         """Set when this writer has failed for good."""
         self._channels = channels
         self._pipe = pipe
         self._tail: Position | None = None
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of stream {self.name}, {self.pending} pending>"
 
     @property
     def pending(self) -> int:
@@ -82,46 +79,6 @@ class RemoteWriter(Closing):
         """The position of the last record that this writer appended; None if there is none."""
         return self._tail
 
-    async def append(
-        self, record: Record | bytes, *, txid: int | None = None, timeout: float | None = None
-    ) -> AppendResult:
-        """Append a record; return where it stands once it is durable. ``timeout`` is in seconds.
-
-        Raises:
-            RecordTooLargeError, TxidOrderError, StreamClosedError: nothing was appended.
-            AppendOutcomeUnknownError: the gateway did not answer, and the record may be in the stream.
-        """
-        return await self._within(timeout, [_with_txid(record, txid)])
-
-    def append_nowait(self, record: Record | bytes, *, txid: int | None = None) -> asyncio.Future[AppendResult]:
-        """Append without waiting: the future resolves like append(). Futures resolve in the order of the calls.
-
-        Raises:
-            StreamOverloadedError: too many bytes are pending; nothing was appended. StreamClosedError.
-        """
-        return self._submit([_with_txid(record, txid)])
-
-    async def append_batch(self, records: Iterable[Record | bytes], *, atomic: bool = True) -> AppendResult:
-        """Append records, all of them or none, also without ``atomic``: a batch is one message. Raises: as append."""
-        return await self._within(None, list(records))
-
-    def append_batch_nowait(self, records: Iterable[Record | bytes]) -> asyncio.Future[AppendResult]:
-        """The same without waiting. Raises: as append_nowait."""
-        return self._submit(list(records))
-
-    async def append_if(
-        self, record: Record | bytes, *, tail: Position | None, txid: int | None = None
-    ) -> AppendResult:
-        """Append a record if ``tail`` is the position of the stream's last one (None: if it has none).
-
-        Raises:
-            TailMovedError: it is not; the error's ``position`` is the last record's. And as append().
-        """
-        request = self._request([_with_txid(record, txid)])
-        request.expected_tail.CopyFrom(pb.Position() if tail is None else put_position(tail))
-        reply = await self._channels.call("Append.Append", request, stream=self.name, repeat=False)
-        return self._noted(get_result(reply.result))
-
     async def room(self) -> None:
         """Wait until append_nowait() has room again."""
         await self._pipe.settled(PENDING_BYTES - 1)
@@ -136,6 +93,115 @@ class RemoteWriter(Closing):
         if self._pipe.failure is not None:
             raise self._pipe.failure
         return self._tail
+
+    async def close(self, *, complete: bool = True) -> None:
+        """Wait until everything is answered. The stream stays with its gateway in any case. Idempotent."""
+        await self._pipe.close()
+
+    async def abort(self) -> None:
+        """End at once: what is not answered may be in the stream, which stays with its gateway. Idempotent."""
+        await self._pipe.abort(
+            StreamClosedError(f"the writer of stream {self._stream} was aborted", stream=self._stream)
+        )
+
+    # -- inside ------------------------------------------------------------------------------------------
+
+    def _request(self, records: list[Record | bytes]) -> Any:
+        if not records:
+            raise ValueError("a batch needs at least one record")
+        self._check_elements(records)
+        if all(type(record) is bytes for record in records):
+            return pb.AppendRequest(stream=self._stream, values=records)  # type: ignore[arg-type]
+        kept = [checked(each, None) for each in records]
+        return pb.AppendRequest(
+            stream=self._stream,
+            records=[put_record(each if isinstance(each, Record) else Record(each)) for each in kept],
+        )
+
+    def _check_elements(self, records: list[Record | bytes]) -> None:
+        """Refuse what every gateway refuses: it would end the call, and with it hold up the appends behind it."""
+        found = len(records)
+        if found <= ELEMENTS_MAX:
+            found += sum(len(each.headers) for each in records if isinstance(each, Record))
+        if found > ELEMENTS_MAX:
+            raise RecordTooLargeError(
+                f"a batch may have {ELEMENTS_MAX} records and headers when it is appended through a gateway, and this "
+                "one has more: nothing of it was appended; append it in several batches",
+                stream=self._stream,
+            )
+
+    def _send(self, request: Any, records: list[Record | bytes]) -> asyncio.Future[AppendResult]:
+        size = sum(len(each.value if isinstance(each, Record) else each) + _RECORD_COST for each in records)
+        future = self._pipe.submit(request, len(records), size)
+        future.add_done_callback(self._answered)
+        return future
+
+    def _answered(self, future: asyncio.Future[AppendResult]) -> None:
+        if future.cancelled():
+            return
+        if future.exception() is None:
+            self._noted(future.result())
+        elif self._pipe.failure is not None:
+            self.lost.set()
+
+    def _noted(self, result: AppendResult) -> AppendResult:
+        if self._tail is None or result.last > self._tail:
+            self._tail = result.last
+        return result
+
+    def _require_room(self) -> None:
+        if not self.has_room:
+            raise StreamOverloadedError(
+                f"stream {self._stream} has {self.pending_bytes} bytes of appends pending; await room() before the "
+                "next append_nowait",
+                stream=self._stream,
+            )
+
+    async def _in_turn(self, submit: Callable[[], asyncio.Future[AppendResult]]) -> asyncio.Future[AppendResult]:
+        while not self.has_room and not self.closed:
+            await self.room()
+        return submit()
+
+
+class RemoteWriter(RemoteAppends, WriterFront):
+    """A writer through gateways: it appends beside others, and takes the stream over from nobody."""
+
+    def __init__(self, channels: GatewayChannels, stream: str, pipe: AppendPipe) -> None:
+        super().__init__(channels, stream, pipe)
+        self.name = stream
+        """Of the stream."""
+
+    def __repr__(self) -> str:
+        return f"<RemoteWriter of stream {self.name}, {self.pending} pending>"
+
+    def append_nowait(self, record: Record | bytes, *, txid: int | None = None) -> asyncio.Future[AppendResult]:
+        """Append without waiting: the future resolves like append(). Futures resolve in the order of the calls.
+
+        Raises:
+            StreamOverloadedError: too many bytes are pending; nothing was appended. StreamClosedError.
+        """
+        return self._submit([_with_txid(record, txid)])
+
+    def append_batch_nowait(
+        self, records: Iterable[Record | bytes] | RecordColumns, *, atomic: bool = True
+    ) -> asyncio.Future[AppendResult]:
+        """The same without waiting. Raises: as append_nowait."""
+        if isinstance(records, RecordColumns):
+            raise StreamConfigError("a gateway takes records, not columns: nothing was appended", stream=self.name)
+        return self._submit(list(records))
+
+    async def append_if(
+        self, record: Record | bytes, *, tail: Position | None, txid: int | None = None
+    ) -> AppendResult:
+        """Append a record if ``tail`` is the position of the stream's last one (None: if it has none).
+
+        Raises:
+            TailMovedError: it is not; the error's ``position`` is the last record's. And as append().
+        """
+        request = self._request([_with_txid(record, txid)])
+        request.expected_tail.CopyFrom(pb.Position() if tail is None else put_position(tail))
+        reply = await self._channels.call("Append.Append", request, stream=self.name, repeat=False)
+        return self._noted(get_result(reply.result))
 
     async def commit(self) -> Position | None:
         """The same: a gateway answers when records are durable, and shows them by the stream's settings."""
@@ -161,87 +227,13 @@ class RemoteWriter(Closing):
         await self.close()
         return await seal(self._channels, self.name)
 
-    async def close(self, *, complete: bool = True) -> None:
-        """Wait until everything is answered. The stream stays with its gateway in any case. Idempotent."""
-        await self._pipe.close()
-
-    async def abort(self) -> None:
-        """End at once: what is not answered may be in the stream, which stays with its gateway. Idempotent."""
-        await self._pipe.abort(StreamClosedError(f"the writer of stream {self.name} was aborted", stream=self.name))
-
-    # -- inside ------------------------------------------------------------------------------------------
-
-    def _request(self, records: list[Record | bytes]) -> Any:
-        if not records:
-            raise ValueError("a batch needs at least one record")
-        self._check_elements(records)
-        if all(type(record) is bytes for record in records):
-            return pb.AppendRequest(stream=self.name, values=records)  # type: ignore[arg-type]
-        kept = [checked(each, None) for each in records]
-        return pb.AppendRequest(
-            stream=self.name,
-            records=[put_record(each if isinstance(each, Record) else Record(each)) for each in kept],
-        )
-
-    def _check_elements(self, records: list[Record | bytes]) -> None:
-        """Refuse what every gateway refuses: it would end the call, and with it hold up the appends behind it."""
-        found = len(records)
-        if found <= ELEMENTS_MAX:
-            found += sum(len(each.headers) for each in records if isinstance(each, Record))
-        if found > ELEMENTS_MAX:
-            raise RecordTooLargeError(
-                f"a batch may have {ELEMENTS_MAX} records and headers when it is appended through a gateway, and this "
-                "one has more: nothing of it was appended; append it in several batches",
-                stream=self.name,
-            )
-
     def _submit(self, records: list[Record | bytes]) -> asyncio.Future[AppendResult]:
-        if not self.has_room:
-            raise StreamOverloadedError(
-                f"stream {self.name} has {self.pending_bytes} bytes of appends pending; await room() before the next "
-                "append_nowait",
-                stream=self.name,
-            )
+        self._require_room()
         return self._send(self._request(records), records)
 
-    def _send(self, request: Any, records: list[Record | bytes]) -> asyncio.Future[AppendResult]:
-        size = sum(len(each.value if isinstance(each, Record) else each) + _RECORD_COST for each in records)
-        future = self._pipe.submit(request, len(records), size)
-        future.add_done_callback(self._answered)
-        return future
 
-    def _answered(self, future: asyncio.Future[AppendResult]) -> None:
-        if future.cancelled():
-            return
-        if future.exception() is None:
-            self._noted(future.result())
-        elif self._pipe.failure is not None:
-            self.lost.set()
-
-    def _noted(self, result: AppendResult) -> AppendResult:
-        if self._tail is None or result.last > self._tail:
-            self._tail = result.last
-        return result
-
-    async def _within(self, timeout: float | None, records: list[Record | bytes], **options: Any) -> AppendResult:
-        check_timeout(timeout)
-        while not self.has_room and not self.closed:
-            await self.room()
-        future = self._submit(records, **options)
-        if timeout is None:
-            return await future
-        try:
-            async with asyncio.timeout(timeout):
-                return await asyncio.shield(future)
-        except TimeoutError as error:
-            raise AppendOutcomeUnknownError(
-                f"the record was not durable in stream {self.name} within {timeout} s; it may be later",
-                stream=self.name,
-            ) from error
-
-
-class RemoteProducer(RemoteWriter):
-    """An idempotent producer through gateways: ``async with stream.producer(name) as producer``."""
+class RemoteProducer(RemoteAppends, ProducerFront):
+    """An idempotent producer through gateways."""
 
     def __init__(
         self,
@@ -254,46 +246,30 @@ class RemoteProducer(RemoteWriter):
         monotonic: bool,
     ) -> None:
         super().__init__(channels, stream, pipe)
-        self.stream = stream
-        self.producer = name
-        self.epoch: int = state.epoch
-        """Of the name; opening it again gives a higher one, and fences this producer."""
+        ProducerFront.__init__(self, stream, name, state.epoch)
         self.maybe_forgotten: bool = state.maybe_forgotten
         """The stream has forgotten producers before: this may have been one of them."""
-        self.last_seq: int | None = state.last_sequence if state.HasField("last_sequence") else None
-        """The sequence number of its last durable record; None if none is known."""
-        self._next = 0 if self.last_seq is None else self.last_seq + 1
+        self._last_seq: int | None = state.last_sequence if state.HasField("last_sequence") else None
+        self._next = 0 if self._last_seq is None else self._last_seq + 1
         self._refused: int | None = None
         """The lowest number that was refused, and is not taken: the next append has it when all others are answered."""
         self._monotonic = monotonic
+
+    @property
+    def last_seq(self) -> int | None:
+        """The sequence number of its last durable record when it was opened; None if none was known."""
+        return self._last_seq
 
     @property
     def next_seq(self) -> int:
         """The number that the next append without ``seq`` gets."""
         return self._next
 
-    async def append(
-        self, record: Record | bytes, *, seq: int | None = None, txid: int | None = None, timeout: float | None = None
-    ) -> AppendResult:
-        """Append a record, once; return where it stands. ``seq`` is its number, by default the next one.
-
-        Raises:
-            ProducerFencedError: the name was opened again. SequenceGapError: strict, and a record before is missing.
-            SequenceTooOldError: nobody remembers so old a record. And as ``RemoteWriter.append``.
-        """
-        return await self._within(timeout, [_with_txid(record, txid)], seq=seq)
-
     def append_nowait(
         self, record: Record | bytes, *, seq: int | None = None, txid: int | None = None
     ) -> asyncio.Future[AppendResult]:
         """Append without waiting; the future resolves like append(). Raises: as append, and StreamOverloadedError."""
         return self._submit([_with_txid(record, txid)], seq=seq)
-
-    async def append_batch(
-        self, records: Iterable[Record | bytes], *, atomic: bool = True, seq: int | None = None
-    ) -> AppendResult:
-        """Append records, all of them or none, with consecutive numbers from ``seq`` on. Raises: as append."""
-        return await self._within(None, list(records), seq=seq)
 
     def append_batch_nowait(
         self, records: Iterable[Record | bytes], *, seq: int | None = None
@@ -303,19 +279,18 @@ class RemoteProducer(RemoteWriter):
 
     async def outcome(self, seq: int) -> tuple[Outcome, AppendResult | None]:
         """What became of the record with this number, also if another gateway had it. Raises: StreamError."""
-        check_sequence(self.stream, self.producer, seq)
-        request = pb.GetOutcomeRequest(stream=self.stream, producer=self.producer, sequence=seq)
-        reply = await self._channels.call("Append.GetOutcome", request, stream=self.stream)
+        check_sequence(self._stream, self.name, seq)
+        request = pb.GetOutcomeRequest(stream=self._stream, producer=self.name, sequence=seq)
+        reply = await self._channels.call("Append.GetOutcome", request, stream=self._stream)
         result = get_result(reply.result) if reply.HasField("result") else None
         return get_outcome(reply.outcome), result
 
     def _submit(self, records: list[Record | bytes], seq: int | None = None) -> asyncio.Future[AppendResult]:
         first = self._next if seq is None else seq
-        check_sequence(self.stream, self.producer, first, len(records))
-        if not self.has_room:
-            return super()._submit(records)  # it refuses
+        check_sequence(self._stream, self.name, first, len(records))
+        self._require_room()
         request = self._request(records)
-        request.producer.name, request.producer.epoch = self.producer, self.epoch
+        request.producer.name, request.producer.epoch = self.name, self.epoch
         request.producer.sequence = first
         request.monotonic = self._monotonic
         before = self._next

@@ -35,7 +35,7 @@ class Closable(Protocol):
     ) -> None: ...
 
 
-Opened = TypeVar("Opened", bound=Closable)
+Opened = TypeVar("Opened", bound=Closable, covariant=True)
 
 _log = logging.getLogger(__name__)
 _names: Final = itertools.count(1)

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from functools import partial
-from types import TracebackType
-from typing import Final, Literal, Self
+from typing import Final, Literal
 
 from bookkeeper.outcome import Outcome
-from segments.arguments import check_gap_rule, check_sequence, check_timeout, check_whole
+from segments.arguments import check_gap_rule, check_sequence, check_whole
 from segments.errors import (
     AppendOutcomeUnknownError,
     OwnershipLostError,
@@ -29,14 +27,15 @@ from segments.position import Position
 from segments.producers import NO_SEQUENCE, Judgement, SequenceVerdict
 from segments.record import AppendResult, Record
 from segments.write.writer import Writer
+from segments.write.writer_front import ProducerFront
 
 GapRule = Literal["strict", "monotonic"]
 EPOCH_MAX: Final = 2**62
 """The highest epoch that a caller may ask for; every opening after that has one more."""
 
 
-class Producer:
-    """An idempotent producer on an open writer: ``async with stream.producer(name) as producer``."""
+class Producer(ProducerFront):
+    """An idempotent producer on an open writer."""
 
     def __init__(
         self,
@@ -48,9 +47,7 @@ class Producer:
         strict: bool,
         on_closed: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        self.name = name
-        self.epoch = epoch
-        """Of the name; opening it again gives a higher one, and fences this producer."""
+        super().__init__(writer.name, name, epoch)
         self.writer = writer
         self._strict = strict
         self._next = last_sequence + 1
@@ -97,9 +94,6 @@ class Producer:
             raise producer._fenced(state.epoch)
         return producer
 
-    def __repr__(self) -> str:
-        return f"<Producer {self.name} of stream {self.writer.name}, epoch {self.epoch}, next {self._next}>"
-
     @property
     def last_seq(self) -> int | None:
         """The sequence number of its last durable record; None if none is known. A producer that starts again goes on
@@ -121,34 +115,6 @@ class Producer:
 
     # -- appending --------------------------------------------------------------------------------------
 
-    async def append(
-        self, record: Record | bytes, *, seq: int | None = None, txid: int | None = None, timeout: float | None = None
-    ) -> AppendResult:
-        """Append a record, once; return where it stands. ``seq`` is its number, by default the next one.
-
-        A record that was appended before is not appended again: the result is where it stands, with ``duplicate``.
-
-        Raises:
-            ProducerFencedError: the name was opened again. SequenceGapError: strict, and a record before is missing.
-            SequenceTooOldError: nobody remembers where so old a record stands, or whether there is one; ``outcome``
-            tells which. StreamConfigError: ``seq`` is no whole number, negative, or above
-            SEQUENCE_MAX. And as ``Writer.append``.
-        """
-        check_timeout(timeout)
-        future = await self.writer.appends.in_turn(partial(self.append_nowait, record, seq=seq, txid=txid))
-        if timeout is None:
-            return await future
-        try:
-            async with asyncio.timeout(timeout):
-                return await asyncio.shield(future)
-        except TimeoutError as error:
-            future.add_done_callback(_looked_at)
-            raise AppendOutcomeUnknownError(
-                f"the record was not durable in stream {self.writer.name} within {timeout} s; it may be later: append "
-                "it again with its number, or ask outcome()",
-                stream=self.writer.name,
-            ) from error
-
     def append_nowait(
         self, record: Record | bytes, *, seq: int | None = None, txid: int | None = None
     ) -> asyncio.Future[AppendResult]:
@@ -159,10 +125,6 @@ class Producer:
             return self._again(judgement, first, 1)
         future = self.writer.appends.submit_one(record, txid, (self.name, self.epoch, first))
         return self._sent(first, 1, future)
-
-    async def append_batch(self, records: Iterable[Record | bytes], *, seq: int | None = None) -> AppendResult:
-        """Append records, all in one entry, with consecutive numbers from ``seq`` on. Raises: as append."""
-        return await (await self.writer.appends.in_turn(partial(self.append_batch_nowait, records, seq=seq)))
 
     def append_batch_nowait(
         self, records: Iterable[Record | bytes], *, seq: int | None = None
@@ -212,6 +174,9 @@ class Producer:
         """Wait until everything that the writer was given is settled. Raises: as ``Writer.flush``."""
         return await self.writer.flush()
 
+    async def _in_turn(self, submit: Callable[[], asyncio.Future[AppendResult]]) -> asyncio.Future[AppendResult]:
+        return await self.writer.appends.in_turn(submit)
+
     async def room(self) -> None:
         """Wait until append_nowait() has room again."""
         await self.writer.room()
@@ -224,18 +189,6 @@ class Producer:
         finally:
             if on_closed is not None:
                 await on_closed()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            await self.close()
-        except StreamError:
-            if error is None:
-                raise
 
     # -- inside -----------------------------------------------------------------------------------------
 
@@ -362,8 +315,3 @@ def _copied(error: BaseException) -> BaseException:
     if not isinstance(error, OwnershipLostError):
         return error
     return OwnershipLostError(str(error), stream=error.stream, owner=error.owner, outcome=error.outcome)
-
-
-def _looked_at(future: asyncio.Future[AppendResult]) -> None:
-    if not future.cancelled():
-        future.exception()  # marks it as read, so that asyncio logs nothing

@@ -7,23 +7,15 @@ become durable in order, and the futures of an entry are resolved from one place
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bookkeeper.client.tasks import Tasks
-from segments.arguments import check_timeout
 from segments.chain import StreamSegment
 from segments.config import StreamConfig
 from segments.entries import RecordColumns
-from segments.errors import (
-    AppendOutcomeUnknownError,
-    StreamClosedError,
-    StreamError,
-    StreamOverloadedError,
-    TailMovedError,
-)
+from segments.errors import StreamClosedError, StreamError, TailMovedError
 from segments.position import Position
 from segments.record import AppendResult, Record
 from segments.write.appends.grouping import RECORD_COST, ProducerRun
@@ -34,6 +26,7 @@ from segments.write.output.writer_metrics import WriterMetrics
 from segments.write.segment.segment_change import EndedSegment
 from segments.write.state.stream_owner import StreamOwner
 from segments.write.state.write_state import WriteState
+from segments.write.writer_front import WriterFront
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper, WriteHandle
@@ -42,7 +35,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Writer:
+class Writer(WriterFront):
     """The writer of a stream: ``async with stream.writer() as writer``. It belongs to the loop that made it."""
 
     def __init__(
@@ -56,7 +49,8 @@ class Writer:
         location: str = "",
         read_config: ReadConfig | None = None,
     ) -> None:
-        self.name = owner.record.name
+        super().__init__(owner.record.name)
+        self.name = self._stream
         """Of the stream."""
         self.epoch = owner.epoch
         """Counts the owners of the stream; later ones have higher epochs."""
@@ -140,28 +134,12 @@ class Writer:
         """Milliseconds since 1970, by the client's clock."""
         return self._wall_ms()
 
+    async def _in_turn(self, submit: Callable[[], asyncio.Future[AppendResult]]) -> asyncio.Future[AppendResult]:
+        return await self.appends.in_turn(submit)
+
     def start(self, work: Coroutine[Any, Any, T], what: str) -> asyncio.Task[T]:
         """Run ``work`` until it ends, or the writer does."""
         return self._tasks.start(work, what)
-
-    async def append(
-        self, record: Record | bytes, *, txid: int | None = None, timeout: float | None = None
-    ) -> AppendResult:
-        """Append a record; return where it stands once it is durable. Waits while too many bytes are pending.
-
-        ``timeout`` is in seconds. Cancelling the caller does not withdraw the record.
-
-        Raises:
-            RecordTooLargeError, TxidOrderError, StreamClosedError: nothing was appended.
-            OwnershipLostError: another writer has the stream; ``outcome`` says what became of the record.
-            AppendOutcomeUnknownError: it was not durable within ``timeout``, and may be later.
-        """
-        if timeout is not None:
-            check_timeout(timeout)
-            return await self._within(timeout, record, txid)
-        if self._machine.easy < 0:
-            return await (await self.appends.in_turn(partial(self.appends.submit_one, record, txid)))
-        return await self.append_nowait(record, txid=txid)
 
     def append_nowait(self, record: Record | bytes, *, txid: int | None = None) -> asyncio.Future[AppendResult]:
         """Append without waiting: the future resolves like append(). Futures resolve in the order of the calls.
@@ -186,22 +164,6 @@ class Writer:
                 self.appends.on_added()
             return future
         return self.appends.submit_one(record, txid)
-
-    async def append_batch(
-        self, records: Iterable[Record | bytes] | RecordColumns, *, atomic: bool = True
-    ) -> AppendResult:
-        """Append records that stand one after the other; return the positions of the first and the last.
-
-        ``atomic``: all of them are in one entry, so that readers see all or none. Otherwise a large batch is cut into
-        several entries, and a failure may leave its first part in the stream.
-
-        Raises:
-            RecordTooLargeError: with ``atomic``, they are more than limits.record_bytes. Nothing was appended.
-            And as append().
-        """
-        if self._machine.easy < 0:
-            return await (await self.appends.in_turn(partial(self.append_batch_nowait, records, atomic=atomic)))
-        return await self.append_batch_nowait(records, atomic=atomic)
 
     def append_batch_nowait(
         self, records: Iterable[Record | bytes] | RecordColumns, *, atomic: bool = True
@@ -340,18 +302,6 @@ class Writer:
         await self._tasks.close()
         self.appends.stop()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            await self.close()
-        except StreamError:
-            if error is None:
-                raise
-
     def _on_lost(self) -> None:
         self.metrics.lost.add()
         self.lost.set()
@@ -362,28 +312,3 @@ class Writer:
         if self._watch is not None:
             self._watch.close()
         self._tasks.start(self._allocator.close(discard=True), "give up the ledger made in advance")
-
-    async def _within(self, timeout: float, record: Record | bytes, txid: int | None) -> AppendResult:
-        limit = asyncio.timeout(timeout)
-        future: asyncio.Future[AppendResult] | None = None
-        try:
-            async with limit:
-                future = await self.appends.in_turn(partial(self.append_nowait, record, txid=txid))
-                return await asyncio.shield(future)
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            if future is None:
-                raise StreamOverloadedError(
-                    f"stream {self.name} had no room within {timeout} s; nothing was appended", stream=self.name
-                ) from error
-            future.add_done_callback(_looked_at)
-            raise AppendOutcomeUnknownError(
-                f"the record was not durable in stream {self.name} within {timeout} s; it may be later",
-                stream=self.name,
-            ) from error
-
-
-def _looked_at(future: asyncio.Future[AppendResult]) -> None:
-    if not future.cancelled():
-        future.exception()  # marks it as read, so that asyncio logs nothing

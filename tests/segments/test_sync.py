@@ -184,13 +184,6 @@ def test_nothing_of_the_interface_is_forgotten(blocking: type, original: type, l
             segments.remote.RemoteStream,
             segments.stream.Stream,
             {
-                "apps",
-                "end",
-                "seq_no",
-                "forget_app",
-                "publisher",
-                "stage",
-                "watch",
                 "reading",
                 "chain",
                 "keep_retention",

@@ -30,7 +30,7 @@ from segments.protocol.report_messages import (
     put_totals,
 )
 from segments.retention.holds import Hold
-from segments.retention.retention import CursorPlace, Reason, RetentionReport, SegmentReason
+from segments.retention.retention import CursorPlace, Reason, ReasonKind, RetentionReport, SegmentReason
 from segments.retention.retention_pass import PassResult
 from segments.transfer.bundle import Totals
 

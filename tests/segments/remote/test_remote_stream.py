@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from segments.errors import (
-    StreamSealedError,
-)
+from segments.errors import SeekFormatError, StreamConfigError, StreamSealedError
 from segments.position import EARLIEST, Position
 from segments.record import Record, from_ms
 from segments.remote import connect
@@ -89,3 +87,17 @@ async def test_what_is_known_of_a_stream_is_what_the_library_knows(tmp_path: Pat
         done = await stream.apply_retention()
         assert done.deleted == (known.segments[0].ledger_id,) and [each.number for each in done.report.going] == [1]
         assert (await stream.show()).info.start == Position(2, 0, 0)
+
+
+async def test_what_a_gateway_does_not_do_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    """Cause: a stream behind gateways had no watch(), and a reader's option was Python's TypeError."""
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG)
+        with pytest.raises(StreamConfigError, match="do not tell the changes of one stream, and s is behind"):
+            stream.watch()
+        with pytest.raises(StreamConfigError, match="takes stop and follow and on_gap, and not look_s, p"):
+            stream.read(look_s=1, patience_s=2)
+        with pytest.raises(StreamConfigError, match="a writer behind gateways takes no options, and not owner"):
+            await stream.writer(owner="me")
+        with pytest.raises(SeekFormatError, match="is a text and no place"):
+            await stream.count("earliest")  # type: ignore[arg-type]

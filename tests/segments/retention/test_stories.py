@@ -29,6 +29,7 @@ from segments.namespace import StreamNamespace, connect
 from segments.position import EARLIEST, LATEST, Position
 from segments.record import Gap, StoredRecord, from_ms
 from segments.retention.chain_steps import change_chain
+from segments.retention.retention import ReasonKind
 from segments.seek import AtTime
 from segments.stream import Stream
 from segments.write import Producer
