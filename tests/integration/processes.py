@@ -247,8 +247,18 @@ class Bookies:
         until(writable, what=self.states)
 
     def states(self) -> dict[str, str]:
-        """Bookie -> writable, read-only or absent, as ``bk bookies`` tells."""
-        return {row["bookie"]: row["state"] for row in bk_json("bookies", "--metadata", self.uri)}
+        """Bookie -> writable, read-only or absent: the answer of ``bk bookies``, without the start of a process."""
+        from bookkeeper.admin.bookies.bookies import present
+        from bookkeeper.meta import Metadata
+
+        async def work() -> list[dict[str, Any]]:
+            metadata = await Metadata.connect(self.uri, system_seams())
+            try:
+                return await present(metadata)
+            finally:
+                await metadata.close()
+
+        return {str(row["bookie"]): row["state"] for row in run(work())}
 
     def stop(self) -> None:
         for process in self.each.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import re
@@ -144,6 +145,6 @@ async def test_a_bookie_that_is_killed_changes_no_result(cluster: Bookies, tmp_p
         owner.until_said(r"(?m)^done$")
     finally:
         owner.kill()
-        cluster.all_up()
+        await asyncio.to_thread(cluster.all_up)
     assert len(owner.acked) == 3000
     await check(cluster.uri, "steady", owner.acked, 3000)
