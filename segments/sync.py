@@ -19,7 +19,7 @@ loop.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from bookkeeper.background_loop import (
     Blocking,
@@ -36,12 +36,12 @@ from bookkeeper.background_loop import (
 from segments import namespace as async_namespace
 from segments.config import StreamConfig
 from segments.cursors import Cursor as AsyncCursor
+from segments.cursors import CursorFront
 from segments.entries import RecordColumns
 from segments.namespace import StreamNamespace as AsyncNamespace
 from segments.position import EARLIEST, LATEST, Position
 from segments.read import ReaderFront as AsyncReader
 from segments.record import AppendResult, Gap, Record, StoredRecord
-from segments.stream import Stream as LocalStream
 from segments.stream_front import StreamFront as AsyncStream
 from segments.transfer.transfer import Imported
 from segments.write.writer_front import ProducerFront as AsyncProducer
@@ -151,6 +151,11 @@ class Producer(BlockingCloser[AsyncProducer]):
         return run(self._original.append_batch(list(records), seq=seq))
 
 
+def _cursor(original: CursorFront) -> Cursor:
+    """A cursor for threads; those behind gateways have the same methods."""
+    return Cursor(cast("AsyncCursor", original))
+
+
 class Stream(Blocking[AsyncStream]):
     """One stream, for threads. See :class:`segments.stream.Stream`."""
 
@@ -161,7 +166,7 @@ class Stream(Blocking[AsyncStream]):
     writer = opening(AsyncStream.writer, Writer)
     producer = opening(AsyncStream.producer, Producer)
     read = making(AsyncStream.read, Reader)
-    cursor = making(LocalStream.cursor, Cursor)  # of the same name behind gateways
+    cursor = making(AsyncStream.cursor, _cursor)
     cursors = blocking(AsyncStream.cursors)
     find = blocking(AsyncStream.find)
     count = blocking(AsyncStream.count)
