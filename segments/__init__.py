@@ -1,6 +1,6 @@
 """A segment topic log: streams of records, each a chain of ledgers of which the last one grows.
 
-namespace, stream         connect, create, open; what an application holds
+namespace, stream         connect, create, open; what an application holds (…_front: also behind gateways)
 write, read, cursors      writers and producers, readers, places that outlive them
 directory                 the names of a namespace's streams, and their settings
 retention                 truncation, retention, holds, deletion

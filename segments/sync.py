@@ -19,7 +19,7 @@ loop.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from bookkeeper.background_loop import (
     Blocking,
@@ -36,6 +36,7 @@ from bookkeeper.background_loop import (
 from segments import namespace as async_namespace
 from segments.config import StreamConfig
 from segments.cursors import Cursor as AsyncCursor
+from segments.cursors import CursorFront
 from segments.entries import RecordColumns
 from segments.namespace import StreamNamespace as AsyncNamespace
 from segments.position import EARLIEST, LATEST, Position
@@ -168,6 +169,11 @@ class Staged(Blocking[StagedWriter]):
     abandon = blocking(StagedWriter.abandon)
 
 
+def _cursor(original: CursorFront) -> Cursor:
+    """A cursor for threads; those behind gateways have the same methods."""
+    return Cursor(cast("AsyncCursor", original))
+
+
 class Stream(Blocking[AsyncStream]):
     """One stream, for threads. See :class:`segments.stream.Stream`."""
 
@@ -178,7 +184,7 @@ class Stream(Blocking[AsyncStream]):
     writer = opening(AsyncStream.writer, Writer)
     producer = opening(AsyncStream.producer, Producer)
     read = making(AsyncStream.read, Reader)
-    cursor = making(LocalStream.cursor, Cursor)  # of the same name behind gateways
+    cursor = making(AsyncStream.cursor, _cursor)
     cursors = blocking(AsyncStream.cursors)
     find = blocking(AsyncStream.find)
     count = blocking(AsyncStream.count)

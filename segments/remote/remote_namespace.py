@@ -11,11 +11,9 @@ from typing import Any
 from bookkeeper.real import read_private
 from segments.checks.checker import CheckOptions
 from segments.checks.findings import Finding
-from segments.closing import Closing
 from segments.config import StreamConfig
 from segments.directory.directory import NamespaceEvent, StreamInfo
-from segments.errors import StreamNotFoundError
-from segments.names import check_stream_name
+from segments.namespace_front import NamespaceFront
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.messages import put_settings
 from segments.protocol.report_messages import get_event, get_finding, get_info
@@ -55,106 +53,52 @@ async def _connect(uri: str, access: GatewayCredentials | None) -> RemoteNamespa
     return RemoteNamespace(GatewayChannels(addresses.addresses, access))
 
 
-class RemoteNamespace(Closing):
-    """All streams of one cluster, through its gateways. Belongs to the loop that made it."""
+class RemoteNamespace(NamespaceFront[RemoteStream]):
+    """All streams of a cluster, through its gateways."""
 
     def __init__(self, channels: GatewayChannels) -> None:
+        super().__init__()
         self.channels = channels
 
-    async def create(self, name: str, *, config: StreamConfig | None = None, exist_ok: bool = False) -> RemoteStream:
-        """Make a stream; with ``exist_ok`` open it if there is one already, whatever its settings are.
-
-        Raises:
-            StreamExistsError, StreamNameError, StreamConfigError, StreamUnavailableError.
-        """
-        request = pb.CreateStreamRequest(
-            stream=check_stream_name(name),
-            settings=None if config is None else put_settings(config),
-            exist_ok=exist_ok,
-        )
+    async def _create(self, name: str, config: StreamConfig | None, exist_ok: bool) -> RemoteStream:
+        settings = None if config is None else put_settings(config)
+        request = pb.CreateStreamRequest(stream=name, settings=settings, exist_ok=exist_ok)
         return RemoteStream(self.channels, await self.channels.call("Streams.Create", request, repeat=exist_ok))
 
-    async def open(self, name: str, *, create: bool = False, config: StreamConfig | None = None) -> RemoteStream:
-        """Open a stream; with ``create`` make it, with these settings, if there is none.
+    async def _open(self, name: str) -> RemoteStream:
+        return RemoteStream(self.channels, await self._find(name))
 
-        Raises:
-            StreamNotFoundError, StreamNameError, StreamUnavailableError.
-        """
-        name = check_stream_name(name)
-        if create:
-            return await self.create(name, config=config, exist_ok=True)
-        return RemoteStream(self.channels, await self.channels.call("Streams.Get", pb.GetStreamRequest(stream=name)))
+    async def _find(self, name: str) -> Any:
+        return await self.channels.call("Streams.Get", pb.GetStreamRequest(stream=name))
 
-    async def exists(self, name: str) -> bool:
-        """Whether there is a stream of this name. Raises: StreamNameError, StreamUnavailableError."""
-        try:
-            await self.open(name)
-        except StreamNotFoundError:
-            return False
-        return True
-
-    async def list(self, prefix: str = "") -> AsyncIterator[str]:
-        """The names of the streams that begin with ``prefix``, sorted. Raises: StreamUnavailableError."""
+    async def _list(self, prefix: str) -> AsyncIterator[str]:
         async for info in self.channels.stream("Streams.List", pb.ListStreamsRequest(prefix=prefix)):
             yield info.stream
 
-    async def infos(self, prefix: str = "") -> AsyncIterator[StreamInfo]:
-        """The streams whose names begin with ``prefix``, each in one line. Raises: as list."""
+    async def _infos(self, prefix: str) -> AsyncIterator[StreamInfo]:
         async for info in self.channels.stream("Streams.List", pb.ListStreamsRequest(prefix=prefix)):
             yield get_info(info)
 
-    async def watch(self, prefix: str = "") -> AsyncIterator[NamespaceEvent]:
-        """The streams whose names begin with ``prefix``, as they come, go and are renamed; first those that exist.
-        A kind of change that only later versions know is passed over.
-
-        Raises:
-            StreamUnavailableError: the gateway has gone. Another watch begins with the streams that exist then.
-        """
+    async def _watch(self, prefix: str) -> AsyncIterator[NamespaceEvent]:
         async for message in self.channels.stream("Streams.Watch", pb.WatchStreamsRequest(prefix=prefix)):
             if (event := get_event(message)) is not None:
                 yield event
 
-    async def rename(self, old: str, new: str) -> None:
-        """Give a stream another name. Raises: StreamNotFoundError, StreamExistsError, StreamUnavailableError."""
-        request = pb.RenameStreamRequest(stream=check_stream_name(old), new_name=check_stream_name(new))
-        await self.channels.call("Streams.Rename", request, repeat=False)
+    async def _rename(self, old: str, new: str) -> None:
+        await self.channels.call("Streams.Rename", pb.RenameStreamRequest(stream=old, new_name=new), repeat=False)
 
-    async def delete(self, name: str, *, missing_ok: bool = False, force: bool = False) -> None:
-        """Delete a stream with everything that belongs to it. Raises: StreamNotFoundError, StreamHeldError."""
-        request = pb.DeleteStreamRequest(stream=check_stream_name(name), missing_ok=missing_ok, force=force)
+    async def _delete(self, name: str, missing_ok: bool, force: bool) -> None:
+        request = pb.DeleteStreamRequest(stream=name, missing_ok=missing_ok, force=force)
         await self.channels.call("Streams.Delete", request, repeat=missing_ok)
 
-    async def import_stream(
-        self,
-        chunks: AsyncIterator[bytes],
-        *,
-        name: str | None = None,
-        changes: Mapping[str, Any] | None = None,
-        dry_run: bool = False,
+    async def _import(
+        self, chunks: AsyncIterator[bytes], name: str | None, changes: Mapping[str, Any], dry_run: bool
     ) -> ImportResult:
-        """Make a stream of an exported file, under its old name or another, with its positions kept. With ``dry_run``
-        the file is only verified. ``changes`` are settings that shall differ.
+        return await import_stream(self.channels, chunks, name=name, changes=changes, dry_run=dry_run)
 
-        Raises:
-            StreamCorruptError, UnsupportedStreamFormatError, StreamExistsError, StreamNameError, StreamConfigError,
-            StreamAccessError, GatewayTooOldError: there is no new stream. StreamUnavailableError: the gateway went
-            away; its ``outcome`` says whether the stream may be there.
-        """
-        if name is not None:
-            name = check_stream_name(name)
-        return await import_stream(self.channels, chunks, name=name, changes=changes or {}, dry_run=dry_run)
-
-    async def verify(self, name: str | None = None, options: CheckOptions | None = None) -> tuple[Finding, ...]:
-        """Compare what is known of a stream, or of all streams: records, ledgers, entries, cursors, names. With
-        ``options.repair`` what can be repaired is.
-
-        Raises:
-            StreamNotFoundError, StreamUnavailableError, StreamAccessError, GatewayTooOldError. What is wrong is a
-            finding, and no error.
-        """
-        options = options or CheckOptions()
+    async def _verify(self, name: str | None, options: CheckOptions) -> tuple[Finding, ...]:
         request = pb.CheckRequest(
-            stream="" if name is None else check_stream_name(name),
+            stream=name or "",
             no_scan=not options.scan,
             repair=options.repair,
             no_orphans=not options.orphans,
@@ -163,6 +107,5 @@ class RemoteNamespace(Closing):
         replies = self.channels.stream("Streams.Check", request, repeat=not options.repair)
         return tuple([get_finding(each) async for reply in replies for each in reply.findings])
 
-    async def close(self) -> None:
-        """End the connections. Idempotent."""
+    async def _end(self) -> None:
         await self.channels.close()

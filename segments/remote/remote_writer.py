@@ -167,9 +167,8 @@ class RemoteWriter(RemoteAppends, WriterFront):
     """A writer through gateways: it appends beside others, and takes the stream over from nobody."""
 
     def __init__(self, channels: GatewayChannels, stream: str, pipe: AppendPipe) -> None:
+        WriterFront.__init__(self, stream)
         super().__init__(channels, stream, pipe)
-        self.name = stream
-        """Of the stream."""
 
     def __repr__(self) -> str:
         return f"<RemoteWriter of stream {self.name}, {self.pending} pending>"

@@ -49,13 +49,7 @@ class Writer(WriterFront):
         location: str = "",
         read_config: ReadConfig | None = None,
     ) -> None:
-        super().__init__(owner.record.name)
-        self.name = self._stream
-        """Of the stream."""
-        self.epoch = owner.epoch
-        """Counts the owners of the stream; later ones have higher epochs."""
-        self.lost = asyncio.Event()
-        """Set when another writer has taken the stream over, or this one has failed for good."""
+        super().__init__(owner.record.name, owner.epoch)
         self._owner, self._allocator, self._tasks = owner, allocator, tasks
         self._wall_ms = client.services.seams.clock.wall_ms
         self.appends = AppendQueue(self.name, config, state.last_txid, self._on_lost)

@@ -87,10 +87,14 @@ class WriterFront(AppendFront):
     side by side; who wants to be alone opens a producer.
     """
 
-    epoch: int
-    """Counts the owners of the stream; later ones have higher epochs. A writer behind gateways tells none."""
-    lost: asyncio.Event
-    """Set when another writer has taken the stream over, or this one has failed for good."""
+    def __init__(self, stream: str, epoch: int = 0) -> None:
+        super().__init__(stream)
+        self.name = stream
+        """Of the stream."""
+        self.epoch = epoch
+        """Counts the owners of the stream; later ones have higher epochs. 0 behind gateways, which tell none."""
+        self.lost = asyncio.Event()
+        """Set when another writer has taken the stream over, or this one has failed for good."""
 
     @property
     @abstractmethod

@@ -178,7 +178,7 @@ def test_nothing_of_the_interface_is_forgotten(blocking: type, original: type, l
         (
             segments.remote.RemoteNamespace,
             segments.namespace.StreamNamespace,
-            {"ensure_open", "finish_deletions"},
+            set(),
         ),
         (
             segments.remote.RemoteStream,

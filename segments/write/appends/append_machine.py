@@ -37,6 +37,7 @@ class AppendMachine:
 
     __slots__ = (
         "_config",
+        "_group_bytes",
         "_grouping",
         "_stream",
         "_under_way",
@@ -44,12 +45,16 @@ class AppendMachine:
         "easy",
         "group",
         "last_txid",
+        "limit",
         "records_max",
         "settles",
     )
 
     def __init__(self, stream: str, config: StreamConfig, last_txid: int | None) -> None:
         self._stream, self._config = stream, config
+        self.limit = config.limits.pending_bytes
+        """How many bytes may be pending."""
+        self._group_bytes = config.flush.max_bytes
         self.records_max = config.flush.max_records
         """How many records fill a group."""
         self._grouping = Grouping(config.flush.linger_ms / 1000)
@@ -57,7 +62,7 @@ class AppendMachine:
         """Bytes of groups that were cut and are not settled."""
         self.cuts = self.settles = 0
         """How many groups were cut, and are settled; they are in the order in which they were cut."""
-        self.group = Group(config.flush.max_bytes)
+        self.group = Group(self._group_bytes)
         """What is being gathered."""
         self.easy = REFUSE
         """A value up to this size, without a transaction id, is added to ``group`` by the writer itself, which saves a
@@ -85,11 +90,6 @@ class AppendMachine:
     def is_group_full(self) -> bool:
         """Whether what is gathered has to be cut."""
         return self.group.room <= 0 or len(self.group.items) >= self.records_max
-
-    @property
-    def limit(self) -> int:
-        """How many bytes may be pending."""
-        return self._config.limits.pending_bytes
 
     def refuse(self) -> None:
         """Nothing is easy until admit()."""
@@ -197,10 +197,10 @@ class AppendMachine:
         self.settles += 1
 
     def _cut(self) -> Group:
-        group, self.group = self.group, Group(self._config.flush.max_bytes)
-        self._under_way += group.bytes
+        group, self.group = self.group, Group(self._group_bytes)
+        self._under_way += group.size - group.room
         self.cuts += 1
-        if self.is_full:
+        if self._under_way >= self.limit:
             self.easy = REFUSE
         return group
 

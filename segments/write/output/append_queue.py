@@ -36,6 +36,7 @@ class AppendQueue:
         """``on_lost`` is called once if the stream's end is lost before close()."""
         self.name = name
         """Of the stream."""
+        self._what = f"the writer of stream {name}"
         self.machine = AppendMachine(name, config, last_txid)
         self._loop = asyncio.get_running_loop()
         self.new_future: Callable[[], asyncio.Future[AppendResult]] = self._loop.create_future
@@ -185,7 +186,7 @@ class AppendQueue:
 
     def require_here(self) -> None:
         """Check that this runs in the writer's loop. Raises: as ``require_loop``."""
-        require_loop(self._loop, f"the writer of stream {self.name}", "append where it was opened")
+        require_loop(self._loop, self._what, "append where it was opened")
 
     def _ensure_room(self) -> None:
         self.require_here()

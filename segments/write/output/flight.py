@@ -51,6 +51,11 @@ class GroupInLog:
         group, first_seq_no, txids = self.group, self.first_seq_no, self.txids
         if group.promises is None:
             records = self.columns.count
+            if records == 1:  # one append at a time
+                where, (future,) = _POSITION((segment, entry, 0)), group.futures
+                if not future.done():
+                    future.set_result(_RESULT((where, where, first_seq_no, None if txids is None else txids[0], False)))
+                return
             positions = list(map(_POSITION, zip(repeat(segment), repeat(entry), range(records))))
             each: Iterable[int | None] = repeat(None) if txids is None else txids
             results = map(_RESULT, zip(positions, positions, count(first_seq_no), each, repeat(False)))
