@@ -36,7 +36,9 @@ def job(tmp_path: Path) -> Iterator[JobProcess]:
                 ledger.append(payload)
         fields: dict[str, Any] = {"metadata": cluster.uri, "stream": "orders", "values": "values"}
         fields |= {"ledger": ledger.id, "checkpoint": str(tmp_path / "checkpoint")}
-        process = JobProcess(Path(__file__).with_name("data_job.py"), fields, tmp_path / "job")
+        # as an installed package is found; the finder of an editable installation hides it from Spark's search
+        extra = {"PYTHONPATH": str(Path(__file__).parents[2])}
+        process = JobProcess(Path(__file__).with_name("data_job.py"), fields, tmp_path / "job", extra=extra)
         yield process
         process.kill()
 
