@@ -19,7 +19,7 @@ from statistics import median
 from benchmarks.processes import ROOT, BookieProcesses
 from benchmarks.report import Aim, Figure, Report
 
-ROWS = 400_000
+ROWS = 2_000_000
 ENTRY = 1000
 ROUNDS = 3
 VALUE = 256
