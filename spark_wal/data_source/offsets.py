@@ -9,6 +9,7 @@ So a batch is the records from its start's ``next`` up to, and without, its end'
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -46,7 +47,7 @@ def read_offset(found: Mapping[str, Any], stream_id: str, name: str) -> StreamOf
         OffsetError: it is none, is of a later version, or of another stream.
     """
     if found.get("format") != FORMAT:
-        raise OffsetError(f"the checkpoint has an offset that this version cannot read: {dict(found)}")
+        raise OffsetError(f"the checkpoint has an offset that this version cannot read: {json.dumps(dict(found))}")
     if found["stream"] != stream_id:
         raise OffsetError(
             f"the checkpoint belongs to another stream that was named {name}: it has id {found['stream']}, and the "
@@ -54,5 +55,5 @@ def read_offset(found: Mapping[str, Any], stream_id: str, name: str) -> StreamOf
         )
     place = _PLACE.fullmatch(str(found["next"]))
     if place is None:
-        raise OffsetError(f"the checkpoint has an offset without a place: {dict(found)}")
+        raise OffsetError(f"the checkpoint has an offset without a place: {json.dumps(dict(found))}")
     return StreamOffset(int(found["nextSeqNo"]), Position(*map(int, place.groups())), stream_id)

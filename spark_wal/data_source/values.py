@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
+from bookkeeper.errors import in_words
 from spark_wal.data_source.columns import CORRUPT, RECORD_COLUMNS, column_of
 from spark_wal.data_source.options import DataSourceOptionError
 
@@ -79,7 +80,8 @@ class ValueColumns:
                 if not self._permissive:
                     number = batch.column("seq_no")[at].as_py()
                     raise ValueFormatError(
-                        f"the value of record {number} of stream {stream} does not fit the schema: {error}. With "
+                        f"the value of record {number} of stream {stream} does not fit the schema: "
+                        f"{in_words(error)}. With "
                         'option("mode", "PERMISSIVE") such records become rows of nulls'
                     ) from error
                 bad.add(at)
