@@ -8,6 +8,8 @@
 ``python -m benchmarks disk [--megabytes N]`` measures restarts, the index and long reads: see
 :mod:`benchmarks.bookie_disk` and :mod:`benchmarks.batch_reads`.
 ``python -m benchmarks directories`` compares one ledger directory with three: see :mod:`benchmarks.directories`.
+``python -m benchmarks spark-data`` compares Spark's reads of a stream with what they cannot cost less than: see
+:mod:`benchmarks.spark_data`.
 ``python -m benchmarks healing [ROW...]`` measures repair, compaction and audits: see :mod:`benchmarks.healing`.
 """
 
@@ -31,6 +33,7 @@ from benchmarks import (
     random_reads,
     replay,
     spark,
+    spark_data,
     streams,
 )
 from benchmarks.calibration import calibrate
@@ -57,8 +60,8 @@ def main() -> None:
     parser.add_argument(
         "rows",
         nargs="*",
-        choices=[*EVERYTHING, "layouts", "disk", "random-reads", "directories", "replay", []],
-        help="default: all but layouts, disk, random-reads and directories; replay is a part of journals",
+        choices=[*EVERYTHING, "layouts", "disk", "random-reads", "directories", "replay", "spark-data", []],
+        help="default: all but layouts, disk, random-reads, directories and spark-data; replay is a part of journals",
     )
     parser.add_argument(
         "--megabytes", type=int, default=layouts.MEGABYTES, help="layouts, disk, random-reads: what is written"
@@ -77,6 +80,8 @@ def main() -> None:
             gateway.measure(report, directory)
         if "spark" in wanted:
             spark.measure(report, directory)
+        if "spark-data" in wanted:
+            spark_data.measure(report, directory)
         if "hostile" in wanted:
             hostile.measure(report, directory)
         if "journals" in wanted:

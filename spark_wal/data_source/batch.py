@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-PARTITION_BYTES: Final = 32 << 20
+PARTITION_BYTES: Final = 128 << 20
 _ROWS: Final = 10_000
 _BYTES: Final = 4 << 20
 """Of one batch of a ledger's or a journal's rows; a row that is larger goes alone."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-PARTITION_BYTES: Final = 32 << 20
+PARTITION_BYTES: Final = 128 << 20
 """A larger batch is cut into more partitions than ``minPartitions``."""
 
 T = TypeVar("T")

@@ -51,9 +51,17 @@ PLANTS: dict[str, tuple[str, str]] = {
     "Packages and examples know no tests and no benchmarks": ("bookkeeper.testing.cluster", "tests"),
     "The ZooKeeper client stays in its three files": ("bookkeeper.meta.stores.tree", "kazoo"),
     "PySpark is imported by the data source alone; elsewhere it is spoken to": ("spark_wal.spark_access", "pyspark"),
-    "PySpark finds the data source above everything of ours": ("spark_wal.data_source.source", "pyspark_bookkeeper"),
+    "PySpark finds the data source above everything of ours": ("spark_wal.gateway_location", "pyspark_bookkeeper"),
+    "The modules of Spark's data source: imports go down": (
+        "spark_wal.data_source.offsets",
+        "spark_wal.data_source.batch",
+    ),
+    "What a user of Spark's data source asks for is decided purely: no I/O, no clock, no dice, no Spark": (
+        "spark_wal.data_source.options",
+        "time",
+    ),
     "The HTTP library stays in its two files": ("spark_wal.webhdfs.http.operations", "aiohttp"),
-    "Arrow stays in two files: other stores of files, and records as columns": (
+    "Arrow stays in five files: other stores of files, records as columns, and Spark's columns, values and rows": (
         "spark_wal.checkpoint_copy.copier",
         "pyarrow",
     ),
@@ -144,7 +152,7 @@ PLANTS: dict[str, tuple[str, str]] = {
         "segments.directory.settings",
         "segments.directory.directory",
     ),
-    "The modules of publishing: imports go down": ("segments.publish.batch_key", "segments.publish.app_record"),
+    "The modules of publishing: imports go down": ("segments.publish.batch_key", "segments.publish.publisher"),
     "The modules of retention: imports go down": ("segments.retention.holds", "segments.retention.truncation"),
     "The modules of checks: imports go down": ("segments.checks.findings", "segments.checks.checker"),
     "The modules of transfer: imports go down": ("segments.transfer.bundle", "segments.transfer.transfer"),

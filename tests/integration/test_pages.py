@@ -19,6 +19,7 @@ import pytest
 from bookkeeper.gateways.tokens import new_token, signing_key_line, token_line
 from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.testing.certificates import Authority
+from segments import Record, sync
 from tests.integration.processes import Process, bookies, free_port
 from tests.integration.test_readme import ROOT, run_python
 
@@ -31,6 +32,7 @@ RUN: Final = [
     ("docs/journals.md", 'EditLog.open("set:"'),
     ("docs/journals.md", "JournalBackendContract"),
     ("docs/namenode.md", "EditsReader"),
+    ("docs/spark-data.md", "counted"),
     ("docs/spark.md", 'client_id="spark-etl"'),
     ("docs/spark.md", "gateways ="),
     ("docs/streams.md", "producer.append"),
@@ -184,3 +186,16 @@ def test_spark_goes_on_at_the_second_of_two_protected_gateways(tmp_path: Path) -
                 assert at.query(code, "line-1") == ["line-1"]
                 first.kill()
                 assert at.query(code, "line-2") == ["line-2"], "what was counted before is remembered there"
+
+
+@pytest.mark.spark
+def test_spark_reads_a_stream_as_data(tmp_path: Path) -> None:
+    from bookkeeper.launchers.java import find_java
+
+    with bookies(tmp_path) as cluster:
+        with sync.connect(cluster.uri) as namespace, namespace.create("orders").writer() as writer:
+            writer.append_batch([Record(b"order", key=b"%d" % (number % 3)) for number in range(20)])
+        places = {"sqlite:////tmp/bk/metadata.db": cluster.uri, "/tmp/checkpoint": f"{tmp_path}/checkpoint"}
+        environment = {"JAVA_HOME": find_java().home, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+        said = run_python(block("docs/spark-data.md", "counted", places), tmp_path, **environment)
+    assert said.splitlines()[-2:] == ["records 20", "counted 20"]

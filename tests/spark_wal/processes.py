@@ -122,7 +122,16 @@ class GatewayProcess:
 class JobProcess:
     """A script of ours and its JVM, which get what they are to do as JSON, and print lines of JSON."""
 
-    def __init__(self, script: Path, fields: Mapping[str, Any], out: Path, *, python: str = sys.executable) -> None:
+    def __init__(
+        self,
+        script: Path,
+        fields: Mapping[str, Any],
+        out: Path,
+        *,
+        python: str = sys.executable,
+        extra: Mapping[str, str] | None = None,
+    ) -> None:
+        """``extra``: variables of its environment."""
         out.mkdir(exist_ok=True)
         java = importlib.import_module("bookkeeper.launchers.java")
         self.out = out
@@ -131,6 +140,7 @@ class JobProcess:
             "JAVA_HOME": str(java.find_java().home),
             "PYSPARK_PYTHON": python,
             "SPARK_LOCAL_IP": "127.0.0.1",
+            **(extra or {}),
         }
         self._log = (out.parent / f"{out.name}.log").open("ab")
         self._process = subprocess.Popen(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -121,6 +123,18 @@ def test_the_reader_that_tasks_get_holds_nothing(namespace: sync.Namespace, begi
 def test_spark_4_0_tells_neither_start_nor_limit(namespace: sync.Namespace, begin: Begin) -> None:
     source = begin(written(namespace, "source/old", rest=[4]), max_rows=1)
     assert source.latestOffset()["nextSeqNo"] == 4
+
+
+def test_spark_4_0_has_no_limits_and_the_source_is_imported_there() -> None:
+    code = (
+        "import sys, pyspark.sql.datasource, pyspark.sql.streaming\n"
+        "del pyspark.sql.streaming.datasource\n"
+        "sys.modules['pyspark.sql.streaming.datasource'] = None\n"
+        "from spark_wal.data_source.stream_source import QuerySource\n"
+        "print([base.__name__ for base in QuerySource.__mro__])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "SupportsTriggerAvailableNow" not in done.stdout and "DataSourceStreamReader" in done.stdout, done.stderr
 
 
 def test_available_now_is_pinned_while_others_append_and_truncate(namespace: sync.Namespace, begin: Begin) -> None:
