@@ -95,28 +95,16 @@ class Stream(StreamFront):
         return Opening(partial(self._shared.producer, name, epoch=epoch, gap=gap))
 
     async def publisher(self, *, owner: str | None = None, take_over: bool = False) -> StreamPublisher:
-        """Claim the stream, to publish batches that were staged: each becomes visible whole, and once.
-
-        Raises: as :meth:`StreamPublisher.open`.
-        """
         return await StreamPublisher.open(self.client, self.record, self.read_config, owner=owner, take_over=take_over)
 
     def stage(self, staging: str, app: str = "") -> StagedWriter:
-        """Write rows of a batch that a publisher makes visible later, or never.
-
-        Args:
-            staging: the batch; the same for all who write it, and for no other batch.
-            app: who writes it.
-        """
         return StagedWriter(self.client, (self.name, self.id), self.config, staging, app)
 
     async def apps(self) -> list[AppRecord]:
-        """The applications that have published batches, by name. Raises: StreamMetadataError, StreamCorruptError."""
         with worded(f"reading the applications of stream {self.name}", self.name):
             return await AppRecords(self.client.metadata_store, self.id, self.name).all()
 
     async def forget_app(self, app: str) -> bool:
-        """Forget an application: what it publishes next counts as new. Returns whether it was known."""
         with worded(f"forgetting an application of stream {self.name}", self.name):
             return await AppRecords(self.client.metadata_store, self.id, self.name).forget(app)
 
@@ -142,12 +130,9 @@ class Stream(StreamFront):
         return await self.reading.last()
 
     async def end(self) -> StreamEnd:
-        """The end of the stream now: a position, and the number that comes next. Raises: StreamUnavailableError."""
         return await self.reading.end()
 
     async def seq_no(self, place: Seek) -> int:
-        """The number of the first record at or behind a place; at the end, the number that comes next. Raises: as
-        find."""
         return await self.reading.seq_no(place)
 
     async def _splits(self, start: Seek, stop: Seek, target: int) -> list[StreamRange]:

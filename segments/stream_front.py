@@ -16,7 +16,9 @@ from segments.cursors import CursorFront, CursorOptions, CursorState
 from segments.directory.directory import StreamEvent, StreamInfo
 from segments.errors import StreamConfigError
 from segments.position import EARLIEST, LATEST, Position
-from segments.read import ReaderFront, ReaderOptions, StreamRange
+from segments.publish import StagedWriter, StreamPublisher
+from segments.publish.batch_key import AppRecord
+from segments.read import ReaderFront, ReaderOptions, StreamEnd, StreamRange
 from segments.record import StoredRecord, to_ms
 from segments.retention.holds import Hold
 from segments.retention.retention import RetentionReport
@@ -167,6 +169,44 @@ class StreamFront(Closing):
     @abstractmethod
     async def cursors(self) -> dict[str, CursorState]:
         """The cursors, by name. Raises: StreamMetadataError, StreamCorruptError, UnsupportedStreamFormatError."""
+
+    # -- what only the cluster's own address has ---------------------------------------------------------
+
+    @abstractmethod
+    async def end(self) -> StreamEnd:
+        """The end of the stream now: a position, and the number that comes next.
+
+        Raises: StreamUnavailableError. StreamConfigError: it is behind gateways, as are the next ones.
+        """
+
+    @abstractmethod
+    async def seq_no(self, place: Seek) -> int:
+        """The number of the first record at or behind a place; at the end, the number that comes next. Raises: as
+        find."""
+
+    @abstractmethod
+    async def publisher(self, *, owner: str | None = None, take_over: bool = False) -> StreamPublisher:
+        """Claim the stream, to publish batches that were staged: each becomes visible whole, and once.
+
+        Raises: as :meth:`StreamPublisher.open`.
+        """
+
+    @abstractmethod
+    def stage(self, staging: str, app: str = "") -> StagedWriter:
+        """Write rows of a batch that a publisher makes visible later, or never.
+
+        Args:
+            staging: the batch; the same for all who write it, and for no other batch.
+            app: who writes it.
+        """
+
+    @abstractmethod
+    async def apps(self) -> list[AppRecord]:
+        """The applications that have published batches, by name. Raises: StreamMetadataError, StreamCorruptError."""
+
+    @abstractmethod
+    async def forget_app(self, app: str) -> bool:
+        """Forget an application: what it publishes next counts as new. Returns whether it was known."""
 
     # -- what it says -----------------------------------------------------------------------------------
 

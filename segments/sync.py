@@ -43,7 +43,6 @@ from segments.position import EARLIEST, LATEST, Position
 from segments.publish import StagedWriter, StreamPublisher
 from segments.read import ReaderFront as AsyncReader
 from segments.record import AppendResult, Gap, Record, StoredRecord
-from segments.stream import Stream as LocalStream
 from segments.stream_front import StreamFront as AsyncStream
 from segments.transfer.transfer import ImportResult
 from segments.write.writer_front import ProducerFront as AsyncProducer
@@ -191,8 +190,8 @@ class Stream(Blocking[AsyncStream]):
     first = blocking(AsyncStream.first)
     last = blocking(AsyncStream.last)
     tail_position = blocking(AsyncStream.tail_position)
-    end = blocking(LocalStream.end)
-    seq_no = blocking(LocalStream.seq_no)
+    end = blocking(AsyncStream.end)
+    seq_no = blocking(AsyncStream.seq_no)
     splits = blocking(AsyncStream.splits)
     info = blocking(AsyncStream.info)
     show = blocking(AsyncStream.show)
@@ -206,10 +205,10 @@ class Stream(Blocking[AsyncStream]):
     release_hold = blocking(AsyncStream.release_hold)
     roll = blocking(AsyncStream.roll)
     seal = blocking(AsyncStream.seal)
-    publisher = opening(LocalStream.publisher, Publisher)
-    stage = making(LocalStream.stage, Staged)
-    apps = blocking(LocalStream.apps)
-    forget_app = blocking(LocalStream.forget_app)
+    publisher = opening(AsyncStream.publisher, Publisher)
+    stage = making(AsyncStream.stage, Staged)
+    apps = blocking(AsyncStream.apps)
+    forget_app = blocking(AsyncStream.forget_app)
     watch = iterating(AsyncStream.watch)
 
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -24,7 +24,7 @@ from bookkeeper.errors import (
 from bookkeeper.meta.store import Operation, settled_create
 from segments.chain import SegmentContents, StreamChain, StreamHead, ledger_tags
 from segments.config import StreamConfig
-from segments.entries import EntryKind, decode_entry, encode_payload
+from segments.entries import EntryKind, RecordColumns, StoredEntry, decode_entry, encode_payload
 from segments.error_translation import worded
 from segments.errors import (
     AppendOutcomeUnknownError,
@@ -174,7 +174,8 @@ class StreamPublisher:
             "before",
             self._name, known.number, key.app, record.last, record.records,
         )  # fmt: skip
-        await self.clean(key.app)
+        # of the application's other stagings one may be a later batch, which another program writes just now
+        await self.clean(own=frozenset(each.staging for each in staged))
         return PublishedBatch(known.number, record.records, record.first_seq_no, already_there=True)
 
     async def _ledgers(self, staged: Sequence[StagedRows], app: str) -> list[StagedLedger]:
@@ -199,17 +200,14 @@ class StreamPublisher:
             return []
         config = await self._read_config()
         writer = StagedWriter(self._client, (self._name, self._stream_id), config, staging, app, inline=-1)
-        for each in small:
-            pieces = []
-            for at, payload in enumerate(each.entries):
-                entry = decode_entry(payload, 0, at)
-                if entry.piece is not None:
-                    pieces.append(entry)
-                    if not entry.piece.is_last:
-                        continue
-                    entry, pieces = entry.assembled(pieces), []
-                await writer.add(entry.columns())
-        done = (await writer.finish()).ledger
+        try:
+            for each in small:
+                for columns in _records(each.entries):
+                    await writer.add(columns)
+            done = (await writer.finish()).ledger
+        except BaseException:
+            await writer.abandon()
+            raise
         assert done is not None
         return [done]
 
@@ -339,11 +337,12 @@ class StreamPublisher:
         except (BookKeeperError, StreamError) as error:
             _log.warning("stream %s: its producers are told of later: %s", self._name, error)
 
-    async def clean(self, app: str | None = None) -> list[int]:
-        """Delete what batches of ``app``, and batches that nobody renews, have left. Returns the ledgers."""
+    async def clean(self, app: str | None = None, own: Collection[str] = ()) -> list[int]:
+        """Delete what batches of ``app``, the stagings ``own``, and batches that nobody renews, have left. Returns the
+        ledgers."""
         now_ms = self._client.services.seams.clock.wall_ms()
         try:
-            return await self._stagings.clean(self._named, now_ms, app=app)
+            return await self._stagings.clean(self._named, now_ms, app=app, own=own)
         except BookKeeperError as error:
             _log.warning("stream %s: what batches have left is deleted later: %s", self._name, error)
             return []
@@ -354,3 +353,16 @@ class StreamPublisher:
     async def close(self) -> None:
         """Say that nobody publishes now. Raises StreamMetadataError."""
         await self._owner.step(lambda chain: chain.release())
+
+
+def _records(entries: Sequence[bytes]) -> Iterator[RecordColumns]:
+    """The rows of a message's entries. Raises EntryCorruptError."""
+    pieces: list[StoredEntry] = []
+    for at, payload in enumerate(entries):
+        entry = decode_entry(payload, 0, at)
+        if entry.piece is not None:
+            pieces.append(entry)
+            if not entry.piece.is_last:
+                continue
+            entry, pieces = entry.assembled(pieces), []
+        yield entry.columns()

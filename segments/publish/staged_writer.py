@@ -167,7 +167,7 @@ class StagedWriter:
             await self._stagings.renew(self._staging, self._app, clock.wall_ms())
 
     async def finish(self) -> StagedRows:
-        """The rows are durable on their ack quorum, or in the message. Raises StreamError."""
+        """The rows are durable on their ack quorum, or in the message. Raises StreamError; ``abandon`` comes then."""
         tally = self._tally
         if self._ledger is None:
             return StagedRows(self._staging, self._stream_id, tally.records, entries=tuple(self._kept))
@@ -188,5 +188,13 @@ class StagedWriter:
 
     async def abandon(self) -> None:
         """Write no more. The ledger is deleted with its staging."""
+        while self._under_way:  # nobody waits for them any more
+            self._under_way.popleft()[0].add_done_callback(_hear)
         if self._ledger is not None:
             await self._ledger.abandon()
+
+
+def _hear(future: asyncio.Future[Any]) -> None:
+    """Take note of how an append ended, so that the loop does not complain that nobody did."""
+    if not future.cancelled():
+        future.exception()

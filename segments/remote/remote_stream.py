@@ -159,27 +159,21 @@ class RemoteStream(StreamFront):
         )
 
     async def end(self) -> NoReturn:
-        """Raises StreamConfigError: tail_position() tells the place."""
         raise self._refused("tell the number that comes next")
 
     async def seq_no(self, place: Seek) -> NoReturn:
-        """Raises StreamConfigError: count() tells how many records are between two places."""
         raise self._refused("tell the number of a place")
 
     async def publisher(self, *, owner: str | None = None, take_over: bool = False) -> NoReturn:
-        """Raises StreamConfigError."""
         raise self._refused("publish batches")
 
     def stage(self, staging: str, app: str = "") -> NoReturn:
-        """Raises StreamConfigError."""
         raise self._refused("write rows of a batch")
 
     async def apps(self) -> NoReturn:
-        """Raises StreamConfigError."""
         raise self._refused("list the applications that publish batches")
 
     async def forget_app(self, app: str) -> NoReturn:
-        """Raises StreamConfigError."""
         raise self._refused("forget an application that publishes batches")
 
     # -- what becomes of it ------------------------------------------------------------------------------

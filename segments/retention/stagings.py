@@ -74,9 +74,15 @@ class Stagings:
         return Delete(self._path(staging), None)
 
     async def clean(
-        self, listed: Callable[[], Awaitable[Collection[int]]], now_ms: int, *, app: str | None = None
+        self,
+        listed: Callable[[], Awaitable[Collection[int]]],
+        now_ms: int,
+        *,
+        app: str | None = None,
+        own: Collection[str] = (),
     ) -> list[int]:
-        """Give up what was left: of ``app`` all, of others what nobody renews. Returns the ledgers that were deleted.
+        """Give up what was left: of ``app`` all, the stagings ``own``, of others what nobody renews. Returns the
+        ledgers that were deleted.
 
         Args:
             listed: reads which ledgers the stream's record and its pages name; none of them is deleted. It is asked
@@ -88,7 +94,7 @@ class Stagings:
             return []
         open_ones = {name for name in names if "." not in name}
         for staging in list(open_ones):
-            if await self._given_up(staging, now_ms, app):
+            if await self._given_up(staging, now_ms, app, wanted=staging in own):
                 open_ones.discard(staging)
         ended = [name for name in names if "." in name and name.partition(".")[0] not in open_ones]
         if not ended:
@@ -110,12 +116,12 @@ class Stagings:
             _log.info("stream %s: %d ledgers of batches that were not published are deleted", self._name, len(deleted))
         return deleted
 
-    async def _given_up(self, staging: str, now_ms: int, app: str | None) -> bool:
+    async def _given_up(self, staging: str, now_ms: int, app: str | None, *, wanted: bool) -> bool:
         path = self._path(staging)
         try:
             found = await self._store.get(path)
             about = unpack_json(found.value, FORMAT, "a batch that is being written")
-            if about["app"] != app and now_ms < about["renewed_ms"] + LEASE_MS:
+            if not wanted and about["app"] != app and now_ms < about["renewed_ms"] + LEASE_MS:
                 return False
             await settled_delete(self._store, path, found.version)
         except NoSuchKeyError:

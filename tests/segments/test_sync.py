@@ -189,8 +189,6 @@ def test_nothing_of_the_interface_is_forgotten(blocking: type, original: type, l
                 "keep_retention",
                 "found_as",
                 "place_of",
-                *("end", "seq_no"),
-                *("publisher", "stage", "apps", "forget_app"),
             },
         ),
         (
