@@ -6,6 +6,7 @@ records       append, read, tail, count
 line_records  lines as records, and how append sends them
 change        create, configure, rename, delete, truncate, purge, roll, seal
 hold          hold add, list, release
+apps          apps list, forget
 cursor        cursor list, show, set, history, restore, delete
 transfer      export, import
 check         check
@@ -16,6 +17,7 @@ from __future__ import annotations
 import click
 
 from bookkeeper.admin.command_group import CommandGroup
+from segments.commands.apps import apps
 from segments.commands.change import configure, create, delete, purge, rename, roll, seal, truncate
 from segments.commands.check import check
 from segments.commands.cursor import cursor
@@ -59,6 +61,7 @@ for _command in (
     cursor,
     explain,
     hold,
+    apps,
     export,
     import_command,
     check,
