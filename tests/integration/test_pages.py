@@ -33,6 +33,7 @@ RUN: Final = [
     ("docs/journals.md", "JournalBackendContract"),
     ("docs/namenode.md", "EditsReader"),
     ("docs/spark-data.md", "counted"),
+    ("docs/spark-data.md", "batch_writer"),
     ("docs/spark.md", 'client_id="spark-etl"'),
     ("docs/spark.md", "gateways ="),
     ("docs/streams.md", "producer.append"),
@@ -198,4 +199,7 @@ def test_spark_reads_a_stream_as_data(tmp_path: Path) -> None:
         places = {"sqlite:////tmp/bk/metadata.db": cluster.uri, "/tmp/checkpoint": f"{tmp_path}/checkpoint"}
         environment = {"JAVA_HOME": find_java().home, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
         said = run_python(block("docs/spark-data.md", "counted", places), tmp_path, **environment)
-    assert said.splitlines()[-2:] == ["records 20", "counted 20"]
+        assert said.splitlines()[-2:] == ["records 20", "counted 20"]
+        places["/tmp/checkpoint"] = f"{tmp_path}/checkpoints"
+        said = run_python(block("docs/spark-data.md", "batch_writer", places), tmp_path, **environment)
+    assert [line for line in said.splitlines() if line.startswith(("copies", "totals"))] == ["copies 20", "totals 3"]
