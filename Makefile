@@ -34,7 +34,7 @@ lock: ## write requirements.lock anew, with the newest versions that pyproject.t
 check: $(STAMP) ## format, lint, strict types, import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy bookkeeper journal_manager segments spark_wal examples benchmarks tests
+	$(BIN)/mypy bookkeeper journal_manager segments spark_wal pyspark_bookkeeper examples benchmarks tests
 	$(BIN)/lint-imports
 
 test: $(STAMP) ## what CI runs: the checks, the tests that prove each promise once, and some of the others, drawn by the commit [DRAW=7]
