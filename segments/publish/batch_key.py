@@ -44,7 +44,7 @@ class AppRecord:
     """Of the last batch; it may have none."""
     published_ms: int
     attempt: str = ""
-    """Tells apart two attempts to publish one number."""
+    """The staging of the rows that were published: it tells apart two attempts to publish one number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +61,12 @@ class KnownBatch:
 
     number: int
     record: AppRecord
+    same_rows: bool = False
+    """By an earlier call of this very attempt, which got no answer."""
 
 
-def judge_batch(key: BatchKey, known: AppRecord | None, stream: str) -> NewBatch | KnownBatch:
-    """Whether a batch is new.
+def judge_batch(key: BatchKey, known: AppRecord | None, stream: str, attempt: str) -> NewBatch | KnownBatch:
+    """Whether a batch is new, when ``attempt`` publishes it.
 
     Raises:
         BatchRefusedError: another query, or the same run a second time.
@@ -86,6 +88,8 @@ def judge_batch(key: BatchKey, known: AppRecord | None, stream: str) -> NewBatch
     number = base + key.batch
     if number > known.last:
         return NewBatch(number, base)
+    if number == known.last and attempt == known.attempt:
+        return KnownBatch(number, known, same_rows=True)
     if key.run and key.run == known.run and number == known.last:
         raise BatchRefusedError(
             f"application {key.app} has written number {number} of stream {stream} already in this run: a second write "

@@ -89,10 +89,11 @@ class StreamPublisher:
         owner: str | None = None,
         take_over: bool = False,
     ) -> StreamPublisher:
-        """Claim the stream. Of a writer that is gone the open segment is recovered.
+        """Claim the stream.
 
         Args:
-            take_over: also from a writer that has a segment open, which may be alive.
+            take_over: also from a writer that has a segment open, which may be alive: the segment is recovered, and
+                that writer appends no more.
 
         Raises:
             StreamOwnedError: a writer has it open, and not ``take_over``. StreamNotFoundError, StreamSealedError,
@@ -140,10 +141,11 @@ class StreamPublisher:
         """
         async with self._publishing:
             self._check(staged)
-            if key is not None and (known := await self._known(key)) is not None:
-                return await self._already(key, known, staged)
+            attempt = staged[0].staging if staged else f"{self._client.services.seams.rng.getrandbits(64):016x}"
+            if key is not None and (done := await self._published_before(key, staged, attempt)) is not None:
+                return done
             ledgers = await self._ledgers(staged, "" if key is None else key.app)
-            return await self._published(key, staged, ledgers)
+            return await self._published(key, staged, ledgers, attempt)
 
     def _check(self, staged: Sequence[StagedRows]) -> None:
         for each in staged:
@@ -160,15 +162,21 @@ class StreamPublisher:
                 stream=self._name,
             )
 
-    async def _known(self, key: BatchKey) -> KnownBatch | None:
+    async def _published_before(
+        self, key: BatchKey, staged: Sequence[StagedRows], attempt: str
+    ) -> PublishedBatch | None:
+        """What became of the batch, if it was published: by an earlier call for the same rows, which got no answer, or
+        by another attempt. None: it is new."""
         with worded(f"publishing to stream {self._name}", self._name):
             record, _ = await self._apps.read(key.app)
-        verdict = judge_batch(key, record, self._name)
-        return verdict if isinstance(verdict, KnownBatch) else None
+        verdict = judge_batch(key, record, self._name, attempt)
+        return await self._already(key, verdict, staged) if isinstance(verdict, KnownBatch) else None
 
     async def _already(self, key: BatchKey, known: KnownBatch, staged: Sequence[StagedRows]) -> PublishedBatch:
-        """It is there: what was staged again is dropped."""
+        """It is there. What was staged again is dropped."""
         record = known.record
+        if known.same_rows:
+            return PublishedBatch(known.number, record.records, record.first_seq_no, already_there=False)
         _log.warning(
             "stream %s: batch %d of application %s is not published again: number %d, with %d records, was published "
             "before",
@@ -229,12 +237,11 @@ class StreamPublisher:
             )
 
     async def _published(
-        self, key: BatchKey | None, staged: Sequence[StagedRows], ledgers: Sequence[StagedLedger]
+        self, key: BatchKey | None, staged: Sequence[StagedRows], ledgers: Sequence[StagedLedger], attempt: str
     ) -> PublishedBatch:
         """Write until it is known what became of it."""
         named = [(each.ledger_id, each.contents) for each in ledgers]
         records = sum(each.records for each in staged)
-        attempt = f"{self._client.services.seams.rng.getrandbits(64):016x}"
         stagings = sorted({each.staging for each in staged if each.ledger is not None})
         if ledgers and staged and not stagings:
             stagings = [staged[0].staging]
@@ -247,9 +254,7 @@ class StreamPublisher:
             if key is not None:
                 with worded(f"publishing to stream {self._name}", self._name):
                     known, version = await self._apps.read(key.app)
-                if known is not None and known.attempt == attempt:
-                    return PublishedBatch(known.last, records, known.first_seq_no, already_there=False)
-                verdict = judge_batch(key, known, self._name)
+                verdict = judge_batch(key, known, self._name, attempt)
                 if isinstance(verdict, KnownBatch):
                     return await self._already(key, verdict, staged)
                 if known is None:

@@ -116,7 +116,6 @@ class WriteSettings:
     """Make the stream if it is not there."""
     take_over: bool = False
     """End the segment of a writer that has the stream open, and may be alive."""
-    exactly_once: bool = True
     value_format: str | None = None
     """``raw`` or ``json``; None: raw if there is a column ``value``, else JSON of all columns without a meaning."""
     app: str | None = None
@@ -182,7 +181,6 @@ def write_settings(options: Mapping[str, str], *, streaming: bool) -> WriteSetti
         )
     if found.word("guarantee", tuple(word.lower() for word in _GUARANTEES), "exactlyonce") != "exactlyonce":
         raise DataSourceOptionError("guarantee atLeastOnce is for gateways (grpc://…), which are not written to yet")
-    guarantee = found.word("guarantee", tuple(word.lower() for word in _GUARANTEES), "exactlyonce")
     value_format = found.get("valueFormat")
     if value_format is not None:
         value_format = found.word("valueFormat", ("raw", "json"), "raw")
@@ -191,7 +189,6 @@ def write_settings(options: Mapping[str, str], *, streaming: bool) -> WriteSetti
         stream=found.text("stream", ""),
         create=found.flag("createStream"),
         take_over=found.flag("takeOver"),
-        exactly_once=guarantee == "exactlyonce",
         value_format=value_format,
         app=found.get("txnAppId"),
         version=found.number("txnVersion", least=0),

@@ -47,7 +47,8 @@ def stream_writer(options: Mapping[str, str], schema: StructType, *, overwrite: 
     """Writes the batches of a query. Raises DataSourceOptionError."""
     if overwrite:
         raise DataSourceOptionError(
-            'a stream is appended to, and complete mode replaces everything: use outputMode("append") or "update"'
+            'a stream is appended to, and complete mode replaces everything: use outputMode("append"), or '
+            '"update" with foreachBatch and spark_wal.batch_writer'
         )
     _require_arrow()
     return StreamSink(write_settings(options, streaming=True), schema)

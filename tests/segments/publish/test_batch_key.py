@@ -9,11 +9,11 @@ import pytest
 from segments import BatchRefusedError
 from segments.publish.batch_key import AppRecord, BatchKey, KnownBatch, NewBatch, judge_batch
 
-KNOWN = AppRecord("app", "q1", base=10, last=14, run="r1", first_seq_no=100, records=5, published_ms=0)
+KNOWN = AppRecord("app", "q1", base=10, last=14, run="r1", first_seq_no=100, records=5, published_ms=0, attempt="s1")
 
 
-def judged(key: BatchKey, known: AppRecord | None = KNOWN) -> NewBatch | KnownBatch:
-    return judge_batch(key, known, "totals")
+def judged(key: BatchKey, known: AppRecord | None = KNOWN, attempt: str = "s2") -> NewBatch | KnownBatch:
+    return judge_batch(key, known, "totals", attempt)
 
 
 def test_the_first_batch_of_an_application_is_new_and_may_begin_anywhere() -> None:
@@ -46,3 +46,10 @@ def test_one_run_writes_one_number_once() -> None:
     assert judged(BatchKey("app", "", 13, run="r1"), known) == KnownBatch(13, known), "an older one came late"
     assert judged(BatchKey("app", "", 14, run="r2"), known) == KnownBatch(14, known)
     assert judged(BatchKey("app", "", 14), known) == KnownBatch(14, known)
+
+
+def test_an_attempt_that_got_no_answer_knows_its_own_batch_again_and_no_other_one() -> None:
+    known = replace(KNOWN, query="", base=0)
+    assert judged(BatchKey("app", "", 14, run="r1"), known, "s1") == KnownBatch(14, known, same_rows=True)
+    assert judged(BatchKey("app", "", 15, run="r1"), known, "s1") == NewBatch(15, 0)
+    assert judged(BatchKey("app", "", 13, run="r1"), known, "s1") == KnownBatch(13, known)

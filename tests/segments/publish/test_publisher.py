@@ -20,7 +20,7 @@ from segments import (
     StreamOwnedError,
 )
 from segments.entries import RecordColumns
-from segments.errors import OwnershipLostError
+from segments.errors import OwnershipLostError, StreamMetadataError
 from segments.publish import PublishedBatch, StagedRows, StreamPublisher
 from segments.publish import publisher as publisher_module
 from segments.publish.staged_writer import StagedWriter
@@ -49,7 +49,8 @@ async def staged(
 async def publish(
     publisher: StreamPublisher, stream: Stream, batch: int, *tasks: list[bytes], inline: int = NEVER
 ) -> PublishedBatch:
-    rows = await staged(stream, f"s{batch}", *tasks, inline=inline)
+    """As an attempt of its own, whose staging has a name of its own."""
+    rows = await staged(stream, f"s{batch}-{stream.client.services.seams.rng.getrandbits(64):x}", *tasks, inline=inline)
     return await publisher.publish(BatchKey("a", QUERY, batch), rows)
 
 
@@ -296,3 +297,34 @@ async def test_without_a_key_an_unknown_outcome_is_told_and_never_tried_again(pr
         with pytest.raises(AppendOutcomeUnknownError, match="it is not known whether a batch of 1 records"):
             await publisher.publish(None, rows)
         assert await values_of(stream) == [b"a"]
+
+
+@pytest.mark.rule("S14")
+@story
+async def test_a_call_for_the_same_rows_that_got_no_answer_is_repeated_by_the_same_run(programs: Programs) -> None:
+    """The cause: a run may write a number once, and the metadata store was away when its only write was to be told of;
+    the next call was refused as a second write."""
+    async with programs.stream() as stream, programs.stream() as other:
+        publisher = await stream.publisher()
+        store: Any = stream.client.metadata_store.store
+        write, read = store.multi, store.get
+
+        async def away(*_: object) -> object:
+            raise MetadataUnavailableError("the store is away")
+
+        async def multi(operations: Sequence[Operation]) -> object:
+            await write(operations)
+            store.get = away
+            raise MetadataUnavailableError("the reply was lost")
+
+        rows = await staged(stream, "s", [b"a"])
+        key = BatchKey("a", QUERY, 0, run="r")
+        store.multi = multi
+        with pytest.raises(StreamMetadataError):
+            await publisher.publish(key, rows)
+        store.multi, store.get = write, read
+        again = await (await other.publisher()).publish(key, rows)
+        assert (again.already_there, again.records, again.first_seq_no) == (False, 1, 0)
+        assert await values_of(other) == [b"a"]
+        with pytest.raises(BatchRefusedError, match="already in this run"):
+            await (await other.publisher()).publish(key, await staged(other, "second", [b"b"]))

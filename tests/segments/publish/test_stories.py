@@ -62,7 +62,7 @@ def _problems(large: bool = True) -> list[str]:
 
 
 def test_a_batch_whose_key_is_ignored_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publisher, "judge_batch", lambda key, known, stream: NewBatch(key.batch, 0))
+    monkeypatch.setattr(publisher, "judge_batch", lambda key, known, stream, attempt: NewBatch(key.batch, 0))
     assert any("was published again" in problem for problem in _problems())
 
 
