@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, Self, TypeVar
 
-from bookkeeper.errors import KeyExistsError
-from bookkeeper.meta.store import MetadataStore, Operation, Set, Version, Watch, settled_create, settled_set
+from bookkeeper.meta.store import MetadataStore, Operation, Set, Version, Watch, ensure_created, settled_set
 
 
 class ChainValue(Protocol):
@@ -52,10 +51,7 @@ class ChainNode(Generic[V]):
         """Make the record if there is none."""
         if await self.store.exists(self.path) is not None:
             return
-        try:
-            await settled_create(self.store, self.path, self._encode(value), parents=True)
-        except KeyExistsError:
-            pass
+        await ensure_created(self.store, self.path, self._encode(value))
 
     async def write(self, value: V, expected: Version) -> Version:
         """Replace version ``expected``. A lost reply is settled by reading again.

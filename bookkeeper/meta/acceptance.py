@@ -9,23 +9,21 @@ killed in between can be repeated; ids that were skipped stay unused.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
-from bookkeeper.errors import IllegalOperationError, KeyExistsError, MetadataConflictError, NoSuchKeyError
+from bookkeeper.errors import IllegalOperationError, KeyExistsError, MetadataConflictError
 from bookkeeper.meta.cluster import Metadata
 from bookkeeper.meta.records import lineage as lineages
 from bookkeeper.meta.records.layout import SHORT_MAX, Layout
+from bookkeeper.meta.records.ledger_ids import high_halves
 from bookkeeper.meta.records.lineage import COPIED, AcceptedLoss, Lineage, StoreMove
-from bookkeeper.meta.store import Create, Delete, Operation, settled_create, settled_set
-from bookkeeper.meta.store_copy import BATCH_OPERATIONS, BURNT_MAX, probe, settle
+from bookkeeper.meta.store import ensure_created, get_or_none, names_below, settled_create, settled_set
+from bookkeeper.meta.store_copy import BURNT_MAX, burn_ids, probe
 
 HIGH_MAX: Final = (1 << 31) - 1
 UNSEEN: Final = 1024
 """High parts of long ids that are skipped for bookies that could not be asked."""
-
-_HOB = re.compile(r"HOB-(\d{10})")
 
 
 async def accept(metadata: Metadata, *, new_id: str, used: Sequence[int], keep_s: int, unasked: bool) -> int:
@@ -48,17 +46,15 @@ async def accept(metadata: Metadata, *, new_id: str, used: Sequence[int], keep_s
     first = await _raise_ids(metadata, highest, unasked=unasked)
     loss = StoreMove(new_id, store.last_transaction, AcceptedLoss(highest, keep_s))
     value, path = Lineage((*came.copies, loss)).encode(), paths.own(COPIED)
-    try:
-        found = await store.get(path)
-    except NoSuchKeyError:
+    if (found := await get_or_none(store, path)) is None:
         try:
             await settled_create(store, path, value, parents=True)
         except KeyExistsError as error:
             raise _meanwhile() from error
-    else:
-        if Lineage.decode(found.value) != came:
-            raise _meanwhile()
+    elif Lineage.decode(found.value) == came:
         await settled_set(store, path, value, found.version)
+    else:
+        raise _meanwhile()
     return first
 
 
@@ -76,32 +72,16 @@ async def _raise_ids(metadata: Metadata, highest: int, *, unasked: bool) -> int:
             f"a cluster with the layout {layout.name.lower()} has no spare ledger ids to skip those of a bookie that "
             "was not asked: every bookie must be asked"
         )
-    hobs = await _hobs(metadata)
+    hobs = high_halves(await names_below(store, paths.long_id_generator))
     parent = paths.root if layout is Layout.FLAT else paths.id_generator
     if not hobs and not unasked and highest < SHORT_MAX:
         if await store.exists(parent) is None:
             await settled_create(store, parent, b"", parents=True)
         now = await probe(store, parent)
         if short_only or highest - now <= BURNT_MAX:
-            while now < highest:
-                count = min(BATCH_OPERATIONS // 2, highest - now)
-                burn: list[Operation] = [Create(f"{parent}/burnt"), Delete(f"{parent}/burnt", None)]
-                await settle(store, burn * count, again=True)
-                now = await probe(store, parent)
-            return now + 1
+            return await burn_ids(store, parent, now, highest) + 1
     high = max([*hobs, highest >> 32, 0]) + 1 + (UNSEEN if unasked else 0)
     if high > HIGH_MAX:  # a client chose ids near the end: continue where the generator is
         high = max([0, *hobs]) + 1 + (UNSEEN if unasked else 0)
-    try:
-        await settled_create(store, f"{paths.long_id_generator}/HOB-{high:010d}", b"", parents=True)
-    except KeyExistsError:
-        pass
+    await ensure_created(store, paths.long_ids(high))
     return high << 32
-
-
-async def _hobs(metadata: Metadata) -> list[int]:
-    try:
-        names = await metadata.store.children(metadata.paths.long_id_generator)
-    except NoSuchKeyError:
-        return []
-    return [int(found[1]) for name in names if (found := _HOB.fullmatch(name))]

@@ -11,7 +11,6 @@ from bookkeeper.errors import (
     KeyExistsError,
     MetadataUnavailableError,
     NoClusterError,
-    NoSuchKeyError,
 )
 from bookkeeper.ids import LedgerId
 from bookkeeper.meta import service_uri
@@ -26,7 +25,7 @@ from bookkeeper.meta.records.lineage import Lineage
 from bookkeeper.meta.records.paths import DEFAULT_ROOT, Paths
 from bookkeeper.meta.records.rollback import RollbackCheck
 from bookkeeper.meta.records.under_replication import UnderReplication
-from bookkeeper.meta.store import Create, MetadataStore, parent_of, settled_create
+from bookkeeper.meta.store import Create, MetadataStore, ensure_created, get_or_none, parent_of
 from bookkeeper.meta.stores import access_list
 from bookkeeper.seams import Seams
 
@@ -89,10 +88,8 @@ class Metadata:
         paths = Paths(root)
         await store.sync(root)
         came = await lineages.read(store, paths)
-        try:
-            instance_id = (await store.get(paths.instance_id)).value.decode()
-        except NoSuchKeyError as error:
-            raise NoClusterError(f"there is no cluster at {root}; `bk init` makes one") from error
+        if (instance := await get_or_none(store, paths.instance_id)) is None:
+            raise NoClusterError(f"there is no cluster at {root}; `bk init` makes one")
         await access_list.warn_if_open(store, paths)
         found = await _recorded_layout(store, paths, layout or Layout.HIERARCHICAL)
         if layout is not None and layout is not found:
@@ -100,7 +97,7 @@ class Metadata:
                 f"the address names the layout {layout.name.lower()}, but the cluster has {found.name.lower()}: use "
                 "zk:// without a layout"
             )
-        metadata = cls(store, paths, found, instance_id, seams)
+        metadata = cls(store, paths, found, instance.value.decode(), seams)
         metadata.present.lineage = came
         return metadata
 
@@ -137,14 +134,9 @@ def _no_cluster(uri: str) -> NoClusterError:
 
 async def _recorded_layout(store: MetadataStore, paths: Paths, default: Layout) -> Layout:
     while True:
-        try:
-            return layouts.decode((await store.get(paths.layout)).value)
-        except NoSuchKeyError:
-            pass
-        try:
-            await settled_create(store, paths.layout, layouts.encode(default))
-        except KeyExistsError:
-            continue
+        if (found := await get_or_none(store, paths.layout)) is not None:
+            return layouts.decode(found.value)
+        await ensure_created(store, paths.layout, layouts.encode(default))
 
 
 async def init_cluster(uri: str, seams: Seams) -> str:
@@ -174,10 +166,7 @@ async def init_cluster_in(
     """
     paths = Paths(root)
     instance_id = str(uuid.UUID(int=seams.rng.getrandbits(128), version=4))
-    try:
-        await settled_create(store, parent_of(root), b"", parents=True)
-    except KeyExistsError:
-        pass
+    await ensure_created(store, parent_of(root))
     try:
         await store.multi(
             [
@@ -190,12 +179,9 @@ async def init_cluster_in(
     except KeyExistsError as error:
         raise ClusterExistsError(f"{root} exists already: make the cluster at another path") from error
     except MetadataUnavailableError:
-        await store.sync(root)
-        try:
-            found = (await store.get(paths.instance_id)).value
-        except NoSuchKeyError:
+        if (found := await get_or_none(store, paths.instance_id, fresh=True)) is None:
             return await init_cluster_in(store, seams, root=root, layout=layout)
-        if found != instance_id.encode():
+        if found.value != instance_id.encode():
             raise ClusterExistsError(f"there is a cluster at {root} already") from None
     await _recorded_layout(store, paths, layout)
     return instance_id

@@ -18,6 +18,7 @@ Every implementation gives these guarantees; tests/contracts/metadata_store.py c
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Generic, NewType, Protocol, TypeVar
@@ -35,6 +36,7 @@ Version = NewType("Version", int)
 """Counts the writes of one value from 0, as ZooKeeper does."""
 
 T = TypeVar("T")
+U = TypeVar("U")
 E = TypeVar("E", bound=MetadataError)
 
 
@@ -51,6 +53,10 @@ class Versioned(Generic[T]):
     created_txn: int = field(default=0, compare=False)
     """Store-wide number of the write that created the value (ZooKeeper: czxid). Versions begin again when a value is
     deleted and created anew; this number does not. 0: not known."""
+
+    def over(self, value: U) -> Versioned[U]:
+        """The same version of what the value means."""
+        return Versioned(value, self.version, self.created_ms, self.transaction, self.created_txn)
 
 
 class SessionState(Enum):
@@ -236,17 +242,25 @@ async def settled_set(
         try:
             return await store.set(path, value, expected, created_txn=created_txn)
         except MetadataUnavailableError:
-            await store.sync(path)
-            found = await store.get(path)
-        check_creation(path, found.created_txn, created_txn)
-        if found.version == expected:
-            continue
-        if found.version == expected + 1 and found.value == value:
-            return found.version
-        raise MetadataConflictError(
-            f"{path} has version {found.version} after a write over version {expected} whose reply was lost"
-        )
+            if (done := await _settled(store, path, value, expected, created_txn)) is not None:
+                return done
     raise _lost_too_often(path, len(value))
+
+
+async def _settled(
+    store: MetadataStore, path: str, value: bytes, expected: Version, created_txn: int
+) -> Version | None:
+    """The version that a write had made whose reply was lost; None: it was not done."""
+    await store.sync(path)
+    found = await store.get(path)
+    check_creation(path, found.created_txn, created_txn)
+    if found.version == expected:
+        return None
+    if found.version == expected + 1 and found.value == value:
+        return found.version
+    raise MetadataConflictError(
+        f"{path} has version {found.version} after a write over version {expected} whose reply was lost"
+    )
 
 
 async def settled_set_if(
@@ -279,16 +293,9 @@ async def settled_set_if(
                 f"{path} was not written: a value that the write depends on is gone ({error})"
             ) from error
         except MetadataUnavailableError:
-            await store.sync(path)
-            found = await store.get(path)
-            check_creation(path, found.created_txn, created_txn)
-            if found.version == expected:
-                continue
-            if found.version == expected + 1 and found.value == value:
-                return found.version
-            raise MetadataConflictError(
-                f"{path} has version {found.version} after a write over version {expected} whose reply was lost"
-            ) from None
+            if (done := await _settled(store, path, value, expected, created_txn)) is not None:
+                return done
+            continue
         try:
             check_creation(path, (await store.get(path)).created_txn, created_txn)
         except NoSuchKeyError as error:
@@ -348,6 +355,47 @@ async def settled_delete(store: MetadataStore, path: str, expected: Version | No
             return
         else:
             return
+
+
+async def get_or_none(store: MetadataStore, path: str, *, fresh: bool = False) -> Versioned[bytes] | None:
+    """The value, read after a sync if it has to be ``fresh``; None: there is none. Raises as ``get``."""
+    if fresh:
+        await store.sync(path)
+    try:
+        return await store.get(path)
+    except NoSuchKeyError:
+        return None
+
+
+async def names_below(store: MetadataStore, path: str, *, fresh: bool = False) -> list[str]:
+    """The names below a path, sorted; none where there is no such path. ``fresh``: after a sync. Raises as
+    ``children``."""
+    if fresh:
+        await store.sync(path)
+    try:
+        return await store.children(path)
+    except NoSuchKeyError:
+        return []
+
+
+async def put(store: MetadataStore, path: str, value: bytes, *, ephemeral: bool = False) -> None:
+    """Replace whatever value there is, or create it. Raises as ``set`` and ``create``."""
+    try:
+        await store.set(path, value, None)
+    except NoSuchKeyError:
+        await store.create(path, value, ephemeral=ephemeral, parents=True)
+
+
+async def ensure_created(store: MetadataStore, path: str, value: bytes = b"") -> None:
+    """As :func:`settled_create`, with the parents; a value of somebody else stays as it is."""
+    with suppress(KeyExistsError):
+        await settled_create(store, path, value, parents=True)
+
+
+async def ensure_deleted(store: MetadataStore, path: str) -> None:
+    """As :func:`settled_delete` of any version, also if there is no value."""
+    with suppress(NoSuchKeyError):
+        await settled_delete(store, path, None)
 
 
 async def update(store: MetadataStore, path: str, change: Callable[[bytes], bytes]) -> Versioned[bytes]:

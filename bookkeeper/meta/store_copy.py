@@ -42,6 +42,7 @@ from bookkeeper.errors import (
 from bookkeeper.meta.records import layout as layouts
 from bookkeeper.meta.records import lineage
 from bookkeeper.meta.records.layout import Layout
+from bookkeeper.meta.records.ledger_ids import high_halves
 from bookkeeper.meta.records.lineage import COPIED, COPYING, MOVED, Lineage, StoreMove
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store import (
@@ -53,6 +54,9 @@ from bookkeeper.meta.store import (
     Set,
     Version,
     Versioned,
+    ensure_created,
+    get_or_none,
+    names_below,
     settled_create,
     settled_set,
 )
@@ -68,7 +72,6 @@ TRIES: Final = 5
 _LEDGER = re.compile(r"L\d+")
 _NUMBER = re.compile(r"ID-\d{10}")
 """The name of a generator's value, which ends with the session that made it."""
-_HOB = re.compile(r"HOB-(\d{10})")
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -209,10 +212,7 @@ class StoreCopy:
         return instance_id
 
     async def _there(self) -> Versioned[bytes] | None:
-        try:
-            return await self._target.store.get(self._target.paths.own(COPYING))
-        except NoSuchKeyError:
-            return None
+        return await get_or_none(self._target.store, self._target.paths.own(COPYING))
 
     @property
     def _ours(self) -> Check:
@@ -299,7 +299,7 @@ class StoreCopy:
         layout = Layout.HIERARCHICAL
         if "/LAYOUT" in rests:
             layout = layouts.decode((await source.store.get(source.paths.layout)).value)
-        hobs = [int(found[1]) for rest in rests if (found := _HOB.fullmatch(rest.rpartition("/")[2]))]
+        hobs = high_halves(rest.rpartition("/")[2] for rest in rests)
         if hobs or await source.store.exists(source.paths.long_id_generator) is not None:
             return await self._begin_long(max(hobs, default=0) + 1)
         parent = source.paths.root if layout is Layout.FLAT else source.paths.id_generator
@@ -311,25 +311,20 @@ class StoreCopy:
         long_ids = layout in (Layout.HIERARCHICAL, Layout.LONG_HIERARCHICAL)
         if long_ids and (wanted - now > BURNT_MAX or wanted < 0):
             return await self._begin_long(1)
-        first = now
-        while now < wanted:
-            count = min(BATCH_OPERATIONS // 2, wanted - now)
-            burn: list[Operation] = [Create(f"{there}/burnt"), Delete(f"{there}/burnt", None)]
-            try:
-                await settle(target.store, [self._ours, *burn * count], again=True)
-            except (MetadataConflictError, NoSuchKeyError) as error:
-                raise self._taken_over() from error
-            now = await probe(target.store, there)
-            self._progress("ids", now - first, wanted - first)
-        return str(now + 1)
+
+        def reached(at: int) -> None:
+            self._progress("ids", at - now, wanted - now)
+
+        try:
+            last = await burn_ids(target.store, there, now, wanted, [self._ours], reached)
+        except (MetadataConflictError, NoSuchKeyError) as error:
+            raise self._taken_over() from error
+        return str(last + 1)
 
     async def _begin_long(self, high: int) -> str:
         """Begin with long ids whose high bits were never used, so that nothing has to be skipped."""
-        path = f"{self._target.paths.long_id_generator}/HOB-{high:010d}"
-        try:
-            await settled_create(self._target.store, path, b"", parents=True)
-        except KeyExistsError:
-            pass
+        path = self._target.paths.long_ids(high)
+        await ensure_created(self._target.store, path)
         for extra in (path, self._target.paths.long_id_generator):
             self._extra.add(extra[len(self._target.paths.root) :])
         return str(high << 32)
@@ -388,10 +383,8 @@ class StoreCopy:
         )
 
     async def _came(self) -> Lineage:
-        try:
-            return Lineage.decode((await self._source.store.get(self._source.paths.own(COPIED))).value)
-        except NoSuchKeyError:
-            return Lineage()
+        found = await get_or_none(self._source.store, self._source.paths.own(COPIED))
+        return Lineage.decode(found.value) if found is not None else Lineage()
 
     async def _list(self, place: ClusterLocation, what: str) -> list[str]:
         """The rest of every path to copy, parents first."""
@@ -441,6 +434,28 @@ async def probe(store: MetadataStore, parent: str) -> int:
         return int(path.rpartition("-")[2])
 
 
+async def burn_ids(
+    store: MetadataStore,
+    parent: str,
+    now: int,
+    wanted: int,
+    conditions: Sequence[Check] = (),
+    reached: Callable[[int], None] = lambda now: None,
+) -> int:
+    """Use up the numbers below a path up to ``wanted``; ``now`` is the last one so far. Returns the last one then.
+
+    Raises:
+        MetadataConflictError, NoSuchKeyError: a condition does not hold.
+    """
+    while now < wanted:
+        count = min(BATCH_OPERATIONS // 2, wanted - now)
+        burn: list[Operation] = [Create(f"{parent}/burnt"), Delete(f"{parent}/burnt", None)]
+        await settle(store, [*conditions, *burn * count], again=True)
+        now = await probe(store, parent)
+        reached(now)
+    return now
+
+
 async def settle(store: MetadataStore, operations: Sequence[Operation], *, again: bool = False) -> None:
     """Perform a transaction, and return when it is done.
 
@@ -473,22 +488,12 @@ async def walk(store: MetadataStore, roots: Iterable[str]) -> AsyncIterator[str]
 
 
 async def _names(store: MetadataStore, path: str) -> list[str]:
-    if _is_ledger(path):
-        return []
-    try:
-        return await store.children(path)
-    except NoSuchKeyError:
-        return []
+    return [] if _is_ledger(path) else await names_below(store, path)
 
 
 async def _values(store: MetadataStore, paths: Sequence[str]) -> dict[str, bytes | None]:
-    async def value(path: str) -> bytes | None:
-        try:
-            return (await store.get(path)).value
-        except NoSuchKeyError:
-            return None
-
-    return dict(zip(paths, await asyncio.gather(*map(value, paths)), strict=True))
+    found = await asyncio.gather(*(get_or_none(store, path) for path in paths))
+    return {path: each.value if each is not None else None for path, each in zip(paths, found, strict=True)}
 
 
 def _is_ledger(path: str) -> bool:

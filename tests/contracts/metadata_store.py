@@ -25,6 +25,12 @@ from bookkeeper.meta.store import (
     SessionState,
     Set,
     Version,
+    Versioned,
+    ensure_created,
+    ensure_deleted,
+    get_or_none,
+    names_below,
+    put,
     settled_create,
     settled_set,
     settled_set_if,
@@ -137,6 +143,22 @@ class MetadataStoreContract:
         with pytest.raises(KeyExistsError):
             await store.create("/a", b"2")
         assert (await store.get("/a")).value == b"1"
+
+    async def test_what_may_be_missing_is_read_written_and_removed_all_the_same(self, store: MetadataStore) -> None:
+        assert await get_or_none(store, "/a/b", fresh=True) is None
+        assert await names_below(store, "/a", fresh=True) == []
+        await ensure_created(store, "/a/b", b"1")
+        await ensure_created(store, "/a/b", b"2")
+        found = await get_or_none(store, "/a/b")
+        assert found is not None and found.value == b"1"
+        assert found.over(1) == Versioned(1, found.version) and found.over(1).created_txn == found.created_txn
+        await put(store, "/a/b", b"3")
+        await put(store, "/a/c", b"4", ephemeral=True)
+        assert (await store.get("/a/b")).value == b"3"
+        assert await store.owner("/a/c") == store.session_id
+        for _ in range(2):
+            await ensure_deleted(store, "/a/b")
+        assert await names_below(store, "/a") == ["c"]
 
     async def test_parents_are_made_only_on_demand(self, store: MetadataStore) -> None:
         with pytest.raises(NoSuchKeyError):

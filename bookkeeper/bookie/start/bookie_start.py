@@ -44,7 +44,6 @@ from bookkeeper.errors import (
     KeyExistsError,
     MetadataFormatError,
     MetadataUnavailableError,
-    NoSuchKeyError,
     SessionExpiredError,
     in_words,
 )
@@ -52,7 +51,7 @@ from bookkeeper.ids import Address, BookieId, LedgerId, bookie_id
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.records.cookies import Cookie
 from bookkeeper.meta.records.disks import DiskProgress
-from bookkeeper.meta.store import settled_create, update
+from bookkeeper.meta.store import get_or_none, settled_create, update
 from bookkeeper.seams import Seams
 from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.base.durable_file import replace_file
@@ -205,12 +204,8 @@ class BookieStart:
 
     async def last_start(self) -> int:
         """The store's transaction in which the last start of this id was counted; 0 before the first."""
-        store = self.metadata.store
-        await store.sync(self._boot_path)
-        try:
-            return (await store.get(self._boot_path)).transaction
-        except NoSuchKeyError:
-            return 0
+        found = await get_or_none(self.metadata.store, self._boot_path, fresh=True)
+        return found.transaction if found is not None else 0
 
     @property
     def _boot_path(self) -> str:

@@ -27,10 +27,10 @@ from typing import Final
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 
-from bookkeeper.errors import ConfigError, KeyExistsError, MetadataFormatError, NoSuchKeyError
+from bookkeeper.errors import ConfigError, MetadataFormatError, NoSuchKeyError
 from bookkeeper.meta import metadata_pb2 as pb
 from bookkeeper.meta.records.paths import Paths
-from bookkeeper.meta.store import MetadataStore, Watch, settled_create, settled_delete
+from bookkeeper.meta.store import MetadataStore, Watch, ensure_created, ensure_deleted, get_or_none, names_below, put
 
 VOTE: Final = "V_"
 """How the name of a vote begins; ten digits follow."""
@@ -74,10 +74,7 @@ class AutorecoveryNodes:
             (self._election, b""),
             (self._delay, str(delay_s).encode()),
         ):
-            try:
-                await settled_create(self._store, path, value, parents=True)
-            except KeyExistsError:
-                continue
+            await ensure_created(self._store, path, value)
 
     # -- on or off ----------------------------------------------------------------------------------------
 
@@ -88,17 +85,11 @@ class AutorecoveryNodes:
 
     async def disable(self) -> None:
         """Switch autorecovery off for the whole cluster. Idempotent."""
-        try:
-            await settled_create(self._store, self._disable, b"", parents=True)
-        except KeyExistsError:
-            return
+        await ensure_created(self._store, self._disable)
 
     async def enable(self) -> None:
         """Switch it on again. Idempotent."""
-        try:
-            await settled_delete(self._store, self._disable, None)
-        except NoSuchKeyError:
-            return
+        await ensure_deleted(self._store, self._disable)
 
     # -- the delay, and the request to look now ------------------------------------------------------------
 
@@ -107,12 +98,9 @@ class AutorecoveryNodes:
 
         Raises: MetadataFormatError: it is no number.
         """
-        await self._store.sync(self._delay)
-        try:
-            text = (await self._store.get(self._delay)).value
-        except NoSuchKeyError:
+        if (found := await get_or_none(self._store, self._delay, fresh=True)) is None:
             return None
-        if not text.isdigit():
+        if not (text := found.value).isdigit():
             raise MetadataFormatError(f"{self._delay} is {text[:40]!r}, which is no number of seconds: write it anew")
         return int(text)
 
@@ -124,18 +112,13 @@ class AutorecoveryNodes:
         """Set the delay, and so ask the auditor to look at once. Raises: ConfigError."""
         if seconds < 0:
             raise ConfigError(f"the delay is {seconds} s: it has to be 0 or more")
-        try:
-            await self._store.set(self._delay, str(seconds).encode(), None)
-        except NoSuchKeyError:
-            await self._store.create(self._delay, str(seconds).encode(), parents=True)
+        await put(self._store, self._delay, str(seconds).encode())
 
     # -- checks of the whole cluster -----------------------------------------------------------------------
 
     async def last_check(self, check: ClusterCheck) -> int | None:
         """When the check was completed last, in milliseconds since 1970; None: never, or it was asked for anew."""
-        try:
-            found = await self._store.get(f"{self._root}/{check.value}")
-        except NoSuchKeyError:
+        if (found := await get_or_none(self._store, f"{self._root}/{check.value}")) is None:
             return None
         message = pb.CheckTimeFormat()
         try:
@@ -148,28 +131,18 @@ class AutorecoveryNodes:
 
     async def record_check(self, check: ClusterCheck, now_ms: int) -> None:
         """Note that the check is completed."""
-        path, value = f"{self._root}/{check.value}", pb.CheckTimeFormat(time=now_ms).SerializeToString()
-        try:
-            await self._store.set(path, value, None)
-        except NoSuchKeyError:
-            await self._store.create(path, value, parents=True)
+        value = pb.CheckTimeFormat(time=now_ms).SerializeToString()
+        await put(self._store, f"{self._root}/{check.value}", value)
 
     async def request_check(self, check: ClusterCheck) -> None:
         """Make the check due now, by forgetting when it was done."""
-        try:
-            await settled_delete(self._store, f"{self._root}/{check.value}", None)
-        except NoSuchKeyError:
-            return
+        await ensure_deleted(self._store, f"{self._root}/{check.value}")
 
     # -- the election of the auditor ------------------------------------------------------------------------
 
     async def votes(self) -> list[Vote]:
         """All votes, the auditor's first."""
-        await self._store.sync(self._election)
-        try:
-            names = await self._store.children(self._election)
-        except NoSuchKeyError:
-            return []
+        names = await names_below(self._store, self._election, fresh=True)
         return sorted(
             Vote(int(name[len(VOTE) :]), f"{self._election}/{name}")
             for name in names
@@ -193,58 +166,36 @@ class AutorecoveryNodes:
 
     async def withdraw(self, vote: Vote) -> None:
         """Take a vote back. Idempotent."""
-        try:
-            await settled_delete(self._store, vote.path, None)
-        except NoSuchKeyError:
-            return
+        await ensure_deleted(self._store, vote.path)
 
     async def announce(self, name: str) -> None:
         """Write the auditor's name where Apache's tools read it."""
-        try:
-            await self._store.set(self._election, encode_vote(name), None)
-        except NoSuchKeyError:
-            await self._store.create(self._election, encode_vote(name), parents=True)
+        await put(self._store, self._election, encode_vote(name))
 
     async def auditor(self) -> str | None:
         """The name in the first vote; None: there is no auditor."""
         for vote in await self.votes():
-            try:
-                return decode_vote((await self._store.get(vote.path)).value)
-            except NoSuchKeyError:
-                continue
+            if (found := await get_or_none(self._store, vote.path)) is not None:
+                return decode_vote(found.value)
         return None
 
     # -- what our processes say of themselves ----------------------------------------------------------------
 
     async def publish(self, name: str, report: bytes) -> None:
         """Replace this process's report, which ends with its session."""
-        path = f"{self._own}/{name}"
-        try:
-            await self._store.set(path, report, None)
-        except NoSuchKeyError:
-            await self._store.create(path, report, ephemeral=True, parents=True)
+        await put(self._store, f"{self._own}/{name}", report, ephemeral=True)
 
     async def unpublish(self, name: str) -> None:
         """Remove this process's report. Idempotent."""
-        try:
-            await settled_delete(self._store, f"{self._own}/{name}", None)
-        except NoSuchKeyError:
-            return
+        await ensure_deleted(self._store, f"{self._own}/{name}")
 
     async def reports(self) -> dict[str, bytes]:
         """The reports of all processes that are up, by name."""
-        await self._store.sync(self._own)
-        try:
-            names = await self._store.children(self._own)
-        except NoSuchKeyError:
-            return {}
-        found: dict[str, bytes] = {}
-        for name in names:
-            try:
-                found[name] = (await self._store.get(f"{self._own}/{name}")).value
-            except NoSuchKeyError:
-                continue
-        return found
+        reports: dict[str, bytes] = {}
+        for name in await names_below(self._store, self._own, fresh=True):
+            if (found := await get_or_none(self._store, f"{self._own}/{name}")) is not None:
+                reports[name] = found.value
+        return reports
 
     # -- being told ------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from typing import Final
 
 from google.protobuf import text_format
 
-from bookkeeper.errors import MetadataFormatError, NoSuchKeyError
+from bookkeeper.errors import MetadataFormatError
 from bookkeeper.ids import BookieId
 from bookkeeper.meta import metadata_pb2 as pb
 from bookkeeper.meta.records.paths import Paths
@@ -28,6 +28,7 @@ from bookkeeper.meta.store import (
     Version,
     Versioned,
     Watch,
+    names_below,
     settled_create,
     settled_delete,
     settled_set,
@@ -119,7 +120,7 @@ class Cookies:
         path = self._paths.cookie(bookie)
         await self._store.sync(path)
         found = await self._store.get(path)
-        return Versioned(decode(found.value), found.version, found.created_ms, found.transaction)
+        return found.over(decode(found.value))
 
     async def write(self, cookie: Cookie, expected: Version | None) -> Version:
         """Create the cookie (``expected`` None) or replace the version that was read.
@@ -139,11 +140,7 @@ class Cookies:
 
     async def known(self) -> list[BookieId]:
         """Every bookie that ever joined and was not forgotten, sorted; read after a sync."""
-        await self._store.sync(self._paths.cookies)
-        try:
-            return [BookieId(name) for name in await self._store.children(self._paths.cookies)]
-        except NoSuchKeyError:
-            return []
+        return list(map(BookieId, await names_below(self._store, self._paths.cookies, fresh=True)))
 
     def watch(self, callback: Callable[[], None]) -> Watch:
         """Call back (on the loop) when a cookie may have appeared or gone."""

@@ -32,7 +32,18 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import IdRanges, LedgerId
 from bookkeeper.meta.records.paths import Paths
-from bookkeeper.meta.store import LOST_MAX, Create, Delete, MetadataStore, Operation, Set, Version, parent_of
+from bookkeeper.meta.store import (
+    LOST_MAX,
+    Create,
+    Delete,
+    MetadataStore,
+    Operation,
+    Set,
+    Version,
+    get_or_none,
+    names_below,
+    parent_of,
+)
 from bookkeeper.seams import Rng
 
 IDS: Final = 1 << 13
@@ -82,11 +93,7 @@ class DeletedIds:
     async def has(self, ledger_id: LedgerId, *, fresh: bool = False) -> bool:
         """Whether the id is marked. With ``fresh`` every mark made before this call is seen."""
         place, rest = self.place(ledger_id), ledger_id % IDS
-        if fresh:
-            await self._store.sync(place)
-        try:
-            found = await self._store.get(place)
-        except NoSuchKeyError:
+        if (found := await get_or_none(self._store, place, fresh=fresh)) is None:
             return False
         if rest in decode(found.value, place):
             return True
@@ -165,9 +172,7 @@ class DeletedIds:
         """The part of a transaction that removes an id's mark. It always changes the version of the value to which the
         id belongs: whoever has read that value and marks beside it can tell."""
         place, rest = self.place(ledger_id), ledger_id % IDS
-        try:
-            found = await self._store.get(place)
-        except NoSuchKeyError:
+        if (found := await get_or_none(self._store, place)) is None:
             return []
         ranges = decode(found.value, place)
         ranges.discard(rest)
@@ -180,12 +185,11 @@ class DeletedIds:
         """All marked ids that share a value with one of ``ledgers``."""
         found = IdRanges()
         for place, base in {self.place(ledger): ledger - ledger % IDS for ledger in ledgers}.items():
-            try:
-                names = await self._store.children(place)
-                value = (await self._store.get(place)).value  # after the names: a mark is in one of the two
-            except NoSuchKeyError:
+            names = await names_below(self._store, place)
+            value = await get_or_none(self._store, place)  # after the names: a mark is in one of the two
+            if value is None:
                 continue
-            for first, last in decode(value, place):
+            for first, last in decode(value.value, place):
                 found.add(base + first, base + last)
             for name in names:
                 found.add(base + int(name, 16))

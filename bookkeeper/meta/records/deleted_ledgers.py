@@ -48,7 +48,8 @@ from bookkeeper.meta.store import (
     Operation,
     Set,
     Version,
-    Versioned,
+    get_or_none,
+    names_below,
     parent_of,
 )
 
@@ -124,10 +125,6 @@ class DeletedLedgers:
         """The path of a ledger's record."""
         return f"{self.place(ledger_id)}/{ledger_id % IDS:04x}"
 
-    async def make_place(self, ledger_id: int) -> None:
-        """Create what is missing above a record."""
-        await make(self._store, self.place(ledger_id))
-
     async def has(self, ledger_id: LedgerId, *, fresh: bool = False) -> bool:
         """Whether there is a record; with ``fresh`` every record that was written before this call is seen."""
         if fresh:
@@ -154,10 +151,7 @@ class DeletedLedgers:
         return [LedgerId(base | rest) for rest in await self._numbers(self.place(ledger_id))]
 
     async def _numbers(self, path: str) -> list[int]:
-        try:
-            return sorted(int(name, 16) for name in await self._store.children(path) if _HEX.issuperset(name))
-        except NoSuchKeyError:
-            return []
+        return sorted(int(name, 16) for name in await names_below(self._store, path) if _HEX.issuperset(name))
 
     # -- the end of the grace time -------------------------------------------------------------------------
 
@@ -262,17 +256,11 @@ class DeletedLedgers:
         """
         for _ in range(LOST_MAX):
             await self._store.sync(path)
-            present = await self._value(path)
-            record = await self._value(self.path(ledger_id))
+            present = await get_or_none(self._store, path)
+            record = await get_or_none(self._store, self.path(ledger_id))
             if record is None:
-                raise NoSuchLedgerError(
-                    f"ledger {ledger_id} cannot be brought back: "
-                    + (
-                        "it is not deleted"
-                        if present is not None
-                        else "it was not deleted, or the time for that is over"
-                    )
-                )
+                why = "it is not deleted" if present else "it was not deleted, or the time for that is over"
+                raise NoSuchLedgerError(f"ledger {ledger_id} cannot be brought back: {why}")
             if present is not None:
                 raise LedgerExistsError(
                     f"ledger {ledger_id} cannot be brought back: somebody has made another ledger under its id"
@@ -285,7 +273,7 @@ class DeletedLedgers:
                 await self._store.multi([Delete(self.path(ledger_id), record.version), *again, *operations])
             except MetadataUnavailableError:
                 await self._store.sync(path)
-                if (done := await self._value(path)) is None or done.value != value:
+                if (done := await get_or_none(self._store, path)) is None or done.value != value:
                     continue
                 if await self._store.exists(self.path(ledger_id)) is not None:
                     continue
@@ -299,12 +287,6 @@ class DeletedLedgers:
         raise MetadataUnavailableError(
             f"ledger {ledger_id} was not brought back: {LOST_MAX} attempts failed; try again later"
         )
-
-    async def _value(self, path: str) -> Versioned[bytes] | None:
-        try:
-            return await self._store.get(path)
-        except NoSuchKeyError:
-            return None
 
 
 def _created_again(path: str, value: bytes, version: Version) -> list[Operation]:

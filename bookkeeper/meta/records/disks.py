@@ -11,10 +11,19 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from bookkeeper.errors import MetadataConflictError, MetadataFormatError, NoSuchKeyError, in_words
+from bookkeeper.errors import MetadataConflictError, MetadataFormatError, in_words
 from bookkeeper.ids import BookieId
 from bookkeeper.meta.records.paths import Paths
-from bookkeeper.meta.store import MetadataStore, Version, Versioned, settled_create, settled_delete, settled_set
+from bookkeeper.meta.store import (
+    MetadataStore,
+    Version,
+    Versioned,
+    get_or_none,
+    names_below,
+    settled_create,
+    settled_delete,
+    settled_set,
+)
 
 DISKS: Final = "disks"
 
@@ -108,13 +117,8 @@ class Disks:
     async def read(self, bookie: BookieId) -> Versioned[DiskProgress] | None:
         """Read the record after a sync; None if there is none. Raises: MetadataFormatError."""
         path = self.path(bookie)
-        await self._store.sync(path)
-        try:
-            found = await self._store.get(path)
-        except NoSuchKeyError:
-            return None
-        record = DiskProgress.decode(found.value, path)
-        return Versioned(record, found.version, found.created_ms, found.transaction, found.created_txn)
+        found = await get_or_none(self._store, path, fresh=True)
+        return found.over(DiskProgress.decode(found.value, path)) if found is not None else None
 
     async def write(
         self, bookie: BookieId, record: DiskProgress, expected: Versioned[DiskProgress] | None
@@ -147,11 +151,7 @@ class Disks:
 
     async def holder_of(self, directory_id: int) -> BookieId | None:
         """The bookie to which the directory with this id belongs; None if no record has it."""
-        try:
-            names = await self._store.children(self._paths.own(DISKS))
-        except NoSuchKeyError:
-            return None
-        for name in names:
+        for name in await names_below(self._store, self._paths.own(DISKS)):
             try:
                 found = await self.read(BookieId(name))
             except MetadataFormatError:

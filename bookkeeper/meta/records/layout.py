@@ -17,9 +17,9 @@ from collections.abc import AsyncIterator
 from enum import Enum
 from typing import Final
 
-from bookkeeper.errors import MetadataFormatError, NoSuchKeyError
+from bookkeeper.errors import MetadataFormatError
 from bookkeeper.ids import LedgerId
-from bookkeeper.meta.store import MetadataStore
+from bookkeeper.meta.store import MetadataStore, names_below
 
 SHORT_MAX: Final = 2**31 - 1
 """Ids from this one on have the long form; it is the first of them."""
@@ -100,11 +100,7 @@ def _split(digits: str, widths: tuple[int, ...]) -> str:
 
 
 async def _below(store: MetadataStore, path: str, digits: str, widths: tuple[int, ...]) -> AsyncIterator[LedgerId]:
-    try:
-        names = await store.children(path)
-    except NoSuchKeyError:
-        return
-    for name in names:
+    for name in await names_below(store, path):
         if not widths:
             if (match := _LEAF_NAME.fullmatch(name)) and int(digits + match[1]) < 2**63:
                 yield LedgerId(int(digits + match[1]))

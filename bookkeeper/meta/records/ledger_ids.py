@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from bookkeeper.errors import (
     ClientClosedError,
     IdsUsedUpError,
-    KeyExistsError,
     MetadataError,
     MetadataUnavailableError,
     SessionExpiredError,
@@ -24,10 +24,15 @@ from bookkeeper.errors import (
 from bookkeeper.ids import LedgerId
 from bookkeeper.meta.records.layout import SHORT_MAX, Layout
 from bookkeeper.meta.records.paths import Paths
-from bookkeeper.meta.store import MetadataStore, Version, Watch, settled_create
+from bookkeeper.meta.store import MetadataStore, Version, Watch, ensure_created
 
 HOB_KEPT: Final = 3
 _HOB = re.compile(r"HOB-(\d{10})")
+
+
+def high_halves(names: Iterable[str]) -> list[int]:
+    """The high 32 bits of long ids, by the names below the generator of long ids."""
+    return [int(found[1]) for name in names if (found := _HOB.fullmatch(name))]
 
 
 class LedgerIds:
@@ -69,7 +74,7 @@ class LedgerIds:
             number = await self._number_below(self._short_parent)
             if 0 <= number < SHORT_MAX:
                 return LedgerId(number)
-            await self._create(self._paths.long_id_generator)
+            await ensure_created(self._store, self._paths.long_id_generator)
         return await self._next_long()
 
     async def _long_ids_in_use(self) -> bool:
@@ -91,20 +96,16 @@ class LedgerIds:
 
     async def _next_long(self) -> LedgerId:
         while True:
-            names = sorted(name for name in await self._hobs() if _HOB.fullmatch(name))
-            if not names:
-                await self._create(f"{self._paths.long_id_generator}/HOB-{1:010d}")
+            highs = sorted(high_halves(await self._store.children(self._paths.long_id_generator)))
+            if not highs:
+                await ensure_created(self._store, self._paths.long_ids(1))
                 continue
-            high = int(names[-1][4:])
-            low = await self._number_below(f"{self._paths.long_id_generator}/{names[-1]}")
+            low = await self._number_below(self._paths.long_ids(highs[-1]))
             if 0 <= low < SHORT_MAX:
-                return LedgerId(high << 32 | low)
-            await self._create(f"{self._paths.long_id_generator}/HOB-{high + 1:010d}")
-            for name in names[: -(HOB_KEPT - 1)]:
-                await self._forget(f"{self._paths.long_id_generator}/{name}")
-
-    async def _hobs(self) -> list[str]:
-        return await self._store.children(self._paths.long_id_generator)
+                return LedgerId(highs[-1] << 32 | low)
+            await ensure_created(self._store, self._paths.long_ids(highs[-1] + 1))
+            for high in highs[: -(HOB_KEPT - 1)]:
+                await self._forget(self._paths.long_ids(high))
 
     async def _number_below(self, parent: str) -> int:
         prefix = f"{parent}/ID-"
@@ -122,12 +123,6 @@ class LedgerIds:
         task = asyncio.get_running_loop().create_task(self._forget(path))
         self._forgetting.add(task)
         task.add_done_callback(self._forgetting.discard)
-
-    async def _create(self, path: str) -> None:
-        try:
-            await settled_create(self._store, path, b"", parents=True)
-        except KeyExistsError:
-            pass
 
     async def _forget(self, path: str) -> None:
         try:

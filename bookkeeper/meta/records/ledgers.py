@@ -47,6 +47,7 @@ from bookkeeper.meta.store import (
     Version,
     Versioned,
     Watch,
+    get_or_none,
     parent_of,
     settled_create,
     settled_delete,
@@ -159,9 +160,7 @@ class Ledgers:
                 await store.sync(path)
             except KeyExistsError:
                 pass
-            try:
-                found = await store.get(path)
-            except NoSuchKeyError:
+            if (found := await get_or_none(store, path)) is None:
                 continue
             if found.value != value:
                 raise KeyExistsError(f"{path} exists already, with another client's value")
@@ -183,14 +182,13 @@ class Ledgers:
         Raises:
             NoSuchLedgerError, MetadataFormatError.
         """
-        path = self.path(ledger_id)
-        if fresh:
-            await self._store.sync(path)
-        try:
-            found = await self._store.get(path)
-        except NoSuchKeyError as error:
-            raise NoSuchLedgerError(f"there is no ledger {ledger_id}") from error
-        return Versioned(decode(found.value), found.version, found.created_ms, found.transaction, found.created_txn)
+        found = await self._stored(ledger_id, fresh=fresh)
+        return found.over(decode(found.value))
+
+    async def _stored(self, ledger_id: LedgerId, *, fresh: bool) -> Versioned[bytes]:
+        if (found := await get_or_none(self._store, self.path(ledger_id), fresh=fresh)) is None:
+            raise NoSuchLedgerError(f"there is no ledger {ledger_id}")
+        return found
 
     async def check_deleted(self, ledger_id: LedgerId) -> None:
         """Check that a ledger that existed is deleted, and not lost because the store shows an older state.
@@ -311,12 +309,7 @@ class Ledgers:
         Raises:
             NoSuchLedgerError
         """
-        path = self.path(ledger_id)
-        await self._store.sync(path)
-        try:
-            return (await self._store.get(path)).value
-        except NoSuchKeyError as error:
-            raise NoSuchLedgerError(f"there is no ledger {ledger_id}") from error
+        return (await self._stored(ledger_id, fresh=True)).value
 
     async def put_back(self, ledger_id: LedgerId, value: bytes, *, dry_run: bool = False) -> bool:
         """Store metadata that :meth:`stored` gave, where they are missing or cannot be read. Metadata that can be read
@@ -332,16 +325,13 @@ class Ledgers:
         """
         decode(value)
         path = self.path(ledger_id)
-        await self._store.sync(path)
-        try:
-            found = await self._store.get(path)
-        except NoSuchKeyError:
+        if (found := await get_or_none(self._store, path, fresh=True)) is None:
             if await self.restorable.has(ledger_id):
                 raise LedgerExistsError(
                     f"ledger {ledger_id} was deleted, and can be brought back: bk ledger undelete {ledger_id}"
-                ) from None
+                )
             if await self.deleted.has(ledger_id, fresh=True):
-                raise LedgerExistsError(f"ledger {ledger_id} was deleted for good: its id is not used again") from None
+                raise LedgerExistsError(f"ledger {ledger_id} was deleted for good: its id is not used again")
             if not dry_run:
                 await settled_create(self._store, path, value, parents=True)
             return True

@@ -20,9 +20,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bookkeeper.errors import ClusterMovedError, MetadataFormatError, MetadataRolledBackError, NoSuchKeyError, in_words
+from bookkeeper.errors import ClusterMovedError, MetadataFormatError, MetadataRolledBackError, in_words
 from bookkeeper.meta.records.paths import Paths
-from bookkeeper.meta.store import MetadataStore
+from bookkeeper.meta.store import MetadataStore, names_below
 
 COPIED: Final = "copied"
 COPYING: Final = "copying"
@@ -121,10 +121,7 @@ async def read(store: MetadataStore, paths: Paths) -> Lineage:
     Raises:
         ClusterMovedError: the cluster has moved to another store, or a copy into this one has not ended.
     """
-    try:
-        names = await store.children(paths.own_root)
-    except NoSuchKeyError:
-        return Lineage()
+    names = await names_below(store, paths.own_root)
     if COPYING in names:
         raise ClusterMovedError(
             f"a copy into {paths.root} has begun and not ended: run the same `bk metadata copy` with --resume"

@@ -62,6 +62,10 @@ class Paths:
     def long_id_generator(self) -> str:
         return f"{self.root}/idgen-long"
 
+    def long_ids(self, high: int) -> str:
+        """Below this the ids are numbered whose high 32 bits are ``high``."""
+        return f"{self.long_id_generator}/HOB-{high:010d}"
+
     def available_bookie(self, bookie: BookieId) -> str:
         return f"{self.available}/{bookie}"
 

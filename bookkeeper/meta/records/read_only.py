@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bookkeeper.errors import KeyExistsError, NoSuchKeyError
 from bookkeeper.ids import BookieId
 from bookkeeper.meta.records.paths import Paths
-from bookkeeper.meta.store import MetadataStore, Watch, settled_create, settled_delete
+from bookkeeper.meta.store import MetadataStore, Watch, ensure_created, ensure_deleted, get_or_none
 
 
 class ReadOnlyOrders:
@@ -28,26 +27,16 @@ class ReadOnlyOrders:
 
     async def give(self, bookie: BookieId, by: str) -> None:
         """Order a bookie to be read-only. Idempotent."""
-        try:
-            await settled_create(self._store, self._path(bookie), by.encode(), parents=True)
-        except KeyExistsError:
-            return
+        await ensure_created(self._store, self._path(bookie), by.encode())
 
     async def take_back(self, bookie: BookieId) -> None:
         """Take the order back. Idempotent."""
-        try:
-            await settled_delete(self._store, self._path(bookie), None)
-        except NoSuchKeyError:
-            return
+        await ensure_deleted(self._store, self._path(bookie))
 
     async def read(self, bookie: BookieId) -> str | None:
         """Who ordered this bookie to be read-only; None: nobody."""
-        path = self._path(bookie)
-        await self._store.sync(path)
-        try:
-            return (await self._store.get(path)).value.decode(errors="replace")
-        except NoSuchKeyError:
-            return None
+        found = await get_or_none(self._store, self._path(bookie), fresh=True)
+        return found.value.decode(errors="replace") if found is not None else None
 
     def watch(self, bookie: BookieId, callback: Callable[[], None]) -> Watch:
         """Call back when the order of this bookie is given or taken back."""

@@ -33,7 +33,7 @@ from bookkeeper.errors import (
 from bookkeeper.meta.records import lineage as lineages
 from bookkeeper.meta.records.lineage import Lineage
 from bookkeeper.meta.records.paths import Paths
-from bookkeeper.meta.store import MetadataStore, SessionState, once_more, settled_create, settled_set
+from bookkeeper.meta.store import MetadataStore, SessionState, get_or_none, once_more, settled_create, settled_set
 
 CHECK_S: Final = 2.0
 """Seconds between two checks; after a restoration a process goes on for a few of them at most."""
@@ -152,11 +152,8 @@ class RollbackCounter:
             await asyncio.sleep(BEACON_S)
 
     async def _read(self) -> int:
-        try:
-            value = (await self._store.get(self._path)).value
-        except NoSuchKeyError:
-            return 0
-        return int(value) if value.isdigit() else 0
+        found = await get_or_none(self._store, self._path)
+        return int(found.value) if found is not None and found.value.isdigit() else 0
 
 
 class RollbackWatch:

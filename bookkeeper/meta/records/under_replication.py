@@ -35,7 +35,7 @@ from bookkeeper.errors import (
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta import metadata_pb2 as pb
 from bookkeeper.meta.records.paths import Paths
-from bookkeeper.meta.store import MetadataStore, Version, settled_delete
+from bookkeeper.meta.store import MetadataStore, Version, get_or_none, names_below, settled_delete
 
 _log = logging.getLogger(__name__)
 
@@ -87,10 +87,7 @@ class UnderReplication:
     async def read(self, ledger_id: LedgerId) -> UnderReplicationMark | None:
         """The ledger's mark, read after a sync; None if it has none."""
         path = mark_path(self._root, ledger_id)
-        await self._store.sync(path)
-        try:
-            found = await self._store.get(path)
-        except NoSuchKeyError:
+        if (found := await get_or_none(self._store, path, fresh=True)) is None:
             return None
         mark = decode_mark(path, found.value)
         since_ms = mark.ctime if mark.HasField("ctime") else None
@@ -134,11 +131,7 @@ class UnderReplication:
             yield ledger_id
 
     async def _walk(self, path: str, levels: int) -> AsyncIterator[LedgerId]:
-        try:
-            names = await self._store.children(path)
-        except NoSuchKeyError:
-            return
-        for name in names:
+        for name in await names_below(self._store, path):
             if levels:
                 async for ledger_id in self._walk(f"{path}/{name}", levels - 1):
                     yield ledger_id

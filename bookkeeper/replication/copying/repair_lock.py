@@ -24,6 +24,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import LedgerId
 from bookkeeper.meta import Metadata
+from bookkeeper.meta.store import get_or_none
 
 _log = logging.getLogger(__name__)
 
@@ -109,8 +110,6 @@ async def _owner(metadata: Metadata, path: str) -> int | None:
 
 async def _holder(metadata: Metadata, path: str) -> str:
     """The holder's name, as the lock's value says."""
-    try:
-        text = (await metadata.store.get(path)).value.decode(errors="replace")
-    except NoSuchKeyError:
+    if (found := await get_or_none(metadata.store, path)) is None:
         return "another repair, which has just ended,"
-    return text.partition(":")[2].strip().strip('"') or "somebody"
+    return found.value.decode(errors="replace").partition(":")[2].strip().strip('"') or "somebody"
