@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -23,9 +23,10 @@ from bookkeeper.errors import (
     MetadataUnavailableError,
     SessionExpiredError,
 )
-from bookkeeper.meta.store import Operation, SessionState, Version, Versioned, Watch, once_more, parent_of
-from bookkeeper.meta.stores.tree import Transaction, TreeNode, find
-from bookkeeper.meta.stores.watches import SessionWatches, WatchRegistry
+from bookkeeper.meta.store import SessionState, Watch, once_more, parent_of
+from bookkeeper.meta.stores.tree import Transaction, Tree, TreeNode
+from bookkeeper.meta.stores.tree_store import TreeStore
+from bookkeeper.meta.stores.watches import WatchRegistry
 
 T = TypeVar("T")
 
@@ -216,87 +217,24 @@ class MemoryCluster:
             return result
 
 
-class MemoryStore:
+class MemoryStore(TreeStore):
     """One session: a MetadataStore."""
 
     def __init__(self, cluster: MemoryCluster, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
         self._cluster = cluster
-        self._loop = loop
         self._values: WatchRegistry[str] = WatchRegistry(loop)
         self._families: WatchRegistry[str] = WatchRegistry(loop)
-        self._sessions = SessionWatches(loop, SessionState.CONNECTED)
-        self._closed = False
-        self._alarm: MetadataRolledBackError | None = None
         self._past: tuple[MemoryTree, int] | None = None
         """The state and transaction that reads show while the session lags; None if it does not."""
         self.session_id = 0
         self.last_transaction = 0
-
-    @property
-    def session(self) -> SessionState:
-        return self._sessions.state
-
-    @property
-    def rolled_back(self) -> MetadataRolledBackError | None:
-        return self._alarm
-
-    # -- reads ---------------------------------------------------------------------------------------------
-
-    async def get(self, path: str) -> Versioned[bytes]:
-        node = await self._read("get", path, lambda tree: find(tree, path))
-        return Versioned(node.value, Version(node.version), node.created_ms, node.transaction, node.created_txn)
-
-    async def exists(self, path: str) -> Version | None:
-        node = await self._read("exists", path, lambda tree: tree.find(path))
-        return None if node is None else Version(node.version)
-
-    async def owner(self, path: str) -> int | None:
-        return (await self._read("owner", path, lambda tree: find(tree, path))).owner
-
-    async def children(self, path: str) -> list[str]:
-        def names(tree: MemoryTree) -> list[str]:
-            find(tree, path)
-            return tree.names(path)
-
-        return await self._read("children", path, names)
-
-    async def sync(self, path: str) -> None:
-        await self._read("sync", path, lambda tree: None)
 
     async def check_not_rolled_back(self, transaction: int) -> None:
         now = await self._read("sync", "/", lambda tree: self._cluster.transaction)
         if now < transaction:
             self._alarm = self._rolled_back(transaction)
             raise once_more(self._alarm)
-
-    # -- writes --------------------------------------------------------------------------------------------
-
-    async def create(
-        self,
-        path: str,
-        value: bytes = b"",
-        *,
-        ephemeral: bool = False,
-        sequential: bool = False,
-        parents: bool = False,
-    ) -> tuple[str, Version]:
-        return await self._write(
-            "create",
-            path,
-            lambda transaction: transaction.create(
-                path, value, ephemeral=ephemeral, sequential=sequential, parents=parents
-            ),
-        )
-
-    async def set(self, path: str, value: bytes, expected: Version | None, *, created_txn: int = 0) -> Version:
-        return await self._write("set", path, lambda transaction: transaction.set(path, value, expected, created_txn))
-
-    async def delete(self, path: str, expected: Version | None) -> None:
-        await self._write("delete", path, lambda transaction: transaction.delete(path, expected))
-
-    async def multi(self, operations: Sequence[Operation]) -> list[Version | None]:
-        path = operations[0].path if operations else "/"
-        return await self._write("multi", path, lambda transaction: transaction.run(operations))
 
     # -- watches and session -------------------------------------------------------------------------------
 
@@ -305,9 +243,6 @@ class MemoryStore:
 
     def watch_children(self, path: str, callback: Callable[[], None]) -> Watch:
         return self._families.add(path, callback)
-
-    def on_session(self, callback: Callable[[SessionState], None]) -> Watch:
-        return self._sessions.add(callback)
 
     async def close(self) -> None:
         if not self._closed:
@@ -383,7 +318,7 @@ class MemoryStore:
 
     # -- one way to the service ----------------------------------------------------------------------------
 
-    async def _read(self, kind: str, path: str, job: Callable[[MemoryTree], T]) -> T:
+    async def _read(self, kind: str, path: str, job: Callable[[Tree], T]) -> T:
         while True:
             fate = await self._enter(kind, path)
             if fate.request_lost or fate.reply_lost:

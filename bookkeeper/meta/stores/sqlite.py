@@ -7,7 +7,7 @@ polls the file every 50 ms, turns changes into callbacks, and begins a new sessi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeVar
 
@@ -18,10 +18,11 @@ from bookkeeper.errors import (
     MetadataUnavailableError,
     SessionExpiredError,
 )
-from bookkeeper.meta.store import Operation, SessionState, Version, Versioned, Watch, check_path, once_more
+from bookkeeper.meta.store import SessionState, Watch, check_path, once_more
 from bookkeeper.meta.stores.sqlite_file import FileChanges, Key, SqliteFile
-from bookkeeper.meta.stores.tree import Transaction, find
-from bookkeeper.meta.stores.watches import SessionWatches, WatchRegistry
+from bookkeeper.meta.stores.tree import Transaction, Tree
+from bookkeeper.meta.stores.tree_store import TreeStore
+from bookkeeper.meta.stores.watches import WatchRegistry
 from bookkeeper.seams import Seams, Worker
 
 T = TypeVar("T")
@@ -31,18 +32,15 @@ LEASE_S: Final = 10.0
 """Seconds after which a session ends unless it is renewed; it is renewed after a third of them."""
 
 
-class SqliteStore:
+class SqliteStore(TreeStore):
     """One session with a SQLite file: a MetadataStore."""
 
     def __init__(self, file: SqliteFile, worker: Worker, session: int) -> None:
+        super().__init__(asyncio.get_running_loop())
         self._file = file
         self._worker = worker
-        self._loop = asyncio.get_running_loop()
-        self._sessions = SessionWatches(self._loop, SessionState.CONNECTED)
         self._watched: WatchRegistry[Key] = WatchRegistry(self._loop)
-        self._alarm: MetadataRolledBackError | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._closed = False
         self.session_id = session
         self._schedule()
 
@@ -66,73 +64,16 @@ class SqliteStore:
             raise
 
     @property
-    def session(self) -> SessionState:
-        return self._sessions.state
-
-    @property
     def last_transaction(self) -> int:
         return self._file.last_transaction
 
-    @property
-    def rolled_back(self) -> MetadataRolledBackError | None:
-        return self._alarm
-
-    # -- reads ---------------------------------------------------------------------------------------------
-
-    async def get(self, path: str) -> Versioned[bytes]:
-        node = await self._read(lambda file: find(file, path))
-        return Versioned(node.value, Version(node.version), node.created_ms, node.transaction, node.created_txn)
-
-    async def exists(self, path: str) -> Version | None:
-        node = await self._read(lambda file: file.find(check_path(path)))
-        return None if node is None else Version(node.version)
-
-    async def owner(self, path: str) -> int | None:
-        return (await self._read(lambda file: find(file, path))).owner
-
-    async def children(self, path: str) -> list[str]:
-        def names(file: SqliteFile) -> list[str]:
-            find(file, path)
-            return file.names(path)
-
-        return await self._read(names)
-
-    async def sync(self, path: str) -> None:
-        await self._read(lambda file: None)  # every read sees whatever was committed before it
-
     async def check_not_rolled_back(self, transaction: int) -> None:
-        await self._read(lambda file: None)
+        await self.sync("/")
         if self.last_transaction < transaction:
             self._alarm = MetadataRolledBackError(
                 f"transaction {transaction} was seen before, now the newest is {self.last_transaction}"
             )
             raise once_more(self._alarm)
-
-    # -- writes --------------------------------------------------------------------------------------------
-
-    async def create(
-        self,
-        path: str,
-        value: bytes = b"",
-        *,
-        ephemeral: bool = False,
-        sequential: bool = False,
-        parents: bool = False,
-    ) -> tuple[str, Version]:
-        return await self._write(
-            lambda transaction: transaction.create(
-                path, value, ephemeral=ephemeral, sequential=sequential, parents=parents
-            )
-        )
-
-    async def set(self, path: str, value: bytes, expected: Version | None, *, created_txn: int = 0) -> Version:
-        return await self._write(lambda transaction: transaction.set(path, value, expected, created_txn))
-
-    async def delete(self, path: str, expected: Version | None) -> None:
-        await self._write(lambda transaction: transaction.delete(path, expected))
-
-    async def multi(self, operations: Sequence[Operation]) -> list[Version | None]:
-        return await self._write(lambda transaction: transaction.run(operations))
 
     # -- watches and session -------------------------------------------------------------------------------
 
@@ -141,9 +82,6 @@ class SqliteStore:
 
     def watch_children(self, path: str, callback: Callable[[], None]) -> Watch:
         return self._subscribe(("family", check_path(path)), callback)
-
-    def on_session(self, callback: Callable[[SessionState], None]) -> Watch:
-        return self._sessions.add(callback)
 
     async def close(self) -> None:
         if self._closed:
@@ -162,7 +100,7 @@ class SqliteStore:
 
     async def other_sessions(self) -> int:
         """How many sessions besides this one have this file open now."""
-        return await self._read(lambda file: file.other_sessions())
+        return await self._read("sessions", "/", lambda tree: self._file.other_sessions())
 
     # -- the look every 50 ms ------------------------------------------------------------------------------
 
@@ -228,7 +166,7 @@ class SqliteStore:
 
     # -- one way to the file -------------------------------------------------------------------------------
 
-    async def _read(self, job: Callable[[SqliteFile], T]) -> T:
+    async def _read(self, kind: str, path: str, job: Callable[[Tree], T]) -> T:
         self._check_open()
         try:
             return await self._worker.call(lambda: self._file.read(job))
@@ -236,7 +174,7 @@ class SqliteStore:
             self._alarm = alarm
             raise
 
-    async def _write(self, job: Callable[[Transaction], T]) -> T:
+    async def _write(self, kind: str, path: str, job: Callable[[Transaction], T]) -> T:
         self._check_open()
         session = self.session_id
         if self._alarm is not None:

@@ -13,16 +13,18 @@ K = TypeVar("K")
 
 
 class WatchSubscription:
-    """One callback. Several changes before it runs cause one call. It runs in the subscriber's context."""
+    """One callback. Several changes before it runs cause one call. It runs in the subscriber's context. It knows its
+    key, so that ten thousand need no function each."""
 
-    __slots__ = ("_callback", "_context", "_forget", "_pending", "closed")
+    __slots__ = ("_callback", "_context", "_forget", "_pending", "closed", "key")
 
-    def __init__(self, callback: Callable[[], None], forget: Callable[[WatchSubscription], None]) -> None:
+    def __init__(self, callback: Callable[..., None], forget: Callable[[Any], None], key: Any = None) -> None:
         self._callback = callback
         self._context = contextvars.copy_context()
         self._forget = forget
         self._pending = False
         self.closed = False
+        self.key = key
 
     def fire(self, loop: asyncio.AbstractEventLoop) -> None:
         """Enqueue the callback. Called on the loop's thread."""
@@ -35,20 +37,10 @@ class WatchSubscription:
             self.closed = True
             self._forget(self)
 
-    def _run(self) -> None:
+    def _run(self, *news: SessionState) -> None:
         self._pending = False
         if not self.closed:
-            self._callback()
-
-
-class _KeySubscription(WatchSubscription):
-    """One that knows its key, so that ten thousand need no function each."""
-
-    __slots__ = ("key",)
-
-    def __init__(self, callback: Callable[[], None], forget: Callable[[WatchSubscription], None], key: Any) -> None:
-        super().__init__(callback, forget)
-        self.key = key
+            self._callback(*news)
 
 
 class WatchRegistry(Generic[K]):
@@ -59,12 +51,11 @@ class WatchRegistry(Generic[K]):
         self._by_key: dict[K, list[WatchSubscription]] = {}
 
     def add(self, key: K, callback: Callable[[], None]) -> WatchSubscription:
-        subscription = _KeySubscription(callback, self._forget, key)
+        subscription = WatchSubscription(callback, self._forget, key)
         self._by_key.setdefault(key, []).append(subscription)
         return subscription
 
     def _forget(self, subscription: WatchSubscription) -> None:
-        assert isinstance(subscription, _KeySubscription)
         key = subscription.key
         self._by_key[key].remove(subscription)
         if not self._by_key[key]:
@@ -87,34 +78,13 @@ class WatchRegistry(Generic[K]):
         return list(self._by_key)
 
 
-class SessionWatch:
+class SessionWatch(WatchSubscription):
     """One callback for session states. It gets every change, in order."""
 
-    __slots__ = ("_callback", "_context", "_forget", "_loop", "closed")
+    __slots__ = ()
 
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        callback: Callable[[SessionState], None],
-        forget: Callable[[SessionWatch], None],
-    ) -> None:
-        self._loop = loop
-        self._context = contextvars.copy_context()
-        self._callback = callback
-        self._forget = forget
-        self.closed = False
-
-    def tell(self, state: SessionState) -> None:
-        self._loop.call_soon(self._run, state, context=self._context)
-
-    def close(self) -> None:
-        if not self.closed:
-            self.closed = True
-            self._forget(self)
-
-    def _run(self, state: SessionState) -> None:
-        if not self.closed:
-            self._callback(state)
+    def tell(self, loop: asyncio.AbstractEventLoop, state: SessionState) -> None:
+        loop.call_soon(self._run, state, context=self._context)
 
 
 class SessionWatches:
@@ -129,7 +99,7 @@ class SessionWatches:
             self._connected.set()
 
     def add(self, callback: Callable[[SessionState], None]) -> SessionWatch:
-        watch = SessionWatch(self._loop, callback, self._watches.remove)
+        watch = SessionWatch(callback, self._watches.remove)
         self._watches.append(watch)
         return watch
 
@@ -143,7 +113,7 @@ class SessionWatches:
         else:
             self._connected.clear()
         for watch in list(self._watches):
-            watch.tell(state)
+            watch.tell(self._loop, state)
 
     async def connected(self, timeout_s: float) -> bool:
         """Wait for CONNECTED. Returns False if it did not come in time."""
