@@ -16,7 +16,7 @@ BEGAN := $(shell date +%s.%N)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install lock check test unit room changed test-all demo demo-heal demo-namenode demo-stream demo-pipeline bench bench-apache bench-streams interop clients kills sink-kills sim model corruption fault-table crash-images power-cuts mutants rules proto clean
+.PHONY: help install lock check test unit room changed test-all demo demo-heal demo-namenode demo-stream demo-pipeline bench bench-apache bench-streams interop clients kills sink-kills spark-table sim model corruption fault-table crash-images power-cuts mutants rules proto clean
 help: ## list these commands
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
@@ -91,6 +91,9 @@ kills: $(STAMP) ## the gateway killed under a running query, N times, and what c
 sink-kills: N = 200
 sink-kills: $(STAMP) ## drivers killed while they publish batches to a stream, N times, with other rows on repetition [N=200 ARGS="--home DIR"]
 	@$(BIN)/python -m tests.sink_kills $(N) $(ARGS)
+
+spark-table: $(STAMP) ## modes of Structured Streaming over a killed driver, with the gateway and with file:// [ARGS="--part 1/4 --home DIR --write"]
+	@$(BIN)/python -m tests.spark_table $(ARGS)
 
 sim: $(STAMP) ## simulate whole clusters, one seed one world [SEEDS=100]
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS)
