@@ -21,6 +21,7 @@ PLACES: Final[Mapping[str, int]] = {
     "segments.retention.holds": 6,
     "segments.retention.retention": 12,
     "segments.producers": 12,
+    "segments.publish": 24,
     "segments.read.fetch.fetch_machine": 8,
     "segments.read.source.segment_feed": 8,
     "segments.write.appends.append_machine": 8,
@@ -36,6 +37,7 @@ PLACES: Final[Mapping[str, int]] = {
     "bookkeeper.bookie": 40,
     "bookkeeper.gateways.lease": 15,
     "spark_wal.webhdfs.files.namespace": 35,
+    "spark_wal.data_source": 24,
 }
 """Package or module -> how many mutations."""
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from segments import BatchKey, BatchRefusedError
+from segments.errors import StreamCorruptError
 from segments.publish import app_record
 from segments.publish.app_record import AppRecords
+from segments.retention.checked_json import pack_json
 from tests.segments.publish.cluster import Programs, story
 from tests.segments.publish.test_publisher import staged
 
@@ -53,3 +57,43 @@ async def test_a_stream_that_is_deleted_takes_its_applications_along(programs: P
             await publisher.publish(BatchKey("a", "q", 0), await staged(stream, "1", [b"x"]))
             await namespace.delete("totals")
             assert await AppRecords(client.metadata_store, stream.id, "totals").all() == []
+
+
+@story
+async def test_a_server_of_the_store_that_lags_behind_is_not_believed(programs: Programs) -> None:
+    """Another driver has published the batch: who asks a lagging server would publish it twice."""
+    async with programs.stream() as stream, programs.stream() as other:
+        records = AppRecords(other.client.metadata_store, other.id, other.name)
+        store: Any = other.client.metadata_store.store
+        get, sync = store.get, store.sync
+        seen: dict[str, Any] = {}
+
+        async def lagging(path: str) -> Any:
+            if path not in seen:
+                seen[path] = await get(path)
+            return seen[path]
+
+        async def caught_up(path: str) -> None:
+            await sync(path)
+            seen.pop(path, None)
+
+        store.get, store.sync = lagging, caught_up
+        publisher = await stream.publisher()
+        for batch in (0, 1):
+            await publisher.publish(BatchKey("a", "q", batch), await staged(stream, f"s{batch}", [b"x"]))
+            record, _ = await records.read("a")
+            assert record is not None
+            assert record.last == batch
+
+
+@story
+async def test_what_cannot_be_read_of_an_application_is_told_and_nothing_is_published(programs: Programs) -> None:
+    async with programs.stream() as stream:
+        publisher = await stream.publisher()
+        await publisher.publish(BatchKey("a", "q", 0), await staged(stream, "s0", [b"x"]))
+        records = AppRecords(stream.client.metadata_store, stream.id, stream.name)
+        store = stream.client.metadata_store.store
+        path = f"{records.parent}/a"
+        await store.set(path, pack_json(app_record.FORMAT, {"app": "a", "last": 0}), (await store.get(path)).version)
+        with pytest.raises(StreamCorruptError, match="what stream totals remembers of an application cannot be read"):
+            await publisher.publish(BatchKey("a", "q", 1), await staged(stream, "s1", [b"y"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,11 +22,12 @@ from segments import (
 )
 from segments.entries import RecordColumns
 from segments.errors import OwnershipLostError, StreamMetadataError
+from segments.namespace import connect
 from segments.publish import PublishedBatch, StagedRows, StreamPublisher
 from segments.publish import publisher as publisher_module
 from segments.publish.staged_writer import StagedWriter
 from segments.stream import Stream
-from tests.segments.publish.cluster import Programs, story, values_of
+from tests.segments.publish.cluster import CONFIG, NAME, Programs, story, values_of
 
 QUERY = "q-1"
 INLINE = 1 << 20
@@ -328,3 +330,56 @@ async def test_a_call_for_the_same_rows_that_got_no_answer_is_repeated_by_the_sa
         assert await values_of(other) == [b"a"]
         with pytest.raises(BatchRefusedError, match="already in this run"):
             await (await other.publisher()).publish(key, await staged(other, "second", [b"b"]))
+
+
+@pytest.mark.rule("S14")
+@story
+async def test_few_and_many_rows_of_one_batch_stay_in_the_order_of_its_tasks(programs: Programs) -> None:
+    async with programs.stream() as stream:
+        rows = []
+        for at, inline in enumerate((INLINE, INLINE, NEVER, INLINE, NEVER, INLINE)):
+            rows += await staged(stream, "s", [b"%da" % at, b"%db" % at], inline=inline)
+        publisher = await stream.publisher()
+        await publisher.publish(BatchKey("a", QUERY, 0), rows)
+        assert await values_of(stream) == [b"%d%s" % (at, part) for at in range(6) for part in (b"a", b"b")]
+    await programs.check()
+
+
+@pytest.mark.rule("S14")
+@story
+async def test_a_batch_without_rows_is_remembered(programs: Programs) -> None:
+    async with programs.stream() as stream:
+        publisher = await stream.publisher()
+        done = await publish(publisher, stream, 0, [], [])
+        assert (done.records, done.already_there) == (0, False)
+        assert (await publish(publisher, stream, 0, [b"other rows"])).already_there
+        assert await values_of(stream) == []
+
+
+@story
+async def test_a_record_in_pieces_that_is_small_when_packed_goes_along_in_a_message(programs: Programs) -> None:
+    async with programs.cluster.connect() as client, connect("", client=client) as namespace:
+        config = replace(CONFIG, compression="lz4")
+        stream = await namespace.open(NAME, create=True, config=config)
+        large = [b"before", bytes(3_000_000), b"behind"]
+        writer = stream.stage("s", "a")
+        for value in large:
+            await writer.add(RecordColumns.of_values([value]))
+        rows = await writer.finish()
+        assert rows.ledger is None
+        assert len(rows.entries) > len(large)
+        await (await stream.publisher()).publish(None, [rows])
+        assert await values_of(stream) == large
+    await programs.check()
+
+
+@story
+async def test_a_publisher_that_is_closed_owns_nothing(programs: Programs) -> None:
+    async with programs.stream() as stream:
+        publisher = await stream.publisher(owner="a driver")
+        await publish(publisher, stream, 0, [b"a"])
+        owned, _ = await stream.record.read()
+        assert owned.owner == "a driver"
+        await publisher.close()
+        closed, _ = await stream.record.read()
+        assert (closed.owner, closed.epoch) == ("", owned.epoch)

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bookkeeper import EntryId, WriteHandle
 from segments.entries import EntryKind, RecordColumns, decode_entry
-from segments.publish.staged_writer import INLINE_BYTES
+from segments.errors import StreamUnavailableError
+from segments.publish import staged_writer
+from segments.publish.staged_writer import INLINE_BYTES, StagedWriter
 from tests.segments.publish.cluster import Programs, story
 
 
@@ -52,3 +61,48 @@ async def test_a_record_larger_than_an_entry_is_staged_in_pieces(programs: Progr
             found = await reader.next_batch()
         assert found.values() == [b"first", large]
     await programs.check()
+
+
+@story
+async def test_a_task_waits_while_too_many_bytes_are_under_way_and_goes_on_as_they_arrive(programs: Programs) -> None:
+    sent: list[tuple[asyncio.Future[EntryId], int]] = []
+    under_way: list[int] = []
+    append = WriteHandle.append_nowait
+
+    def counted(handle: WriteHandle, payload: Any) -> asyncio.Future[EntryId]:
+        sent.append((append(handle, payload), len(payload)))
+        under_way.append(sum(size for future, size in sent if not future.done()))
+        return sent[-1][0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WriteHandle, "append_nowait", counted)
+        patch.setattr(staged_writer, "IN_FLIGHT_BYTES", 5_000)
+        async with programs.stream() as stream:
+            writer = StagedWriter(stream.client, (stream.name, stream.id), stream.config, "s", "a", inline=-1)
+            for _ in range(40):
+                await writer.add(RecordColumns.of_values([bytes(1_000)]))
+            assert (await writer.finish()).records == 40
+    assert 4_000 < max(under_way) <= 5_000
+    assert max(under_way[20:]) > 4_000, "what has arrived makes room"
+
+
+@pytest.mark.parametrize("ack_quorum", [1, 2])
+def test_a_bookie_that_is_away_stops_a_task_only_where_one_acknowledges(ack_quorum: int) -> None:
+    @story
+    async def told(programs: Programs) -> None:
+        async with programs.stream() as stream:
+            cluster = programs.cluster
+            cluster.node("b3").crash()
+            cluster.store.expire(cluster.sessions["b3"])
+            await asyncio.sleep(1)  # of virtual time: the client hears of it
+            config = replace(stream.config, ack_quorum=ack_quorum)
+            writer = StagedWriter(stream.client, (stream.name, stream.id), config, "s", "a", inline=-1)
+            rows = RecordColumns.of_values([b"a"])
+            if ack_quorum == 1:
+                with pytest.raises(StreamUnavailableError, match="2 can be used: b1, b2"):
+                    await writer.add(rows)
+            else:
+                await writer.add(rows)
+                assert (await writer.finish()).records == 1
+
+    told()
