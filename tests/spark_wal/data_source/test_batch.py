@@ -98,3 +98,5 @@ def test_a_journal_closed_and_open_segments(namespace: sync.Namespace, cluster_u
     first = rows(reader)[0][0]
     some = ReadSettings(metadata=cluster_uri, journal="batch-edits", start=str(first + 1), stop=str(first + 3))
     assert rows(JournalRows(some, EDITS)) == [(first + 1, b"1"), (first + 2, b"2")]
+    one = ReadSettings(metadata=cluster_uri, journal="batch-edits", start=str(first + 1), stop=str(first + 2))
+    assert rows(JournalRows(one, EDITS)) == [(first + 1, b"1")]

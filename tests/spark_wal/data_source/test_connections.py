@@ -73,6 +73,19 @@ def test_what_lasts_is_raised_at_once(error: Exception, patience_s: float) -> No
     assert len(calls) == 1
 
 
+def test_a_cluster_that_does_not_answer_is_asked_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+    patience = RepeatedCall(1e6)
+    for _ in range(12):
+        patience.failed(OSError("away"))
+    assert pauses[0] == connections._PAUSE_MIN_S and pauses[-1] == connections._PAUSE_MAX_S
+    assert pauses == sorted(pauses)
+    patience.succeeded()
+    patience.failed(OSError("away"))
+    assert pauses[-1] == connections._PAUSE_MIN_S
+
+
 def test_patience_counts_from_the_first_failure_since_the_last_success() -> None:
     patience = RepeatedCall(0.15)
     patience.failed(OSError("once"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -50,11 +51,16 @@ def test_what_is_covered_is_neither_truncated_nor_removed(stream: sync.Stream, k
 
 def test_it_is_renewed_though_nobody_calls_and_ends_within_an_hour(stream: sync.Stream, keeper: HoldKeeper) -> None:
     keeper.cover(EARLIEST)
+    (thread,) = (each for each in threading.enumerate() if each.name == "hold query")
+    assert thread.daemon, "it does not keep the process from ending"
     first = hold_of(stream)
     second = until_moved(stream, first)
     assert first.until is not None and second.until is not None and second.until > first.until
     assert timedelta(seconds=2 * RENEWED_S) < LASTS < timedelta(hours=1)
     assert second.until - datetime.now(UTC) <= LASTS
+    keeper.stop()
+    thread.join(20 * stretch())
+    assert not thread.is_alive()
 
 
 def test_a_release_moves_it_with_the_next_renewal_and_never_back(stream: sync.Stream, keeper: HoldKeeper) -> None:

@@ -27,6 +27,7 @@ def test_defaults() -> None:
 
 def test_names_are_found_in_any_case_as_spark_hands_them_on() -> None:
     given = {**ORDERS, "startingposition": "seq:7", "MINPARTITIONS": "3", "ongap": "count", "mode": "PERMISSIVE"}
+    assert read_settings({**ORDERS, "RETRYSECONDS": "0.5"}, streaming=True).retry_s == 0.5
     found = read_settings(given, streaming=False)
     assert (found.start_seek, found.min_partitions, found.count_gaps, found.permissive) == (AtSeqNo(7), 3, True, True)
 

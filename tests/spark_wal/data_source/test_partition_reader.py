@@ -101,3 +101,17 @@ def test_columns_are_the_records_or_the_values(namespace: sync.Namespace, cluste
     stream = written(namespace, "columns-for", [1])
     assert isinstance(columns_for(settings(stream, cluster_uri, value_format="json"), NUMBERS), ValueColumns)
     assert columns_for(settings(stream, cluster_uri), NUMBERS).schema.names == ["seq_no", "value"]
+
+
+def test_a_cluster_that_stays_away_ends_the_task(
+    namespace: sync.Namespace, cluster_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = written(namespace, "away", [2])
+    part = part_of(stream, Position(1, 0, 0), Position(1, 1, 0), 0, 2)
+
+    def away(*_: object, **__: object) -> Iterator[Any]:
+        raise StreamUnavailableError("no bookie answers")
+
+    monkeypatch.setattr(sync.Reader, "batches", away)
+    with pytest.raises(StreamUnavailableError, match="no bookie answers"):
+        numbers(stream, cluster_uri, part, retry_s=0.0)

@@ -35,6 +35,12 @@ def test_each_kind_has_its_columns_and_its_reader(options: dict[str, str], ddl: 
     assert type(BookKeeperDataSource(given).reader(schema)) is kind
     with pytest.raises(DataSourceOptionError, match="has no column nothing"):
         source.reader(given, t.StructType([t.StructField("nothing", t.LongType())]))
+    of_another = t.StructType([t.StructField("stream", t.StringType())])
+    if kind is StreamsRows and "streams" in options:
+        assert type(source.reader(given, of_another)) is kind
+    else:
+        with pytest.raises(DataSourceOptionError, match="has no column stream"):
+            source.reader(given, of_another)
 
 
 def test_a_query_reads_a_stream() -> None:

@@ -193,7 +193,10 @@ def test_truncated_records_end_the_query_or_are_counted(
     source.stop()
     for hold in stream.holds():
         stream.release_hold(hold.name)
+    end = source.latestOffset(start, source.getDefaultReadLimit())
     stream.truncate(AtSeqNo(5))
+    with pytest.raises(PositionTruncatedError):
+        source.partitions(start, end)  # somebody has removed its hold
     with pytest.raises((PositionTruncatedError, PartitionCountError)):
         one_batch(begin(stream), start)
     lenient = begin(stream, max_rows=2, count_gaps=True)
