@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from examples.namenode_sim.bugs import BUGS
 from examples.namenode_sim.name_node import NameNode
+from tests.examples.namenode_sim.bugs import BUGS
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "namenode.md").read_text()
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timeout(300)
 
 def worlds(*arguments: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "examples.namenode_sim.worlds", *arguments],
+        [sys.executable, "-m", "tests.examples.namenode_sim.worlds", *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,

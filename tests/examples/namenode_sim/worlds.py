@@ -1,7 +1,7 @@
 """The name node in simulated worlds, one seed one world: replicas and bookies on virtual time, and faults by chance.
 
-    python -m examples.namenode_sim.worlds --seeds 50          healthy worlds: nothing may be found
-    python -m examples.namenode_sim.worlds --bug NAME           the first seed at which a planted bug is found
+    python -m tests.examples.namenode_sim.worlds --seeds 50          healthy worlds: nothing may be found
+    python -m tests.examples.namenode_sim.worlds --bug NAME           the first seed at which a planted bug is found
 
 In every world clients work, an auditor reads the journal, and a referee sees to it that somebody is active. Faults: the
 active replica is killed, paused and woken, or overtaken while it is well; the standby is killed; a bookie crashes; the
@@ -35,7 +35,6 @@ from bookkeeper.metrics import Counter
 from bookkeeper.seams import Seams
 from bookkeeper.testing.cluster import SimCluster
 from examples.namenode_sim.audit import JournalAuditor, NameNodeVerdict, digest_of
-from examples.namenode_sim.bugs import BUGS
 from examples.namenode_sim.decisions import ClientRequest
 from examples.namenode_sim.errors import NoAnswerError, ReplayError, ReplicaNotActiveError
 from examples.namenode_sim.name_node import NameNode, NameNodeConfig, NameNodeRole
@@ -51,6 +50,7 @@ from journal_manager import (
     restore_newest,
     tail,
 )
+from tests.examples.namenode_sim.bugs import BUGS
 
 REPLICAS: Final = ("nn1", "nn2")
 JOURNAL: Final = "bk:namenode"
