@@ -3,7 +3,6 @@
 ``make demo-heal`` runs it. Read in this order::
 
     story       what is done to the cluster, and what is waited for
-    cluster     metadata store, bookies and autorecovery, each a process
     writers     writers that remember what was acknowledged
     damage      bits that are flipped on a disk
     watch       looks at the cluster, for the picture

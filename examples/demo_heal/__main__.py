@@ -9,30 +9,19 @@ from pathlib import Path
 
 from rich.console import Console
 
-from examples.demo_heal.cluster import MIB, HealDemoError
 from examples.demo_heal.story import HealFacts, HealPlan, HealStory
 from examples.demo_heal.verdict import Wholeness
 from examples.demo_heal.view import HealPicture, HealView
-from examples.demo_kit.command import Demo, DemoOutcome, among_children, run_demo
+from examples.demo_kit.cluster import MIB
+from examples.demo_kit.command import Demo, run_demo
 from examples.processes import Children
 
 
-async def tell(arguments: argparse.Namespace, directory: Path, console: Console) -> DemoOutcome:
-    """Run the story to its end. Ends every child, whatever happens."""
+def story(arguments: argparse.Namespace, directory: Path, children: Children, console: Console) -> HealStory:
     plan = HealPlan(directory=directory, metadata=arguments.metadata, sabotage=arguments.sabotage)
     if arguments.short:
         plan = replace(plan, pause_s=0.5, check_every_s=1.0, small_disk_bytes=20 * MIB, quiet_s=5.0)
-    picture = HealPicture()
-    view = HealView(picture, console)
-
-    async def story(children: Children) -> tuple[Wholeness, HealFacts]:
-        told = HealStory(plan, children, view, picture)
-        return await told.run(), told.facts
-
-    found, facts = await among_children(directory, view, story)
-    return DemoOutcome(
-        rows=rows(found, facts), problems=found.problems, last_line=last_line(found, facts), good=found.whole
-    )
+    return HealStory(plan, children, HealView(HealPicture(), console))
 
 
 def last_line(found: Wholeness, facts: HealFacts) -> str:
@@ -48,7 +37,7 @@ def last_line(found: Wholeness, facts: HealFacts) -> str:
         f"{facts.deleted} ledgers deleted",
         f"{facts.freed_bytes / 1e6:.0f} of {facts.before_bytes / 1e6:.0f} MB freed",
     ]
-    return f"heal: whole: {'yes' if found.whole else 'no'} ({', '.join(said)})"
+    return f"heal: whole: {'yes' if found.good else 'no'} ({', '.join(said)})"
 
 
 def rows(found: Wholeness, facts: HealFacts) -> list[tuple[str, str]]:
@@ -76,8 +65,9 @@ def main() -> int:
             about=__doc__,
             sabotage="do not start autorecovery: must end in 'no'",
             short="less than a minute: no quiet between the blows",
-            errors=(HealDemoError,),
-            tell=tell,
+            story=story,
+            rows=rows,
+            last_line=last_line,
         )
     )
 

@@ -15,27 +15,26 @@ autorecovery, and nothing is waited for in vain.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
-from bookkeeper import BookKeeper, ClientConfig, Operator
+from bookkeeper import Operator
 from bookkeeper.autorecovery.status import status_of
 from bookkeeper.errors import BookKeeperError, NoSuchLedgerError
 from bookkeeper.ids import BookieId
 from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.waiting import StalledError, until_async
 from bookkeeper.meta.records.autorecovery import ClusterCheck
-from examples.demo_heal.cluster import MIB, HealingCluster
 from examples.demo_heal.damage import flip_bits
 from examples.demo_heal.verdict import Wholeness, judge_ledgers
-from examples.demo_heal.view import HealPicture, HealView
+from examples.demo_heal.view import HealView
 from examples.demo_heal.watch import SMALL, ClusterWatch
 from examples.demo_heal.writers import LedgerWriters
-from examples.demo_kit.slow_machine import client_config
-from examples.demo_kit.story import DemoPlan, strike
+from examples.demo_kit.cluster import MIB, DemoCluster
+from examples.demo_kit.story import DemoPlan, DemoStory
 from examples.processes import Children
 
 BOOKIES: Final = ("b1", "b2", "b3", "b4", "b5", "b6")
@@ -77,106 +76,85 @@ class HealFacts:
     """Seconds from each blow until nothing was missing any more."""
 
 
-class HealStory:
-    """The whole of it, from :meth:`run` to :meth:`judge`."""
+class HealStory(DemoStory[HealPlan, HealView, HealFacts, Wholeness]):
+    """The whole of it."""
 
-    def __init__(self, plan: HealPlan, children: Children, view: HealView, picture: HealPicture) -> None:
-        self._plan = plan
-        self._view = view
-        self._picture = picture
-        self._cluster = HealingCluster(plan.directory, children, plan.metadata, plan.small_disk_bytes)
-        self._client: BookKeeper
+    def __init__(self, plan: HealPlan, children: Children, view: HealView) -> None:
+        super().__init__(plan, children, view, HealFacts())
+        self.cluster = DemoCluster(plan.directory, children, plan.metadata, plan.small_disk_bytes)
         self._watch: ClusterWatch
         self._writers: LedgerWriters
-        self._watching: asyncio.Task[None] | None = None
-        self.facts = HealFacts()
 
     # -- from the beginning to the end --------------------------------------------------------------------
 
-    async def run(self) -> Wholeness:
-        """Tell the story, and judge. Raises: HealDemoError."""
-        await self._start()
-        try:
-            blows = (
-                self._lose_b1,
-                self._empty_b2,
-                self._fill_b3,
-                self._retire_b4,
-                self._rot_b5,
-                self._delete_half,
-            )
-            await strike(blows, self._plan.pause_s)
-            return await self._judge()
-        finally:
-            await self._close()
+    @property
+    def blows(self) -> Sequence[Callable[[], Awaitable[None]]]:
+        return (
+            self._lose_b1,
+            self._empty_b2,
+            self._fill_b3,
+            self._retire_b4,
+            self._rot_b5,
+            self._delete_half,
+        )
 
-    async def _start(self) -> None:
-        view, cluster = self._view, self._cluster
+    async def start(self) -> None:
+        view, cluster = self.view, self.cluster
         view.waits("the metadata store and six bookies start")
-        await cluster.start_metadata()
-        for name in BOOKIES:
-            await cluster.start_bookie(name, small=name == SMALL)
-        self._client = await BookKeeper.connect(cluster.uri, config=client_config(ClientConfig(delete_grace_s=0)))
-        self._watch = ClusterWatch(self._client, cluster, self._picture, view)
-        await cluster.until(lambda: self._all_in(BOOKIES, "writable"), "the six bookies")
+        await self.start_bookies(BOOKIES, small=SMALL)
+        self._watch = ClusterWatch(self.client, cluster, self.picture, view)
         disk = "on a small disk of its own" if cluster.has_small_disk else "(no file system of its own can be had)"
         view.happened(f"six bookies are up, {SMALL} {disk}")
-        if self._plan.sabotage:
+        if self.plan.sabotage:
             view.happened("SABOTAGE: autorecovery is not started")
         else:
-            await cluster.start_autorecovery(self._plan.delay_s, self._plan.check_every_s)
+            await cluster.start_autorecovery(self.plan.delay_s, self.plan.check_every_s)
             await cluster.until(self._is_audited, "autorecovery")
-            view.happened(f"autorecovery is up: a bookie that is away counts as lost after {self._plan.delay_s} s")
-        self._writers = LedgerWriters(self._client, count=4, per_ledger=50)
+            view.happened(f"autorecovery is up: a bookie that is away counts as lost after {self.plan.delay_s} s")
+        self._writers = LedgerWriters(self.client, count=4, per_ledger=50)
         self._watch.writers = self._writers
         self._writers.start()
-        self._watching = asyncio.create_task(self._watch.run(), name="watch")
+        self.beside(self._watch.run(), "watch")
         view.happened("four writers write ledger after ledger, three copies of each entry")
 
-    async def _judge(self) -> Wholeness:
-        view, writers = self._view, self._writers
+    async def judge(self) -> Wholeness:
+        view, writers = self.view, self._writers
         await writers.stop()
         view.happened(f"the writers have ended; {writers.acknowledged} entries are expected to read back")
-        if not self._plan.sabotage:
+        if not self.plan.sabotage:
             view.waits("every ledger is checked once more, and what is missing is copied")
-            await self._until(self._is_checked_anew(), self._plan.heal_s)
-            await self._until(self._no_marks, self._plan.heal_s)
+            await self._until(self._is_checked_anew(), self.plan.heal_s)
+            await self._until(self._no_marks, self.plan.heal_s)
         await self._watch.look()
-        self.facts.repaired, self.facts.copied_bytes = self._picture.repaired, self._picture.copied_bytes
+        self.facts.repaired, self.facts.copied_bytes = self.picture.repaired, self.picture.copied_bytes
         view.waits("every copy of every ledger is read and verified, then every acknowledged entry")
-        return await judge_ledgers(self._client, writers.ledgers)
-
-    async def _close(self) -> None:
-        if self._watching is not None:
-            self._watching.cancel()
-            await asyncio.gather(self._watching, return_exceptions=True)
-        await self._client.close()
+        return await judge_ledgers(self.client, writers.ledgers)
 
     # -- the blows ----------------------------------------------------------------------------------------
 
     async def _lose_b1(self) -> None:
         self._watch.special["b1"] = "lost"
-        await self._cluster.kill("b1")
+        await self.cluster.kill("b1")
         self.facts.lost += 1
-        self._view.happened("b1 was killed and its directory deleted")
+        self.view.happened("b1 was killed and its directory deleted")
         await self._heals("b1", lambda: self._is_unnamed("b1"))
 
     async def _empty_b2(self) -> None:
         self._watch.special["b2"] = "emptied"
-        await self._cluster.kill("b2")
+        await self.cluster.kill("b2")
         self.facts.lost += 1
-        self._view.happened("b2 was killed, and its disk emptied")
-        child = await self._cluster.start_bookie("b2")
+        self.view.happened("b2 was killed, and its disk emptied")
+        child = await self.cluster.start_bookie("b2")
         with suppress(StalledError):
             await child.until_ended()
-        self._view.happened(f"b2 is refused with an empty disk: {child.last_words(1)}")
-        cookies = self._client.metadata_store.cookies
+        self.view.happened(f"b2 is refused with an empty disk: {child.last_words(1)}")
+        cookies = self.client.metadata_store.cookies
         await cookies.delete(BookieId("b2"), (await cookies.read(BookieId("b2"))).version)
-        await self._cluster.start_bookie("b2")
-        await self._cluster.until(lambda: self._all_in(("b2",), "writable"), "b2", self._cluster.bookies["b2"])
+        await self.cluster.start_bookie("b2")
+        await self.cluster.until(lambda: self._all_in(("b2",), "writable"), "b2", self.cluster.bookies["b2"])
         self._watch.special.pop("b2")
         self.facts.came_back += 1
-        self._view.happened("its cookie was removed, for the disk is gone: b2 came back empty, under its old id")
+        self.view.happened("its cookie was removed, for the disk is gone: b2 came back empty, under its old id")
         checked = self._is_checked_anew()
 
         async def healed() -> bool:
@@ -185,100 +163,100 @@ class HealStory:
         await self._heals("b2", healed)
 
     async def _fill_b3(self) -> None:
-        if self._cluster.has_small_disk:
-            self._view.happened(f"the writers write much more, until the disk of {SMALL} is full")
+        if self.cluster.has_small_disk:
+            self.view.happened(f"the writers write much more, until the disk of {SMALL} is full")
             pace, size = self._writers.pace, self._writers.size
             self._writers.pace, self._writers.size = 25.0, 32768
-            full = await self._until(lambda: self._all_in((SMALL,), "read-only"), self._plan.heal_s)
+            full = await self._until(lambda: self._all_in((SMALL,), "read-only"), self.plan.heal_s)
             self._writers.pace, self._writers.size = pace, size
         else:
-            await self._cluster.pretend_full(SMALL)
-            full = await self._until(lambda: self._all_in((SMALL,), "read-only"), self._plan.heal_s)
+            await self.cluster.pretend_full(SMALL)
+            full = await self._until(lambda: self._all_in((SMALL,), "read-only"), self.plan.heal_s)
         if full:
             self.facts.filled += 1
-            self._view.happened(f"{SMALL} has turned read-only by itself; it serves reads, and the writers go on")
+            self.view.happened(f"{SMALL} has turned read-only by itself; it serves reads, and the writers go on")
         else:
-            self._view.happened(f"{SMALL} did not turn read-only")
+            self.view.happened(f"{SMALL} did not turn read-only")
 
     async def _retire_b4(self) -> None:
         """Take b4 out of service: the one thing that a person types."""
-        if self._plan.sabotage:  # too few bookies are left to take its place
+        if self.plan.sabotage:  # too few bookies are left to take its place
             return
-        cluster = self._cluster
+        cluster = self.cluster
         await cluster.stop("b4")
         await cluster.start_bookie("b4", read_only=True)
         await cluster.until(lambda: self._all_in(("b4",), "read-only"), "b4", cluster.bookies["b4"])
-        self._view.happened("b4 is to go: it was started again as read-only; `bk bookies decommission b4` is typed")
-        wait = ("--wait", str(self._plan.heal_s * stretch()))
+        self.view.happened("b4 is to go: it was started again as read-only; `bk bookies decommission b4` is typed")
+        wait = ("--wait", str(self.plan.heal_s * stretch()))
         typed = asyncio.create_task(cluster.bk("bookies", "decommission", "b4", *wait), name="decommission")
-        if await self._until(lambda: self._holds_nothing("b4"), self._plan.heal_s):
+        if await self._until(lambda: self._holds_nothing("b4"), self.plan.heal_s):
             await cluster.stop("b4")
-            self._view.happened("no ledger names b4 any more: it was stopped")
+            self.view.happened("no ledger names b4 any more: it was stopped")
         status, said = await typed
         if status:
-            self._view.happened(f"b4 was not taken out of service: {said}")
+            self.view.happened(f"b4 was not taken out of service: {said}")
             return
         self._watch.special["b4"] = "retired"
         self.facts.retired += 1
-        self._view.happened(f"the command has ended: {said.splitlines()[-1]}")
+        self.view.happened(f"the command has ended: {said.splitlines()[-1]}")
 
     async def _rot_b5(self) -> None:
-        logs = self._cluster.entry_logs("b5")
-        flipped = await asyncio.to_thread(flip_bits, logs, self._plan.bits, Random(self._plan.seed))
+        logs = self.cluster.entry_logs("b5")
+        flipped = await asyncio.to_thread(flip_bits, logs, self.plan.bits, Random(self.plan.seed))
         self.facts.bits = len(set(flipped))
         files = len({each.log for each in flipped})
-        self._view.happened(f"{self.facts.bits} bits were flipped in {files} entry logs of b5, which runs")
-        before = self._picture.repaired
+        self.view.happened(f"{self.facts.bits} bits were flipped in {files} entry logs of b5, which runs")
+        before = self.picture.repaired
         checked = self._is_checked_anew()
 
         async def healed() -> bool:
             return await checked() and await self._no_marks()
 
         if await self._heals("b5", healed):
-            self._view.happened(f"{self._picture.repaired - before} ledgers were repaired meanwhile")
+            self.view.happened(f"{self.picture.repaired - before} ledgers were repaired meanwhile")
 
     async def _delete_half(self) -> None:
-        picture, writers = self._picture, self._writers
-        before = sum([await self._watch.stored_by(name) for name in list(self._cluster.bookies)])
+        picture, writers = self.picture, self._writers
+        before = sum([await self._watch.stored_by(name) for name in list(self.cluster.bookies)])
         closed = writers.closed()
         chosen = closed[::2]  # so that no entry log dies as a whole: only a compaction frees them
         for ledger in chosen:
             with suppress(NoSuchLedgerError):
-                await self._client.delete_ledger(ledger)
+                await self.client.delete_ledger(ledger)
             writers.forget(ledger)
             self.facts.deleted += 1
         self.facts.before_bytes = least = before
-        self._view.happened(f"{len(chosen)} ledgers, half of all, were deleted; disks hold {before / 1e6:.0f} MB")
-        self._view.waits("the bookies find out, and free the space")
+        self.view.happened(f"{len(chosen)} ledgers, half of all, were deleted; disks hold {before / 1e6:.0f} MB")
+        self.view.waits("the bookies find out, and free the space")
         loop = asyncio.get_running_loop()
         began = changed = loop.time()
-        quiet_s, limit_s = self._plan.quiet_s * stretch(), self._plan.heal_s * stretch()
+        quiet_s, limit_s = self.plan.quiet_s * stretch(), self.plan.heal_s * stretch()
         while loop.time() < changed + quiet_s and loop.time() < began + limit_s:
             await asyncio.sleep(1)
-            now = sum([await self._watch.stored_by(name) for name in list(self._cluster.bookies)])
+            now = sum([await self._watch.stored_by(name) for name in list(self.cluster.bookies)])
             if now < least - 100_000:
                 least, changed = now, loop.time()
         self.facts.freed_bytes = before - least
         state = picture.bookies.get(SMALL)
         also = f"; {SMALL} is {state}" if state else ""
-        self._view.happened(f"{self.facts.freed_bytes / 1e6:.0f} MB came back{also}")
+        self.view.happened(f"{self.facts.freed_bytes / 1e6:.0f} MB came back{also}")
 
     # -- what is waited for -------------------------------------------------------------------------------
 
     async def _heals(self, bookie: str, holds: Callable[[], Awaitable[bool]]) -> bool:
         """Wait until the cluster has healed. With ``sabotage`` nothing is waited for."""
-        if self._plan.sabotage:
+        if self.plan.sabotage:
             return False
         loop = asyncio.get_running_loop()
         began = loop.time()
-        self._view.waits("nobody does anything; the cluster heals itself")
-        if not await self._until(holds, self._plan.heal_s):
-            stuck = "; ".join(f"ledger {ledger}: {why}" for ledger, why in list(self._picture.stuck.items())[:3])
-            self._view.happened(f"not healed after {self._plan.heal_s:.0f} s: {stuck or self._picture.auditing}")
+        self.view.waits("nobody does anything; the cluster heals itself")
+        if not await self._until(holds, self.plan.heal_s):
+            stuck = "; ".join(f"ledger {ledger}: {why}" for ledger, why in list(self.picture.stuck.items())[:3])
+            self.view.happened(f"not healed after {self.plan.heal_s:.0f} s: {stuck or self.picture.auditing}")
             return False
         self.facts.healed_s[bookie] = loop.time() - began
-        self._view.happened(
-            f"healed {loop.time() - began:.1f} s later: {self._picture.copied_bytes / 1e6:.1f} MB copied so far"
+        self.view.happened(
+            f"healed {loop.time() - began:.1f} s later: {self.picture.copied_bytes / 1e6:.1f} MB copied so far"
         )
         return True
 
@@ -296,15 +274,15 @@ class HealStory:
             return False
 
     async def _all_in(self, names: tuple[str, ...], state: str) -> bool:
-        bookies = self._client.metadata_store.bookies
+        bookies = self.client.metadata_store.bookies
         return set(names) <= set(await (bookies.writable() if state == "writable" else bookies.read_only()))
 
     async def _is_audited(self) -> bool:
-        return (await status_of(self._client.metadata_store)).auditor is not None
+        return (await status_of(self.client.metadata_store)).auditor is not None
 
     async def _holds_nothing(self, name: str) -> bool:
         """Whether no ledger's metadata name the bookie."""
-        async for _ in Operator(self._client).ledgers_on(name):
+        async for _ in Operator(self.client).ledgers_on(name):
             return False
         return True
 
@@ -313,7 +291,7 @@ class HealStory:
         return await self._holds_nothing(name) and await self._no_marks()
 
     async def _no_marks(self) -> bool:
-        marks = self._client.metadata_store.under_replication
+        marks = self.client.metadata_store.under_replication
         async for _ in marks.ledgers():
             return False
         return True
@@ -324,7 +302,7 @@ class HealStory:
         first: list[int | None] = []
 
         async def checked() -> bool:
-            last = (await status_of(self._client.metadata_store)).checks[ClusterCheck.ALL_LEDGERS]
+            last = (await status_of(self.client.metadata_store)).checks[ClusterCheck.ALL_LEDGERS]
             if not first:
                 first.append(last)
             if last is not None and last != first[0]:

@@ -36,7 +36,7 @@ class Wholeness:
     """Ledgers that are still marked as under-replicated."""
 
     @property
-    def whole(self) -> bool:
+    def good(self) -> bool:
         return not (self.incomplete or self.unread or self.marks)
 
     @property

@@ -11,9 +11,9 @@ from typing import Final
 from bookkeeper import BookKeeper, Operator
 from bookkeeper.autorecovery.status import status_of
 from bookkeeper.errors import BookKeeperError
-from examples.demo_heal.cluster import HealingCluster
 from examples.demo_heal.view import HealPicture, HealView
 from examples.demo_heal.writers import LedgerWriters
+from examples.demo_kit.cluster import DemoCluster
 
 _EVERY_S: Final = 1.0
 SMALL: Final = "b3"
@@ -33,7 +33,7 @@ def bytes_below(directory: Path) -> int:
 class ClusterWatch:
     """Watches until it is cancelled."""
 
-    def __init__(self, client: BookKeeper, cluster: HealingCluster, picture: HealPicture, view: HealView) -> None:
+    def __init__(self, client: BookKeeper, cluster: DemoCluster, picture: HealPicture, view: HealView) -> None:
         self._client = client
         self._operator = Operator(client)
         self._cluster = cluster

@@ -27,6 +27,7 @@ class DemoPicture:
     began: float = field(default_factory=time.monotonic)
     happened: list[tuple[float, str]] = field(default_factory=list)
     waits_for: str = ""
+    waits_since: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -71,7 +72,7 @@ class DemoView(ABC, Generic[P]):
 
     def waits(self, text: str) -> None:
         """What is waited for, until something happens."""
-        self.picture.waits_for = text
+        self.picture.waits_for, self.picture.waits_since = text, self.picture.seconds
         if self._live is None:
             self._print(self.picture.seconds, f"waiting: {text} ...")
 
@@ -87,7 +88,7 @@ class DemoView(ABC, Generic[P]):
         p = self.picture
         story = Text("\n".join(f"{at:6.1f} s  {text}" for at, text in p.happened[-self.shown :]))
         if p.waits_for:
-            story.append(f"\n          waiting: {p.waits_for} ...", style="dim")
+            story.append(f"\n          waiting for {p.seconds - p.waits_since:.0f} s: {p.waits_for} ...", style="dim")
         return Group(Panel(Group(*self.rows()), title=f"{self.title}, {p.seconds:.0f} s"), story)
 
     def _print(self, at: float, text: str) -> None:

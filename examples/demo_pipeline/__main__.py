@@ -9,33 +9,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from examples.demo_heal.cluster import HealDemoError
-from examples.demo_kit.command import Demo, DemoOutcome, among_children, run_demo
-from examples.demo_pipeline.story import PipelineDemoError, PipelineFacts, PipelinePlan, PipelineStory
+from examples.demo_kit.command import Demo, run_demo
+from examples.demo_pipeline.story import PipelineFacts, PipelinePlan, PipelineStory
 from examples.demo_pipeline.verdict import PipelineVerdict
 from examples.demo_pipeline.view import PipelinePicture, PipelineView
 from examples.processes import Children
 
 
-async def tell(arguments: argparse.Namespace, directory: Path, console: Console) -> DemoOutcome:
-    """Run the story to its end. Ends every child, whatever happens."""
+def story(arguments: argparse.Namespace, directory: Path, children: Children, console: Console) -> PipelineStory:
     plan = PipelinePlan(directory=directory, metadata=arguments.metadata, sabotage=arguments.sabotage)
     if arguments.short:
         plan = replace(plan, files=40, file_pause_s=1.0)
-    picture = PipelinePicture()
-    view = PipelineView(picture, console)
-
-    async def story(children: Children) -> tuple[PipelineVerdict, PipelineFacts, list[str]]:
-        told = PipelineStory(plan, children, view, picture)
-        return await told.run(), told.facts, told.others
-
-    found, facts, others = await among_children(directory, view, story)
-    return DemoOutcome(
-        rows=rows(found, facts),
-        problems=[*others, *found.lines],
-        last_line=last_line(found, facts),
-        good=found.good and not others,
-    )
+    return PipelineStory(plan, children, PipelineView(PipelinePicture(), console))
 
 
 def last_line(found: PipelineVerdict, facts: PipelineFacts) -> str:
@@ -81,8 +66,9 @@ def main() -> int:
             about=__doc__,
             sabotage="a batch's key is ignored: must end in 'no'",
             short="fewer, larger files of flights",
-            errors=(PipelineDemoError, HealDemoError),
-            tell=tell,
+            story=story,
+            rows=rows,
+            last_line=last_line,
         )
     )
 

@@ -22,24 +22,20 @@ import asyncio
 import json
 import os
 import signal
-import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bookkeeper import BookKeeper, ClientConfig
-from bookkeeper.gateways.lease import LEASE_S
-from bookkeeper.launchers.java import find_java
 from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.zookeeper import free_port
-from examples.demo_heal.cluster import ROOT, HealingCluster
-from examples.demo_kit.slow_machine import client_config, environment
-from examples.demo_kit.story import DemoPlan
+from examples.demo_kit.cluster import DemoError
+from examples.demo_kit.spark import SparkDriver, compared, start_spark
+from examples.demo_kit.story import DemoPlan, DemoStory
 from examples.demo_pipeline.totals import FLIGHTS, TOTALS
 from examples.demo_pipeline.verdict import PipelineVerdict
-from examples.demo_pipeline.view import PipelinePicture, PipelineView
+from examples.demo_pipeline.view import PipelineView
 from examples.flights.data import ROWS, cut
 from examples.flights.events import Feed, FeedProgress
 from examples.processes import Child, Children
@@ -57,10 +53,6 @@ FILES: Final = 120
 _ATTEMPTS: Final = 12
 """How often the moment between publishing a batch and ``commits/N`` may be missed."""
 _EXECUTOR: Final = b"CoarseGrainedExecutorBackend"
-
-
-class PipelineDemoError(Exception):
-    """The demo could not go on; the message says what and where to look."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,69 +80,33 @@ class PipelineFacts:
     first_commit_s: float = 0.0
 
 
-@dataclass(slots=True)
-class PipelineDriver:
-    """One Spark driver with its executors, in a working directory of its own."""
-
-    child: Child
-    app: str
-    """The name under which it publishes."""
-    failed: str = ""
-    finished: bool = False
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
-
-
-class PipelineStory:
+class PipelineStory(DemoStory[PipelinePlan, PipelineView, PipelineFacts, PipelineVerdict]):
     """The whole of it."""
 
-    def __init__(self, plan: PipelinePlan, children: Children, view: PipelineView, picture: PipelinePicture) -> None:
-        self._plan = plan
-        self._children = children
-        self._view = view
-        self._picture = picture
-        self._cluster = HealingCluster(plan.directory, children, plan.metadata, small_disk_bytes=0)
-        self._namespace: StreamNamespace | None = None
+    def __init__(self, plan: PipelinePlan, children: Children, view: PipelineView) -> None:
+        super().__init__(plan, children, view, PipelineFacts())
+        self._namespace: StreamNamespace
         self._ports = {name: free_port() for name in GATEWAYS}
         self._gateways: dict[str, Child] = {}
         self._feeds = [Feed(f"http://127.0.0.1:{port}/events") for port in self._ports.values()]
-        self._driver: PipelineDriver
+        self._driver: SparkDriver
         self._drivers = 0
         self._feeder: Child
         self._feeders = 0
         self._fed = asyncio.Event()
         self._feeding = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
         self._others: list[str] = []
         self.data = plan.directory / "flights"
-        self.facts = PipelineFacts()
 
     # -- from the beginning to the end --------------------------------------------------------------------
 
-    async def run(self) -> PipelineVerdict:
-        """Tell the story, and judge. Raises: PipelineDemoError, HealDemoError."""
-        try:
-            await self._start()
-            await self._blows()
-            return await self._judge()
-        finally:
-            await self._close()
-
-    @property
-    def others(self) -> list[str]:
-        """What else is wrong."""
-        return self._others
-
-    async def _start(self) -> None:
-        view, cluster, plan = self._view, self._cluster, self._plan
+    async def start(self) -> None:
+        view, cluster, plan = self.view, self.cluster, self.plan
         view.waits("the metadata store, four bookies and two gateways start")
         cutting = asyncio.create_task(asyncio.to_thread(cut, self.data, plan.files))
-        await cluster.start_metadata()
-        for name in BOOKIES:
-            await cluster.start_bookie(name)
-            self._picture.processes[name] = "runs"
-        client = await BookKeeper.connect(cluster.uri, config=client_config(ClientConfig(delete_grace_s=0)))
-        self._namespace = StreamNamespace(client, owns_client=True)
-        await cluster.until(self._all_writable, "the four bookies")
+        await self.start_bookies(BOOKIES)
+        self.picture.processes |= dict.fromkeys(BOOKIES, "runs")
+        self._namespace = StreamNamespace(self.client)
         await cluster.start_autorecovery(3, 10.0)
         for name in GATEWAYS:
             await self._start_gateway(name)
@@ -161,16 +117,19 @@ class PipelineStory:
         view.happened("four bookies, autorecovery and a pair of gateways are up; two streams were made")
         if plan.sabotage:
             view.happened("SABOTAGE: each driver publishes under another name, and knows no earlier batch")
-        self._tasks += [asyncio.create_task(feed.follow()) for feed in self._feeds]
-        self._tasks.append(asyncio.create_task(self._look(), name="watch"))
+        self.tasks += [asyncio.create_task(feed.follow()) for feed in self._feeds]
+        self.beside(self._look(), "watch")
         await self._start_feeder()
         await self._start_driver()
         await self._reach(lambda told: told.commits >= 0)
-        self.facts.first_commit_s = self._picture.seconds
-        view.happened(f"the first batch is committed {self._picture.seconds:.0f} s after the start")
+        self.facts.first_commit_s = self.picture.seconds
+        view.happened(f"the first batch is committed {self.picture.seconds:.0f} s after the start")
 
-    async def _blows(self) -> None:
-        blows: tuple[Callable[[], Awaitable[None]], ...] = (
+    @property
+    def blows(self) -> Sequence[Callable[[], Awaitable[None]]]:
+        if self.plan.sabotage:
+            return (self._kill_published,)
+        return (
             self._kill_driver,
             self._lose_bookie,
             self._kill_executor,
@@ -178,9 +137,9 @@ class PipelineStory:
             self._kill_gateway,
             self._kill_published,
         )
-        if self._plan.sabotage:
-            blows = (self._kill_published,)
-        for blow in blows:
+
+    async def strike(self) -> None:
+        for blow in self.blows:
             await self._batches(3)
             await blow()
         await self._batches(2)
@@ -188,34 +147,21 @@ class PipelineStory:
     # -- the cluster --------------------------------------------------------------------------------------
 
     async def _start_gateway(self, name: str) -> None:
-        listen = f"127.0.0.1:{self._ports[name]}"
-        command = [sys.executable, "-m", "bookkeeper.admin", "gateway", "webhdfs", "--listen", listen]
-        command += ["--namespace", NAMESPACE, "--lease-s", f"{LEASE_S * stretch():g}"]
-        its = {"BK_METADATA": self._cluster.uri, "PYTHONPATH": str(ROOT), **environment()}
-        child = await self._children.start(name, command, environment=its, directory=ROOT)
+        arguments = ("--namespace", NAMESPACE)
+        child = await self.cluster.start_gateway(name, "webhdfs", self._ports[name], *arguments)
         self._gateways[name] = child
         await child.until_said("serves namespace|stands by", f"gateway {name}")
-        self._picture.processes[name] = "active" if "serves namespace" in child.said else "stands by"
-
-    async def _all_writable(self) -> bool:
-        assert self._namespace is not None
-        return set(BOOKIES) <= set(await self._namespace.client.metadata_store.bookies.writable())
+        self.picture.processes[name] = "active" if "serves namespace" in child.said else "stands by"
 
     async def _start_feeder(self) -> None:
         self._feeders += 1
         name = f"feeder{self._feeders}"
-        arguments = ["--metadata", self._cluster.uri, "--stream", FLIGHTS, "--name", name, "--data", str(self.data)]
-        arguments += ["--pause-s", f"{self._plan.file_pause_s * stretch():g}"]
+        arguments = ["--metadata", self.cluster.uri, "--stream", FLIGHTS, "--name", name, "--data", str(self.data)]
+        arguments += ["--pause-s", f"{self.plan.file_pause_s * stretch():g}"]
         self._feeding.clear()
-        self._feeder = child = await self._children.start(
-            name,
-            [sys.executable, "-m", "examples.demo_pipeline.feeder", *arguments],
-            environment={"PYTHONPATH": str(ROOT)},
-            directory=ROOT,
-            pipe_output=True,
-        )
-        self._picture.processes[name] = "starts"
-        self._tasks.append(asyncio.create_task(self._listen_to_feeder(child), name=f"listen to {name}"))
+        self._feeder = child = await self.cluster.start_program(name, "examples.demo_pipeline.feeder", *arguments)
+        self.picture.processes[name] = "starts"
+        self.beside(self._listen_to_feeder(child), f"listen to {name}")
 
     async def _listen_to_feeder(self, feeder: Child) -> None:
         while line := await feeder.stdout.readline():
@@ -224,11 +170,11 @@ class PipelineStory:
                 if said["event"] == "failed":
                     self._others.append(f"{feeder.name} failed: {said['why']}")
                     continue
-                self._picture.flights = max(self._picture.flights, said["acknowledged"])
-                self._picture.processes[feeder.name] = "appends"
+                self.picture.flights = max(self.picture.flights, said["acknowledged"])
+                self.picture.processes[feeder.name] = "appends"
                 self._feeding.set()
                 if said["event"] == "done":
-                    self._picture.processes[feeder.name] = "done"
+                    self.picture.processes[feeder.name] = "done"
                     self._fed.set()
 
     # -- drivers ------------------------------------------------------------------------------------------
@@ -237,64 +183,43 @@ class PipelineStory:
         """A driver in an empty working directory, as on another machine."""
         self._drivers += 1
         name = f"driver{self._drivers}"
-        home = self._plan.directory / name
-        home.mkdir()
-        app = f"{APP}-{self._drivers}" if self._plan.sabotage else APP
-        command = [
-            sys.executable, "-m", "examples.demo_pipeline.driver",
-            "--metadata", self._cluster.uri, "--checkpoint", LOCATION,
-            "--app", app, "--finish", str(self._finish), "--conf", json.dumps(self._conf()),
-        ]  # fmt: skip
-        child = await self._children.start(
-            name, command, directory=home, environment=self._driver_environment(home), pipe_output=True
+        app = f"{APP}-{self._drivers}" if self.plan.sabotage else APP
+        child = await start_spark(
+            self.children,
+            self.plan.directory / name,
+            "examples.demo_pipeline.driver",
+            *("--metadata", self.cluster.uri, "--checkpoint", LOCATION),
+            *("--app", app, "--finish", str(self._finish), "--conf", json.dumps(self._conf())),
         )
-        self._view.waits("Spark's JVMs start and plan a batch, 10 s or more on a busy machine")
-        self._driver = driver = PipelineDriver(child, app)
-        self._picture.processes[name] = "runs"
-        self._tasks.append(asyncio.create_task(self._listen_to_driver(driver)))
+        self.view.waits("Spark's JVMs start and plan a batch, 10 s or more on a busy machine")
+        self._driver = driver = SparkDriver(child)
+        self.picture.processes[name] = "runs"
+        self.beside(self._listen_to_driver(driver), f"listen to {name}")
 
     @property
     def _finish(self) -> Path:
-        return self._plan.directory / "finish"
+        return self.plan.directory / "finish"
 
     def _conf(self) -> dict[str, str]:
         from spark_wal.service import spark_conf
 
         return spark_conf(LOCATION, gateways=[f"127.0.0.1:{port}" for port in self._ports.values()])
 
-    def _driver_environment(self, home: Path) -> dict[str, str]:
-        return {
-            "PYTHONPATH": str(ROOT),
-            "JAVA_HOME": str(find_java().home),
-            "SPARK_LOCAL_DIRS": str(home / "local"),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_WORKER_DIR": str(home / "work"),
-            "PYSPARK_PYTHON": sys.executable,
-            **environment(),
-        }
+    async def _listen_to_driver(self, driver: SparkDriver) -> None:
+        await driver.listen(self._on_batch)
+        self.picture.processes[driver.child.name] = "ended"
 
-    async def _listen_to_driver(self, driver: PipelineDriver) -> None:
-        async for raw in driver.child.stdout:
-            try:
-                line = json.loads(raw)
-            except ValueError:
-                continue  # Spark itself may print
-            if "batch" in line:
-                self._picture.counted += line["rows"]
-                self._picture.trigger_ms, self._picture.state_rows = line["ms"], line["state_rows"]
-                self._view.looked()
-            driver.failed = line.get("failed", driver.failed)
-            driver.finished = driver.finished or line.get("finished", False)
-        await driver.child.wait()
-        self._picture.processes[driver.child.name] = "ended"
-        driver.ended.set()
+    def _on_batch(self, line: Mapping[str, Any]) -> None:
+        self.picture.counted += line["rows"]
+        self.picture.trigger_ms, self.picture.state_rows = line["ms"], line["state_rows"]
+        self.view.looked()
 
     # -- what is done to it -------------------------------------------------------------------------------
 
     async def _kill_driver(self) -> None:
         await self._reach(lambda told: told.offsets > told.commits and told.state_since_offsets > 0)
         batch = await self._end_driver()
-        self._view.happened(f"the driver and its executors were killed in batch {batch}")
+        self.view.happened(f"the driver and its executors were killed in batch {batch}")
         await self._start_driver()
 
     async def _end_driver(self) -> int:
@@ -302,7 +227,7 @@ class PipelineStory:
         batch = self._progress().offsets
         self._driver.child.signal(signal.SIGKILL)
         await self._driver.ended.wait()
-        self._picture.processes[self._driver.child.name] = "killed"
+        self.picture.processes[self._driver.child.name] = "killed"
         self.facts.drivers_killed += 1
         return batch
 
@@ -312,69 +237,68 @@ class PipelineStory:
             before = self._progress().commits
             records = await self._published()
             while (now := await self._published()) == records and self._progress().commits <= before + 1:
-                self._require_driver()
+                self._driver.require_running()
                 await asyncio.sleep(0.002)
             batch = await self._end_driver()
             await asyncio.sleep(0.3 * stretch())  # what was on its way to a gateway when the driver died
             if now != records and self._progress().commits < batch:
                 self.facts.published_uncommitted += 1
-                self._view.happened(f"a driver was killed between publishing batch {batch} and commits/{batch}")
+                self.view.happened(f"a driver was killed between publishing batch {batch} and commits/{batch}")
                 await self._start_driver()
                 return
-            self._view.happened("a driver was killed, but not between publishing and committing: again")
+            self.view.happened("a driver was killed, but not between publishing and committing: again")
             await self._start_driver()
             await self._batches(2)
-        raise PipelineDemoError(f"the moment between publishing and committing was missed {_ATTEMPTS} times")
+        raise DemoError(f"the moment between publishing and committing was missed {_ATTEMPTS} times")
 
     async def _published(self) -> int:
         """The number behind the last record of the stream of totals."""
-        assert self._namespace is not None
         return (await (await self._namespace.open(TOTALS)).info()).records
 
     async def _lose_bookie(self) -> None:
-        await self._cluster.kill("b1")
-        self._picture.processes["b1"] = "lost"
+        await self.cluster.kill("b1")
+        self.picture.processes["b1"] = "lost"
         self.facts.bookies_lost += 1
-        self._view.happened("bookie b1 was killed, and its disk deleted")
+        self.view.happened("bookie b1 was killed, and its disk deleted")
 
     async def _kill_executor(self) -> None:
         async def there() -> list[int]:
             while not (found := executors(self._driver.child.pid)):
-                self._require_driver()
+                self._driver.require_running()
                 await asyncio.sleep(0.1)
             return found
 
-        found = await self._within(there(), "no process of an executor was found")
+        found = await self.within(there(), "no process of an executor was found")
         os.kill(found[0], signal.SIGKILL)
         self.facts.executors_killed += 1
-        self._view.happened(f"one of {len(found)} executors was killed")
+        self.view.happened(f"one of {len(found)} executors was killed")
 
     async def _kill_feeder(self) -> None:
         killed = self._feeder
         await killed.kill()
-        self._picture.processes[killed.name] = "killed"
+        self.picture.processes[killed.name] = "killed"
         self.facts.feeders_killed += 1
-        self._view.happened(f"{killed.name}, the owner of the stream of flights, was killed at {self._picture.flights}")
+        self.view.happened(f"{killed.name}, the owner of the stream of flights, was killed at {self.picture.flights}")
         await self._start_feeder()
-        await self._within(self._feeding.wait(), f"{self._feeder.name} did not take the stream over")
-        self._view.happened(f"{self._feeder.name} goes on at record {self._picture.flights}")
+        await self.within(self._feeding.wait(), f"{self._feeder.name} did not take the stream over")
+        self.view.happened(f"{self._feeder.name} goes on at record {self.picture.flights}")
 
     async def _kill_gateway(self) -> None:
-        name = next(each for each in GATEWAYS if self._picture.processes[each] == "active")
+        name = next(each for each in GATEWAYS if self.picture.processes[each] == "active")
         await self._gateways[name].kill()
-        self._picture.processes[name] = "killed"
+        self.picture.processes[name] = "killed"
         self.facts.gateways_killed += 1
         other = next(each for each in GATEWAYS if each != name)
-        self._picture.processes[other] = "active"
-        self._view.happened(f"gateway {name}, the active one, was killed")
+        self.picture.processes[other] = "active"
+        self.view.happened(f"gateway {name}, the active one, was killed")
         before = self._progress().commits
         try:
             await self._reach(lambda told: told.commits > before + 1)
-        except PipelineDemoError:
+        except DemoError:
             if not self._driver.ended.is_set():
                 raise
             # The one request that Spark's client never repeats is the upload of a file's bytes.
-            self._view.happened("the driver was in the middle of an upload and gave up; it starts again")
+            self.view.happened("the driver was in the middle of an upload and gave up; it starts again")
             await self._start_driver()
         await self._start_gateway(name)
 
@@ -392,39 +316,20 @@ class PipelineStory:
         await self._reach(lambda told: told.commits >= before + count)
 
     async def _reach(self, condition: Callable[[FeedProgress], bool]) -> None:
-        """Wait for what the gateways tell. Raises PipelineDemoError: the driver has ended, or nothing happens."""
+        """Wait for what the gateways tell. Raises DemoError: the driver has ended, or nothing happens."""
         loop = asyncio.get_running_loop()
         last, changed = self._progress(), loop.time()
         while not condition(now := self._progress()):
-            self._require_driver()
+            self._driver.require_running()
             if now != last:
                 last, changed = now, loop.time()
-            if loop.time() > changed + self._plan.limit_s * stretch():
-                raise PipelineDemoError(
-                    f"no batch went on for {self._plan.limit_s * stretch():.0f} s; {self._driver.child.log}:\n"
-                    f"{self._driver.child.last_words()}"
-                )
+            if loop.time() > changed + self.plan.limit_s * stretch():
+                raise self._driver.error(f"has ended no batch for {self.plan.limit_s * stretch():.0f} s")
             await asyncio.sleep(0.01)
-
-    def _require_driver(self) -> None:
-        if self._driver.ended.is_set():
-            raise PipelineDemoError(
-                f"the driver has ended too early: {self._driver.failed or 'no reason given'}; "
-                f"{self._driver.child.log}:\n{self._driver.child.last_words()}"
-            )
-
-    async def _within(self, work: Awaitable[Any], text: str) -> Any:
-        try:
-            async with asyncio.timeout(self._plan.limit_s * stretch()):
-                return await work
-        except TimeoutError:
-            logs = self._plan.directory / "logs"
-            raise PipelineDemoError(f"{text} within {self._plan.limit_s * stretch():.0f} s; see {logs}") from None
 
     async def _look(self) -> None:
         """Bring the picture up to date, until cancelled."""
-        assert self._namespace is not None
-        picture = self._picture
+        picture = self.picture
         picture.flights_in_all = ROWS
         while True:
             told = self._progress()
@@ -432,50 +337,23 @@ class PipelineStory:
             with suppress(StreamError):
                 for name in (FLIGHTS, TOTALS):
                     picture.segments[name] = len(await (await self._namespace.open(name)).segments())
-            self._view.looked()
+            self.view.looked()
             await asyncio.sleep(0.5 * stretch())
 
     # -- the end ----------------------------------------------------------------------------------------------
 
-    async def _judge(self) -> PipelineVerdict:
-        view = self._view
+    async def judge(self) -> PipelineVerdict:
+        view = self.view
         view.waits("the feeder appends the rest without pauses, and the query reads it")
         self._feeder.signal(signal.SIGUSR1)
         await self._fed.wait()
         self._finish.touch()
-        driver = self._driver
-        await driver.ended.wait()
-        if not driver.finished:
-            raise PipelineDemoError(
-                f"the driver has failed: {driver.failed or 'no reason given'}; {driver.child.log}:\n"
-                f"{driver.child.last_words()}"
-            )
+        await self._driver.until_finished()
         view.happened("the query has read all flights, and has ended")
         view.waits("another JVM starts, computes the same result in batch and compares")
-        home = self._plan.directory / "verdict"
-        home.mkdir()
-        command = [sys.executable, "-m", "examples.demo_pipeline.verdict"]
-        command += ["--data", str(self.data), "--metadata", self._cluster.uri]
-        child = await self._children.start(
-            "verdict",
-            command,
-            directory=home,
-            environment=self._driver_environment(home),
-            pipe_output=True,
-        )
-        lines = (await child.stdout.read()).decode().splitlines()
-        await child.wait()
-        documents = [line for line in lines if line.startswith("{")]
-        if not documents:
-            raise PipelineDemoError(f"the comparison has failed; {child.log}:\n{child.last_words()}")
-        return PipelineVerdict(**json.loads(documents[-1]))
-
-    async def _close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._namespace is not None:
-            await self._namespace.close()
+        arguments = ("--data", str(self.data), "--metadata", self.cluster.uri)
+        found = await compared(self.children, self.plan.directory, "examples.demo_pipeline.verdict", *arguments)
+        return PipelineVerdict(**{**found, "others": tuple(self._others)})
 
 
 def executors(driver: int) -> list[int]:

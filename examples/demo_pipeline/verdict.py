@@ -37,10 +37,17 @@ class PipelineVerdict:
     """Groups whose last record is not what the batch says."""
     lines: tuple[str, ...] = ()
     """What is wrong, a line each; at most 20 are kept of each kind."""
+    others: tuple[str, ...] = ()
+    """What else went wrong."""
 
     @property
     def good(self) -> bool:
-        return self.rows > 0 and not self.twice and not self.differing
+        return self.rows > 0 and not self.twice and not self.differing and not self.others
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Everything that is wrong, as lines for people."""
+        return (*self.others, *self.lines)
 
 
 def judged(expected: dict[tuple[str, str, str], DailyDelays], totals: PipelineTotals) -> PipelineVerdict:

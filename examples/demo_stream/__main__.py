@@ -9,30 +9,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from examples.demo_heal.cluster import HealDemoError
-from examples.demo_kit.command import Demo, DemoOutcome, among_children, run_demo
-from examples.demo_stream.story import StreamDemoError, StreamFacts, StreamPlan, StreamStory
+from examples.demo_kit.command import Demo, run_demo
+from examples.demo_stream.story import StreamFacts, StreamPlan, StreamStory
 from examples.demo_stream.verdict import StreamVerdict
 from examples.demo_stream.view import StreamPicture, StreamView
 from examples.processes import Children
 
 
-async def tell(arguments: argparse.Namespace, directory: Path, console: Console) -> DemoOutcome:
-    """Run the story to its end. Ends every child, whatever happens."""
+def story(arguments: argparse.Namespace, directory: Path, children: Children, console: Console) -> StreamStory:
     plan = StreamPlan(directory=directory, metadata=arguments.metadata, sabotage=arguments.sabotage)
     if arguments.short:
         plan = replace(plan, pause_s=2.0)
-    picture = StreamPicture()
-    view = StreamView(picture, console)
-
-    async def story(children: Children) -> tuple[StreamVerdict, StreamFacts]:
-        told = StreamStory(plan, children, view, picture)
-        return await told.run(), told.facts
-
-    found, facts = await among_children(directory, view, story)
-    return DemoOutcome(
-        rows=rows(found, facts), problems=found.problems, last_line=last_line(found, facts), good=found.good
-    )
+    return StreamStory(plan, children, StreamView(StreamPicture(), console))
 
 
 def last_line(found: StreamVerdict, facts: StreamFacts) -> str:
@@ -70,8 +58,9 @@ def main() -> int:
             about=__doc__,
             sabotage="producers without ids: must end in 'no'",
             short="no quiet between the blows",
-            errors=(StreamDemoError, HealDemoError),
-            tell=tell,
+            story=story,
+            rows=rows,
+            last_line=last_line,
         )
     )
 

@@ -18,26 +18,22 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from bookkeeper import BookKeeper, ClientConfig
-from bookkeeper.gateways.lease import LEASE_S
 from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.zookeeper import free_port
-from examples.demo_heal.cluster import ROOT, HealingCluster
+from examples.demo_kit.cluster import DemoError, listens
 from examples.demo_kit.pause import pause
-from examples.demo_kit.slow_machine import client_config, environment
-from examples.demo_kit.story import DemoPlan, strike
+from examples.demo_kit.story import DemoPlan, DemoStory
 from examples.demo_stream.flights import GATEWAY, LIBRARY, PRODUCERS, STREAMS, read_flights
 from examples.demo_stream.gateway_writers import GatewayWriter
 from examples.demo_stream.owner import LOST
 from examples.demo_stream.readers import ReadCheck, by_cursor, seconds_ago, tail
 from examples.demo_stream.verdict import StreamVerdict, judge
-from examples.demo_stream.view import StreamPicture, StreamView
+from examples.demo_stream.view import StreamView
 from examples.processes import Child, Children
 from segments import Position, ProducerPolicy, RollPolicy, StoredRecord, StreamConfig, StreamError, remote
 from segments.errors import StreamHeldError
@@ -50,10 +46,6 @@ REMEMBERED: Final = 2000
 """Batches of each producer whose places the stream remembers: what an owner's successor may send again."""
 
 
-class StreamDemoError(Exception):
-    """The demo could not go on; the message says what and where to look."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamPlan(DemoPlan):
     """What a person may choose, and how long things take."""
@@ -61,8 +53,6 @@ class StreamPlan(DemoPlan):
     pause_s: float = 9.0
     batch_pause_s: float = 0.05
     """Between two batches of a producer."""
-    limit_s: float = 60.0
-    """How long anything may take that is waited for."""
     segment_bytes: int = 512 * 1024
 
 
@@ -81,15 +71,11 @@ class StreamFacts:
     """From each blow until the next acknowledgement."""
 
 
-class StreamStory:
+class StreamStory(DemoStory[StreamPlan, StreamView, StreamFacts, StreamVerdict]):
     """The whole of it."""
 
-    def __init__(self, plan: StreamPlan, children: Children, view: StreamView, picture: StreamPicture) -> None:
-        self._plan = plan
-        self._children = children
-        self._view = view
-        self._picture = picture
-        self._cluster = HealingCluster(plan.directory, children, plan.metadata, small_disk_bytes=0)
+    def __init__(self, plan: StreamPlan, children: Children, view: StreamView) -> None:
+        super().__init__(plan, children, view, StreamFacts())
         self._namespace: StreamNamespace
         self._remote: remote.RemoteNamespace
         self._gateways: dict[str, Child] = {}
@@ -102,45 +88,33 @@ class StreamStory:
         self._refused: dict[str, int] = {}
         self._writers: list[GatewayWriter] = []
         self._writing: list[asyncio.Task[None]] = []
-        self._tasks: list[asyncio.Task[None]] = []
         self._checks: dict[str, ReadCheck] = {}
         self._others: list[str] = []
-        self.facts = StreamFacts()
 
     # -- from the beginning to the end --------------------------------------------------------------------
 
-    async def run(self) -> StreamVerdict:
-        """Tell the story, and judge. Raises: StreamDemoError, HealDemoError."""
-        await self._start()
-        try:
-            blows = (
-                self._roll,
-                self._kill_owner,
-                self._lose_bookie,
-                self._wake_zombie,
-                self._kill_gateway,
-                self._truncate,
-            )
-            await strike(blows, self._plan.pause_s, self._check_tasks)
-            return await self._judge()
-        finally:
-            await self._close()
+    @property
+    def blows(self) -> Sequence[Callable[[], Awaitable[None]]]:
+        return (
+            self._roll,
+            self._kill_owner,
+            self._lose_bookie,
+            self._wake_zombie,
+            self._kill_gateway,
+            self._truncate,
+        )
 
-    async def _start(self) -> None:
-        view, cluster, plan = self._view, self._cluster, self._plan
+    async def start(self) -> None:
+        view, cluster, plan = self.view, self.cluster, self.plan
         view.waits("the metadata store, four bookies and two gateways start")
-        await cluster.start_metadata()
-        for name in BOOKIES:
-            await cluster.start_bookie(name)
-            self._picture.processes[name] = "runs"
-        client = await BookKeeper.connect(cluster.uri, config=client_config(ClientConfig(delete_grace_s=0)))
-        self._namespace = StreamNamespace(client, owns_client=True)
-        await cluster.until(self._all_writable, "the four bookies")
+        await self.start_bookies(BOOKIES)
+        self.picture.processes |= dict.fromkeys(BOOKIES, "runs")
+        self._namespace = StreamNamespace(self.client)
         await cluster.start_autorecovery(3, 10.0)
         for name in GATEWAYS:
             await self._start_gateway(name)
         addresses = ",".join(f"127.0.0.1:{port}" for port in self._ports.values())
-        self._remote = await remote.connect(f"grpc://{addresses}")
+        self._remote = await self.stack.enter_async_context(remote.connect(f"grpc://{addresses}"))
         config = StreamConfig(
             roll=RollPolicy(max_bytes=plan.segment_bytes, min_age_s=1.0),
             producers=ProducerPolicy(positions_each=REMEMBERED),
@@ -152,46 +126,29 @@ class StreamStory:
             view.happened("SABOTAGE: the producers append without ids")
         await self._start_owner()
         await self._start_writers()
-        await self._within(self._owned.wait(), "the first owner did not take its stream")
+        await self.within(self._owned.wait(), "the first owner did not take its stream")
         await self._start_readers()
-        self._tasks.append(asyncio.create_task(self._look(), name="watch"))
+        self.beside(self._look(), "watch")
         view.happened("four producers append flights: two with the library, two through the gateways")
 
     async def _start_gateway(self, name: str) -> None:
-        listen = f"127.0.0.1:{self._ports[name]}"
-        command = [sys.executable, "-m", "bookkeeper.admin", "gateway", "grpc", "--listen", listen]
-        command += ["--lease-s", f"{LEASE_S * stretch():g}"]
-        its = {"BK_METADATA": self._cluster.uri, "PYTHONPATH": str(ROOT), **environment()}
-        self._gateways[name] = child = await self._children.start(name, command, environment=its, directory=ROOT)
-
-        async def listens() -> bool:
-            with suppress(OSError):
-                _, writer = await asyncio.open_connection("127.0.0.1", self._ports[name])
-                writer.close()
-                return True
-            return False
-
-        await self._cluster.until(listens, f"gateway {name}", child)
-        self._picture.processes[name] = "runs"
+        port = self._ports[name]
+        self._gateways[name] = child = await self.cluster.start_gateway(name, "grpc", port)
+        await self.cluster.until(lambda: listens(port), f"gateway {name}", child)
+        self.picture.processes[name] = "runs"
 
     async def _start_owner(self) -> None:
         """Start the next owner, where its predecessor is known to have stopped."""
         self._owners += 1
         name = f"owner{self._owners}"
-        starts = {producer: self._picture.acknowledged.get(producer, 0) for producer in LIBRARY}
-        arguments = ["--metadata", self._cluster.uri, "--stream", STREAMS[0], "--name", name]
-        arguments += ["--starts", json.dumps(starts), "--pause-s", str(self._plan.batch_pause_s * stretch())]
-        arguments += ["--sabotage"] if self._plan.sabotage else []
+        starts = {producer: self.picture.acknowledged.get(producer, 0) for producer in LIBRARY}
+        arguments = ["--metadata", self.cluster.uri, "--stream", STREAMS[0], "--name", name]
+        arguments += ["--starts", json.dumps(starts), "--pause-s", str(self.plan.batch_pause_s * stretch())]
+        arguments += ["--sabotage"] if self.plan.sabotage else []
         self._owned.clear()
-        self._owner = child = await self._children.start(
-            name,
-            [sys.executable, "-m", "examples.demo_stream.owner", *arguments],
-            environment={"PYTHONPATH": str(ROOT)},
-            directory=ROOT,
-            pipe_output=True,
-        )
-        self._picture.processes[name] = "takes over"
-        self._tasks.append(asyncio.create_task(self._listen(child), name=f"listen to {name}"))
+        self._owner = child = await self.cluster.start_program(name, "examples.demo_stream.owner", *arguments)
+        self.picture.processes[name] = "takes over"
+        self.beside(self._listen(child), f"listen to {name}")
 
     async def _listen(self, owner: Child) -> None:
         """Note what an owner says, until it ends."""
@@ -200,10 +157,10 @@ class StreamStory:
                 said = json.loads(line)
                 self._ends[owner.name] = said["event"]
                 await self._heard(owner, said)
-        self._picture.processes[owner.name] = "ended"
+        self.picture.processes[owner.name] = "ended"
 
     async def _heard(self, owner: Child, said: dict[str, Any]) -> None:
-        picture = self._picture
+        picture = self.picture
         match said["event"]:
             case "owns":
                 picture.processes[owner.name] = f"owns, epoch {said['epoch']}"
@@ -216,16 +173,17 @@ class StreamStory:
             case "rolled":
                 self.facts.rolls += 1
             case "lost":
-                self._view.happened(f"{owner.name} was refused: {said['why']}")
+                self.view.happened(f"{owner.name} was refused: {said['why']}")
             case "failed":
                 self._others.append(f"{owner.name} failed: {said['why']}")
 
     async def _start_writers(self) -> None:
         stream = await self._remote.open(STREAMS[1])
         for feed in (await asyncio.to_thread(read_flights, GATEWAY)).values():
-            writer = GatewayWriter(stream, feed, self._plan.batch_pause_s * stretch(), sabotage=self._plan.sabotage)
+            writer = GatewayWriter(stream, feed, self.plan.batch_pause_s * stretch(), sabotage=self.plan.sabotage)
             self._writers.append(writer)
             self._writing.append(asyncio.create_task(writer.run(), name=f"producer {feed.producer}"))
+        self.tasks += self._writing
 
     async def _start_readers(self) -> None:
         library = await self._namespace.open(STREAMS[0])
@@ -236,7 +194,7 @@ class StreamStory:
 
     def _read(self, name: str, read: Callable[[ReadCheck], Awaitable[None]], *, from_start: bool = True) -> None:
         check = self._checks[name] = ReadCheck(name, from_start)
-        self._picture.readers.append(check)
+        self.picture.readers.append(check)
 
         async def run() -> None:
             try:
@@ -244,7 +202,7 @@ class StreamStory:
             except StreamError as error:
                 self._others.append(f"the reader {name} ended: {type(error).__name__}: {error}")
 
-        self._tasks.append(asyncio.create_task(run(), name=f"reader {name}"))
+        self.beside(run(), f"reader {name}")
 
     # -- the blows -------------------------------------------------------------------------------------------
 
@@ -254,7 +212,7 @@ class StreamStory:
         with suppress(StreamError):
             await stream.roll()
             self.facts.rolls += 1
-        self._view.happened("a roll was asked for in both streams, while producers append")
+        self.view.happened("a roll was asked for in both streams, while producers append")
         gateway, since = await self._remote.open(STREAMS[1]), seconds_ago(3.0)
         self._read("since a time", lambda check: tail(gateway, check, since=since), from_start=False)
 
@@ -262,40 +220,40 @@ class StreamStory:
         killed = self._owner
         await killed.kill()
         self.facts.owners_killed += 1
-        self._view.happened(f"{killed.name} was killed, with appends under way")
+        self.view.happened(f"{killed.name} was killed, with appends under way")
         await self._next_owner("owner killed")
 
     async def _next_owner(self, blow: str) -> None:
         began = asyncio.get_running_loop().time()
         await self._start_owner()
-        self._view.waits(f"{self._owner.name} takes the stream over")
-        await self._within(self._owned.wait(), f"{self._owner.name} did not take the stream over")
+        self.view.waits(f"{self._owner.name} takes the stream over")
+        await self.within(self._owned.wait(), f"{self._owner.name} did not take the stream over")
         self.facts.take_over_s[blow] = asyncio.get_running_loop().time() - began
         refused = self._refused.get(self._owner.name, 0)
-        self._view.happened(
+        self.view.happened(
             f"{self._owner.name} appends, {self.facts.take_over_s[blow]:.1f} s after the blow, its start included; "
             f"{refused} records that it sent again were refused as duplicates"
         )
 
     async def _lose_bookie(self) -> None:
-        await self._cluster.kill("b1")
-        self._picture.processes["b1"] = "lost"
+        await self.cluster.kill("b1")
+        self.picture.processes["b1"] = "lost"
         self.facts.bookies_lost += 1
-        self._view.happened("bookie b1 was killed, and its disk deleted")
+        self.view.happened("bookie b1 was killed, and its disk deleted")
 
     async def _wake_zombie(self) -> None:
         zombie = self._owner
-        await pause(lambda: zombie.signal(signal.SIGSTOP), lambda: zombie.signal(signal.SIGCONT), self._cluster.uri)
-        self._picture.processes[zombie.name] = "paused"
-        self._view.happened(f"{zombie.name} was paused, in the middle of its appends")
+        await pause(lambda: zombie.signal(signal.SIGSTOP), lambda: zombie.signal(signal.SIGCONT), self.cluster.uri)
+        self.picture.processes[zombie.name] = "paused"
+        self.view.happened(f"{zombie.name} was paused, in the middle of its appends")
         await self._next_owner("owner paused")
         zombie.signal(signal.SIGCONT)
-        self._view.waits(f"{zombie.name}, woken, finds out")
-        status = await self._within(zombie.wait(), f"{zombie.name} did not end")
+        self.view.waits(f"{zombie.name}, woken, finds out")
+        status = await self.within(zombie.wait(), f"{zombie.name} did not end")
         if status != LOST:
             self._others.append(f"{zombie.name}, a zombie, ended with status {status}")
         self.facts.zombies += 1
-        self._view.happened(f"{zombie.name} was woken, could append nothing, and has ended")
+        self.view.happened(f"{zombie.name} was woken, could append nothing, and has ended")
 
     async def _kill_gateway(self) -> None:
         stream = await self._remote.open(STREAMS[1])
@@ -303,22 +261,22 @@ class StreamStory:
         name = next((each for each, port in self._ports.items() if address == f"127.0.0.1:{port}"), GATEWAYS[0])
         before = self._through_gateways()
         await self._gateways[name].kill()
-        self._picture.processes[name] = "killed"
+        self.picture.processes[name] = "killed"
         self.facts.gateways_killed += 1
-        self._view.happened(f"gateway {name}, which owns {STREAMS[1]}, was killed")
+        self.view.happened(f"gateway {name}, which owns {STREAMS[1]}, was killed")
         began = asyncio.get_running_loop().time()
 
         async def goes_on() -> None:
             while self._through_gateways() < before + 200:
-                self._check_tasks()
+                self.check()
                 await asyncio.sleep(0.05)
 
-        await self._within(goes_on(), "nothing was appended through the other gateway")
+        await self.within(goes_on(), "nothing was appended through the other gateway")
         self.facts.take_over_s["gateway killed"] = took = asyncio.get_running_loop().time() - began
         again = sum(writer.duplicates + writer.sent_again for writer in self._writers)
-        self._view.happened(f"the other gateway has appended 200 records, {took:.1f} s later; {again} were sent again")
+        self.view.happened(f"the other gateway has appended 200 records, {took:.1f} s later; {again} were sent again")
         await self._start_gateway(name)
-        self._view.happened(f"{name} is started again")
+        self.view.happened(f"{name} is started again")
 
     def _through_gateways(self) -> int:
         return sum(writer.acknowledged for writer in self._writers)
@@ -335,39 +293,28 @@ class StreamStory:
                 await stream.truncate(wanted)
                 self._others.append("a truncation went over a hold")
             except StreamHeldError:
-                self._view.happened(f"a truncation was refused: hold {HOLD} covers records before it")
+                self.view.happened(f"a truncation was refused: hold {HOLD} covers records before it")
         done = await stream.truncate(wanted, up_to_holds=True)
         self.facts.truncated = sum(segment.records for segment in done.removable)
         removed = await stream.apply_retention()
-        self._view.happened(
+        self.view.happened(
             f"{self.facts.truncated} records were truncated, up to the hold; {len(removed.deleted)} ledgers are deleted"
         )
         async with stream.read() as reader:
-            first = await reader.next(timeout=self._plan.limit_s * stretch())
+            first = await reader.next(timeout=self.plan.limit_s * stretch())
         if not isinstance(first, StoredRecord) or first.position < held:
             self._others.append("after the truncation the stream does not begin where the hold does")
 
     # -- what is waited for -----------------------------------------------------------------------------------
 
-    async def _within(self, work: Awaitable[Any], text: str) -> Any:
-        try:
-            async with asyncio.timeout(self._plan.limit_s * stretch()):
-                return await work
-        except TimeoutError:
-            logs = self._plan.directory / "logs"
-            raise StreamDemoError(f"{text} within {self._plan.limit_s * stretch():.0f} s; see {logs}") from None
-
-    def _check_tasks(self) -> None:
+    def check(self) -> None:
         for task in self._writing:
             if task.done() and (error := task.exception()) is not None:
-                raise StreamDemoError(f"{task.get_name()} ended: {type(error).__name__}: {error}")
-
-    async def _all_writable(self) -> bool:
-        return set(BOOKIES) <= set(await self._namespace.client.metadata_store.bookies.writable())
+                raise DemoError(f"{task.get_name()} ended: {type(error).__name__}: {error}")
 
     async def _look(self) -> None:
         """Bring the picture up to date, until cancelled."""
-        picture = self._picture
+        picture = self.picture
         while True:
             for writer in self._writers:
                 picture.acknowledged[writer.feed.producer] = writer.acknowledged
@@ -375,18 +322,18 @@ class StreamStory:
             with suppress(StreamError):
                 for name in STREAMS:
                     picture.segments[name] = len(await (await self._namespace.open(name)).segments())
-            self._view.looked()
+            self.view.looked()
             await asyncio.sleep(0.5)
 
     # -- the end ----------------------------------------------------------------------------------------------
 
-    async def _judge(self) -> StreamVerdict:
-        view, picture = self._view, self._picture
+    async def judge(self) -> StreamVerdict:
+        view, picture = self.view, self.picture
         view.waits("the producers end, and the readers read the rest")
         self._owner.signal(signal.SIGTERM)
         for writer in self._writers:
             writer.stop()
-        await self._within(asyncio.gather(self._owner.wait(), *self._writing), "the producers did not end")
+        await self.within(asyncio.gather(self._owner.wait(), *self._writing), "the producers did not end")
         await asyncio.sleep(1.0)
         acknowledged = {producer: picture.acknowledged.get(producer, 0) for producer in PRODUCERS}
         acknowledged |= {writer.feed.producer: writer.acknowledged for writer in self._writers}
@@ -405,18 +352,9 @@ class StreamStory:
         """Wait until every reader has read everything, or none of them reads anything more."""
         loop = asyncio.get_running_loop()
         read, changed = 0, loop.time()
-        while loop.time() < changed + self._plan.limit_s / 2:
+        while loop.time() < changed + self.plan.limit_s / 2:
             if all(check.has({each: acknowledged[each] for each in producers}) for check, producers in tails):
                 break
             if (now := sum(check.read for check, _ in tails)) != read:
                 read, changed = now, loop.time()
             await asyncio.sleep(0.1)
-
-    async def _close(self) -> None:
-        for task in (*self._tasks, *self._writing):
-            task.cancel()
-        await asyncio.gather(*self._tasks, *self._writing, return_exceptions=True)
-        with suppress(AttributeError):
-            await self._remote.close()
-        with suppress(AttributeError):
-            await self._namespace.close()

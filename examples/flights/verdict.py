@@ -31,10 +31,21 @@ class Verdict:
     """One line a group that differs; at most 20 are kept."""
     differing: int
     """Groups that differ, and batches that contradicted themselves."""
+    missed: tuple[str, ...] = ()
+    """What the story wanted to do, and did not."""
 
     @property
     def exactly_once(self) -> bool:
         return self.differing == 0
+
+    @property
+    def good(self) -> bool:
+        return self.exactly_once and not self.missed
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Everything that is wrong, as lines for people."""
+        return (*self.missed, *self.differences)
 
 
 def compare(

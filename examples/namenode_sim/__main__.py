@@ -9,30 +9,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from examples.demo_heal.cluster import HealDemoError
-from examples.demo_kit.command import Demo, DemoOutcome, among_children, run_demo
+from examples.demo_kit.command import Demo, run_demo
 from examples.namenode_sim.audit import NameNodeVerdict
-from examples.namenode_sim.story import NameNodeDemoError, NameNodeFacts, NameNodePlan, NameNodeStory
+from examples.namenode_sim.story import NameNodeFacts, NameNodePlan, NameNodeStory
 from examples.namenode_sim.view import NameNodePicture, NameNodeView
 from examples.processes import Children
 
 
-async def tell(arguments: argparse.Namespace, directory: Path, console: Console) -> DemoOutcome:
-    """Run the story to its end. Ends every child, whatever happens."""
+def story(arguments: argparse.Namespace, directory: Path, children: Children, console: Console) -> NameNodeStory:
     plan = NameNodePlan(directory=directory, metadata=arguments.metadata, sabotage=arguments.sabotage)
     if arguments.short:
         plan = replace(plan, pause_s=1.0, checkpoint_edits=100, segment_edits=150, away_s=2.0)
-    picture = NameNodePicture()
-    view = NameNodeView(picture, console)
-
-    async def story(children: Children) -> tuple[NameNodeVerdict, NameNodeFacts]:
-        told = NameNodeStory(plan, children, view, picture)
-        return await told.run(), told.facts
-
-    found, facts = await among_children(directory, view, story)
-    return DemoOutcome(
-        rows=rows(found, facts), problems=found.problems, last_line=last_line(found, facts), good=found.good
-    )
+    return NameNodeStory(plan, children, NameNodeView(NameNodePicture(), console))
 
 
 def last_line(found: NameNodeVerdict, facts: NameNodeFacts) -> str:
@@ -74,8 +62,9 @@ def main() -> int:
             about=__doc__,
             sabotage="an overtaken replica answers on: must end in 'no'",
             short="no quiet between the blows",
-            errors=(NameNodeDemoError, HealDemoError),
-            tell=tell,
+            story=story,
+            rows=rows,
+            last_line=last_line,
         )
     )
 

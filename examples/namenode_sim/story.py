@@ -19,31 +19,28 @@ import asyncio
 import re
 import signal
 import sqlite3
-import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from bookkeeper import BookKeeper, ClientConfig
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.waiting import StalledError, until_async
-from examples.demo_heal.cluster import ROOT, HealingCluster
 from examples.demo_heal.damage import damage_entries, flip_bits
+from examples.demo_kit.cluster import DemoError
 from examples.demo_kit.pause import pause
-from examples.demo_kit.slow_machine import client_config
-from examples.demo_kit.story import DemoPlan, strike
+from examples.demo_kit.story import DemoPlan, DemoStory
 from examples.namenode_sim.audit import JournalAuditor, NameNodeVerdict
 from examples.namenode_sim.client import Conversation, NameNodeClient
 from examples.namenode_sim.errors import NamespaceError, ReplicaNotActiveError
 from examples.namenode_sim.name_node import NameNodeRole
 from examples.namenode_sim.protocol import Question
 from examples.namenode_sim.replica import copy_uri
-from examples.namenode_sim.view import NameNodePicture, NameNodeView
+from examples.namenode_sim.view import NameNodeView
 from examples.namenode_sim.workload import WarehouseClient
 from examples.processes import Child, Children
 from journal_manager import (
@@ -68,10 +65,6 @@ _SETTLE_S: Final = 3.0
 """After so long the active replica has adopted what a dead standby had offered."""
 
 
-class NameNodeDemoError(Exception):
-    """The demo could not go on; the message says what and where to look."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameNodePlan(DemoPlan):
     """What a person may choose, and how long things take."""
@@ -79,8 +72,6 @@ class NameNodePlan(DemoPlan):
     clients: int = 6
     client_pause_s: float = 0.1
     pause_s: float = 7.0
-    limit_s: float = 60.0
-    """How long anything may take that is waited for."""
     checkpoint_edits: int = 300
     segment_edits: int = 500
     away_s: float = 5.0
@@ -104,54 +95,34 @@ class NameNodeFacts:
     """From each blow to the active replica until the next request was answered."""
 
 
-class NameNodeStory:
+class NameNodeStory(DemoStory[NameNodePlan, NameNodeView, NameNodeFacts, NameNodeVerdict]):
     """The whole of it."""
 
-    def __init__(self, plan: NameNodePlan, children: Children, view: NameNodeView, picture: NameNodePicture) -> None:
-        self._plan = plan
-        self._children = children
-        self._view = view
-        self._picture = picture
-        self._cluster = HealingCluster(plan.directory, children, plan.metadata, small_disk_bytes=0)
+    def __init__(self, plan: NameNodePlan, children: Children, view: NameNodeView) -> None:
+        super().__init__(plan, children, view, NameNodeFacts())
         self._replicas: dict[str, Child] = {}
-        self._client: BookKeeper
         self._auditor = JournalAuditor()
         self._clients: list[WarehouseClient] = []
         self._working: list[asyncio.Task[None]] = []
-        self._tasks: list[asyncio.Task[None]] = []
-        self.facts = NameNodeFacts()
 
     # -- from the beginning to the end --------------------------------------------------------------------
 
-    async def run(self) -> NameNodeVerdict:
-        """Tell the story, and judge. Raises: NameNodeDemoError, HealDemoError."""
-        await self._start()
-        try:
-            blows = (
-                self._kill_the_active,
-                self._wake_a_zombie,
-                self._lose_a_bookie,
-                self._flip_bits,
-                self._damage_records,
-                self._damage_a_checkpoint,
-                self._store_is_away,
-            )
-            await strike(blows, self._plan.pause_s)
-            return await self._judge()
-        finally:
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-            await self._client.close()
+    @property
+    def blows(self) -> Sequence[Callable[[], Awaitable[None]]]:
+        return (
+            self._kill_the_active,
+            self._wake_a_zombie,
+            self._lose_a_bookie,
+            self._flip_bits,
+            self._damage_records,
+            self._damage_a_checkpoint,
+            self._store_is_away,
+        )
 
-    async def _start(self) -> None:
-        plan, cluster, view = self._plan, self._cluster, self._view
+    async def start(self) -> None:
+        plan, cluster, view = self.plan, self.cluster, self.view
         view.waits("the metadata store, four bookies and two replicas start")
-        await cluster.start_metadata()
-        for name in BOOKIES:
-            await cluster.start_bookie(name)
-        self._client = await BookKeeper.connect(cluster.uri, config=client_config(ClientConfig(delete_grace_s=0)))
-        await cluster.until(self._bookies_are_up, "the four bookies")
+        await self.start_bookies(BOOKIES)
         await cluster.start_autorecovery(2, 5.0)
         for name in REPLICAS:
             await self._start_replica(name)
@@ -162,21 +133,18 @@ class NameNodeStory:
         self._clients = [
             self._new_client(number, [self._socket(name) for name in REPLICAS]) for number in range(plan.clients)
         ]
-        self._picture.clients = len(self._clients)
+        self.picture.clients = len(self._clients)
         self._working = [asyncio.create_task(client.run()) for client in self._clients]
-        self._tasks = [*self._working, asyncio.create_task(self._audit()), asyncio.create_task(self._watch())]
+        self.tasks = [*self._working, asyncio.create_task(self._audit()), asyncio.create_task(self._watch())]
         view.happened(f"{plan.clients} clients make, rename and delete files; an auditor reads the journal")
 
     def _new_client(self, number: int, sockets: list[str]) -> WarehouseClient:
-        rng = Random(self._plan.seed * 1000 + number)
+        rng = Random(self.plan.seed * 1000 + number)
         sender = NameNodeClient(sockets, rng.randbytes(16))
-        return WarehouseClient(number, sender, pause_s=self._plan.client_pause_s * stretch(), rng=rng)
+        return WarehouseClient(number, sender, pause_s=self.plan.client_pause_s * stretch(), rng=rng)
 
-    async def _bookies_are_up(self) -> bool:
-        return set(BOOKIES) <= set(await self._client.metadata_store.bookies.writable())
-
-    async def _judge(self) -> NameNodeVerdict:
-        view = self._view
+    async def judge(self) -> NameNodeVerdict:
+        view = self.view
         for client in self._clients:
             client.stop()
         await self._until(lambda: all(task.done() for task in self._working), "the clients finish their files")
@@ -191,7 +159,7 @@ class NameNodeStory:
                 digests[name] = await self._ask(name, "digest")
             return all(digest["txid"] == last for digest in digests.values())
 
-        with suppress(NameNodeDemoError):
+        with suppress(DemoError):
             await self._until(are_equally_far, "both replicas")
         found = self._auditor.judge(self._clients, digests)
         for name in REPLICAS:
@@ -204,7 +172,7 @@ class NameNodeStory:
         try:
             async with (
                 await open_reader(copy_uri(self._copy(name))) as copy,
-                await open_reader(JOURNAL, client=self._client) as journal,
+                await open_reader(JOURNAL, client=self.client) as journal,
             ):
                 listed = [segment for segment in await copy.segments() if segment.last is not None]
                 kept = [segment.first for segment in (*listed[:1], *(await journal.segments())[:1])]
@@ -217,7 +185,7 @@ class NameNodeStory:
                         compared += 1
         except JournalError as error:
             return [f"the copy of {name} cannot be compared with the journal: {error}"]
-        self._view.happened(f"the copy of {name} has the same {compared} edits as the journal, up to edit {last}")
+        self.view.happened(f"the copy of {name} has the same {compared} edits as the journal, up to edit {last}")
         return []
 
     # -- the blows ----------------------------------------------------------------------------------------
@@ -227,25 +195,25 @@ class NameNodeStory:
         began = self._now()
         await self._replicas[active].kill()
         self.facts.killed += 1
-        self._view.happened(f"{active}, the active replica, was killed")
+        self.view.happened(f"{active}, the active replica, was killed")
         await self._take_over(other, began)
         await self._start_replica(active)
-        self._view.happened(f"{active} was started again, and stands by")
+        self.view.happened(f"{active} was started again, and stands by")
 
     async def _wake_a_zombie(self) -> None:
         active, other = await self._active_and_other()
         began = self._now()
         zombie = self._replicas[active]
-        await pause(lambda: zombie.signal(signal.SIGSTOP), lambda: zombie.signal(signal.SIGCONT), self._cluster.uri)
-        self._view.happened(f"{active}, the active replica, was paused")
+        await pause(lambda: zombie.signal(signal.SIGSTOP), lambda: zombie.signal(signal.SIGCONT), self.cluster.uri)
+        self.view.happened(f"{active}, the active replica, was paused")
         await self._take_over(other, began)
         self._replicas[active].signal(signal.SIGCONT)
         self.facts.zombies += 1
-        self._view.happened(f"{active} was woken: it believes that it is still active, and is asked to make files")
+        self.view.happened(f"{active} was woken: it believes that it is still active, and is asked to make files")
         if await self._zombie_answers(active):
-            self._view.happened(f"{active} said that it made them")
+            self.view.happened(f"{active} said that it made them")
             return
-        self._view.happened(f"{active} was fenced by the journal: it answered nothing, and stands by again")
+        self.view.happened(f"{active} was fenced by the journal: it answered nothing, and stands by again")
 
     async def _zombie_answers(self, zombie: str) -> bool:
         """Have a client of its own ask the zombie alone. What it acknowledges is expected in the end."""
@@ -266,11 +234,11 @@ class NameNodeStory:
         return answered
 
     async def _lose_a_bookie(self) -> None:
-        await self._cluster.kill("b1")
+        await self.cluster.kill("b1")
         self.facts.bookies_lost += 1
-        self._view.happened("the bookie b1 was killed, and its disk deleted")
+        self.view.happened("the bookie b1 was killed, and its disk deleted")
         if await self._are_answered_again(self._acknowledged()):
-            self._view.happened("requests are answered without it")
+            self.view.happened("requests are answered without it")
 
     async def _are_answered_again(self, before: int) -> bool:
         """Wait until clients hear more answers. Returns False if all have given up; the verdict says why."""
@@ -281,53 +249,53 @@ class NameNodeStory:
         await self._until(lambda: self._acknowledged() > before + 20 or gave_up(), "requests are answered again")
         if not gave_up():
             return True
-        self._view.happened("no client asks any more: each was refused what must be possible, or was not answered")
+        self.view.happened("no client asks any more: each was refused what must be possible, or was not answered")
         return False
 
     async def _flip_bits(self) -> None:
         flipped = await asyncio.to_thread(
-            flip_bits, self._cluster.entry_logs("b2"), self._plan.bits, Random(self._plan.seed)
+            flip_bits, self.cluster.entry_logs("b2"), self.plan.bits, Random(self.plan.seed)
         )
         self.facts.bits = len(set(flipped))
-        self._view.happened(f"{self.facts.bits} bits were flipped in entry logs of b2, which runs")
+        self.view.happened(f"{self.facts.bits} bits were flipped in entry logs of b2, which runs")
         read = 0
-        async with await open_reader(JOURNAL, client=self._client) as reader:
+        async with await open_reader(JOURNAL, client=self.client) as reader:
             for segment in await reader.segments():
                 async with aclosing(reader.read(segment, segment.first)) as batches:
                     async for batch in batches:
                         read += len(batch.ops())
-        self._view.happened(f"{read} edits were read back all the same: a damaged copy is not believed")
+        self.view.happened(f"{read} edits were read back all the same: a damaged copy is not believed")
 
     async def _damage_records(self) -> None:
         """One copy of each record of a segment is damaged, on one bookie after the other: whoever reads meets some."""
-        rng, left = Random(self._plan.seed), [name for name in BOOKIES if name != "b1"]
-        async with await open_reader(JOURNAL, client=self._client) as reader:
+        rng, left = Random(self.plan.seed), [name for name in BOOKIES if name != "b1"]
+        async with await open_reader(JOURNAL, client=self.client) as reader:
             segment = [each for each in await reader.segments() if not each.in_progress][-1]
         entries = await self._entries(int(segment.location))
         for number, name in enumerate(left):
             chosen = entries[number :: len(left)]
-            await asyncio.to_thread(damage_entries, self._cluster.entry_logs(name), chosen, rng)
+            await asyncio.to_thread(damage_entries, self.cluster.entry_logs(name), chosen, rng)
         before = await asyncio.to_thread(self._reads_refused)
 
         async def is_met() -> bool:
             if await self._entries(int(segment.location)) != entries:
-                raise NameNodeDemoError(f"segment {segment} is read otherwise than it was written")
+                raise DemoError(f"segment {segment} is read otherwise than it was written")
             self.facts.damaged_met = await asyncio.to_thread(self._reads_refused) - before
             return self.facts.damaged_met > 0
 
         await self._until(is_met, "a bookie is asked for a damaged record")
-        self._view.happened(
+        self.view.happened(
             f"one copy of each of {len(entries)} records of segment {segment} was damaged: bookies refused "
             f"{self.facts.damaged_met} reads, and other copies were read"
         )
 
     async def _entries(self, ledger: int) -> list[bytes]:
-        async with await self._client.open_ledger(ledger, recovery=False) as handle:
+        async with await self.client.open_ledger(ledger, recovery=False) as handle:
             return [entry.payload async for entry in handle.read(0, handle.last_add_confirmed)]
 
     def _reads_refused(self) -> int:
         """How often bookies have written into their logs that they cannot read what they have."""
-        logs = [self._plan.directory / "logs" / f"{name}.log" for name in BOOKIES]
+        logs = [self.plan.directory / "logs" / f"{name}.log" for name in BOOKIES]
         told = [_REFUSED.findall(log.read_text()) for log in logs if log.exists()]
         return sum(1 + int(suppressed or 0) for found in told for suppressed in found)
 
@@ -337,7 +305,7 @@ class NameNodeStory:
 
         _, other = await self._active_and_other()
         if (await self._ask(other, "status"))["role"] == NameNodeRole.FENCED.value:
-            self._view.happened(f"{other} does not stand by, so nobody writes checkpoints: none is damaged")
+            self.view.happened(f"{other} does not stand by, so nobody writes checkpoints: none is damaged")
             return
         await self._until(has_two, "two checkpoints")
         await self._replicas[other].kill()
@@ -348,16 +316,16 @@ class NameNodeStory:
         copies = 0
         for name in BOOKIES:
             if name != "b1":
-                logs = self._cluster.entry_logs(name)
-                copies += await asyncio.to_thread(damage_entries, logs, entries, Random(self._plan.seed))
+                logs = self.cluster.entry_logs(name)
+                copies += await asyncio.to_thread(damage_entries, logs, entries, Random(self.plan.seed))
         self.facts.checkpoints_damaged += 1
-        self._view.happened(f"the newest checkpoint, at edit {newest.at}, was damaged where it is, in {copies} copies")
+        self.view.happened(f"the newest checkpoint, at edit {newest.at}, was damaged where it is, in {copies} copies")
         await self._start_replica(other)
         await self._until(lambda: self._is_restored(other), f"{other} reads a checkpoint")
         status = await self._ask(other, "status")
         if status["restored_at"] >= newest.at:
-            raise NameNodeDemoError(f"{other} has believed the checkpoint at edit {newest.at}, which was damaged")
-        self._view.happened(f"{other} was started, and read the checkpoint at edit {status['restored_at']} instead")
+            raise DemoError(f"{other} has believed the checkpoint at edit {newest.at}, which was damaged")
+        self.view.happened(f"{other} was started, and read the checkpoint at edit {status['restored_at']} instead")
 
     async def _is_restored(self, name: str) -> bool:
         status = await self._ask(name, "status")
@@ -365,27 +333,27 @@ class NameNodeStory:
 
     async def _store_is_away(self) -> None:
         before = self._acknowledged()
-        self._view.happened(f"the metadata store goes away for {self._plan.away_s:.0f} seconds")
-        if self._plan.metadata == "zk":
-            store = self._cluster.metadata_process
+        self.view.happened(f"the metadata store goes away for {self.plan.away_s:.0f} seconds")
+        if self.plan.metadata == "zk":
+            store = self.cluster.metadata_process
             assert store is not None, "ZooKeeper is a process"
             store.signal(signal.SIGSTOP)
-            await asyncio.sleep(self._plan.away_s)
+            await asyncio.sleep(self.plan.away_s)
             store.signal(signal.SIGCONT)
         else:
             await asyncio.to_thread(self._hold_sqlite)
-        self.facts.away_s += self._plan.away_s
+        self.facts.away_s += self.plan.away_s
         while_away = self._acknowledged() - before
-        self._view.happened(f"it is back; {while_away} requests were answered meanwhile")
+        self.view.happened(f"it is back; {while_away} requests were answered meanwhile")
         if await self._are_answered_again(before + while_away):
-            self._view.happened("the active replica has stayed active")
+            self.view.happened("the active replica has stayed active")
 
     def _hold_sqlite(self) -> None:
         """Nobody else can write the store while this transaction is open."""
-        connection = sqlite3.connect(self._plan.directory / "metadata.db", timeout=self._plan.limit_s * stretch())
+        connection = sqlite3.connect(self.plan.directory / "metadata.db", timeout=self.plan.limit_s * stretch())
         connection.execute("BEGIN IMMEDIATE")
         try:
-            time.sleep(self._plan.away_s)
+            time.sleep(self.plan.away_s)
         finally:
             connection.rollback()
             connection.close()
@@ -394,33 +362,32 @@ class NameNodeStory:
 
     async def _start_replica(self, name: str) -> None:
         await asyncio.to_thread(Path(self._socket(name)).unlink, missing_ok=True)
-        command = [sys.executable, "-m", "examples.namenode_sim.replica", "--name", name]
-        command += ["--socket", self._socket(name), "--journal", JOURNAL, "--metadata", self._cluster.uri]
-        command += ["--checkpoint-edits", str(self._plan.checkpoint_edits)]
-        command += ["--segment-edits", str(self._plan.segment_edits)]
+        command = ["--name", name, "--socket", self._socket(name), "--journal", JOURNAL, "--metadata", self.cluster.uri]
+        command += ["--checkpoint-edits", str(self.plan.checkpoint_edits)]
+        command += ["--segment-edits", str(self.plan.segment_edits)]
         command += ["--copy", self._copy(name)]
-        command += ["--unfenced"] * self._plan.sabotage
-        child = await self._children.start(name, command, environment={"PYTHONPATH": str(ROOT)}, directory=ROOT)
-        self._replicas[name] = child
+        command += ["--unfenced"] * self.plan.sabotage
+        module = "examples.namenode_sim.replica"
+        self._replicas[name] = child = await self.cluster.start_program(name, module, *command, pipe_output=False)
 
         async def answers() -> bool:
             with suppress(ReplicaNotActiveError):
                 return bool(await self._ask(name, "status"))
             return False
 
-        await self._cluster.until(answers, name, child)
+        await self.cluster.until(answers, name, child)
 
     async def _take_over(self, name: str, began: float) -> None:
         before = self._acknowledged()
         await self._operate(name, "become_active")
         await self._until(lambda: self._acknowledged() > before, f"{name} answers")
         self.facts.take_over_s.append(self._now() - began)
-        self._view.happened(f"{name} has taken over; the next request was answered {self._now() - began:.1f} s later")
+        self.view.happened(f"{name} has taken over; the next request was answered {self._now() - began:.1f} s later")
 
     async def _operate(self, name: str, what: str) -> None:
         async def done() -> bool:
             with suppress(ReplicaNotActiveError):
-                await self._ask(name, what, timeout_s=self._plan.limit_s)
+                await self._ask(name, what, timeout_s=self.plan.limit_s)
                 return True
             return False
 
@@ -438,17 +405,17 @@ class NameNodeStory:
             with suppress(ReplicaNotActiveError):
                 if (await self._ask(name, "status"))["role"] == "active":
                     return name
-        raise NameNodeDemoError(f"no replica is active; see {self._plan.directory / 'logs'}")
+        raise DemoError(f"no replica is active; see {self.plan.directory / 'logs'}")
 
     async def _active_and_other(self) -> tuple[str, str]:
         active = await self._active()
         return active, next(name for name in REPLICAS if name != active)
 
     def _copy(self, name: str) -> str:
-        return str(self._plan.directory / f"{name}-edits")
+        return str(self.plan.directory / f"{name}-edits")
 
     def _socket(self, name: str) -> str:
-        return str(self._plan.directory / f"{name}.sock")
+        return str(self.plan.directory / f"{name}.sock")
 
     # -- what goes on beside ------------------------------------------------------------------------------
 
@@ -456,7 +423,7 @@ class NameNodeStory:
         """Read the journal as it grows, from the first edit on, before anything is purged."""
         while True:
             try:
-                async with await open_reader(JOURNAL, client=self._client) as reader:
+                async with await open_reader(JOURNAL, client=self.client) as reader:
                     start = self._auditor.namespace.txid + FIRST_TXID
                     async with aclosing(tail(reader, start, poll_s=0.2)) as edits:
                         async for edit in edits:
@@ -468,7 +435,7 @@ class NameNodeStory:
                 await asyncio.sleep(0.3)
 
     async def _watch(self) -> None:
-        picture = self._picture
+        picture = self.picture
         while True:
             for name in REPLICAS:
                 try:
@@ -480,9 +447,9 @@ class NameNodeStory:
             picture.audited = self._auditor.namespace.txid
             with suppress(JournalError, BookKeeperError):
                 picture.checkpoints = tuple(await self._checkpoints())
-                async with await open_reader(JOURNAL, client=self._client) as reader:
+                async with await open_reader(JOURNAL, client=self.client) as reader:
                     picture.segments = len(await reader.segments())
-            self._view.looked()
+            self.view.looked()
             await asyncio.sleep(1.0)
 
     async def _checkpoints(self) -> list[int]:
@@ -490,7 +457,7 @@ class NameNodeStory:
             return [info.at for info in await store.list()]
 
     async def _snapshots(self) -> SnapshotStore:
-        return await open_snapshots(JOURNAL, client=self._client)
+        return await open_snapshots(JOURNAL, client=self.client)
 
     def _acknowledged(self) -> int:
         return sum(client.acknowledged for client in self._clients)
@@ -499,8 +466,8 @@ class NameNodeStory:
         return asyncio.get_running_loop().time()
 
     async def _until(self, holds: Callable[[], bool | Awaitable[bool]], what: str) -> None:
-        """Wait until it holds. Raises: NameNodeDemoError: it does not within the plan's limit, which is stretched."""
-        self._view.waits(what)
+        """Wait until it holds. Raises: DemoError: it does not within the plan's limit, which is stretched."""
+        self.view.waits(what)
 
         async def asked() -> bool:
             with suppress(ReplicaNotActiveError, JournalError, BookKeeperError):
@@ -509,7 +476,7 @@ class NameNodeStory:
             return False
 
         try:
-            await until_async(asked, what, quiet_s=self._plan.limit_s)
+            await until_async(asked, what, quiet_s=self.plan.limit_s)
         except StalledError as error:
-            raise NameNodeDemoError(f"{error}; see {self._plan.directory / 'logs'}") from error
-        self._picture.waits_for = ""
+            raise DemoError(f"{error}; see {self.plan.directory / 'logs'}") from error
+        self.picture.waits_for = ""

@@ -19,13 +19,13 @@ async def test_a_missing_entry_a_wrong_one_and_a_lost_ledger_are_each_found(tmp_
             ledgers[writer.id] = WrittenLedger(100, set(ids), closed=True)
         first, second, third = ledgers
         found = await judge_ledgers(bk, ledgers)
-        assert found.whole and (found.ledgers, found.entries, found.problems) == (3, 30, [])
+        assert found.good and (found.ledgers, found.entries, found.problems) == (3, 30, [])
 
         ledgers[first].acknowledged.add(10)
         ledgers[second].size = 99
         await bk.delete_ledger(third)
         found = await judge_ledgers(bk, ledgers)
-        assert not found.whole
+        assert not found.good
         assert found.unread[0].startswith(f"ledger {first}: 1 acknowledged")
         assert found.unread[1].startswith(f"ledger {second}: 10 acknowledged")
         assert found.unread[2].startswith(f"ledger {third} could not be read")

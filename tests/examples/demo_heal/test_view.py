@@ -36,4 +36,4 @@ def test_the_table_shows_every_bookie_and_what_is_waited_for() -> None:
     with console.capture() as captured:
         console.print(view.draw())
     shown = captured.get()
-    assert all(text in shown for text in ("b1", "lost", "read-only", "auditor: all is well", "waiting: nothing ..."))
+    assert all(text in shown for text in ("b1", "lost", "read-only", "auditor: all is well", "s: nothing ..."))

@@ -45,5 +45,5 @@ def test_on_a_terminal_the_newest_of_the_story_are_below_the_rows() -> None:
     with console.capture() as captured:
         console.print(view.draw())
     shown = captured.get()
-    assert all(text in shown for text in ("counting", "a row", "second", "third", "waiting: more ..."))
+    assert all(text in shown for text in ("counting", "a row", "second", "third", "s: more ..."))
     assert "first" not in shown

@@ -43,5 +43,5 @@ def test_the_table_shows_producers_readers_and_what_is_wrong() -> None:
     with console.capture() as captured:
         console.print(view.draw())
     shown = captured.get()
-    expected = ("p1", "1,000 appended", "2 twice, 0 missing", "owner1: killed", "waiting: nothing ...")
+    expected = ("p1", "1,000 appended", "2 twice, 0 missing", "owner1: killed", "s: nothing ...")
     assert all(text in shown for text in expected)

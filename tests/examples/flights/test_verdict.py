@@ -10,7 +10,7 @@ import pytest
 
 from examples.flights.__main__ import last_line
 from examples.flights.sink import DailyDelays, Sink
-from examples.flights.story import Told
+from examples.flights.story import FlightFacts
 from examples.flights.verdict import Verdict, compare
 
 KEY, OTHER = ("2013-01-01", "UA", "EWR"), ("2013-01-02", "AA", "JFK")
@@ -55,6 +55,13 @@ def test_only_no_difference_at_all_is_exactly_once() -> None:
     assert not replace(GOOD, differing=1).exactly_once
 
 
+def test_a_story_that_left_a_blow_out_is_not_good() -> None:
+    assert GOOD.good
+    missed = replace(GOOD, missed=("not so: the gateway was killed",))
+    assert missed.exactly_once and not missed.good
+    assert missed.problems == ("not so: the gateway was killed",)
+
+
 def test_judging_counts_contradictions_and_keeps_twenty_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a Spark that answers from a list: the real one is in the demo itself."""
     rows = [DailyDelays("2013-01-01", f"C{n:02}", "EWR", 2, 1, 1, 1) for n in range(30)]
@@ -80,7 +87,7 @@ def test_judging_counts_contradictions_and_keeps_twenty_lines(monkeypatch: pytes
 
 
 def test_the_last_line_says_it_all() -> None:
-    told = Told(driver_killed=3, bookie_lost=1, gateway_killed=1, zombie_refused=1)
+    told = FlightFacts(driver_killed=3, bookie_lost=1, gateway_killed=1, zombie_refused=1)
     assert last_line(GOOD, told) == (
         "demo: exactly once: yes (7 batches, 336776 rows, 3 batches replayed, driver killed 3 times, bookie lost 1, "
         "gateway killed 1, zombie refused 1)"

@@ -6,12 +6,12 @@ import io
 
 from rich.console import Console
 
-from examples.flights.view import Picture, View
+from examples.flights.view import FlightPicture, FlightView
 
 
-def shown(view: View, console: Console) -> str:
+def shown(view: FlightView, console: Console) -> str:
     with console.capture() as captured:
-        console.print(view._draw())
+        console.print(view.draw())
     return captured.get()
 
 
@@ -19,8 +19,8 @@ def test_it_says_what_it_waits_for_until_something_happens() -> None:
     """For up to a minute, while a JVM started, nothing was said: it looked as if it hung."""
     out = io.StringIO()
     console = Console(file=out, width=200)
-    picture = Picture(total_rows=10)
-    view = View(picture, console)
+    picture = FlightPicture()
+    view = FlightView(picture, console)
     view.waits("the JVM starts")
     assert "waiting: the JVM starts ..." in out.getvalue()
     assert "s: the JVM starts ..." in shown(view, console)

@@ -1,4 +1,4 @@
-"""The cluster of the demo: a metadata store, six bookies and autorecovery, each a process with a log of its own."""
+"""The cluster of a demo: a metadata store, bookies, autorecovery and gateways, each a process with a log of its own."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from bookkeeper.gateways.lease import LEASE_S
 from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.waiting import ProgressSource, StalledError, until_async
 from bookkeeper.launchers.zookeeper import free_port
@@ -44,14 +45,14 @@ major_compaction_interval_s = 8
 """
 
 
-class HealDemoError(Exception):
+class DemoError(Exception):
     """The demo could not go on; the message says what and where to look."""
 
 
-class HealingCluster:
+class DemoCluster:
     """Starts, kills, empties and configures the parts of the cluster."""
 
-    def __init__(self, directory: Path, children: Children, metadata: str, small_disk_bytes: int) -> None:
+    def __init__(self, directory: Path, children: Children, metadata: str, small_disk_bytes: int = 0) -> None:
         """
         Args:
             metadata: ``sqlite`` or ``zk``.
@@ -79,19 +80,12 @@ class HealingCluster:
         else:
             port = free_port()
             self.uri = f"zk+hierarchical://127.0.0.1:{port}/ledgers"
-            child = await self._spawn(
-                "zookeeper", "zookeeper", "--dir", str(self._dir / "zookeeper"), "--port", str(port)
-            )
-
-            self.metadata_process = child
-
-            async def listens() -> bool:
-                return await _listens(port)
-
-            await self.until(listens, "ZooKeeper", child)
+            arguments = ("--dir", str(self._dir / "zookeeper"), "--port", str(port))
+            self.metadata_process = child = await self.start_bk("zookeeper", "zookeeper", *arguments)
+            await self.until(lambda: listens(port), "ZooKeeper", child)
         status, output = await self.bk("init")
         if status:
-            raise HealDemoError(f"the cluster could not be made: {output}")
+            raise DemoError(f"the cluster could not be made: {output}")
 
     async def start_bookie(self, name: str, *, small: bool = False, read_only: bool = False) -> Child:
         """Start a bookie's process.
@@ -104,14 +98,12 @@ class HealingCluster:
         small = small and await asyncio.to_thread(_has_private_mounts, directory)
         self.has_small_disk = self.has_small_disk or small
         self._configure(name, reserve=4 * MIB if small else MIB)
-        arguments = ["--read-only"] if read_only else []
-        command = _bk("bookie", "--config", str(self._config(name)), *arguments)
+        command = _bk("bookie", "--config", str(self._config(name)), *(["--read-only"] if read_only else []))
         if small:
             mount = f'mount -t tmpfs -o size={self._small_disk_bytes} none "$0" && exec "$@"'
             inner = ending_with_this_process(command)
             command = ["/usr/bin/unshare", "-Urm", "/bin/sh", "-c", mount, str(directory), *inner]
-        child = await self._children.start(name, command, environment=self._environment(), directory=ROOT)
-        self.bookies[name] = child
+        self.bookies[name] = child = await self._start(name, command)
         return child
 
     def _config(self, name: str) -> Path:
@@ -143,30 +135,37 @@ class HealingCluster:
         """Start a bookie again that keeps back more space than its disk has: it behaves as on a full disk."""
         await self.stop(name)
         self._configure(name, reserve=_NO_BYTES_LEFT)
-        command = _bk("bookie", "--config", str(self._config(name)))
-        child = await self._children.start(name, command, environment=self._environment(), directory=ROOT)
-        self.bookies[name] = child
+        self.bookies[name] = await self.start_bk(name, "bookie", "--config", str(self._config(name)))
 
     async def start_autorecovery(self, delay_s: int, check_every_s: float) -> None:
         """Start the process that audits and repairs: with a short delay, and checks that read every entry."""
-        await self._spawn(
+        await self.start_bk(
             "autorecovery",
             *("autorecovery", "--name", "healer", "--lost-bookie-delay", str(round(delay_s * stretch()))),
             *("--grace", str(round(5 * stretch()))),
             *("--check-every", str(check_every_s / 3600), "--sample", "100"),
         )
 
-    async def _spawn(self, name: str, *arguments: str) -> Child:
-        return await self._children.start(name, _bk(*arguments), environment=self._environment(), directory=ROOT)
+    async def start_gateway(self, name: str, kind: str, port: int, *arguments: str) -> Child:
+        """Start a gateway (``grpc`` or ``webhdfs``) at a port, with a lease that suits the machine."""
+        places = ("--listen", f"127.0.0.1:{port}", "--lease-s", f"{LEASE_S * stretch():g}")
+        return await self.start_bk(name, "gateway", kind, *places, *arguments)
 
-    def _environment(self) -> dict[str, str]:
-        return {"BK_METADATA": self.uri, "PYTHONPATH": str(ROOT), **environment()}
+    async def start_bk(self, name: str, *arguments: str) -> Child:
+        """Start ``bk`` with these arguments, for long."""
+        return await self._start(name, _bk(*arguments))
+
+    async def start_program(self, name: str, module: str, *arguments: str, pipe_output: bool = True) -> Child:
+        """Start a module of the examples, with its output piped."""
+        return await self._start(name, [sys.executable, "-m", module, *arguments], pipe_output=pipe_output)
+
+    async def _start(self, name: str, command: Sequence[str], *, pipe_output: bool = False) -> Child:
+        its = {"BK_METADATA": self.uri, "PYTHONPATH": str(ROOT), **environment()}
+        return await self._children.start(name, command, environment=its, directory=ROOT, pipe_output=pipe_output)
 
     async def bk(self, *arguments: str) -> tuple[int, str]:
         """Run ``bk``. Returns its exit status and what it printed, errors included."""
-        child = await self._children.start(
-            "bk", _bk(*arguments), environment=self._environment(), directory=ROOT, pipe_output=True
-        )
+        child = await self._start("bk", _bk(*arguments), pipe_output=True)
         began = child.log.stat().st_size
         output = (await child.stdout.read()).decode(errors="replace")
         status = await child.wait()
@@ -179,7 +178,7 @@ class HealingCluster:
         """Wait until a part of the cluster is up. Without ``child`` all bookies are meant.
 
         Raises:
-            HealDemoError: it has ended, or makes no progress.
+            DemoError: it has ended, or makes no progress.
         """
         try:
             if child is not None:
@@ -194,14 +193,15 @@ class HealingCluster:
             )
             await until_async(holds, what, watched)
         except StalledError as error:
-            raise HealDemoError(str(error)) from error
+            raise DemoError(str(error)) from error
 
 
 def _bk(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "bookkeeper.admin", *arguments]
 
 
-async def _listens(port: int) -> bool:
+async def listens(port: int) -> bool:
+    """Whether somebody takes connections at a port of this machine."""
     try:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
     except OSError:
