@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from bookkeeper.admin.shared import CommandGroup, json_option, metadata_option, print_json, print_table
-from segments.commands.shared import complete, stream_argument, streams_at
+from bookkeeper.admin.shared import CommandGroup, json_option, metadata_option
+from segments.commands.shared import print_rows, stream_argument, with_stream
 from segments.publish.batch_key import AppRecord
 from segments.record import from_ms
 
@@ -21,18 +21,9 @@ def apps() -> None:
 @stream_argument
 def list_apps(metadata: str, as_json: bool, name: str) -> None:
     """List them, with the last batch of each."""
-
-    async def work() -> list[dict[str, object]]:
-        async with streams_at(metadata) as namespace:
-            return [_row(each) for each in await (await namespace.open(name)).apps()]
-
-    rows = complete(work())
-    if as_json:
-        print_json(rows)
-    elif rows:
-        print_table(f"applications of {name}", tuple(rows[0]), rows)
-    else:
-        click.echo(f"{name} remembers no applications")
+    rows = [_row(each) for each in with_stream(metadata, name, lambda stream: stream.apps())]
+    columns = tuple(rows[0]) if rows else ()
+    print_rows(as_json, f"applications of {name}", columns, rows, f"{name} remembers no applications")
 
 
 @apps.command()
@@ -41,12 +32,7 @@ def list_apps(metadata: str, as_json: bool, name: str) -> None:
 @click.argument("app")
 def forget(metadata: str, name: str, app: str) -> None:
     """Forget an application that has ended. A batch of it that comes again is written again."""
-
-    async def work() -> bool:
-        async with streams_at(metadata) as namespace:
-            return await (await namespace.open(name)).forget_app(app)
-
-    if not complete(work(), changes=True):
+    if not with_stream(metadata, name, lambda stream: stream.forget_app(app), changes=True):
         raise click.ClickException(f"{name} remembers no application {app}; `bk stream apps list {name}` shows them")
     click.echo(f"application {app} of {name} is forgotten")
 

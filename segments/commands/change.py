@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import click
@@ -18,13 +19,14 @@ from segments.commands.shared import (
     stream_argument,
     streams_at,
     told,
+    with_stream,
     yes_option,
 )
 from segments.config import StreamConfig
-from segments.position import Position
 from segments.retention.retention_pass import PassResult
 from segments.retention.truncation import TruncateResult
 from segments.seek import Seek
+from segments.stream import Stream
 
 
 @click.command()
@@ -59,12 +61,7 @@ def configure(metadata: str, settings: dict[str, Any], name: str) -> None:
     """Change settings of a stream. Retention follows with its next pass, a writer with its next segment."""
     if not settings:
         raise click.UsageError("which settings? Give --set NAME=VALUE; bk stream show lists them")
-
-    async def work() -> None:
-        async with streams_at(metadata) as namespace:
-            await (await namespace.open(name)).configure(settings)
-
-    complete(work(), changes=True)
+    with_stream(metadata, name, lambda stream: stream.configure(settings), changes=True)
     click.echo(f"changed in {name}: {', '.join(settings)}")
 
 
@@ -94,19 +91,14 @@ def delete(metadata: str, yes: bool, dry_run: bool, force: bool, name: str) -> N
 
     If it stops half way, bk stream check --repair finishes it.
     """
-
-    async def look() -> tuple[str, int, int, str]:
-        async with streams_at(metadata) as namespace:
-            info = await (await namespace.open(name)).info()
-            return info.owner, info.segments, info.bytes, info.stream_id
-
-    owner, segments, size, stream_id = complete(look())
-    what = f"{name} with {counted(segments, 'segment')} and {counted(size, 'byte')}"
+    info = with_stream(metadata, name, lambda stream: stream.info())
+    what = f"{name} with {counted(info.segments, 'segment')} and {counted(info.bytes, 'byte')}"
     if dry_run:
-        click.echo(f"would be deleted: {what}, id {stream_id}" + (f"; {owner} writes to it" if owner else ""))
+        writer = f"; {info.owner} writes to it" if info.owner else ""
+        click.echo(f"would be deleted: {what}, id {info.stream_id}{writer}")
         return
     if not yes:
-        who = f" {owner} writes to it and is fenced." if owner else ""
+        who = f" {info.owner} writes to it and is fenced." if info.owner else ""
         click.confirm(f"This deletes {what} for ever.{who} Continue?", abort=True)
 
     async def work() -> None:
@@ -138,21 +130,18 @@ def truncate(
 ) -> None:
     """Remove the records before a place: readers begin there at once, and ledgers that nothing needs are deleted."""
 
-    async def work(dry_run: bool) -> tuple[TruncateResult, tuple[int, ...]]:
-        async with streams_at(metadata) as namespace:
-            stream = await namespace.open(name)
-            result = await stream.truncate(before, up_to_holds=up_to_holds, dry_run=dry_run)
-            deleted = () if dry_run or keep_ledgers else (await stream.apply_retention()).deleted
-            return result, deleted
+    async def remove(stream: Stream, dry_run: bool = dry_run) -> tuple[TruncateResult, tuple[int, ...]]:
+        result = await stream.truncate(before, up_to_holds=up_to_holds, dry_run=dry_run)
+        return result, () if dry_run or keep_ledgers else (await stream.apply_retention()).deleted
 
     if not dry_run and not yes:
-        planned, _ = complete(work(True))
+        planned, _ = with_stream(metadata, name, partial(remove, dry_run=True))
         if planned.is_change:
             click.confirm(
                 f"This removes the records of {name} before {planned.start} for ever, from {planned.was} on. Continue?",
                 abort=True,
             )
-    result, deleted = complete(work(dry_run), changes=not dry_run)
+    result, deleted = with_stream(metadata, name, remove, changes=not dry_run)
     if as_json:
         print_json(
             {
@@ -185,14 +174,10 @@ def truncate(
 def purge(metadata: str, as_json: bool, dry_run: bool, name: str) -> None:
     """Apply a stream's retention now: remove the segments that may go. bk stream explain says which, and why."""
 
-    async def work() -> PassResult:
-        async with streams_at(metadata) as namespace:
-            stream = await namespace.open(name)
-            if dry_run:
-                return PassResult(await stream.explain_retention(), ())
-            return await stream.apply_retention()
+    async def remove(stream: Stream) -> PassResult:
+        return PassResult(await stream.explain_retention(), ()) if dry_run else await stream.apply_retention()
 
-    done = complete(work(), changes=not dry_run)
+    done = with_stream(metadata, name, remove, changes=not dry_run)
     if as_json:
         print_json({**report_document(done.report), "deleted_ledgers": list(done.deleted)})
         return
@@ -215,19 +200,13 @@ def purge(metadata: str, as_json: bool, dry_run: bool, name: str) -> None:
 def roll(metadata: str, as_json: bool, yes: bool, name: str) -> None:
     """End the open segment. This takes the stream over: a running writer is fenced."""
     _ask_to_take_over(metadata, name, yes)
-
-    async def work() -> dict[str, object] | None:
-        async with streams_at(metadata) as namespace:
-            ended = await (await namespace.open(name)).roll()
-            return None if ended is None else segment_row(ended)
-
-    ended = complete(work(), changes=True)
+    ended = with_stream(metadata, name, lambda stream: stream.roll(), changes=True)
     if as_json:
-        print_json(ended)
+        print_json(None if ended is None else segment_row(ended))
     elif ended is None:
         click.echo(f"{name} has no records")
     else:
-        click.echo(f"segment {ended['segment']} is completed, with {counted(int(str(ended['records'])), 'record')}")
+        click.echo(f"segment {ended.number} is completed, with {counted(ended.records, 'record')}")
 
 
 @click.command()
@@ -238,12 +217,7 @@ def roll(metadata: str, as_json: bool, yes: bool, name: str) -> None:
 def seal(metadata: str, as_json: bool, yes: bool, name: str) -> None:
     """End a stream for good: nothing can be appended any more. What it holds stays readable."""
     _ask_to_take_over(metadata, name, yes, "This seals it for ever.")
-
-    async def work() -> Position | None:
-        async with streams_at(metadata) as namespace:
-            return await (await namespace.open(name)).seal()
-
-    last = complete(work(), changes=True)
+    last = with_stream(metadata, name, lambda stream: stream.seal(), changes=True)
     if as_json:
         print_json({"stream": name, "last": told(last)})
     else:

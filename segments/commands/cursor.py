@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -10,16 +10,20 @@ from bookkeeper.admin.shared import CommandGroup, counted, json_option, metadata
 from bookkeeper.option_types import WholeNumber
 from segments.commands.shared import (
     PositionType,
-    complete,
     dry_run_option,
+    print_rows,
     stream_argument,
-    streams_at,
     told,
+    with_stream,
     yes_option,
 )
+from segments.cursors import CursorState
 from segments.errors import CursorNotFoundError
+from segments.position import Position
+from segments.read import Lag
 from segments.record import from_ms
 from segments.seek import Seek
+from segments.stream import Stream
 
 OWNER: Final = "bk stream cursor"
 
@@ -36,29 +40,20 @@ def cursor() -> None:
 def list_cursors(metadata: str, as_json: bool, name: str) -> None:
     """List the cursors of a stream, with what each has left to do."""
 
-    async def work() -> list[dict[str, object]]:
-        async with streams_at(metadata) as namespace:
-            stream = await namespace.open(name)
-            rows: list[dict[str, object]] = []
-            for each, state in (await stream.cursors()).items():
-                backlog = await stream.cursor(each).backlog()
-                rows.append(
-                    {
-                        "cursor": each,
-                        "needs": told(state.mark.position),
-                        "owner": state.owner or None,
-                        "records_left": backlog.records,
-                    }
-                )
-            return rows
+    async def rows_of(stream: Stream) -> list[dict[str, object]]:
+        return [
+            {
+                "cursor": each,
+                "needs": told(state.mark.position),
+                "owner": state.owner or None,
+                "records_left": (await stream.cursor(each).backlog()).records,
+            }
+            for each, state in (await stream.cursors()).items()
+        ]
 
-    rows = complete(work())
-    if as_json:
-        print_json(rows)
-    elif rows:
-        print_table(f"cursors of {name}", ("cursor", "needs", "owner", "records_left"), rows)
-    else:
-        click.echo(f"{name} has no cursors")
+    rows = with_stream(metadata, name, rows_of)
+    columns = ("cursor", "needs", "owner", "records_left")
+    print_rows(as_json, f"cursors of {name}", columns, rows, f"{name} has no cursors")
 
 
 @cursor.command()
@@ -69,34 +64,34 @@ def list_cursors(metadata: str, as_json: bool, name: str) -> None:
 def show(metadata: str, as_json: bool, name: str, cursor_name: str) -> None:
     """Show a cursor: its place, its owner, how far it is behind, its properties."""
 
-    async def work() -> dict[str, Any]:
-        async with streams_at(metadata) as namespace:
-            found = (await namespace.open(name)).cursor(cursor_name)
-            state = await found.state()
-            backlog = await found.backlog(precise=True)
-            return {
+    async def look(stream: Stream) -> tuple[CursorState, Lag]:
+        found = stream.cursor(cursor_name)
+        return await found.state(), await found.backlog(precise=True)
+
+    state, backlog = with_stream(metadata, name, look)
+    needs, version, done_beyond = told(state.mark.position), state.version.number, state.ranges.records
+    if as_json:
+        print_json(
+            {
                 "cursor": cursor_name,
-                "needs": told(state.mark.position),
+                "needs": needs,
                 "seq_no": state.mark.seq_no,
                 "owner": state.owner or None,
                 "epoch": state.epoch,
-                "version": state.version.number,
-                "done_beyond": state.ranges.records,
+                "version": version,
+                "done_beyond": done_beyond,
                 "records_left": backlog.records,
                 "seconds_behind": backlog.seconds,
                 "properties": dict(state.properties),
             }
-
-    found = complete(work())
-    if as_json:
-        print_json(found)
+        )
         return
-    owner = f"in use by {found['owner']}" if found["owner"] else "nobody uses it"
-    click.echo(f"{cursor_name}: at {found['needs']} (record {found['seq_no']}), version {found['version']}; {owner}")
-    beyond = f", {counted(found['done_beyond'], 'record')} beyond its place are done" if found["done_beyond"] else ""
-    behind = "" if found["seconds_behind"] is None else f"; the first is {found['seconds_behind']:.0f} s old"
-    click.echo(f"{counted(found['records_left'], 'record')} left{beyond}{behind}")
-    for key, value in found["properties"].items():
+    owner = f"in use by {state.owner}" if state.owner else "nobody uses it"
+    click.echo(f"{cursor_name}: at {needs} (record {state.mark.seq_no}), version {version}; {owner}")
+    beyond = f", {counted(done_beyond, 'record')} beyond its place are done" if done_beyond else ""
+    behind = "" if backlog.seconds is None else f"; the first is {backlog.seconds:.0f} s old"
+    click.echo(f"{counted(backlog.records, 'record')} left{beyond}{behind}")
+    for key, value in state.properties.items():
         click.echo(f"  {key} = {value}")
 
 
@@ -110,19 +105,17 @@ def show(metadata: str, as_json: bool, name: str, cursor_name: str) -> None:
 def set_command(metadata: str, dry_run: bool, place: Seek, force: bool, name: str, cursor_name: str) -> None:
     """Let a cursor go on at another place, also an earlier one. If there is none, it is made."""
 
-    async def work() -> tuple[str, str]:
-        async with streams_at(metadata) as namespace:
-            stream = await namespace.open(name)
-            found = stream.cursor(cursor_name, start=place, owner=OWNER)
-            if dry_run:
-                return "would be", str(await stream.find(place))
-            try:
-                return "is", str(await found.reset(place, force=force))
-            except CursorNotFoundError:
-                async with found:
-                    return "is new and", str(await found.position())
+    async def move(stream: Stream) -> tuple[str, Position]:
+        found = stream.cursor(cursor_name, start=place, owner=OWNER)
+        if dry_run:
+            return "would be", await stream.find(place)
+        try:
+            return "is", await found.reset(place, force=force)
+        except CursorNotFoundError:
+            async with found:
+                return "is new and", await found.position()
 
-    what, position = complete(work(), changes=not dry_run)
+    what, position = with_stream(metadata, name, move, changes=not dry_run)
     click.echo(f"cursor {cursor_name} of {name} {what} at {position}")
 
 
@@ -133,21 +126,16 @@ def set_command(metadata: str, dry_run: bool, place: Seek, force: bool, name: st
 @click.argument("cursor_name", metavar="CURSOR")
 def history(metadata: str, as_json: bool, name: str, cursor_name: str) -> None:
     """List where a cursor has been, newest first."""
-
-    async def work() -> list[dict[str, object]]:
-        async with streams_at(metadata) as namespace:
-            stream = await namespace.open(name)
-            return [
-                {
-                    "version": each.number,
-                    "needs": told(each.mark.position),
-                    "change": each.change.name.lower(),
-                    "at": from_ms(each.changed_ms).isoformat(timespec="seconds"),
-                }
-                for each in await stream.cursor(cursor_name).history(1000)
-            ]
-
-    rows = complete(work())
+    versions = with_stream(metadata, name, lambda stream: stream.cursor(cursor_name).history(1000))
+    rows = [
+        {
+            "version": each.number,
+            "needs": told(each.mark.position),
+            "change": each.change.name.lower(),
+            "at": from_ms(each.changed_ms).isoformat(timespec="seconds"),
+        }
+        for each in versions
+    ]
     if as_json:
         print_json(rows)
     else:
@@ -163,12 +151,10 @@ def history(metadata: str, as_json: bool, name: str, cursor_name: str) -> None:
 def restore(metadata: str, force: bool, name: str, cursor_name: str, version: int) -> None:
     """Let a cursor be again what it was in an earlier VERSION; bk stream cursor history lists them."""
 
-    async def work() -> str:
-        async with streams_at(metadata) as namespace:
-            found = (await namespace.open(name)).cursor(cursor_name, owner=OWNER)
-            return str(await found.restore(version, force=force))
+    async def put_back(stream: Stream) -> Position:
+        return await stream.cursor(cursor_name, owner=OWNER).restore(version, force=force)
 
-    click.echo(f"cursor {cursor_name} of {name} is at {complete(work(), changes=True)}")
+    click.echo(f"cursor {cursor_name} of {name} is at {with_stream(metadata, name, put_back, changes=True)}")
 
 
 @cursor.command("delete")
@@ -179,21 +165,11 @@ def restore(metadata: str, force: bool, name: str, cursor_name: str, version: in
 @click.argument("cursor_name", metavar="CURSOR")
 def delete_cursor(metadata: str, yes: bool, dry_run: bool, name: str, cursor_name: str) -> None:
     """Delete a cursor, with its history. What only it kept goes with the next bk stream purge."""
-
-    async def look() -> str:
-        async with streams_at(metadata) as namespace:
-            return str(await (await namespace.open(name)).cursor(cursor_name).position())
-
-    at = complete(look())
+    at = with_stream(metadata, name, lambda stream: stream.cursor(cursor_name).position())
     if dry_run:
         click.echo(f"would be deleted: cursor {cursor_name} of {name}, at {at}")
         return
     if not yes:
         click.confirm(f"This deletes cursor {cursor_name} of {name}, which is at {at}. Continue?", abort=True)
-
-    async def work() -> None:
-        async with streams_at(metadata) as namespace:
-            await (await namespace.open(name)).cursor(cursor_name).delete(missing_ok=False)
-
-    complete(work(), changes=True)
+    with_stream(metadata, name, lambda stream: stream.cursor(cursor_name).delete(missing_ok=False), changes=True)
     click.echo(f"deleted: cursor {cursor_name} of {name}, which was at {at}")

@@ -6,13 +6,22 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
-from bookkeeper.admin.shared import CommandGroup, json_option, metadata_option, print_json, print_table
+from bookkeeper.admin.shared import CommandGroup, json_option, metadata_option
 from bookkeeper.option_types import Number
-from segments.commands.shared import PositionType, complete, hold_row, stream_argument, streams_at
-from segments.position import EARLIEST, LATEST
+from segments.commands.shared import (
+    HOLD_COLUMNS,
+    from_option,
+    hold_row,
+    place_option,
+    print_rows,
+    stream_argument,
+    with_stream,
+)
+from segments.position import LATEST
 from segments.record import to_ms
 from segments.retention.holds import Hold
 from segments.seek import Seek
+from segments.stream import Stream
 
 
 @click.group(cls=CommandGroup)
@@ -22,21 +31,15 @@ def hold() -> None:
 
 @hold.command()
 @metadata_option
-@click.option(
-    "--from", "start", type=PositionType(), metavar="PLACE", help="The first record.  [default: the stream's first]"
-)
-@click.option(
-    "--to", "stop", type=PositionType(), metavar="PLACE", help="The record behind the last one.  [default: no end]"
-)
+@from_option
+@place_option("--to", "stop", LATEST, "The record behind the last one.  [default: no end]")
 @click.option(
     "--for", "hours", type=Number(0, min_open=True), metavar="HOURS", help="How long.  [default: until it is released]"
 )
 @click.option("--note", default="", help="Who wants it, and why.")
 @stream_argument
 @click.argument("hold_name", metavar="HOLD")
-def add(
-    metadata: str, start: Seek | None, stop: Seek | None, hours: float | None, note: str, name: str, hold_name: str
-) -> None:
+def add(metadata: str, start: Seek, stop: Seek, hours: float | None, note: str, name: str, hold_name: str) -> None:
     """Put a hold on a stream, or give the one of this name another range."""
 
     try:
@@ -46,13 +49,10 @@ def add(
             f"--for {hours} ends behind the year 9999: leave it out for a hold without end"
         ) from error
 
-    async def work() -> Hold:
-        async with streams_at(metadata) as namespace:
-            stream = await namespace.open(name)
-            first, end = EARLIEST if start is None else start, LATEST if stop is None else stop
-            return await stream.hold(hold_name, first, end, until=until, note=note)
+    async def put(stream: Stream) -> Hold:
+        return await stream.hold(hold_name, start, stop, until=until, note=note)
 
-    found = complete(work(), changes=True)
+    found = with_stream(metadata, name, put, changes=True)
     end = "on" if found.stop == LATEST else f"up to {found.stop}"
     click.echo(f"{found.says()} covers {name} from {found.start} {end}")
 
@@ -63,19 +63,9 @@ def add(
 @stream_argument
 def list_holds(metadata: str, as_json: bool, name: str) -> None:
     """List the holds of a stream."""
-
-    async def work() -> list[dict[str, object]]:
-        async with streams_at(metadata) as namespace:
-            now_ms = to_ms(datetime.now(UTC))
-            return [hold_row(each, now_ms) for each in await (await namespace.open(name)).holds()]
-
-    rows = complete(work())
-    if as_json:
-        print_json(rows)
-    elif rows:
-        print_table(f"holds of {name}", ("hold", "from", "to", "until", "active", "note"), rows)
-    else:
-        click.echo(f"{name} has no holds")
+    now_ms = to_ms(datetime.now(UTC))
+    rows = [hold_row(each, now_ms) for each in with_stream(metadata, name, lambda stream: stream.holds())]
+    print_rows(as_json, f"holds of {name}", HOLD_COLUMNS, rows, f"{name} has no holds")
 
 
 @hold.command()
@@ -84,10 +74,5 @@ def list_holds(metadata: str, as_json: bool, name: str) -> None:
 @click.argument("hold_name", metavar="HOLD")
 def release(metadata: str, name: str, hold_name: str) -> None:
     """Remove a hold. What only it kept goes with the next bk stream purge."""
-
-    async def work() -> None:
-        async with streams_at(metadata) as namespace:
-            await (await namespace.open(name)).release_hold(hold_name)
-
-    complete(work(), changes=True)
+    with_stream(metadata, name, lambda stream: stream.release_hold(hold_name), changes=True)
     click.echo(f"hold {hold_name} of {name} is released")

@@ -10,12 +10,15 @@ import click
 from bookkeeper.admin.shared import counted, json_option, metadata_option, print_json, print_table
 from segments.checks.overview import StreamOverview
 from segments.commands.shared import (
+    HOLD_COLUMNS,
     complete,
     hold_row,
+    print_rows,
     segment_row,
     stream_argument,
     streams_at,
     told,
+    with_stream,
 )
 from segments.retention.retention import RetentionReport
 
@@ -48,13 +51,9 @@ def list_command(metadata: str, as_json: bool, prefix: str) -> None:
             ]
 
     rows = complete(work())
-    if as_json:
-        print_json(rows)
-    elif rows:
-        columns = ("stream", "writer", "sealed", "segments", "records", "truncated", "bytes", "start")
-        print_table("streams", _without_nothing(columns, rows), rows)
-    else:
-        click.echo(f"there is no stream whose name begins with {prefix!r}" if prefix else "there are no streams")
+    columns = ("stream", "writer", "sealed", "segments", "records", "truncated", "bytes", "start")
+    none = f"there is no stream whose name begins with {prefix!r}" if prefix else "there are no streams"
+    print_rows(as_json, "streams", _without_nothing(columns, rows), rows, none)
 
 
 @click.command()
@@ -67,32 +66,27 @@ def show(metadata: str, as_json: bool, name: str) -> None:
     Records and bytes are those of completed segments: what an open one holds, its writer knows. A segment's records are
     all that it stores; how many of them are truncated, so that readers do not see them, stands beside them.
     """
-
-    async def work() -> dict[str, Any]:
-        async with streams_at(metadata) as namespace:
-            shown = await (await namespace.open(name)).show()
-            info = shown.info
-            return {
-                "stream": info.name,
-                "id": info.stream_id,
-                "writer": info.owner or None,
-                "location": shown.location or None,
-                "epoch": info.epoch,
-                "sealed": info.sealed,
-                "start": told(info.start),
-                "last": told(shown.last),
-                "records": info.records,
-                "truncated": info.truncated,
-                "bytes": info.bytes,
-                "next_ledger": shown.next_ledger,
-                "removing": list(shown.removing),
-                "settings": asdict(shown.config),
-                "segments": _segment_rows(shown),
-                "cursors": [{"cursor": each.name, "needs": told(each.needs)} for each in shown.cursors],
-                "holds": [hold_row(hold, shown.at_ms) for hold in shown.holds],
-            }
-
-    found = complete(work())
+    shown = with_stream(metadata, name, lambda stream: stream.show())
+    info = shown.info
+    found: dict[str, Any] = {
+        "stream": info.name,
+        "id": info.stream_id,
+        "writer": info.owner or None,
+        "location": shown.location or None,
+        "epoch": info.epoch,
+        "sealed": info.sealed,
+        "start": told(info.start),
+        "last": told(shown.last),
+        "records": info.records,
+        "truncated": info.truncated,
+        "bytes": info.bytes,
+        "next_ledger": shown.next_ledger,
+        "removing": list(shown.removing),
+        "settings": asdict(shown.config),
+        "segments": _segment_rows(shown),
+        "cursors": [{"cursor": each.name, "needs": told(each.needs)} for each in shown.cursors],
+        "holds": [hold_row(hold, shown.at_ms) for hold in shown.holds],
+    }
     if as_json:
         print_json(found)
         return
@@ -112,7 +106,7 @@ def show(metadata: str, as_json: bool, name: str) -> None:
     if found["cursors"]:
         print_table("cursors", ("cursor", "needs"), found["cursors"])
     if found["holds"]:
-        print_table("holds", ("hold", "from", "to", "until", "active", "note"), found["holds"])
+        print_table("holds", HOLD_COLUMNS, found["holds"])
 
 
 def _segment_rows(shown: StreamOverview) -> list[dict[str, object]]:
@@ -161,12 +155,7 @@ def flat(settings: dict[str, Any]) -> dict[str, Any]:
 @stream_argument
 def explain(metadata: str, as_json: bool, name: str) -> None:
     """Say of each segment why it is kept, or that it may go."""
-
-    async def work() -> RetentionReport:
-        async with streams_at(metadata) as namespace:
-            return await (await namespace.open(name)).explain_retention()
-
-    report = complete(work())
+    report = with_stream(metadata, name, lambda stream: stream.explain_retention())
     if as_json:
         print_json(report_document(report))
         return

@@ -11,17 +11,23 @@ import click
 from bookkeeper.admin.shared import Interruption, counted, json_option, metadata_option, print_json
 from bookkeeper.option_types import WholeNumber
 from segments.commands.line_records import Appended, Lines, append_lines, sender
-from segments.commands.shared import PositionType, complete, is_gateway, stream_argument, streams_at, told
+from segments.commands.shared import (
+    complete,
+    from_option,
+    is_gateway,
+    place_option,
+    stream_argument,
+    streams_at,
+    to_option,
+    told,
+    with_stream,
+)
 from segments.errors import StreamError
-from segments.namespace import StreamNamespace
-from segments.position import EARLIEST, LATEST
+from segments.position import LATEST
 from segments.record import Gap, StoredRecord
 from segments.seek import Seek
 from segments.stream import Stream
 
-place_option = click.option(
-    "--from", "start", type=PositionType(), metavar="PLACE", help="The first record.  [default: the stream's first]"
-)
 gap_option = click.option(
     "--on-gap",
     type=click.Choice(["raise", "yield", "skip"]),
@@ -111,55 +117,33 @@ def append(
 @click.command()
 @metadata_option
 @lines_option
-@place_option
-@click.option(
-    "--to", "stop", type=PositionType(), metavar="PLACE", help="The record behind the last one.  [default: the end]"
-)
+@from_option
+@place_option("--to", "stop", None, "The record behind the last one.  [default: the end]")
 @click.option("--count", "limit", type=WholeNumber(1), metavar="N", help="Stop after this many records.")
 @gap_option
 @stream_argument
 def read(
-    metadata: str, as_json: bool, start: Seek | None, stop: Seek | None, limit: int | None, on_gap: str, name: str
+    metadata: str, as_json: bool, start: Seek, stop: Seek | None, limit: int | None, on_gap: str, name: str
 ) -> None:
     """Print the records of a stream, as far as they are confirmed now. This fences nobody."""
-
-    async def work() -> None:
-        async with streams_at(metadata) as namespace:
-            await _print(namespace, name, EARLIEST if start is None else start, stop, limit, on_gap, as_json, False)
-
-    complete(work())
+    with_stream(metadata, name, lambda stream: _print(stream, start, stop, limit, on_gap, as_json, False))
 
 
 @click.command()
 @metadata_option
 @lines_option
-@click.option(
-    "--from", "start", type=PositionType(), metavar="PLACE", help="The first record.  [default: what comes next]"
-)
+@place_option("--from", "start", LATEST, "The first record.  [default: what comes next]")
 @click.option("--count", "limit", type=WholeNumber(1), metavar="N", help="Stop after this many records.")
 @gap_option
 @stream_argument
-def tail(metadata: str, as_json: bool, start: Seek | None, limit: int | None, on_gap: str, name: str) -> None:
+def tail(metadata: str, as_json: bool, start: Seek, limit: int | None, on_gap: str, name: str) -> None:
     """Print the records of a stream as they come, until Ctrl-C, or until the stream is sealed."""
-
-    async def work() -> None:
-        async with streams_at(metadata) as namespace:
-            await _print(namespace, name, LATEST if start is None else start, None, limit, on_gap, as_json, True)
-
-    complete(work())
+    with_stream(metadata, name, lambda stream: _print(stream, start, None, limit, on_gap, as_json, True))
 
 
 async def _print(
-    namespace: StreamNamespace,
-    name: str,
-    start: Seek,
-    stop: Seek | None,
-    limit: int | None,
-    on_gap: str,
-    as_json: bool,
-    follow: bool,
+    stream: Stream, start: Seek, stop: Seek | None, limit: int | None, on_gap: str, as_json: bool, follow: bool
 ) -> None:
-    stream: Stream = await namespace.open(name)
     printed = 0
     async with stream.read(start, stop=stop, follow=follow, on_gap=on_gap) as reader:  # type: ignore[arg-type]
         async for item in reader:
@@ -209,20 +193,12 @@ def _print_gap(gap: Gap, as_json: bool) -> None:
 @click.command()
 @metadata_option
 @json_option
-@place_option
-@click.option(
-    "--to", "stop", type=PositionType(), metavar="PLACE", help="The record behind the last one.  [default: the end]"
-)
+@from_option
+@to_option
 @stream_argument
-def count(metadata: str, as_json: bool, start: Seek | None, stop: Seek | None, name: str) -> None:
+def count(metadata: str, as_json: bool, start: Seek, stop: Seek, name: str) -> None:
     """Count the records between two places, from metadata as far as that goes."""
-
-    async def work() -> int:
-        async with streams_at(metadata) as namespace:
-            stream = await namespace.open(name)
-            return await stream.count(EARLIEST if start is None else start, LATEST if stop is None else stop)
-
-    number = complete(work())
+    number = with_stream(metadata, name, lambda stream: stream.count(start, stop))
     if as_json:
         print_json({"stream": name, "records": number})
     else:

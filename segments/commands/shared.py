@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
 import click
 
-from bookkeeper.admin.shared import connected, finish
+from bookkeeper.admin.shared import connected, finish, print_json, print_table
 from bookkeeper.install import how_to_install
 from bookkeeper.outcome import Outcome
 from segments.chain import StreamSegment
@@ -18,6 +18,7 @@ from segments.namespace import StreamNamespace, connect
 from segments.position import EARLIEST, LATEST, Position
 from segments.retention.holds import Hold
 from segments.seek import Seek, parse_seek
+from segments.stream import Stream
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -73,6 +74,9 @@ def _value(text: str) -> Any:
         return text
 
 
+HOLD_COLUMNS: Final = ("hold", "from", "to", "until", "active", "note")
+
+
 class PositionType(click.ParamType[Seek]):
     """A place in a stream on the command line."""
 
@@ -88,6 +92,15 @@ class PositionType(click.ParamType[Seek]):
             self.fail(str(error), param, ctx)
 
 
+def place_option(name: str, parameter: str, otherwise: Position | None, what: str) -> Callable[[F], F]:
+    """``--from`` or ``--to``: a place in a stream, and the one that is meant without it."""
+    return click.option(name, parameter, type=PositionType(), default=otherwise, metavar="PLACE", help=what)
+
+
+from_option = place_option("--from", "start", EARLIEST, "The first record.  [default: the stream's first]")
+to_option = place_option("--to", "stop", LATEST, "The record behind the last one.  [default: the end]")
+
+
 def complete(work: Coroutine[Any, Any, T], *, changes: bool = False) -> T:
     """Run a coroutine to its end. An error of a stream becomes a sentence.
 
@@ -99,6 +112,28 @@ def complete(work: Coroutine[Any, Any, T], *, changes: bool = False) -> T:
         raise click.ClickException(f"{click.get_current_context().command_path} does not work: {error}") from error
     except StreamError as error:
         raise click.ClickException(in_a_line(error, changes=changes)) from error
+
+
+def with_stream(
+    metadata: str, name: str, step: Callable[[Stream], Awaitable[T]], *, changes: bool = False, makes: bool = False
+) -> T:
+    """Open a stream, take a step with it and close it; as ``complete``. With ``makes`` it is made if there is none."""
+
+    async def work() -> T:
+        async with streams_at(metadata, makes=makes) as namespace:
+            return await step(await namespace.open(name, create=makes))
+
+    return complete(work(), changes=changes)
+
+
+def print_rows(as_json: bool, title: str, columns: Sequence[str], rows: Sequence[dict[str, object]], none: str) -> None:
+    """Rows as JSON, as a table, or the sentence that there are none."""
+    if as_json:
+        print_json(rows)
+    elif rows:
+        print_table(title, tuple(columns), rows)
+    else:
+        click.echo(none)
 
 
 def in_a_line(error: StreamError, *, changes: bool = True) -> str:

@@ -11,16 +11,19 @@ import click
 
 from bookkeeper.admin.shared import counted, json_option, metadata_option, print_json
 from segments.commands.shared import (
-    PositionType,
     complete,
     dry_run_option,
+    from_option,
     settings_option,
     stream_argument,
     streams_at,
+    to_option,
     told,
+    with_stream,
 )
-from segments.position import EARLIEST, LATEST, Position
+from segments.position import Position
 from segments.seek import Seek
+from segments.stream import Stream
 from segments.transfer.transfer import ExportResult, ImportResult
 
 READ_BYTES: Final = 1024 * 1024
@@ -29,15 +32,11 @@ READ_BYTES: Final = 1024 * 1024
 @click.command()
 @metadata_option
 @json_option
-@click.option(
-    "--from", "start", type=PositionType(), metavar="PLACE", help="The first record.  [default: the stream's first]"
-)
-@click.option(
-    "--to", "stop", type=PositionType(), metavar="PLACE", help="The record behind the last one.  [default: the end]"
-)
+@from_option
+@to_option
 @stream_argument
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-def export(metadata: str, as_json: bool, start: Seek | None, stop: Seek | None, name: str, file: Path) -> None:
+def export(metadata: str, as_json: bool, start: Seek, stop: Seek, name: str, file: Path) -> None:
     """Copy a stream to FILE, a checksummed file: bk stream import detects every change and every cut.
 
     What is durable now is copied, in whole segments; a hold keeps it until the end. FILE appears when it is complete;
@@ -50,23 +49,19 @@ def export(metadata: str, as_json: bool, start: Seek | None, stop: Seek | None, 
         )
     part = file.with_name(f"{file.name}.part")
 
-    async def work() -> ExportResult:
-        async with streams_at(metadata) as namespace:
-            stream = await namespace.open(name)
-            first, end = EARLIEST if start is None else start, LATEST if stop is None else stop
-            first = first if isinstance(first, Position) else await stream.find(first)
-            end = end if isinstance(end, Position) else await stream.find(end)
-            copy = stream.export(first, end)
-            with part.open("wb") as content:
-                async for chunk in copy.chunks():
-                    content.write(chunk)
-                content.flush()
-                os.fsync(content.fileno())
-            assert copy.result is not None
-            return copy.result
+    async def write(stream: Stream) -> ExportResult:
+        first = start if isinstance(start, Position) else await stream.find(start)
+        copy = stream.export(first, stop if isinstance(stop, Position) else await stream.find(stop))
+        with part.open("wb") as content:
+            async for chunk in copy.chunks():
+                content.write(chunk)
+            content.flush()
+            os.fsync(content.fileno())
+        assert copy.result is not None
+        return copy.result
 
     try:
-        done = complete(work())
+        done = with_stream(metadata, name, write)
         part.replace(file)
     finally:
         part.unlink(missing_ok=True)

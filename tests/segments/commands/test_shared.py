@@ -64,7 +64,7 @@ def test_only_of_a_change_it_is_said_that_it_may_have_been_done(
     def silent(metadata: str, **_: object) -> Never:
         raise StreamUnavailableError("no answer")
 
-    for module in ("inspection", "check", "change", "hold"):
+    for module in ("inspection", "check", "change", "shared"):
         monkeypatch.setattr(sys.modules[f"segments.commands.{module}"], "streams_at", silent)
     said = CliRunner().invoke(stream, [*words, "-m", "memory:x"])
     assert said.exit_code == 1
