@@ -1,24 +1,28 @@
-"""``bk checkpoint``: commands for the checkpoint of a stopped query."""
+"""``bk checkpoint``: commands for checkpoints; ``copy`` is here, the others are in ``checkpoint_verbs``."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from typing import Final
+from typing import TYPE_CHECKING
 
 import click
 
 from bookkeeper.admin.command_group import CommandGroup
-from bookkeeper.errors import ConfigError, in_words
-from bookkeeper.real import read_secret
+from spark_wal.checkpoint_verbs import VERBS, access_options
 
-FILE: Final = click.Path(dir_okay=False)
+if TYPE_CHECKING:
+    from spark_wal.spark_access import GatewayAccess
 
 
 @click.group(cls=CommandGroup)
 def checkpoint() -> None:
-    """Copy checkpoints of stopped streaming queries."""
+    """Look at checkpoints of streaming queries, check them, copy them."""
+
+
+for verb in VERBS:
+    checkpoint.add_command(verb)
 
 
 @checkpoint.command()
@@ -28,23 +32,13 @@ def checkpoint() -> None:
 @click.option(
     "--keep-addresses", is_flag=True, help="Copy files that name the old place; the old place must then stay."
 )
-@click.option(
-    "--ca",
-    type=FILE,
-    help="PEM: the authority that signed the gateway's certificate (swebhdfs).  [default: the public authorities]",
-)
-@click.option("--cert", type=FILE, help="PEM: the client's certificate, for a gateway that asks for one.")
-@click.option("--key", type=FILE, help="PEM: the client's private key.  [default: it is in --cert]")
-@click.option("--token-file", type=FILE, help="A private file that holds the token for a gateway.")
+@access_options
 def copy(
     source: str,
     target: str,
     resume: bool,
     keep_addresses: bool,
-    ca: str | None,
-    cert: str | None,
-    key: str | None,
-    token_file: str | None,
+    access: GatewayAccess,
 ) -> None:
     """Copy a stopped query's checkpoint. The query then continues from TO as it would from FROM.
 
@@ -61,25 +55,18 @@ def copy(
 
     The output of file sinks is not copied: their _spark_metadata holds full addresses, so a moved sink begins anew.
     """
-    from spark_wal.checkpoint_copy.copier import CheckpointCopier, CopyRefusedError
+    from spark_wal.checkpoint_copy.copier import CheckpointCopier
     from spark_wal.checkpoint_copy.open_store import open_store
-    from spark_wal.checkpoint_copy.stores import CheckpointStoreError
-    from spark_wal.spark_access import GatewayAccess
 
-    try:
-        token = None if token_file is None else read_secret(token_file)
-        access = GatewayAccess(ca=ca, certificate=cert, key=key, token=token)
-        with closing(open_store(source, access)) as old, closing(open_store(target, access)) as new:
-            copier = CheckpointCopier(old, new, resume=resume, keep_addresses=keep_addresses)
-            copier.prepare()
-            with _bar(copier.size) as progress:
-                copied = copier.run(progress)
-            summary = f"{copied.files} files, {copied.size} bytes, sha256 {copied.digest[:16]}"
-            before = f", {copied.already} of them by an earlier copy" if copied.already else ""
-            click.echo(f"copied and verified: {summary}{before}")
-            click.echo(f"checkpointLocation={new.uri}")
-    except (ConfigError, CopyRefusedError, CheckpointStoreError, OSError) as error:
-        raise click.ClickException(in_words(error)) from error
+    with closing(open_store(source, access)) as old, closing(open_store(target, access)) as new:
+        copier = CheckpointCopier(old, new, resume=resume, keep_addresses=keep_addresses)
+        copier.prepare()
+        with _bar(copier.size) as progress:
+            copied = copier.run(progress)
+        summary = f"{copied.files} files, {copied.size} bytes, sha256 {copied.digest[:16]}"
+        before = f", {copied.already} of them by an earlier copy" if copied.already else ""
+        click.echo(f"copied and verified: {summary}{before}")
+        click.echo(f"checkpointLocation={new.uri}")
 
 
 @contextmanager

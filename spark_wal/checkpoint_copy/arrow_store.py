@@ -48,7 +48,8 @@ class ArrowStore:
         except (ArrowException, OSError) as error:
             raise CheckpointStoreError(f"{self.uri}: {in_words(error)}") from error
         start = len(self._root) + 1
-        return {f.path[start:]: FileStamp(f.size, f.mtime_ns or 0) for f in found if f.type == FileType.File}
+        files = [f for f in found if f.type == FileType.File]
+        return {f.path[start:]: FileStamp(f.size, f.mtime_ns or 0, (f.mtime_ns or 0) // 1_000_000) for f in files}
 
     def read(self, path: str) -> Iterator[bytes]:
         try:

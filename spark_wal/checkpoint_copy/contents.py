@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 METADATA: Final = "metadata"
@@ -28,6 +28,15 @@ class FileStamp:
     size: int
     modified: int
     """The time of the last change in the store's own unit; stamps are only compared for equality."""
+    modified_ms: int = field(default=0, compare=False)
+    """The same in milliseconds since 1970; 0 where the store does not say."""
+    owner: str = field(default="", compare=False)
+    """Who wrote it; empty where the store does not say."""
+
+
+def is_temporary(path: str) -> bool:
+    """Whether Spark gives this name to a file that it is still writing."""
+    return _TEMPORARY.fullmatch(path.rpartition("/")[2]) is not None
 
 
 def belongs(path: str, all_paths: Collection[str]) -> bool:

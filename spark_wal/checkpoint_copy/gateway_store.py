@@ -34,18 +34,18 @@ T = TypeVar("T")
 class GatewayStore:
     """The store at ``webhdfs://HOST:PORT/PATH``, or ``swebhdfs://`` with TLS."""
 
-    def __init__(self, uri: str, access: GatewayAccess) -> None:
+    def __init__(self, uri: str, access: GatewayAccess, *, may_be_root: bool = False) -> None:
         parts = urlsplit(uri)
         if "@" in parts.netloc:
             raise ConfigError("the address must not hold credentials: give the token in a file (--token-file)")
-        if not parts.hostname or parts.query or parts.fragment or not parts.path.strip("/"):
+        if not parts.hostname or parts.query or parts.fragment or not (may_be_root or parts.path.strip("/")):
             raise ConfigError(f"expected {parts.scheme}://HOST:PORT/PATH, got {without_secrets(uri)!r}")
         self._tls = _context(access) if parts.scheme == "swebhdfs" else None
         if self._tls is None and access.token is not None:
             raise ConfigError(f"a token is not sent without TLS: the address must begin with swebhdfs://; got {uri!r}")
         self._host = parts.hostname
         self._port = parts.port or _PORTS[parts.scheme]
-        self._root = "/" + parts.path.strip("/")
+        self._root = "/" + parts.path.strip("/") if parts.path.strip("/") else ""
         self.uri = f"{parts.scheme}://{parts.hostname}:{self._port}{self._root}"
         self._token = access.token
         self._local = threading.local()
@@ -62,7 +62,8 @@ class GatewayStore:
                 if status["type"] == "DIRECTORY":
                     waiting.append(name)
                 else:
-                    found[name] = FileStamp(status["length"], status["modificationTime"])
+                    changed = status["modificationTime"]
+                    found[name] = FileStamp(status["length"], changed, changed, status.get("owner", ""))
         return found
 
     def _entries(self, directory: str) -> list[dict[str, Any]]:
@@ -115,7 +116,7 @@ class GatewayStore:
         """Perform one operation and follow its redirect. The bytes go with the second step."""
         if self._token is None:
             query["user.name"] = _user()
-        full = quote(f"{_PREFIX}{self._root}/{path}".rstrip("/"))
+        full = quote(f"{_PREFIX}{self._root}/{path}".rstrip("/") + ("" if self._root or path else "/"))
         reply = self._send(method, f"{full}?{urlencode({'op': op, **query})}", None)
         if reply.status != 307:
             return reply

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import secrets
 import threading
 from collections.abc import Iterator
@@ -47,7 +48,9 @@ class LocalStore:
                         continue
                     path = os.path.join(directory, name)
                     status = os.stat(path)
-                    found[os.path.relpath(path, self._root)] = FileStamp(status.st_size, status.st_mtime_ns)
+                    found[os.path.relpath(path, self._root)] = FileStamp(
+                        status.st_size, status.st_mtime_ns, status.st_mtime_ns // 1_000_000, _owner(status.st_uid)
+                    )
         except FileNotFoundError as error:
             if error.filename == self._root:
                 return {}
@@ -118,6 +121,13 @@ class LocalStore:
         if path.startswith("/") or "\0" in path or ".." in path.split("/"):
             raise CheckpointStoreError(f"{self.uri}: the name {path!r} leads out of the directory")
         return os.path.join(self._root, path)
+
+
+def _owner(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 def _fail(error: OSError) -> None:

@@ -17,8 +17,8 @@ from spark_wal.checkpoint_copy.stores import CheckpointStore
 from spark_wal.spark_access import GatewayAccess
 
 
-def open_store(uri: str, access: GatewayAccess) -> CheckpointStore:
-    """Open the store at an address; ``access`` is for gateways.
+def open_store(uri: str, access: GatewayAccess, *, may_be_root: bool = False) -> CheckpointStore:
+    """Open the store at an address; ``access`` is for gateways, of which the whole tree is meant if it may be.
 
     Raises:
         ConfigError: the address cannot be used, or a package is missing.
@@ -31,7 +31,7 @@ def open_store(uri: str, access: GatewayAccess) -> CheckpointStore:
     if parts.scheme in ("webhdfs", "swebhdfs"):
         from spark_wal.checkpoint_copy.gateway_store import GatewayStore
 
-        return GatewayStore(uri, access)
+        return GatewayStore(uri, access, may_be_root=may_be_root)
     try:
         from spark_wal.checkpoint_copy.arrow_store import ArrowStore
     except ModuleNotFoundError as missing:

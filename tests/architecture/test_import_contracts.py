@@ -181,6 +181,14 @@ PLANTS: dict[str, tuple[str, str]] = {
         "spark_wal.webhdfs.files.namespace",
         "asyncio",
     ),
+    "The modules that read checkpoints: imports go down": (
+        "spark_wal.checkpoints.layout",
+        "spark_wal.checkpoints.fsck",
+    ),
+    "Whether a checkpoint is whole is decided purely: no I/O, no clock, no dice, no store": (
+        "spark_wal.checkpoints.logs",
+        "time",
+    ),
     "Stores of checkpoints do not know each other": (
         "spark_wal.checkpoint_copy.local_store",
         "spark_wal.checkpoint_copy.gateway_store",

@@ -1,0 +1,62 @@
+"""Reads checkpoints from a store: the shell of this room. It only reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+from spark_wal.checkpoint_copy.contents import FileStamp
+from spark_wal.checkpoint_copy.stores import CheckpointStore
+from spark_wal.checkpoints.checkpoint import SMALL, Checkpoint, read_checkpoint
+from spark_wal.checkpoints.layout import Kind, meaning
+from spark_wal.checkpoints.state_files import FileCheck, check_state_file
+
+T = TypeVar("T")
+
+WORKERS: Final = 8
+"""Files that are read at a time."""
+
+
+def load(store: CheckpointStore) -> Checkpoint:
+    """Read a checkpoint's listing and its logs.
+
+    Raises:
+        CheckpointStoreError: the store failed.
+    """
+    listing = store.listing()
+    wanted = [path for path in listing if meaning(path).kind in SMALL]
+    return read_checkpoint(store.uri, listing, _read_all(store, wanted))
+
+
+def check_state(store: CheckpointStore, checkpoint: Checkpoint) -> dict[str, FileCheck]:
+    """Read and check each file of state; of a large state that takes a while.
+
+    Raises:
+        CheckpointStoreError: the store failed.
+    """
+
+    def check(path: str) -> FileCheck:
+        file = checkpoint.meanings[path].state
+        assert file is not None
+        beside = f"{path}.crc"
+        sidecar = b"".join(store.read(beside)) if beside in checkpoint.listing else None
+        return check_state_file(file, b"".join(store.read(path)), sidecar)
+
+    return _for_all([path for path, each in checkpoint.meanings.items() if each.kind is Kind.STATE], check)
+
+
+def places_of_checkpoints(listing: Mapping[str, FileStamp]) -> list[str]:
+    """The directories of a listing that hold a checkpoint: those with ``metadata`` beside ``offsets``."""
+    with_metadata = {path.removesuffix("metadata") for path in listing if f"/{path}".endswith("/metadata")}
+    found = {path[: path.rfind("offsets/")] for path in listing if "/offsets/" in f"/{path}"}
+    return sorted(place.rstrip("/") for place in with_metadata & found)
+
+
+def _read_all(store: CheckpointStore, paths: Iterable[str]) -> dict[str, bytes]:
+    return _for_all(list(paths), lambda path: b"".join(store.read(path)))
+
+
+def _for_all(paths: list[str], do: Callable[[str], T]) -> dict[str, T]:
+    with ThreadPoolExecutor(WORKERS, thread_name_prefix="checkpoint reader") as pool:
+        return dict(zip(paths, pool.map(do, paths), strict=True))

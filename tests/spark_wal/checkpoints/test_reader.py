@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+from spark_wal.checkpoint_copy.contents import FileStamp
+from spark_wal.checkpoints.reader import check_state, load, places_of_checkpoints
+from tests.spark_wal.checkpoints.samples import SampleStore
+
+
+def test_logs_are_read_and_state_is_checked() -> None:
+    store = SampleStore("hdfs")
+    found = load(store)
+    assert len(found.offsets) == len(found.commits) == 9
+    checks = check_state(store, found)
+    assert len(checks) == 22 and not any(check.problem for check in checks.values())
+
+
+def test_checkpoints_are_found_wherever_they_lie() -> None:
+    paths = ["a/metadata", "a/offsets/0", "b/c/metadata", "b/c/offsets/1", "d/metadata", "e/offsets/0", "x/a/metadata"]
+    assert places_of_checkpoints(dict.fromkeys(paths, FileStamp(1, 1))) == ["a", "b/c"]
+    assert places_of_checkpoints(dict.fromkeys(["metadata", "offsets/0"], FileStamp(1, 1))) == [""]
