@@ -43,8 +43,6 @@ from journal_manager.hdfs.hdfs_ops import HdfsOp
 
 OLDEST_LAYOUT: Final = -63
 NEWEST_LAYOUT: Final = -67
-_ERASURE_CODING: Final = -64
-_SNAPSHOT_TIMES: Final = -66
 
 
 class _Field(NamedTuple):
@@ -66,222 +64,124 @@ class _Layout:
     """The tags that are shown, in HDFS's order. ``TAG=TEXT`` is shown always."""
 
 
-def _op(
-    code: int, name: str, kind: type, *fields: _Field | tuple[FieldKind, str], shown: str = "", rpc: bool = False
-) -> _Layout:
+_KINDS: Final[dict[str, FieldKind]] = {
+    **dict.fromkeys(("PATH", "SRC", "DST", "TRG", "VALUE", "LEASEHOLDER", "NEWHOLDER"), STRING),
+    **dict.fromkeys(("CLIENT_NAME", "CLIENT_MACHINE", "CLIENTNAME", "CLIENTMACHINE", "POOLNAME", "POLICYNAME"), STRING),
+    **dict.fromkeys(("SNAPSHOTROOT", "SNAPSHOTNAME", "SNAPSHOTOLDNAME", "SNAPSHOTNEWNAME"), STRING),
+    **dict.fromkeys(("USERNAME", "GROUPNAME"), NAME),
+    **dict.fromkeys(("INODEID", "BLOCKSIZE", "BLOCK_ID", "ID", "GENSTAMP", "GENSTAMPV2", "NEWLENGTH"), I64),
+    **dict.fromkeys(("MTIME", "ATIME", "TIMESTAMP", "EXPIRY_TIME", "STARTTIME", "FINALIZETIME"), I64),
+    **dict.fromkeys(("NSQUOTA", "DSQUOTA"), I64),
+    **dict.fromkeys(("STORAGETYPE", "RPC_CALLID"), I32),
+    **dict.fromkeys(("STORAGE_POLICY", "ERASURE_CODING_POLICY_ID", "POLICYID"), I8),
+    **dict.fromkeys(("OVERWRITE", "NEWBLOCK"), BOOL),
+    "REPLICATION": I16,
+    "MODE": MODE,
+    "BLOCK": BLOCKS,
+    "BLOCK(compact)": COMPACT_BLOCKS,
+    "PERMISSION_STATUS": PERMISSIONS,
+    "ENTRY": ACL,
+    "ENTRY(path)": PATH_ACL,
+    "XATTR": XATTRS,
+    "XATTR(path)": PATH_XATTRS,
+    "OPTIONS": OPTIONS,
+    "SOURCES": SOURCES,
+    "DELEGATION_TOKEN_IDENTIFIER": DELEGATION_TOKEN,
+    "DELEGATION_KEY": DELEGATION_KEY,
+    "DIRECTIVE": CACHE_DIRECTIVE,
+    "POOL": CACHE_POOL,
+    "SCHEMA": SCHEMA,
+    "RPC_CLIENTID": CLIENT_ID,
+}
+"""What each field holds, by its tag; in brackets what tells two kinds with one tag apart."""
+
+
+def _field(text: str) -> _Field:
+    """``TAG`` or, where only newer layouts have the field, ``TAG@-66``."""
+    name, _, since = text.partition("@")
+    return _Field(_KINDS[name], name.partition("(")[0], int(since or OLDEST_LAYOUT))
+
+
+def _op(code: int, name: str, kind: type, fields: str = "", shown: str = "") -> _Layout:
     """Describe one op code.
 
     Args:
+        fields: those of the class, in the order of the bytes; ``RPC`` is the id of the client's request.
         shown: the tags in the order in which they are shown, if it is not the order of the bytes.
-        rpc: whether the id of the client's request follows.
     """
-    made = [field if isinstance(field, _Field) else _Field(*field) for field in fields]
-    tags = shown.split() or [field.tag for field in made]
-    if rpc:
-        made += [_Field(CLIENT_ID, "RPC_CLIENTID"), _Field(I32, "RPC_CALLID")]
-        tags += ["RPC_CLIENTID", "RPC_CALLID"]
+    made = [_field(each) for each in fields.replace("RPC", "RPC_CLIENTID RPC_CALLID").split()]
+    tags = [field.tag for field in made]
+    if shown:
+        tags = [*shown.split(), *(tag for tag in tags if tag.startswith("RPC"))]
     return _Layout(code, name, kind, tuple(made), tuple(tags))
 
 
-_FILE: Final = (
-    (I64, "INODEID"),
-    (STRING, "PATH"),
-    (I16, "REPLICATION"),
-    (I64, "MTIME"),
-    (I64, "ATIME"),
-    (I64, "BLOCKSIZE"),
-    (BLOCKS, "BLOCK"),
-    (PERMISSIONS, "PERMISSION_STATUS"),
-)
+_FILE: Final = "INODEID PATH REPLICATION MTIME ATIME BLOCKSIZE BLOCK PERMISSION_STATUS"
 _SHOWN_FILE: Final = "LENGTH=0 INODEID PATH REPLICATION MTIME ATIME BLOCKSIZE"
-_SNAPSHOT_TIME: Final = _Field(I64, "MTIME", _SNAPSHOT_TIMES)
+_ADD: Final = (
+    f"{_FILE} ENTRY XATTR CLIENT_NAME CLIENT_MACHINE OVERWRITE STORAGE_POLICY ERASURE_CODING_POLICY_ID@-64 RPC"
+)
+_SHOWN_ADD: Final = (
+    f"{_SHOWN_FILE} CLIENT_NAME CLIENT_MACHINE OVERWRITE BLOCK PERMISSION_STATUS ENTRY ERASURE_CODING_POLICY_ID"
+)
+_SHOWN_CLOSE: Final = f"{_SHOWN_FILE} CLIENT_NAME= CLIENT_MACHINE= OVERWRITE=false BLOCK PERMISSION_STATUS"
+_MKDIR: Final = "INODEID PATH TIMESTAMP ATIME PERMISSION_STATUS ENTRY XATTR"
+_SHOWN_MKDIR: Final = "LENGTH=0 INODEID PATH TIMESTAMP PERMISSION_STATUS ENTRY XATTR"
+_SYMLINK: Final = "INODEID PATH VALUE MTIME ATIME PERMISSION_STATUS"
+_TOKEN: Final = "DELEGATION_TOKEN_IDENTIFIER"
+_TRUNCATE: Final = "SRC CLIENTNAME CLIENTMACHINE NEWLENGTH TIMESTAMP BLOCK(compact)"
+_APPEND: Final = "PATH CLIENT_NAME CLIENT_MACHINE NEWBLOCK RPC"
 
 _OPS: Final = (
-    _op(
-        0,
-        "ADD",
-        ops.AddOp,
-        *_FILE,
-        (ACL, "ENTRY"),
-        (XATTRS, "XATTR"),
-        (STRING, "CLIENT_NAME"),
-        (STRING, "CLIENT_MACHINE"),
-        (BOOL, "OVERWRITE"),
-        (I8, "STORAGE_POLICY"),
-        _Field(I8, "ERASURE_CODING_POLICY_ID", _ERASURE_CODING),
-        shown=_SHOWN_FILE
-        + " CLIENT_NAME CLIENT_MACHINE OVERWRITE BLOCK PERMISSION_STATUS ENTRY ERASURE_CODING_POLICY_ID",
-        rpc=True,
-    ),
-    _op(
-        1,
-        "RENAME_OLD",
-        ops.RenameOldOp,
-        (STRING, "SRC"),
-        (STRING, "DST"),
-        (I64, "TIMESTAMP"),
-        shown="LENGTH=0 SRC DST TIMESTAMP",
-        rpc=True,
-    ),
-    _op(2, "DELETE", ops.DeleteOp, (STRING, "PATH"), (I64, "TIMESTAMP"), shown="LENGTH=0 PATH TIMESTAMP", rpc=True),
-    _op(
-        3,
-        "MKDIR",
-        ops.MkdirOp,
-        (I64, "INODEID"),
-        (STRING, "PATH"),
-        (I64, "TIMESTAMP"),
-        (I64, "ATIME"),
-        (PERMISSIONS, "PERMISSION_STATUS"),
-        (ACL, "ENTRY"),
-        (XATTRS, "XATTR"),
-        shown="LENGTH=0 INODEID PATH TIMESTAMP PERMISSION_STATUS ENTRY XATTR",
-    ),
-    _op(4, "SET_REPLICATION", ops.SetReplicationOp, (STRING, "PATH"), (I16, "REPLICATION")),
-    _op(7, "SET_PERMISSIONS", ops.SetPermissionsOp, (STRING, "SRC"), (MODE, "MODE")),
-    _op(8, "SET_OWNER", ops.SetOwnerOp, (STRING, "SRC"), (NAME, "USERNAME"), (NAME, "GROUPNAME")),
-    _op(
-        9,
-        "CLOSE",
-        ops.CloseOp,
-        *_FILE,
-        shown=_SHOWN_FILE + " CLIENT_NAME= CLIENT_MACHINE= OVERWRITE=false BLOCK PERMISSION_STATUS",
-    ),
-    _op(10, "SET_GENSTAMP_V1", ops.SetGenstampV1Op, (I64, "GENSTAMP")),
-    _op(13, "TIMES", ops.TimesOp, (STRING, "PATH"), (I64, "MTIME"), (I64, "ATIME"), shown="LENGTH=0 PATH MTIME ATIME"),
-    _op(14, "SET_QUOTA", ops.SetQuotaOp, (STRING, "SRC"), (I64, "NSQUOTA"), (I64, "DSQUOTA")),
-    _op(
-        15,
-        "RENAME",
-        ops.RenameOp,
-        (STRING, "SRC"),
-        (STRING, "DST"),
-        (I64, "TIMESTAMP"),
-        (OPTIONS, "OPTIONS"),
-        shown="LENGTH=0 SRC DST TIMESTAMP OPTIONS",
-        rpc=True,
-    ),
-    _op(
-        16,
-        "CONCAT_DELETE",
-        ops.ConcatDeleteOp,
-        (STRING, "TRG"),
-        (SOURCES, "SOURCES"),
-        (I64, "TIMESTAMP"),
-        shown="LENGTH=0 TRG TIMESTAMP SOURCES",
-        rpc=True,
-    ),
-    _op(
-        17,
-        "SYMLINK",
-        ops.SymlinkOp,
-        (I64, "INODEID"),
-        (STRING, "PATH"),
-        (STRING, "VALUE"),
-        (I64, "MTIME"),
-        (I64, "ATIME"),
-        (PERMISSIONS, "PERMISSION_STATUS"),
-        shown="LENGTH=0 INODEID PATH VALUE MTIME ATIME PERMISSION_STATUS",
-        rpc=True,
-    ),
-    _op(
-        18,
-        "GET_DELEGATION_TOKEN",
-        ops.GetDelegationTokenOp,
-        (DELEGATION_TOKEN, "DELEGATION_TOKEN_IDENTIFIER"),
-        (I64, "EXPIRY_TIME"),
-    ),
-    _op(
-        19,
-        "RENEW_DELEGATION_TOKEN",
-        ops.RenewDelegationTokenOp,
-        (DELEGATION_TOKEN, "DELEGATION_TOKEN_IDENTIFIER"),
-        (I64, "EXPIRY_TIME"),
-    ),
-    _op(20, "CANCEL_DELEGATION_TOKEN", ops.CancelDelegationTokenOp, (DELEGATION_TOKEN, "DELEGATION_TOKEN_IDENTIFIER")),
-    _op(21, "UPDATE_MASTER_KEY", ops.UpdateMasterKeyOp, (DELEGATION_KEY, "DELEGATION_KEY")),
-    _op(22, "REASSIGN_LEASE", ops.ReassignLeaseOp, (STRING, "LEASEHOLDER"), (STRING, "PATH"), (STRING, "NEWHOLDER")),
+    _op(0, "ADD", ops.AddOp, _ADD, _SHOWN_ADD),
+    _op(1, "RENAME_OLD", ops.RenameOldOp, "SRC DST TIMESTAMP RPC", "LENGTH=0 SRC DST TIMESTAMP"),
+    _op(2, "DELETE", ops.DeleteOp, "PATH TIMESTAMP RPC", "LENGTH=0 PATH TIMESTAMP"),
+    _op(3, "MKDIR", ops.MkdirOp, _MKDIR, _SHOWN_MKDIR),
+    _op(4, "SET_REPLICATION", ops.SetReplicationOp, "PATH REPLICATION"),
+    _op(7, "SET_PERMISSIONS", ops.SetPermissionsOp, "SRC MODE"),
+    _op(8, "SET_OWNER", ops.SetOwnerOp, "SRC USERNAME GROUPNAME"),
+    _op(9, "CLOSE", ops.CloseOp, _FILE, _SHOWN_CLOSE),
+    _op(10, "SET_GENSTAMP_V1", ops.SetGenstampV1Op, "GENSTAMP"),
+    _op(13, "TIMES", ops.TimesOp, "PATH MTIME ATIME", "LENGTH=0 PATH MTIME ATIME"),
+    _op(14, "SET_QUOTA", ops.SetQuotaOp, "SRC NSQUOTA DSQUOTA"),
+    _op(15, "RENAME", ops.RenameOp, "SRC DST TIMESTAMP OPTIONS RPC", "LENGTH=0 SRC DST TIMESTAMP OPTIONS"),
+    _op(16, "CONCAT_DELETE", ops.ConcatDeleteOp, "TRG SOURCES TIMESTAMP RPC", "LENGTH=0 TRG TIMESTAMP SOURCES"),
+    _op(17, "SYMLINK", ops.SymlinkOp, f"{_SYMLINK} RPC", f"LENGTH=0 {_SYMLINK}"),
+    _op(18, "GET_DELEGATION_TOKEN", ops.GetDelegationTokenOp, f"{_TOKEN} EXPIRY_TIME"),
+    _op(19, "RENEW_DELEGATION_TOKEN", ops.RenewDelegationTokenOp, f"{_TOKEN} EXPIRY_TIME"),
+    _op(20, "CANCEL_DELEGATION_TOKEN", ops.CancelDelegationTokenOp, _TOKEN),
+    _op(21, "UPDATE_MASTER_KEY", ops.UpdateMasterKeyOp, "DELEGATION_KEY"),
+    _op(22, "REASSIGN_LEASE", ops.ReassignLeaseOp, "LEASEHOLDER PATH NEWHOLDER"),
     _op(23, "END_LOG_SEGMENT", ops.EndLogSegmentOp),
     _op(24, "START_LOG_SEGMENT", ops.StartLogSegmentOp),
-    _op(25, "UPDATE_BLOCKS", ops.UpdateBlocksOp, (STRING, "PATH"), (COMPACT_BLOCKS, "BLOCK"), rpc=True),
-    _op(
-        26,
-        "CREATE_SNAPSHOT",
-        ops.CreateSnapshotOp,
-        (STRING, "SNAPSHOTROOT"),
-        (STRING, "SNAPSHOTNAME"),
-        _SNAPSHOT_TIME,
-        rpc=True,
-    ),
-    _op(
-        27,
-        "DELETE_SNAPSHOT",
-        ops.DeleteSnapshotOp,
-        (STRING, "SNAPSHOTROOT"),
-        (STRING, "SNAPSHOTNAME"),
-        _SNAPSHOT_TIME,
-        rpc=True,
-    ),
-    _op(
-        28,
-        "RENAME_SNAPSHOT",
-        ops.RenameSnapshotOp,
-        (STRING, "SNAPSHOTROOT"),
-        (STRING, "SNAPSHOTOLDNAME"),
-        (STRING, "SNAPSHOTNEWNAME"),
-        _SNAPSHOT_TIME,
-        rpc=True,
-    ),
-    _op(29, "ALLOW_SNAPSHOT", ops.AllowSnapshotOp, (STRING, "SNAPSHOTROOT")),
-    _op(30, "DISALLOW_SNAPSHOT", ops.DisallowSnapshotOp, (STRING, "SNAPSHOTROOT")),
-    _op(31, "SET_GENSTAMP_V2", ops.SetGenstampV2Op, (I64, "GENSTAMPV2")),
-    _op(32, "ALLOCATE_BLOCK_ID", ops.AllocateBlockIdOp, (I64, "BLOCK_ID")),
-    _op(33, "ADD_BLOCK", ops.AddBlockOp, (STRING, "PATH"), (COMPACT_BLOCKS, "BLOCK"), rpc=True),
-    _op(34, "ADD_CACHE_DIRECTIVE", ops.AddCacheDirectiveOp, (CACHE_DIRECTIVE, "DIRECTIVE"), rpc=True),
-    _op(35, "REMOVE_CACHE_DIRECTIVE", ops.RemoveCacheDirectiveOp, (I64, "ID"), rpc=True),
-    _op(36, "ADD_CACHE_POOL", ops.AddCachePoolOp, (CACHE_POOL, "POOL"), rpc=True),
-    _op(37, "MODIFY_CACHE_POOL", ops.ModifyCachePoolOp, (CACHE_POOL, "POOL"), rpc=True),
-    _op(38, "REMOVE_CACHE_POOL", ops.RemoveCachePoolOp, (STRING, "POOLNAME"), rpc=True),
-    _op(39, "MODIFY_CACHE_DIRECTIVE", ops.ModifyCacheDirectiveOp, (CACHE_DIRECTIVE, "DIRECTIVE"), rpc=True),
-    _op(40, "SET_ACL", ops.SetAclOp, (PATH_ACL, "ENTRY")),
-    _op(41, "ROLLING_UPGRADE_START", ops.RollingUpgradeStartOp, (I64, "STARTTIME")),
-    _op(42, "ROLLING_UPGRADE_FINALIZE", ops.RollingUpgradeFinalizeOp, (I64, "FINALIZETIME")),
-    _op(43, "SET_XATTR", ops.SetXAttrOp, (PATH_XATTRS, "XATTR"), rpc=True),
-    _op(44, "REMOVE_XATTR", ops.RemoveXAttrOp, (PATH_XATTRS, "XATTR"), rpc=True),
-    _op(45, "SET_STORAGE_POLICY", ops.SetStoragePolicyOp, (STRING, "PATH"), (I8, "POLICYID")),
-    _op(
-        46,
-        "TRUNCATE",
-        ops.TruncateOp,
-        (STRING, "SRC"),
-        (STRING, "CLIENTNAME"),
-        (STRING, "CLIENTMACHINE"),
-        (I64, "NEWLENGTH"),
-        (I64, "TIMESTAMP"),
-        (COMPACT_BLOCKS, "BLOCK"),
-    ),
-    _op(
-        47,
-        "APPEND",
-        ops.AppendOp,
-        (STRING, "PATH"),
-        (STRING, "CLIENT_NAME"),
-        (STRING, "CLIENT_MACHINE"),
-        (BOOL, "NEWBLOCK"),
-        rpc=True,
-    ),
-    _op(
-        48,
-        "SET_QUOTA_BY_STORAGETYPE",
-        ops.SetQuotaByStorageTypeOp,
-        (STRING, "SRC"),
-        (I32, "STORAGETYPE"),
-        (I64, "DSQUOTA"),
-    ),
-    _op(49, "ADD_ERASURE_CODING_POLICY", ops.AddErasureCodingPolicyOp, (SCHEMA, "SCHEMA"), rpc=True),
-    _op(50, "ENABLE_ERASURE_CODING_POLICY", ops.EnableErasureCodingPolicyOp, (STRING, "POLICYNAME"), rpc=True),
-    _op(51, "DISABLE_ERASURE_CODING_POLICY", ops.DisableErasureCodingPolicyOp, (STRING, "POLICYNAME"), rpc=True),
-    _op(52, "REMOVE_ERASURE_CODING_POLICY", ops.RemoveErasureCodingPolicyOp, (STRING, "POLICYNAME"), rpc=True),
+    _op(25, "UPDATE_BLOCKS", ops.UpdateBlocksOp, "PATH BLOCK(compact) RPC"),
+    _op(26, "CREATE_SNAPSHOT", ops.CreateSnapshotOp, "SNAPSHOTROOT SNAPSHOTNAME MTIME@-66 RPC"),
+    _op(27, "DELETE_SNAPSHOT", ops.DeleteSnapshotOp, "SNAPSHOTROOT SNAPSHOTNAME MTIME@-66 RPC"),
+    _op(28, "RENAME_SNAPSHOT", ops.RenameSnapshotOp, "SNAPSHOTROOT SNAPSHOTOLDNAME SNAPSHOTNEWNAME MTIME@-66 RPC"),
+    _op(29, "ALLOW_SNAPSHOT", ops.AllowSnapshotOp, "SNAPSHOTROOT"),
+    _op(30, "DISALLOW_SNAPSHOT", ops.DisallowSnapshotOp, "SNAPSHOTROOT"),
+    _op(31, "SET_GENSTAMP_V2", ops.SetGenstampV2Op, "GENSTAMPV2"),
+    _op(32, "ALLOCATE_BLOCK_ID", ops.AllocateBlockIdOp, "BLOCK_ID"),
+    _op(33, "ADD_BLOCK", ops.AddBlockOp, "PATH BLOCK(compact) RPC"),
+    _op(34, "ADD_CACHE_DIRECTIVE", ops.AddCacheDirectiveOp, "DIRECTIVE RPC"),
+    _op(35, "REMOVE_CACHE_DIRECTIVE", ops.RemoveCacheDirectiveOp, "ID RPC"),
+    _op(36, "ADD_CACHE_POOL", ops.AddCachePoolOp, "POOL RPC"),
+    _op(37, "MODIFY_CACHE_POOL", ops.ModifyCachePoolOp, "POOL RPC"),
+    _op(38, "REMOVE_CACHE_POOL", ops.RemoveCachePoolOp, "POOLNAME RPC"),
+    _op(39, "MODIFY_CACHE_DIRECTIVE", ops.ModifyCacheDirectiveOp, "DIRECTIVE RPC"),
+    _op(40, "SET_ACL", ops.SetAclOp, "ENTRY(path)"),
+    _op(41, "ROLLING_UPGRADE_START", ops.RollingUpgradeStartOp, "STARTTIME"),
+    _op(42, "ROLLING_UPGRADE_FINALIZE", ops.RollingUpgradeFinalizeOp, "FINALIZETIME"),
+    _op(43, "SET_XATTR", ops.SetXAttrOp, "XATTR(path) RPC"),
+    _op(44, "REMOVE_XATTR", ops.RemoveXAttrOp, "XATTR(path) RPC"),
+    _op(45, "SET_STORAGE_POLICY", ops.SetStoragePolicyOp, "PATH POLICYID"),
+    _op(46, "TRUNCATE", ops.TruncateOp, _TRUNCATE),
+    _op(47, "APPEND", ops.AppendOp, _APPEND),
+    _op(48, "SET_QUOTA_BY_STORAGETYPE", ops.SetQuotaByStorageTypeOp, "SRC STORAGETYPE DSQUOTA"),
+    _op(49, "ADD_ERASURE_CODING_POLICY", ops.AddErasureCodingPolicyOp, "SCHEMA RPC"),
+    _op(50, "ENABLE_ERASURE_CODING_POLICY", ops.EnableErasureCodingPolicyOp, "POLICYNAME RPC"),
+    _op(51, "DISABLE_ERASURE_CODING_POLICY", ops.DisableErasureCodingPolicyOp, "POLICYNAME RPC"),
+    _op(52, "REMOVE_ERASURE_CODING_POLICY", ops.RemoveErasureCodingPolicyOp, "POLICYNAME RPC"),
 )
 
 _BY_CODE: Final = {op.code: op for op in _OPS}
