@@ -7,7 +7,8 @@ so a step runs to its end whatever happens to the task that asked for it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -315,27 +316,20 @@ class FileBackend(Backend, ElectableBackend):
 
     async def format(self, uri: JournalURI, namespace: NamespaceInfo, options: Options, *, force: bool = False) -> None:
         place, steps = _open(uri, options)
-        try:
+        with closing(steps):
             await steps.submit(lambda: place.format(namespace, force=force))
-        finally:
-            steps.close()
 
     async def has_data(self, uri: JournalURI, options: Options) -> bool:
         place, steps = _open(uri, options)
-        try:
+        with closing(steps):
             return await steps.submit(place.has_data)
-        finally:
-            steps.close()
 
     async def open_reader(self, uri: JournalURI, namespace: NamespaceInfo | None, options: Options) -> JournalReader:
         place, steps = _open(uri, options)
-        try:
+        with _closed_if_failed(steps):
             state = await steps.submit(place.state)
             if namespace is not None:
                 namespace.ensure_same(state.namespace)
-        except BaseException:
-            steps.close()
-            raise
         return FileReader(place, steps)
 
     async def open_writer(
@@ -348,26 +342,29 @@ class FileBackend(Backend, ElectableBackend):
                 place.create_if_absent(namespace or NamespaceInfo())
             return place.claim(owner, namespace)
 
-        try:
+        with _closed_if_failed(steps):
             recovery = await steps.submit(claim)
-            beside = BlockingSteps(steps.threads)  # a long snapshot must not hold up appends
-            return FileWriter(place, steps, recovery, FileSnapshotKeeper(place, beside, recovery.token))
-        except BaseException:
-            steps.close()
-            raise
+        beside = BlockingSteps(steps.threads)  # a long snapshot must not hold up appends
+        return FileWriter(place, steps, recovery, FileSnapshotKeeper(place, beside, recovery.token))
 
     async def open_snapshots(self, uri: JournalURI, options: Options) -> SnapshotStore:
         place, steps = _open(uri, options)
-        try:
+        with _closed_if_failed(steps):
             await steps.submit(place.state)
-        except BaseException:
-            steps.close()
-            raise
         return FileSnapshots(place, steps)
 
     async def open_election(self, uri: JournalURI, options: Options, *, name: str) -> Election:
         place, steps = _open(uri, options)
         return FileElection(place.files, place.directory, steps)
+
+
+@contextmanager
+def _closed_if_failed(steps: BlockingSteps) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        steps.close()
+        raise
 
 
 def _open(uri: JournalURI, options: Options) -> tuple[JournalDirectory, BlockingSteps]:

@@ -179,8 +179,7 @@ class JournalDirectory:
 
     def start(self, token: FencingToken, first: TxId, layout_version: int) -> tuple[SegmentInfo, OpenFile]:
         """Begin a segment (K1): header, sync, directory sync, and only then the first record."""
-        with self._locked():
-            self.ensure_current(token)
+        with self._owned(token):
             segments = self.segments()
             if segments and segments[-1].last is None:
                 raise SegmentExistsError(f"segment {segments[-1]} is in progress: finish it before a new one begins")
@@ -205,8 +204,7 @@ class JournalDirectory:
         Raises:
             JournalDiskError: there is more behind ``end``. Readers may have delivered that, so it is not cut off (J6).
         """
-        with self._locked():
-            self.ensure_current(token)
+        with self._owned(token):
             file = self.files.open(self.path(info.location), write=False)
             try:
                 if file.size() != end:
@@ -227,16 +225,14 @@ class JournalDirectory:
 
     def discard(self, token: FencingToken, info: SegmentInfo) -> None:
         """Remove the open segment if it has no edits."""
-        with self._locked():
-            self.ensure_current(token)
+        with self._owned(token):
             if form.scan(self.files.read_file(self.path(info.location)), form.HEADER_BYTES).batches:
                 raise SegmentMismatchError(f"segment {info} has edits, and is not removed")
             self._unlink(info.location)
 
     def purge(self, token: FencingToken, min_txid: TxId) -> tuple[SegmentInfo, ...]:
         """Remove final segments, oldest first: after a crash the rest is still a run without gaps."""
-        with self._locked():
-            self.ensure_current(token)
+        with self._owned(token):
             gone = purgeable(self.segments(), min_txid) if self.state().upgrade is None else ()
             for segment in gone:
                 self._unlink(segment.location)
@@ -246,8 +242,7 @@ class JournalDirectory:
     def discard_from(self, token: FencingToken, first: TxId) -> tuple[SegmentInfo, ...]:
         """As ``Chain.discard``. The record first; a crash leaves files that are not listed, and the next claim removes
         them."""
-        with self._locked():
-            self.ensure_current(token)
+        with self._owned(token):
             chain, gone = self._chain().discard(token, first)
             if gone:
                 self._write_state(replace(chain, segments=()))
@@ -256,8 +251,7 @@ class JournalDirectory:
 
     def note_copy(self, token: FencingToken, copy: CopySource) -> None:
         """As ``Chain.copied``."""
-        with self._locked():
-            self.ensure_current(token)
+        with self._owned(token):
             if (state := self.state()).copy != copy:
                 self._write_state(state.copied(token, copy))
 
@@ -265,20 +259,17 @@ class JournalDirectory:
 
     def begin_upgrade(self, token: FencingToken, namespace: NamespaceInfo) -> None:
         """As ``Chain.begin_upgrade``."""
-        with self._locked():
-            self.ensure_current(token)
+        with self._owned(token):
             self._write_state(replace(self._chain().begin_upgrade(token, namespace), segments=()))
 
     def finalize_upgrade(self, token: FencingToken) -> None:
         """As ``Chain.finalize_upgrade``."""
-        with self._locked():
-            self.ensure_current(token)
+        with self._owned(token):
             self._write_state(self.state().finalize_upgrade(token))
 
     def roll_back(self, token: FencingToken) -> tuple[SegmentInfo, ...]:
         """As ``Chain.roll_back``. The record first, as in ``discard_from``."""
-        with self._locked():
-            self.ensure_current(token)
+        with self._owned(token):
             chain, gone = self._chain().roll_back(token)
             self._write_state(replace(chain, segments=()))
             self._remove_gone()
@@ -367,14 +358,12 @@ class JournalDirectory:
 
     def rename_as_owner(self, token: FencingToken, source: str, target: str) -> None:
         """As ``rename``, if the epoch is still the token's. Raises JournalFencedError."""
-        with self._locked():
-            self.ensure_current(token)
+        with self._owned(token):
             self.rename(source, target)
 
     def remove_as_owner(self, token: FencingToken, name: str) -> None:
         """Remove a file, if it is there and the epoch is still the token's. Raises JournalFencedError."""
-        with self._locked():
-            self.ensure_current(token)
+        with self._owned(token):
             self.remove_if_there(name)
 
     def remove_if_there(self, name: str) -> None:
@@ -402,6 +391,13 @@ class JournalDirectory:
     def _unlink(self, name: str) -> None:
         self.files.unlink(self.path(name))
         self.files.sync_directory(self.directory)
+
+    @contextmanager
+    def _owned(self, token: FencingToken) -> Iterator[None]:
+        """The lock, while the newest claim is the token's. Raises: as ``ensure_current``."""
+        with self._locked():
+            self.ensure_current(token)
+            yield
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

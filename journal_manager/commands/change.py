@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -12,9 +12,10 @@ from bookkeeper.option_types import AnyWholeNumber, Number, WholeNumber
 from journal_manager.commands.shared import (
     OWNER,
     TxIdType,
-    ask_to_take_over,
+    as_owner,
     complete,
     journal_argument,
+    print_removed,
     segment_row,
     take_over_option,
 )
@@ -26,7 +27,9 @@ from journal_manager.journals import (
     JournalReader,
     JournalWriter,
     NamespaceInfo,
+    Orphan,
     OrphanSweep,
+    RecoveryReport,
     SegmentWriter,
     capability,
     format_journal,
@@ -70,29 +73,27 @@ def format_command(namespace_id: int, cluster_id: str, pool_id: str, force: bool
 @journal_argument
 def recover(as_json: bool, yes: bool, uri: str) -> None:
     """Fence the journal's writer, and end the segment that it left open at its last durable edit."""
-    ask_to_take_over(uri, yes)
 
-    async def work() -> dict[str, Any]:
-        async with await open_writer(uri, owner=OWNER, create=False) as writer:
-            report = writer.recovery
-            return {
+    async def recovered(writer: JournalWriter) -> RecoveryReport:
+        return writer.recovery
+
+    report = as_owner(uri, yes, recovered)
+    if as_json:
+        print_json(
+            {
                 "epoch": report.token.epoch,
                 "last": report.last_txid,
                 "finalized": [segment_row(segment) for segment in report.finalized],
                 "removed_empty": [segment_row(segment) for segment in report.removed_empty],
             }
-
-    found = complete(work())
-    if as_json:
-        print_json(found)
+        )
         return
-    for segment in found["finalized"]:
-        click.echo(f"the segment from edit {segment['first']} ends at edit {segment['last']}")
-    for segment in found["removed_empty"]:
-        click.echo(f"the segment from edit {segment['first']} had no edit and was removed")
-    click.echo(
-        f"epoch {found['epoch']}; " + (f"the last edit is {found['last']}" if found["last"] else "it has no edits")
-    )
+    for segment in report.finalized:
+        click.echo(f"the segment from edit {segment.first} ends at edit {segment.last}")
+    for segment in report.removed_empty:
+        click.echo(f"the segment from edit {segment.first} had no edit and was removed")
+    end = f"the last edit is {report.last_txid}" if report.last_txid else "it has no edits"
+    click.echo(f"epoch {report.token.epoch}; {end}")
 
 
 @click.command()
@@ -125,8 +126,6 @@ def purge(
         USUAL.snapshots if keep_snapshots is None else keep_snapshots,
         USUAL.extra_txns if extra_edits is None else extra_edits,
     )
-    if not dry_run:
-        ask_to_take_over(uri, yes)
 
     async def plan(reader: JournalReader) -> tuple[tuple[int, ...], int]:
         if below is not None:
@@ -135,20 +134,20 @@ def purge(
             planned = plan_retention(policy, [info.at for info in await store.list()], await reader.segments())
             return planned.snapshots, planned.purge_below
 
-    async def work() -> tuple[tuple[int, ...], tuple[SegmentInfo, ...]]:
-        if dry_run:
-            async with await open_reader(uri) as reader:
-                snapshots, purge_below = await plan(reader)
-                return snapshots, purgeable(await reader.segments(), purge_below)
-        async with await open_writer(uri, owner=OWNER, create=False) as writer:
-            snapshots, purge_below = await plan(writer)  # as the owner: nobody discards what it rests on
-            for at in snapshots:
-                await writer.delete_snapshot(at)
-            async with await open_snapshots(uri) as store:  # an upgrade that is in progress keeps some
-                left = {info.at for info in await store.list()}
-            return tuple(at for at in snapshots if at not in left), await writer.purge(purge_below)
+    async def look() -> tuple[tuple[int, ...], tuple[SegmentInfo, ...]]:
+        async with await open_reader(uri) as reader:
+            snapshots, purge_below = await plan(reader)
+            return snapshots, purgeable(await reader.segments(), purge_below)
 
-    snapshots, gone = complete(work())
+    async def remove(writer: JournalWriter) -> tuple[tuple[int, ...], tuple[SegmentInfo, ...]]:
+        snapshots, purge_below = await plan(writer)  # as the owner: nobody discards what it rests on
+        for at in snapshots:
+            await writer.delete_snapshot(at)
+        async with await open_snapshots(uri) as store:  # an upgrade that is in progress keeps some
+            left = {info.at for info in await store.list()}
+        return tuple(at for at in snapshots if at not in left), await writer.purge(purge_below)
+
+    snapshots, gone = complete(look()) if dry_run else as_owner(uri, yes, remove)
     verb = "would be removed" if dry_run else "removed"
     for at in snapshots:
         click.echo(f"{verb}: the snapshot at edit {at}")
@@ -170,16 +169,13 @@ def discard(first: int, yes: bool, uri: str) -> None:
     This discards what was acknowledged. It is meant for a return to an earlier version of a program, whose state
     before the edit --from was kept.
     """
-    if not yes:
-        click.confirm(f"Remove the edits of {uri} from {first} on for ever, and fence its writer?", abort=True)
 
-    async def work() -> tuple[SegmentInfo, ...]:
-        async with await open_writer(uri, owner=OWNER, create=False) as writer:
-            return await capability(writer, Discard).discard_from(first)  # type: ignore[type-abstract]
+    async def remove(writer: JournalWriter) -> tuple[SegmentInfo, ...]:
+        return await capability(writer, Discard).discard_from(first)  # type: ignore[type-abstract]
 
-    gone = complete(work())
-    for segment in gone:
-        click.echo(f"removed: the edits from {segment.first} to {segment.last}")
+    question = f"Remove the edits of {uri} from {first} on for ever, and fence its writer?"
+    gone = as_owner(uri, yes, remove, question)
+    print_removed(gone)
     if not gone:
         click.echo("nothing to remove")
 
@@ -199,18 +195,15 @@ def discard(first: int, yes: bool, uri: str) -> None:
 @journal_argument
 def sweep(as_json: bool, delete: bool, older_than: float, yes: bool, uri: str) -> None:
     """Find what crashes left behind: ledgers that were made for the journal, and that nothing refers to."""
-    ask_to_take_over(uri, yes)
 
-    async def work() -> list[dict[str, object]]:
-        async with await open_writer(uri, owner=OWNER, create=False) as writer:
-            sweeper = capability(writer, OrphanSweep)  # type: ignore[type-abstract]
-            act = sweeper.sweep_orphans if delete else sweeper.find_orphans
-            return [
-                {"location": each.location, "made_for": each.purpose, "age_s": round(each.age_s), "bytes": each.bytes}
-                for each in await act(older_than_s=older_than)
-            ]
+    async def orphans(writer: JournalWriter) -> tuple[Orphan, ...]:
+        sweeper = capability(writer, OrphanSweep)  # type: ignore[type-abstract]
+        return await (sweeper.sweep_orphans if delete else sweeper.find_orphans)(older_than_s=older_than)
 
-    found = complete(work())
+    found = [
+        {"location": each.location, "made_for": each.purpose, "age_s": round(each.age_s), "bytes": each.bytes}
+        for each in as_owner(uri, yes, orphans)
+    ]
     if as_json:
         print_json(found)
         return

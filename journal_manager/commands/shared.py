@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Final, TypeVar
 
 import click
@@ -11,7 +11,7 @@ from bookkeeper.admin.shared import finish
 from bookkeeper.option_types import WholeNumber
 from journal_manager.edits import SegmentInfo
 from journal_manager.errors import JournalError
-from journal_manager.journals import JournalReader
+from journal_manager.journals import JournalReader, JournalWriter, open_writer
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,12 +39,6 @@ def take_over_option(function: F) -> F:
     return click.option("--yes", is_flag=True, help="Do not ask before the journal is taken over.")(function)
 
 
-def ask_to_take_over(uri: str, yes: bool) -> None:
-    """Ask, because a running writer ends. Raises Abort."""
-    if not yes:
-        click.confirm(f"This takes {uri} over: a program that writes to it now is fenced. Continue?", abort=True)
-
-
 def complete(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end. An error of the journal becomes a sentence."""
     try:
@@ -52,6 +46,31 @@ def complete(work: Coroutine[Any, Any, T]) -> T:
     except JournalError as error:
         notes = [*getattr(error, "__notes__", ()), *(["trying again may help"] if error.retryable else [])]
         raise click.ClickException(f"{error} ({'; '.join(notes)})" if notes else str(error)) from error
+
+
+def as_owner(uri: str, yes: bool, step: Callable[[JournalWriter], Awaitable[T]], question: str = "") -> T:
+    """Ask, because a running writer ends; become the journal's owner, take a step, and let go of it.
+
+    Args:
+        question: if it is not the usual one.
+
+    Raises: Abort. ClickException: an error of the journal, as a sentence.
+    """
+    usual = f"This takes {uri} over: a program that writes to it now is fenced. Continue?"
+    if not yes:
+        click.confirm(question or usual, abort=True)
+
+    async def work() -> T:
+        async with await open_writer(uri, owner=OWNER, create=False) as writer:
+            return await step(writer)
+
+    return complete(work())
+
+
+def print_removed(segments: Iterable[SegmentInfo]) -> None:
+    """The edits that are gone, segment by segment."""
+    for segment in segments:
+        click.echo(f"removed: the edits from {segment.first} to {segment.last}")
 
 
 def segment_row(segment: SegmentInfo) -> dict[str, object]:

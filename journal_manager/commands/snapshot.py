@@ -11,16 +11,9 @@ from typing import BinaryIO
 import click
 
 from bookkeeper.admin.shared import CommandGroup, json_option, print_json, print_table
-from journal_manager.commands.shared import (
-    OWNER,
-    TxIdType,
-    ask_to_take_over,
-    complete,
-    journal_argument,
-    take_over_option,
-)
+from journal_manager.commands.shared import TxIdType, as_owner, complete, journal_argument, take_over_option
 from journal_manager.errors import SnapshotNotFoundError, UpgradeError
-from journal_manager.journals import open_snapshots, open_writer
+from journal_manager.journals import JournalWriter, open_snapshots
 from journal_manager.snapshots import PIECE_BYTES, SnapshotInfo, no_snapshot, restore_newest
 
 
@@ -88,16 +81,11 @@ def export(at: int | None, uri: str, file: Path) -> None:
 @click.argument("file", type=click.File("rb"))
 def import_snapshot(at: int, yes: bool, uri: str, file: BinaryIO) -> None:
     """Keep FILE as the journal's snapshot at an edit that is durable."""
-    ask_to_take_over(uri, yes)
 
     def content() -> Iterator[bytes]:
         yield from iter(partial(file.read, PIECE_BYTES), b"")
 
-    async def work() -> SnapshotInfo:
-        async with await open_writer(uri, owner=OWNER, create=False) as writer:
-            return await writer.save_snapshot(at, content())
-
-    info = complete(work())
+    info = as_owner(uri, yes, lambda writer: writer.save_snapshot(at, content()))
     click.echo(f"the snapshot at edit {info.at}: {info.size} bytes")
 
 
@@ -107,10 +95,9 @@ def import_snapshot(at: int, yes: bool, uri: str, file: BinaryIO) -> None:
 @click.argument("at", metavar="TXID", type=TxIdType())
 def delete(yes: bool, uri: str, at: int) -> None:
     """Remove the snapshot at an edit."""
-    ask_to_take_over(uri, yes)
 
-    async def work() -> None:
-        async with await open_writer(uri, owner=OWNER, create=False) as writer, await open_snapshots(uri) as store:
+    async def remove(writer: JournalWriter) -> None:
+        async with await open_snapshots(uri) as store:
             if all(info.at != at for info in await store.list()):
                 raise no_snapshot(at)
             await writer.delete_snapshot(at)
@@ -119,5 +106,5 @@ def delete(yes: bool, uri: str, at: int) -> None:
                     f"the snapshot at edit {at} stays: an upgrade is in progress, and may be rolled back to it"
                 )
 
-    complete(work())
+    as_owner(uri, yes, remove)
     click.echo(f"removed: the snapshot at edit {at}")

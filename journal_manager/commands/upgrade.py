@@ -8,9 +8,9 @@ import click
 
 from bookkeeper.admin.shared import CommandGroup
 from bookkeeper.option_types import WholeNumber
-from journal_manager.commands.shared import OWNER, ask_to_take_over, complete, journal_argument, take_over_option
+from journal_manager.commands.shared import as_owner, journal_argument, print_removed, take_over_option
 from journal_manager.edits import SegmentInfo
-from journal_manager.journals import DescribableReader, Upgrade, capability, open_writer
+from journal_manager.journals import DescribableReader, JournalWriter, Upgrade, capability
 
 
 @click.group(cls=CommandGroup)
@@ -28,16 +28,15 @@ def upgrade() -> None:
 @journal_argument
 def begin(layout: int, yes: bool, uri: str) -> None:
     """Begin an upgrade. Until it is finalized, roll-back returns to what is there now."""
-    ask_to_take_over(uri, yes)
 
-    async def work() -> int:
-        async with await open_writer(uri, owner=OWNER, create=False) as writer:
-            upgrading = capability(writer, Upgrade)  # type: ignore[type-abstract]
-            present = (await capability(writer, DescribableReader).describe()).namespace  # type: ignore[type-abstract]
-            await upgrading.begin_upgrade(replace(present, layout_version=layout))
-            return writer.durable_txid
+    async def begun(writer: JournalWriter) -> int:
+        upgrading = capability(writer, Upgrade)  # type: ignore[type-abstract]
+        present = (await capability(writer, DescribableReader).describe()).namespace  # type: ignore[type-abstract]
+        await upgrading.begin_upgrade(replace(present, layout_version=layout))
+        return writer.durable_txid
 
-    click.echo(f"the upgrade to layout {layout} is in progress; roll-back returns to edit {complete(work())}")
+    last = as_owner(uri, yes, begun)
+    click.echo(f"the upgrade to layout {layout} is in progress; roll-back returns to edit {last}")
 
 
 @upgrade.command()
@@ -45,15 +44,14 @@ def begin(layout: int, yes: bool, uri: str) -> None:
 @journal_argument
 def finalize(yes: bool, uri: str) -> None:
     """End the upgrade. There is no way back afterwards."""
-    ask_to_take_over(uri, yes)
 
-    async def work() -> bool:
-        async with await open_writer(uri, owner=OWNER, create=False) as writer:
-            found = await capability(writer, DescribableReader).describe()  # type: ignore[type-abstract]
-            await capability(writer, Upgrade).finalize_upgrade()  # type: ignore[type-abstract]
-            return found.upgraded_at is not None
+    async def ended(writer: JournalWriter) -> bool:
+        found = await capability(writer, DescribableReader).describe()  # type: ignore[type-abstract]
+        await capability(writer, Upgrade).finalize_upgrade()  # type: ignore[type-abstract]
+        return found.upgraded_at is not None
 
-    click.echo("the upgrade is finalized" if complete(work()) else "no upgrade is in progress: nothing was changed")
+    is_done = as_owner(uri, yes, ended)
+    click.echo("the upgrade is finalized" if is_done else "no upgrade is in progress: nothing was changed")
 
 
 @upgrade.command("roll-back")
@@ -61,15 +59,12 @@ def finalize(yes: bool, uri: str) -> None:
 @journal_argument
 def roll_back(yes: bool, uri: str) -> None:
     """Remove the edits and snapshots since the upgrade began."""
-    if not yes:
-        click.confirm(f"Remove what was written to {uri} since its upgrade began, and fence its writer?", abort=True)
 
-    async def work() -> tuple[tuple[SegmentInfo, ...], int | None]:
-        async with await open_writer(uri, owner=OWNER, create=False) as writer:
-            last = (await capability(writer, DescribableReader).describe()).upgraded_at  # type: ignore[type-abstract]
-            return await capability(writer, Upgrade).roll_back(), last  # type: ignore[type-abstract]
+    async def rolled_back(writer: JournalWriter) -> tuple[tuple[SegmentInfo, ...], int | None]:
+        last = (await capability(writer, DescribableReader).describe()).upgraded_at  # type: ignore[type-abstract]
+        return await capability(writer, Upgrade).roll_back(), last  # type: ignore[type-abstract]
 
-    removed, last = complete(work())
-    for segment in removed:
-        click.echo(f"removed: the edits from {segment.first} to {segment.last}")
+    question = f"Remove what was written to {uri} since its upgrade began, and fence its writer?"
+    removed, last = as_owner(uri, yes, rolled_back, question)
+    print_removed(removed)
     click.echo(f"the upgrade is rolled back: the journal ends at edit {last}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote
@@ -107,23 +109,15 @@ class BookKeeperBackend(Backend, ElectableBackend):
     """The backend of ``bk:`` journals."""
 
     async def format(self, uri: JournalURI, namespace: NamespaceInfo, options: Options, *, force: bool = False) -> None:
-        uri, parsed = _parsed(uri, options)
-        connection = await parsed.connect()
-        try:
+        async with _connected(uri, options, stays=False) as (uri, parsed, connection):
             record = _record(uri, connection)
             if not force and await self._has_data(record, connection, parsed):
                 raise JournalExistsError(f"there are edits in {uri}: formatting it would remove them")
             await _format(record, connection.client, parsed, namespace)
-        finally:
-            await connection.close()
 
     async def has_data(self, uri: JournalURI, options: Options) -> bool:
-        uri, parsed = _parsed(uri, options)
-        connection = await parsed.connect()
-        try:
+        async with _connected(uri, options, stays=False) as (uri, parsed, connection):
             return await self._has_data(_record(uri, connection), connection, parsed)
-        finally:
-            await connection.close()
 
     async def _has_data(self, record: JournalNode, connection: SharedClient, parsed: BookKeeperOptions) -> bool:
         with worded(f"looking at journal {record.name}"):
@@ -134,25 +128,18 @@ class BookKeeperBackend(Backend, ElectableBackend):
         return bool(chain.segments or await _snapshots(record, connection, parsed).list())
 
     async def open_reader(self, uri: JournalURI, namespace: NamespaceInfo | None, options: Options) -> JournalReader:
-        uri, parsed = _parsed(uri, options)
-        connection = await parsed.connect()
-        try:
+        async with _connected(uri, options) as (uri, parsed, connection):
             record = _record(uri, connection)
             with worded(f"opening journal {uri}"):
                 chain, _ = await record.read()
             if namespace is not None:
                 namespace.ensure_same(chain.namespace)
             return LedgerJournalReader(connection, record, parsed.password)
-        except BaseException:
-            await connection.close()
-            raise
 
     async def open_writer(
         self, uri: JournalURI, namespace: NamespaceInfo | None, options: Options, *, owner: str, create: bool = True
     ) -> JournalWriter:
-        uri, parsed = _parsed(uri, options)
-        connection = await parsed.connect()
-        try:
+        async with _connected(uri, options) as (uri, parsed, connection):
             record, client = _record(uri, connection), connection.client
             if create:
                 with worded(f"making journal {uri}"):
@@ -168,21 +155,13 @@ class BookKeeperBackend(Backend, ElectableBackend):
                 max_batch_bytes=parsed.max_batch_bytes,
                 wall_ms=parsed.clock.wall_ms,
             )
-        except BaseException:
-            await connection.close()
-            raise
 
     async def open_snapshots(self, uri: JournalURI, options: Options) -> SnapshotStore:
-        uri, parsed = _parsed(uri, options)
-        connection = await parsed.connect()
-        try:
+        async with _connected(uri, options) as (uri, parsed, connection):
             record = _record(uri, connection)
             with worded(f"opening journal {uri}"):
                 await record.read()
             return _snapshots(record, connection, parsed)
-        except BaseException:
-            await connection.close()
-            raise
 
     async def open_election(self, uri: JournalURI, options: Options, *, name: str) -> Election:
         uri, parsed = _parsed(uri, options)
@@ -197,6 +176,22 @@ class BookKeeperBackend(Backend, ElectableBackend):
             here=own_location(f"{name} {nonce}") if parsed.here is None else parsed.here,
         )
         return LeaseElection(connection, lease)
+
+
+@asynccontextmanager
+async def _connected(
+    uri: JournalURI, options: Options, *, stays: bool = True
+) -> AsyncIterator[tuple[JournalURI, BookKeeperOptions, SharedClient]]:
+    """The address and options as they are meant, and a client, which is closed unless what is opened keeps it."""
+    uri, parsed = _parsed(uri, options)
+    connection = await parsed.connect()
+    try:
+        yield uri, parsed, connection
+    except BaseException:
+        await connection.close()
+        raise
+    if not stays:
+        await connection.close()
 
 
 async def _format(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from journal_manager import Discard, EditLog, JournalFencedError, RequestId, capability, open_writer, sync
-from journal_manager.commands import change
+from journal_manager.commands import change, shared
 from tests.journal_manager.commands.helpers import as_json, bk_journal, damage, filled, txids
 
 
@@ -115,13 +116,13 @@ def test_convert_copies_edits_with_their_ids_and_the_newest_intact_snapshot(tmp_
     assert txids(f"file://{tmp_path}/back") == list(range(1, 8))
 
 
-def taking_back_before(monkeypatch: pytest.MonkeyPatch, opens: str, uri: str) -> None:
-    """Before the command opens the journal that way, somebody discards the edits from 4 on and logs others."""
-    real = getattr(change, opens)
+def taking_back_before(monkeypatch: pytest.MonkeyPatch, module: ModuleType, opens: str, uri: str) -> None:
+    """Before the command, in this module, opens the journal that way, somebody discards the edits from 4 on."""
+    real = getattr(module, opens)
 
     async def other(of: str, **options: Any) -> Any:
         if of == uri:
-            monkeypatch.setattr(change, opens, real)
+            monkeypatch.setattr(module, opens, real)
             async with await open_writer(uri) as writer:
                 await capability(writer, Discard).discard_from(4)  # type: ignore[type-abstract]
             async with await EditLog.open(uri) as log:
@@ -130,7 +131,7 @@ def taking_back_before(monkeypatch: pytest.MonkeyPatch, opens: str, uri: str) ->
                 await log.save_snapshot(3, [b"state at 3, again"])
         return await real(of, **options)
 
-    monkeypatch.setattr(change, opens, other)
+    monkeypatch.setattr(module, opens, other)
 
 
 @pytest.mark.rule("J10")
@@ -138,7 +139,7 @@ def test_purge_decides_as_the_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """It decided before it took the journal over, by ids alone: the snapshot for which an older one was removed may
     have been discarded meanwhile."""
     uri = filled(tmp_path)
-    taking_back_before(monkeypatch, "open_writer", uri)
+    taking_back_before(monkeypatch, shared, "open_writer", uri)
     bk_journal("purge", uri, "--keep-snapshots", "1", "--yes")
     with sync.open_snapshots(uri) as store:
         assert [info.at for info in store.list()] == [3]
@@ -162,6 +163,6 @@ def test_convert_says_that_edits_were_discarded_while_it_copied(
 ) -> None:
     """The copy had edits that the journal has no more, and a snapshot of others."""
     uri = filled(tmp_path)
-    taking_back_before(monkeypatch, "open_snapshots", uri)
+    taking_back_before(monkeypatch, change, "open_snapshots", uri)
     said = bk_journal("convert", uri, f"file://{tmp_path}/copy", status=1)
     assert "were discarded while it was copied" in said
