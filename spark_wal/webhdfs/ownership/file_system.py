@@ -56,34 +56,20 @@ class FileStatus:
 
     @classmethod
     def of(cls, node: Node, name: str = "") -> FileStatus:
-        if isinstance(node, DirectoryNode):
-            return cls(
-                name,
-                node.inode,
-                True,
-                0,
-                len(node.children),
-                node.permission,
-                node.owner,
-                node.group,
-                node.modified_ms,
-                node.accessed_ms,
-                0,
-                0,
-            )
+        file = node if isinstance(node, FileNode) else None
         return cls(
-            name,
-            node.inode,
-            False,
-            node.length,
-            0,
-            node.permission,
-            node.owner,
-            node.group,
-            node.modified_ms,
-            node.accessed_ms,
-            node.replication,
-            node.block_size,
+            name=name,
+            inode=node.inode,
+            is_directory=file is None,
+            length=0 if file is None else file.length,
+            children=len(node.children) if isinstance(node, DirectoryNode) else 0,
+            permission=node.permission,
+            owner=node.owner,
+            group=node.group,
+            modified_ms=node.modified_ms,
+            accessed_ms=node.accessed_ms,
+            replication=0 if file is None else file.replication,
+            block_size=0 if file is None else file.block_size,
         )
 
     @classmethod
