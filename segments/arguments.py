@@ -10,6 +10,9 @@ from segments.errors import SeekFormatError, StreamConfigError
 from segments.position import Position
 from segments.seek import SEEK_FORMS, Ago, AtCursor, AtSeqNo, AtTime, AtTxId, Seek
 
+GATEWAY_SCHEMES: Final = ("grpc://", "grpcs://")
+"""How an address of gateways begins: in the clear, or with TLS."""
+
 SEQUENCE_MAX: Final = 2**63 - 2
 """The highest number of a record: the one behind it must fit into 64 bits, too, or no later writer could note it."""
 
@@ -20,6 +23,11 @@ def check_address(uri: object) -> None:
         raise StreamConfigError(
             f"an address is a text such as embedded:///DIR or grpc://HOST:PORT, not {type(uri).__name__}"
         )
+
+
+def is_gateway_uri(uri: str) -> bool:
+    """Whether an address is one of gateways."""
+    return uri.startswith(GATEWAY_SCHEMES)
 
 
 def check_whole(number: object, what: str) -> None:

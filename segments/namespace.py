@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from bookkeeper import BookKeeper
 from bookkeeper.errors import NoSuchKeyError
 from bookkeeper.secret import without_secrets
-from segments.arguments import check_address
+from segments.arguments import check_address, is_gateway_uri
 from segments.checks.checker import CheckOptions, StreamChecker
 from segments.checks.findings import Finding
 from segments.config import DEFAULTS, StreamConfig
@@ -41,7 +41,7 @@ def connect(
         StreamConfigError: the address is not a metadata URI, or there is no cluster at it.
         StreamMetadataError: the store does not answer.
     """
-    if client is None and isinstance(uri, str) and uri.startswith(("grpc://", "grpcs://")):
+    if client is None and isinstance(uri, str) and is_gateway_uri(uri):
         from segments.remote import connect as connect_gateways  # gRPC is an extra
 
         return cast("Opening[StreamNamespace]", connect_gateways(uri))

@@ -275,11 +275,6 @@ class ProducerTable:
         if (state := self._states.get(name)) is not None:
             state.pushed.clear()
 
-    def settle_all(self) -> None:
-        """``settle`` for all producers."""
-        for state in self._states.values():
-            state.pushed.clear()
-
     def apply(self, batch: EntryBatch, position: Position, append_ms: int) -> None:
         """Note a batch that was found in the stream, the first of its records at ``position``."""
         if batch.producer is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -123,13 +123,3 @@ class Gap:
     records: int | None = None
     """How many records are missing, where that is known."""
     detail: str = ""
-
-
-def total_size(records: Iterable[Record]) -> int:
-    """The bytes of values, keys and headers."""
-    return sum(
-        len(record.value)
-        + len(record.key or b"")
-        + sum(len(name) + len(value) for name, value in record.headers.items())
-        for record in records
-    )

@@ -93,18 +93,3 @@ def _number(text: str) -> int:
     if not text.isdecimal():
         raise ValueError(f"{text!r} is no whole number")
     return int(text)
-
-
-def format_seek(seek: Seek) -> str:
-    """Write it as ``parse_seek`` reads it."""
-    if isinstance(seek, Position):
-        return {EARLIEST: "earliest", LATEST: "latest"}.get(seek) or seek.encode()
-    if isinstance(seek, AtTxId):
-        return f"txid:{seek.txid}"
-    if isinstance(seek, AtSeqNo):
-        return f"seq:{seek.seq_no}"
-    if isinstance(seek, AtTime):
-        return f"{'event' if seek.event else 'time'}:{seek.time.isoformat()}"
-    if isinstance(seek, Ago):
-        return f"-{seek.age // timedelta(milliseconds=1)}ms"
-    return f"cursor:{seek.name}"

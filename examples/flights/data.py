@@ -15,9 +15,6 @@ from typing import Final
 ROWS: Final = 336_776
 """Flights in the data set."""
 
-MISSING_DELAYS: Final = 8_255
-"""Flights without a departure delay: they were cancelled."""
-
 
 def source_file() -> Path:
     """Where the package keeps its table. It is found, not imported: its own import needs more than it says."""

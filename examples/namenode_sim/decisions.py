@@ -78,11 +78,6 @@ def decide(namespace: HdfsNamespace, request: ClientRequest, now_ms: int) -> lis
         raise RequestError(f"{request.verb} was asked for with arguments that do not fit: {error}") from error
 
 
-def verbs() -> tuple[str, ...]:
-    """What may be asked for."""
-    return tuple(sorted(_VERBS))
-
-
 def _check_path(path: object) -> None:
     if not isinstance(path, str) or not path.startswith("/") or len(path.encode("utf-8", "replace")) > _LONGEST_PATH:
         raise RequestError(f"{str(path)[:100]!r} is no absolute path of at most {_LONGEST_PATH} bytes")

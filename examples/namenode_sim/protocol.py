@@ -21,7 +21,6 @@ from journal_manager.hdfs.hdfs_ops import NO_CALL
 
 LINE_BYTES: Final = 1 << 20
 """The longest line."""
-FOR_OPERATORS: Final = frozenset({"status", "digest", "become_active", "become_standby"})
 LOOK: Final = "look"
 
 

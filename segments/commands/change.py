@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 from bookkeeper.admin.shared import counted, json_option, metadata_option, print_json
+from segments.arguments import is_gateway_uri
 from segments.commands.inspection import report_document
 from segments.commands.shared import (
     PositionType,
     complete,
     dry_run_option,
-    is_gateway,
     segment_row,
     settings_option,
     stream_argument,
@@ -226,7 +226,7 @@ def seal(metadata: str, as_json: bool, yes: bool, name: str) -> None:
 
 def _ask_to_take_over(metadata: str, name: str, yes: bool, more: str = "") -> None:
     """The gateway that owns a stream does it without a take-over; nothing to ask then but for what is for ever."""
-    taken = "" if is_gateway(metadata) else f"This takes {name} over: a program that writes to it now is fenced."
+    taken = "" if is_gateway_uri(metadata) else f"This takes {name} over: a program that writes to it now is fenced."
     text = f"{taken} {more}".strip()
     if text and not yes:
         click.confirm(f"{text} Continue?", abort=True)

@@ -10,11 +10,11 @@ import click
 
 from bookkeeper.admin.shared import Interruption, counted, json_option, metadata_option, print_json
 from bookkeeper.option_types import WholeNumber
+from segments.arguments import is_gateway_uri
 from segments.commands.line_records import Appended, Lines, append_lines, sender
 from segments.commands.shared import (
     complete,
     from_option,
-    is_gateway,
     place_option,
     stream_argument,
     streams_at,
@@ -89,7 +89,7 @@ def append(
                 stream = await namespace.open(name, create=makes)
                 asked.tell(lines.open(stream.config.limits.record_bytes).stop)
                 try:
-                    async with sender(stream, producer, behind_gateway=is_gateway(metadata)) as to:
+                    async with sender(stream, producer, behind_gateway=is_gateway_uri(metadata)) as to:
                         await append_lines(lines, to, done, seq=seq)
                 except StreamError as error:
                     error.add_note(f"{counted(done.records, 'record')} before it are durable")

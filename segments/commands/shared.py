@@ -12,6 +12,7 @@ import click
 from bookkeeper.admin.shared import connected, finish, print_json, print_table
 from bookkeeper.install import how_to_install
 from bookkeeper.outcome import Outcome
+from segments.arguments import is_gateway_uri
 from segments.chain import StreamSegment
 from segments.errors import GatewayTooOldError, SeekFormatError, StreamError
 from segments.namespace import StreamNamespace, connect
@@ -22,9 +23,6 @@ from segments.stream import Stream
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-
-GATEWAYS: Final = ("grpc://", "grpcs://")
-"""How an address of gateways begins."""
 
 
 def stream_argument(function: F) -> F:
@@ -146,16 +144,11 @@ def in_a_line(error: StreamError, *, changes: bool = True) -> str:
     return f"{error} ({'; '.join(notes)})" if notes else str(error)
 
 
-def is_gateway(metadata: str) -> bool:
-    """Whether this is the address of gateways, and not of a cluster."""
-    return metadata.startswith(GATEWAYS)
-
-
 @asynccontextmanager
 async def streams_at(metadata: str, *, makes: bool = False) -> AsyncIterator[StreamNamespace]:
     """The streams of the cluster at an address, or behind gateways. With ``makes`` an embedded cluster is made if there
     is none."""
-    if not is_gateway(metadata):
+    if not is_gateway_uri(metadata):
         async with connected(metadata, makes=makes) as client, connect(metadata, client=client) as namespace:
             yield namespace
         return

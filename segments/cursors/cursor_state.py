@@ -166,11 +166,6 @@ class CursorState:
             )
         return replace(self, properties=merged)
 
-    def version_at(self, time_ms: int) -> CursorVersion | None:
-        """The version that was the cursor's at this time, as far as the history tells; None before the oldest."""
-        found = [each for each in (*self.history, self.version) if each.changed_ms <= time_ms]
-        return found[-1] if found else None
-
     def _changed(self, change: CursorChange, mark: Mark, ranges: FrozenRanges, now_ms: int) -> CursorState:
         before, history = self.version, self.history
         steady = change is before.change is CursorChange.ACKNOWLEDGED

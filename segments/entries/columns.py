@@ -9,11 +9,11 @@ import struct
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, compress, repeat
-from operator import attrgetter, gt
+from itertools import accumulate, repeat
+from operator import attrgetter
 from typing import Final, Literal
 
-from segments.errors import EntryCorruptError, TxidOrderError
+from segments.errors import EntryCorruptError
 from segments.record import NO_HEADERS, Record, to_ms
 
 TXID_MAX: Final = 2**63 - 2
@@ -115,24 +115,6 @@ class RecordColumns:
             min(times, default=None),
             max(times, default=None),
         )
-
-    def ensure_txids_rise(self, last: int | None) -> None:
-        """Check that no transaction id is lower than the one before, or than ``last``.
-
-        Raises:
-            TxidOrderError: one is. Nothing was changed.
-        """
-        if self.txids is None:
-            return
-        txids: Sequence[int] = _native(self.txids, "q")
-        if self.txid_bits is not None:
-            txids = list(compress(txids, flags_of(self.txid_bits, self.count)))
-        if txids[0] < 0 or txids[-1] > TXID_MAX:
-            raise TxidOrderError(f"a transaction id is from 0 to {TXID_MAX}, not {txids[0]} to {txids[-1]}", last=last)
-        if last is not None and txids[0] < last:
-            raise TxidOrderError(f"transaction id {txids[0]} is lower than {last}, the stream's last one", last=last)
-        if any(map(gt, txids, txids[1:])):
-            raise TxidOrderError("a transaction id is lower than the one before it in the same batch", last=last)
 
     @property
     def size(self) -> int:

@@ -8,10 +8,9 @@ from typing import Final
 
 from bookkeeper.ids import Address, is_loopback
 from bookkeeper.secret import Secret, without_secrets
-from segments.arguments import check_address
+from segments.arguments import GATEWAY_SCHEMES, check_address
 from segments.errors import StreamConfigError
 
-SCHEMES: Final = ("grpc://", "grpcs://")
 """The second one is with TLS."""
 
 KEY_IN_PEM: Final = b"PRIVATE KEY-----"
@@ -97,7 +96,7 @@ class GatewayAddresses:
             StreamConfigError: it is none.
         """
         check_address(uri)
-        scheme = next((each for each in SCHEMES if uri.startswith(each)), None)
+        scheme = next((each for each in GATEWAY_SCHEMES if uri.startswith(each)), None)
         text = "" if scheme is None else uri[len(scheme) :].rstrip("/")
         try:
             addresses = tuple(str(Address.parse(each)) for each in text.split(","))
@@ -107,8 +106,3 @@ class GatewayAddresses:
                 "between them"
             ) from error
         return cls(addresses, scheme == "grpcs://")
-
-
-def is_gateway_uri(uri: str) -> bool:
-    """Whether an address is one of gateways."""
-    return uri.startswith(SCHEMES)

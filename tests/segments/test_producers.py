@@ -50,9 +50,6 @@ def test_after_a_failure_the_records_may_be_sent_again() -> None:
     table.push("p", 1, 1, 1)
     table.settle("p")
     assert table.judge("p", 1, 1, 1).verdict is SequenceVerdict.NEW
-    table.push("p", 1, 1, 1)
-    table.settle_all()
-    assert table.judge("p", 1, 1, 1).verdict is SequenceVerdict.NEW
 
 
 def test_a_strict_producer_may_leave_out_nothing() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segments.position import Position
-from segments.record import NO_HEADERS, AppendResult, Record, StoredRecord, from_ms, to_ms, total_size
+from segments.record import AppendResult, Record, StoredRecord, from_ms, to_ms
 
 
 @given(st.datetimes(min_value=datetime(1900, 1, 1), timezones=st.just(UTC)))
@@ -33,11 +33,6 @@ def test_a_stored_record_shows_its_times_and_can_be_appended_elsewhere() -> None
     assert stored.append_time == datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
     assert stored.as_record() == Record(b"v", 5, b"k", {"h": b"x"}, event)
     assert stored._replace(event_ms=None).event_time is None
-
-
-def test_the_size_of_records_is_that_of_values_keys_and_headers() -> None:
-    assert total_size([Record(b"abc"), Record(b"", key=b"kk", headers={"h": b"xyz"})]) == 3 + 2 + 4
-    assert dict(NO_HEADERS) == {}
 
 
 def test_an_append_is_no_duplicate_unless_it_says_so() -> None:

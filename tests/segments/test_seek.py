@@ -6,7 +6,7 @@ import pytest
 
 from segments.errors import SeekFormatError
 from segments.position import EARLIEST, LATEST, Position
-from segments.seek import Ago, AtCursor, AtSeqNo, AtTime, AtTxId, Seek, format_seek, parse_seek
+from segments.seek import Ago, AtCursor, AtSeqNo, AtTime, AtTxId, Seek, parse_seek
 
 FORMS: dict[str, Seek] = {
     "earliest": EARLIEST,
@@ -28,11 +28,6 @@ FORMS: dict[str, Seek] = {
 @pytest.mark.parametrize("text", FORMS)
 def test_what_people_write_is_a_place(text: str) -> None:
     assert parse_seek(text) == FORMS[text]
-
-
-@pytest.mark.parametrize("seek", FORMS.values())
-def test_a_place_is_written_as_it_is_read(seek: Seek) -> None:
-    assert parse_seek(format_seek(seek)) == seek
 
 
 @pytest.mark.parametrize(

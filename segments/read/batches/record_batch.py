@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Final, NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 from segments.entries import StoredEntry
 from segments.position import Position
@@ -106,6 +106,3 @@ class RecordBatch(Sequence[StoredRecord]):
     def __repr__(self) -> str:
         where = f" from {self.first} to {self.last}" if self.slices else ""
         return f"<{self._count} records{where}{f', after {self.gap}' if self.gap is not None else ''}>"
-
-
-NO_RECORDS: Final = RecordBatch()

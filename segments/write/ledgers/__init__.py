@@ -1,6 +1,5 @@
 """The ledgers of a stream, as its writer makes and fills them.
 
-stream_ledgers    how one is made, tagged, and deleted
 ledger_allocator  the next one, made in advance
 open_segment      entries on their way to one of them
 """

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from bookkeeper.client.tasks import Tasks
@@ -21,13 +22,16 @@ from bookkeeper.errors import BookKeeperError, in_words
 from segments.chain import StreamChain
 from segments.error_translation import stream_error
 from segments.errors import OwnershipLostError, StreamError, StreamNotReadyError, StreamUnavailableError
-from segments.write.ledgers.stream_ledgers import NewLedger, delete_all, delete_quietly
+from segments.retention.removal import delete_ledgers
 from segments.write.state.stream_owner import StreamOwner
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper, WriteHandle
 
 _log = logging.getLogger(__name__)
+
+NewLedger = Callable[[], Awaitable["WriteHandle"]]
+"""Makes a ledger for the next segment, with the stream's replication and tags. Raises BookKeeperError."""
 
 
 class LedgerAllocator:
@@ -88,7 +92,11 @@ class LedgerAllocator:
                 return
             if ledger in chain.recent_ledgers:
                 return
-        await delete_quietly(self._client, ledger)
+        await self._delete(ledger)
+
+    async def _delete(self, *ledgers: int) -> tuple[int, ...]:
+        """Delete ledgers that nothing needs; returns those that are gone. The others are found by their tags."""
+        return await delete_ledgers(self._client, list(ledgers), self._owner.record.name)
 
     async def obtain(self) -> WriteHandle:
         """The ledger for the segment that is started now; taken() or returned() must follow.
@@ -139,14 +147,14 @@ class LedgerAllocator:
             await self._delete_unless_named(handle.id, error)
             raise
         if handle.id not in self._owner.chain.recent_ledgers:
-            await delete_quietly(self._client, handle.id)
+            await self._delete(handle.id)
         else:
             await self.sweep()
 
     async def sweep(self) -> None:
         """Delete the ledgers that the record lists for deletion. Failures are left to the next one who sweeps."""
         waiting = [each.ledger_id for each in self._owner.chain.removing]
-        if waiting and (gone := await delete_all(self._client, waiting)):
+        if waiting and (gone := await self._delete(*waiting)):
             try:
                 await self._owner.step(lambda chain: chain.forget(gone))
             except StreamError as error:

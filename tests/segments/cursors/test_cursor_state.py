@@ -62,18 +62,6 @@ def test_a_reset_forgets_and_a_restore_brings_back() -> None:
     assert state.restore(state.version.number, 1) is state
 
 
-def test_where_it_was_at_a_time() -> None:
-    state = START
-    for i in range(1, 11):
-        state = acked(state, None, i, 1000 + 10_000 * i)
-    at = state.version_at(1000 + 10_000 * 4 + 5)
-    assert at is not None and at.mark == mark(4)
-    exactly = state.version_at(1000 + 10_000 * 4)
-    assert exactly == at, "a version is the cursor's from its own millisecond on"
-    assert state.version_at(999) is None
-    assert state.version_at(10**9) == state.version
-
-
 def test_quick_acknowledgements_share_one_version_of_the_history() -> None:
     state = START
     for i in range(1, 1001):

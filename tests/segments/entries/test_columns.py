@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segments.entries.columns import (
-    TXID_MAX,
     RecordColumns,
     bits_of,
     decode_headers,
@@ -15,7 +14,7 @@ from segments.entries.columns import (
     flags_of,
     joined,
 )
-from segments.errors import EntryCorruptError, TxidOrderError
+from segments.errors import EntryCorruptError
 from segments.record import Record
 from tests.segments.entries.records import RECORDS
 
@@ -66,24 +65,6 @@ def test_the_span_of_transaction_ids_and_event_times_is_known() -> None:
     columns = RecordColumns.of_records(records)
     assert (columns.first_txid, columns.last_txid) == (3, 8)
     assert columns.min_event_ms is not None and columns.max_event_ms == columns.min_event_ms + 86_400_000
-
-
-@pytest.mark.parametrize("txids", [[3, 2], [-1], [TXID_MAX + 1], [5, None, 4]])
-def test_a_falling_or_impossible_transaction_id_is_refused(txids: list[int | None]) -> None:
-    """SEG-52 txid order enforced within a batch"""
-    with pytest.raises(TxidOrderError):
-        RecordColumns.of_records([Record(b"", txid) for txid in txids]).ensure_txids_rise(None)
-
-
-def test_a_transaction_id_below_the_last_one_is_refused() -> None:
-    """SEG-52 restart from a lower txid refused; an equal one is legal"""
-    columns = RecordColumns.of_values([b"", b""], txids=[5, 5])
-    columns.ensure_txids_rise(None)
-    columns.ensure_txids_rise(5)
-    with pytest.raises(TxidOrderError, match="lower than 6") as caught:
-        columns.ensure_txids_rise(6)
-    assert caught.value.last == 6
-    RecordColumns.of_values([b""]).ensure_txids_rise(6)
 
 
 @given(st.lists(st.booleans(), max_size=40))

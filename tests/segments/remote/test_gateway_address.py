@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from bookkeeper.secret import Secret
+from segments.arguments import is_gateway_uri
 from segments.errors import StreamConfigError
-from segments.remote.gateway_address import GatewayAddresses, GatewayCredentials, is_gateway_uri
+from segments.remote.gateway_address import GatewayAddresses, GatewayCredentials
 
 
 def test_an_address_names_one_gateway_or_several() -> None:

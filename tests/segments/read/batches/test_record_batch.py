@@ -6,7 +6,7 @@ import pytest
 
 from segments.entries import RecordColumns, decode_entry, encode_entry
 from segments.position import Position
-from segments.read.batches.record_batch import NO_RECORDS, EntrySlice, RecordBatch
+from segments.read.batches.record_batch import EntrySlice, RecordBatch
 from segments.record import Gap, GapKind, Record
 
 
@@ -41,9 +41,10 @@ def test_arrow_has_the_same_values() -> None:
 
 
 def test_an_empty_batch_is_false_unless_it_tells_a_gap() -> None:
-    assert not NO_RECORDS and list(NO_RECORDS) == []
+    nothing = RecordBatch()
+    assert not nothing and list(nothing) == []
     gap = Gap(Position(1, 0, 0), Position(1, 1, -1), GapKind.LOST)
     assert RecordBatch(gap=gap)
     with pytest.raises(IndexError):
-        _ = NO_RECORDS.first
+        _ = nothing.first
     assert repr(batch()) == "<4 records from 3:0:1 to 3:4:0>"
