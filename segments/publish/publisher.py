@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -242,14 +242,12 @@ class StreamPublisher:
         """Write until it is known what became of it."""
         named = [(each.ledger_id, each.contents) for each in ledgers]
         records = sum(each.records for each in staged)
-        stagings = sorted({each.staging for each in staged if each.ledger is not None})
-        if ledgers and staged and not stagings:
-            stagings = [staged[0].staging]
+        stagings = _by_staging(staged, ledgers)
         unsure = False
         while True:
             await self._owner.make_room()
             now_ms = self._client.services.seams.clock.wall_ms()
-            others: list[Operation] = [self._stagings.end(each) for each in stagings]
+            others: list[Operation] = [each for about in stagings.items() for each in self._stagings.end(*about)]
             number = 0
             if key is not None:
                 with worded(f"publishing to stream {self._name}", self._name):
@@ -295,13 +293,15 @@ class StreamPublisher:
         """Whether the record names the batch's first ledger: an attempt of unknown outcome has published it."""
         return bool(named) and named[0][0] in self._owner.chain.recent_ledgers
 
-    async def _ensure_not_given_up(self, stagings: Sequence[str], named: Sequence[tuple[int, object]]) -> None:
+    async def _ensure_not_given_up(
+        self, stagings: Mapping[str, Collection[int]], named: Sequence[tuple[int, object]]
+    ) -> None:
         with worded(f"publishing to stream {self._name}", self._name):
             await self._owner.refresh()
             if self._is_listed(named):
                 return
-            for staging in stagings:
-                if not await self._stagings.has(staging):
+            for staging, ledgers in stagings.items():
+                if not await self._stagings.has(staging, ledgers):
                     raise BatchRefusedError(
                         f"the batch for stream {self._name} was given up, because nobody had renewed it: write it "
                         "again",
@@ -358,6 +358,15 @@ class StreamPublisher:
     async def close(self) -> None:
         """Say that nobody publishes now. Raises StreamMetadataError."""
         await self._owner.step(lambda chain: chain.release())
+
+
+def _by_staging(staged: Sequence[StagedRows], ledgers: Sequence[StagedLedger]) -> dict[str, list[int]]:
+    """The ledgers of each staging. Those that rows of messages share belong to the first one."""
+    written = {each.ledger.ledger_id: each.staging for each in staged if each.ledger is not None}
+    found: dict[str, list[int]] = {}
+    for each in ledgers:
+        found.setdefault(written.get(each.ledger_id, staged[0].staging), []).append(each.ledger_id)
+    return found
 
 
 def _records(entries: Sequence[bytes]) -> Iterator[RecordColumns]:

@@ -2,9 +2,11 @@
 
     stagings/<id>             one batch that is being written; whoever writes renews it
     stagings/<id>.<ledger>    one ledger of it
+    stagings/.<ledger>        one that is to be deleted
 
-Publishing deletes the first in the same write that names the ledgers. So a staging is given up by deleting that value
-first: from then on its batch cannot be published, and its ledgers may be deleted. Age alone decides nothing.
+Publishing deletes the first two in the same write that names the ledgers. So a staging is given up by deleting its
+value, and each of its ledgers by renaming theirs: from then on it cannot be published, also if a task that comes late
+begins the staging anew. Age alone decides nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, Final
 
 from bookkeeper.errors import KeyExistsError, MetadataConflictError, NoSuchKeyError
-from bookkeeper.meta.store import Delete, Operation, settled_create, settled_delete
+from bookkeeper.meta.store import Create, Delete, Operation, settled_create, settled_delete
 from segments.names import stream_path
 from segments.retention.checked_json import pack_json, unpack_json
 from segments.retention.removal import delete_ledgers
@@ -60,18 +62,20 @@ class Stagings:
     async def note_ledger(self, staging: str, ledger: int) -> None:
         """Note that a ledger belongs to it."""
         try:
-            await settled_create(self._store, f"{self._path(staging)}.{ledger}", b"", parents=True)
+            await settled_create(self._store, self._path(_name(staging, ledger)), b"", parents=True)
         except KeyExistsError:
             pass
 
-    async def has(self, staging: str) -> bool:
-        """Whether it may still be published."""
-        await self._store.sync(self._path(staging))
-        return await self._store.exists(self._path(staging)) is not None
+    async def has(self, staging: str, ledgers: Collection[int] = ()) -> bool:
+        """Whether it, with these ledgers, may still be published."""
+        await self._store.sync(self._parent)
+        names = await self._names()
+        return staging in names and all(_name(staging, ledger) in names for ledger in ledgers)
 
-    def end(self, staging: str) -> Operation:
+    def end(self, staging: str, ledgers: Collection[int]) -> list[Operation]:
         """The part of a write that publishes it."""
-        return Delete(self._path(staging), None)
+        paths = (self._path(staging), *(self._path(_name(staging, ledger)) for ledger in ledgers))
+        return [Delete(path, None) for path in paths]
 
     async def clean(
         self,
@@ -86,35 +90,53 @@ class Stagings:
 
         Args:
             listed: reads which ledgers the stream's record and its pages name; none of them is deleted. It is asked
-                after stagings were given up: what was published before is named by then, and nothing is afterwards.
+                after ledgers were given up: what was published before is named by then, and nothing is afterwards.
         """
-        try:
-            names = await self._store.children(self._parent)
-        except NoSuchKeyError:
-            return []
+        names = sorted(await self._names())
         open_ones = {name for name in names if "." not in name}
-        for staging in list(open_ones):
+        for staging in sorted(open_ones):
             if await self._given_up(staging, now_ms, app, wanted=staging in own):
                 open_ones.discard(staging)
-        ended = [name for name in names if "." in name and name.partition(".")[0] not in open_ones]
+        ended: list[int] = []
+        for staging, ledger in map(_parts, names):
+            if ledger is None or staging in open_ones:
+                continue
+            if not staging or await self._taken_out(staging, ledger):
+                ended.append(ledger)
         if not ended:
             return []
         named = await listed()
         deleted: list[int] = []
-        for name in ended:
-            ledger = name.partition(".")[2]
-            if int(ledger) not in named:
-                gone = await delete_ledgers(self._client, [int(ledger)], self._name)
-                if int(ledger) not in gone:
+        for each in ended:
+            if each not in named:
+                if each not in await delete_ledgers(self._client, [each], self._name):
                     continue
-                deleted.append(int(ledger))
+                deleted.append(each)
             try:
-                await settled_delete(self._store, f"{self._parent}/{name}", None)
+                await settled_delete(self._store, self._path(_name("", each)), None)
             except NoSuchKeyError:
                 pass
         if deleted:
             _log.info("stream %s: %d ledgers of batches that were not published are deleted", self._name, len(deleted))
         return deleted
+
+    async def _names(self) -> set[str]:
+        try:
+            return set(await self._store.children(self._parent))
+        except NoSuchKeyError:
+            return set()
+
+    async def _taken_out(self, staging: str, ledger: int) -> bool:
+        """See that a ledger cannot be published. False: it was published, or another cleaner does the same."""
+        rename: list[Operation] = [
+            Delete(self._path(_name(staging, ledger)), None),
+            Create(self._path(_name("", ledger)), b""),
+        ]
+        try:
+            await self._store.multi(rename)
+        except (NoSuchKeyError, KeyExistsError, MetadataConflictError):
+            return False
+        return True
 
     async def _given_up(self, staging: str, now_ms: int, app: str | None, *, wanted: bool) -> bool:
         path = self._path(staging)
@@ -130,5 +152,15 @@ class Stagings:
             return False  # it was renewed
         return True
 
-    def _path(self, staging: str) -> str:
-        return f"{self._parent}/{staging}"
+    def _path(self, name: str) -> str:
+        return f"{self._parent}/{name}"
+
+
+def _name(staging: str, ledger: int) -> str:
+    return f"{staging}.{ledger}"
+
+
+def _parts(name: str) -> tuple[str, int | None]:
+    """The staging, and the ledger of it, if the name is that of one."""
+    staging, dot, ledger = name.partition(".")
+    return staging, int(ledger) if dot else None

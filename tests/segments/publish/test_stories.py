@@ -73,7 +73,7 @@ def test_a_base_that_is_forgotten_is_noticed(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_batch_that_is_published_although_it_was_given_up_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The step does not depend on the staging: a cleaner deletes its ledgers, and they are published all the same."""
-    monkeypatch.setattr(stagings.Stagings, "end", lambda self, staging: Check(self._parent, None))
+    monkeypatch.setattr(stagings.Stagings, "end", lambda self, staging, ledgers: [Check(self._parent, None)])
     found = []
     for step in itertools.count():
         story = Story(large=True)

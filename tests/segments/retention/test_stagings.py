@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from segments import BatchKey
+import pytest
+
+from bookkeeper.errors import MetadataUnavailableError
+from segments import BatchKey, BatchRefusedError
 from segments.retention.deletion import LeakedLedgers
 from segments.retention.stagings import LEASE_MS, Stagings
 from tests.segments.publish.cluster import Programs, story, values_of
@@ -57,3 +60,40 @@ async def test_ledgers_of_a_batch_that_may_still_be_published_are_no_orphans(pro
         stagings = Stagings(stream.client, stream.id, stream.name)
         await stream.client.metadata_store.store.delete(stagings._path("s"), None)
         assert [orphan.ledger for orphan in await orphans.find(older_than_s=-1)] == ledgers(rows)
+
+
+@pytest.mark.rule("S14", "C6")
+@story
+async def test_a_task_that_comes_late_does_not_bring_a_batch_back_that_was_given_up(programs: Programs) -> None:
+    """The cause: it began the staging anew while a cleaner was about to delete the ledgers of the other tasks; the
+    batch was published, and then they were deleted."""
+    async with programs.stream() as stream:
+        rows = await staged(stream, "s", [b"a"], app="a")
+        publisher = await stream.publisher()
+
+        async def named() -> set[int]:
+            before = set((await stream.chain()).ledgers)
+            late = await staged(stream, "s", [b"b"], app="a")
+            with pytest.raises(BatchRefusedError, match="was given up"):
+                await publisher.publish(BatchKey("a", "q", 0), [*rows, *late])
+            return before
+
+        stagings = Stagings(stream.client, stream.id, stream.name)
+        assert await stagings.clean(named, 0, app="a") == ledgers(rows)
+        assert await values_of(stream) == []
+        assert len(await publisher.clean("a")) == 1, "what the late task wrote"
+
+
+@story
+async def test_a_cleaner_that_died_before_it_deleted_a_ledger_is_followed_by_another(programs: Programs) -> None:
+    async with programs.stream() as stream:
+        rows = await staged(stream, "s", [b"a"], [b"b"])
+        stagings = Stagings(stream.client, stream.id, stream.name)
+
+        async def dies() -> set[int]:
+            raise MetadataUnavailableError("the cleaner ends here")
+
+        with pytest.raises(MetadataUnavailableError):
+            await stagings.clean(dies, 0, own=["s"])
+        assert (await (await stream.publisher()).clean()) == ledgers(rows)
+        assert [ledger async for ledger in stream.client.list_ledgers()] == []

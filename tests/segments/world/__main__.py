@@ -9,7 +9,7 @@ from typing import Final
 
 from tests.faultlog import put_section
 from tests.segments.world.stream_bugs import BUGS
-from tests.segments.world.stream_worlds import find
+from tests.segments.world.stream_worlds import BATCHES_FROM, find
 
 TITLE: Final = "Planted bugs in streams"
 
@@ -19,7 +19,7 @@ def section(found: Mapping[str, tuple[int, str]]) -> str:
     lines = [
         "Made by `python -m tests.segments.world docs/faultlog.md`.",
         "How the worlds work: [tests/segments/world/stream_worlds.py](../tests/segments/world/stream_worlds.py).",
-        "Seeds are tried from 0 on.",
+        f"Seeds are tried from 0 on, those of batches from {BATCHES_FROM} on.",
         "Replay one with `python -m tests.segments.world.stream_worlds --bug NAME`.",
         "",
         "| Bug | What it does | Breaks | Within | Found at seed | Seen as |",

@@ -14,15 +14,18 @@ from bookkeeper.chains import OwnedNode
 from bookkeeper.gateways.lease import StoreLease
 from bookkeeper.outcome import Outcome
 from bookkeeper.testing.patches import Replacements, replaced
-from segments.chain import SegmentContents, StreamChain, StreamHead, stream_pages
+from segments.chain import SegmentContents, StreamChain, StreamHead, StreamSegment, stream_pages
 from segments.cursors.cursor_owner import CursorOwner
 from segments.cursors.cursor_state import CursorState
 from segments.errors import StreamError
 from segments.position import Position
 from segments.producers import ProducerState, ProducerTable
+from segments.publish import publisher
+from segments.publish.batch_key import NewBatch
 from segments.retention.deletion import LeakedLedgers
 from segments.retention.removal import delete_ledgers
 from segments.retention.retention_pass import RetentionPass
+from segments.retention.stagings import Stagings
 from segments.write import take_over
 from segments.write.ledgers.open_segment import OpenSegment
 from segments.write.output import entry_output
@@ -30,10 +33,14 @@ from segments.write.output.entry_output import EntryOutput
 from segments.write.output.entry_sender import EntrySender
 from segments.write.producer import Producer
 from segments.write.state.contents_tally import ContentsTally
+from segments.write.state.snapshot import encode_snapshot
 from segments.write.state.stream_owner import StreamOwner
 from segments.write.state.write_state import WriteState
 from segments.write.writer import Writer
 from tests.segments.world.world_state import STREAM
+
+_BATCHES: Final = 1000
+"""The seed from which worlds have batches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,8 @@ class StreamBug:
     within: int
     """In so many worlds it must be found."""
     replacements: Callable[[], Replacements]
+    first: int = 0
+    """The seed from which it is looked for."""
 
     def planted(self) -> AbstractContextManager[None]:
         """The bug, for as long as a block runs."""
@@ -272,6 +281,25 @@ def _opening_told_early() -> Replacements:
     return {(Writer, "announce"): noted, (Producer, "__init__"): made}
 
 
+def _batches_key_ignored() -> Replacements:
+    return {(publisher, "judge_batch"): lambda key, known, stream, attempt: NewBatch(key.batch, 0)}
+
+
+def _batches_base_forgotten() -> Replacements:
+    return {(StreamSegment, "base"): property(lambda self: 0)}  # type: ignore[dict-item]
+
+
+def _batches_leftovers_kept() -> Replacements:
+    async def clean(self: Stagings, *arguments: Any, **options: Any) -> list[int]:
+        return []
+
+    return {(Stagings, "clean"): clean}
+
+
+def _told_of_no_producers() -> Replacements:
+    return {(publisher, "encode_snapshot"): lambda contents, table: encode_snapshot(contents, ProducerTable())}
+
+
 BUGS: Final = {
     "former-owner-not-fenced": StreamBug(
         "A new owner reads the former owner's last ledger without fencing it.", "C2", 30, _former_owner_not_fenced
@@ -342,6 +370,26 @@ BUGS: Final = {
     ),
     "lease-without-end": StreamBug(
         "A gateway holds its lease for ever, by its own account.", "S11", 30, _lease_without_end
+    ),
+    "batch-key-ignored": StreamBug(
+        "A batch that comes again with other rows is published again.", "S14", 10, _batches_key_ignored, _BATCHES
+    ),
+    "base-forgotten": StreamBug(
+        "The records of a published segment have the numbers that their task gave them.",
+        "S14",
+        5,
+        _batches_base_forgotten,
+        _BATCHES,
+    ),
+    "leftovers-kept": StreamBug(
+        "Nobody deletes what was written for batches that were not published.",
+        "C9",
+        5,
+        _batches_leftovers_kept,
+        _BATCHES,
+    ),
+    "told-of-no-producers": StreamBug(
+        "Between published segments the stream's producers are forgotten.", "C4", 30, _told_of_no_producers, _BATCHES
     ),
 }
 """Name -> bug."""

@@ -36,3 +36,11 @@ def test_a_world_with_faults_in_which_nothing_is_lost_the_same_each_time() -> No
     assert numbers is not None
     assert int(numbers[1]) > 500 and int(numbers[3]) > 0 and int(numbers[4]) > 3
     assert worlds("--first", "0", "--seeds", "1") == said
+
+
+@pytest.mark.rule("S14", "C4", "C9")
+def test_a_world_in_which_batches_are_published_whole_in_order_and_once_among_faults() -> None:
+    said = worlds("--first", "1001", "--seeds", "1")
+    assert len(said.splitlines()) == 1, "no problem was found"
+    numbers = re.search(r"(\d+) batches; .*kill_driver", said)
+    assert numbers is not None and int(numbers[1]) > 30

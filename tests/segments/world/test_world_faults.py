@@ -9,9 +9,13 @@ from bookkeeper.testing.cluster import SimCluster
 from tests.segments.world.chain_witness import ChainWitness
 from tests.segments.world.stream_cluster import LostReplies, StreamCluster
 from tests.segments.world.world_faults import Faults
-from tests.segments.world.world_state import CLEANER, HOSTS, READERS, WorldState
+from tests.segments.world.world_state import CLEANER, DRIVERS, EXECUTORS, HOSTS, READERS, WorldState
 
-NAMES = ("_kill", "_pause", "_crash_bookie", "_lose_replies", "_outage", "_cut_off", "_kill_reader", "_kill_cleaner")
+NAMES = (
+    "_kill", "_pause", "_crash_bookie", "_lose_replies", "_outage", "_cut_off", "_kill_reader", "_kill_cleaner",
+    "_kill_driver", "_pause_driver", "_kill_executor",
+)  # fmt: skip
+PROGRAMS = (*HOSTS, *READERS, CLEANER, *DRIVERS, *EXECUTORS)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -21,12 +25,12 @@ def test_after_a_fault_everything_is_as_it_was(name: str) -> None:
 
     async def story(_: SimCluster) -> None:
         before = cluster.store.interference = LostReplies(Random(1), 0, 0)
-        world = WorldState(1, cluster, witness, gateways=False, rng=Random(name))
+        world = WorldState(1, cluster, witness, gateways=False, rng=Random(name), with_batches=True)
         faults = Faults(world, cast(Any, None))
-        for each in (*HOSTS, *READERS, CLEANER):
+        for each in PROGRAMS:
             cluster.world.node(each).start(lambda seams: cluster.until_up())
         await getattr(faults, name)(HOSTS[0], HOSTS[1])
-        machines = [cluster.world.node(each) for each in (*HOSTS, *READERS, CLEANER, *cluster.names)]
+        machines = [cluster.world.node(each) for each in (*PROGRAMS, *cluster.names)]
         assert all(machine.alive and not machine.frozen for machine in machines)
         assert cluster.store.interference is before
         await cluster.until_up()
@@ -41,7 +45,7 @@ def test_a_fault_comes_by_chance_and_is_noted() -> None:
     async def story(same: SimCluster) -> None:
         world = WorldState(1, cluster, witness, gateways=False, rng=Random(4))
         faults = Faults(world, cast(Any, None))
-        for each in (*HOSTS, *READERS, CLEANER):
+        for each in PROGRAMS:
             cluster.world.node(each).start(lambda seams: cluster.until_up())
         for _ in range(4):
             await faults.one()

@@ -6,10 +6,11 @@ import asyncio
 from random import Random
 
 from bookkeeper.errors import BookKeeperError
+from bookkeeper.testing.world import Node
 from segments.errors import StreamError
 from segments.stream import Stream
 from tests.segments.world.stream_cluster import LostReplies
-from tests.segments.world.world_state import CLEANER, HOSTS, READERS, WorldState
+from tests.segments.world.world_state import CLEANER, DRIVERS, EXECUTORS, HOSTS, READERS, WorldState
 
 
 class Faults:
@@ -24,7 +25,7 @@ class Faults:
         """One fault by chance, while something is on its way."""
         owner = self._world.owner
         other = self._world.rng.choice([name for name in HOSTS if name != owner])
-        faults = (
+        faults = [
             self._kill,
             self._pause,
             self._pause,
@@ -36,7 +37,9 @@ class Faults:
             self._cut_off,
             self._kill_reader,
             self._kill_cleaner,
-        )
+        ]
+        if self._world.with_batches:
+            faults += [self._kill_driver, self._kill_driver, self._pause_driver, self._kill_executor]
         chosen = self._world.rng.choice(faults)
         self.names.append(chosen.__name__.removeprefix("_"))
         self._world.busy.clear()
@@ -107,6 +110,39 @@ class Faults:
 
     async def _kill_cleaner(self, owner: str, other: str) -> None:
         machine = self._world.cluster.world.node(CLEANER)
+        machine.crash()
+        await asyncio.sleep(self._world.rng.random())
+        machine.restart()
+
+    async def _kill_driver(self, owner: str, other: str) -> None:
+        """Between any two steps of a batch."""
+        machine = await self._driver_at_work()
+        machine.crash()
+        await asyncio.sleep(self._world.rng.random() * 2)
+        machine.restart()
+
+    async def _pause_driver(self, owner: str, other: str) -> None:
+        """Another one publishes, and the former one does not know."""
+        machine = await self._driver_at_work()
+        machine.freeze()
+        await asyncio.sleep(self._world.rng.random() * 12)
+        machine.thaw()
+
+    async def _driver_at_work(self) -> Node:
+        world = self._world
+        machine = world.cluster.world.node(world.driving)
+        world.driving = next(name for name in DRIVERS if name != world.driving)
+        world.batch_busy.clear()
+        try:
+            async with asyncio.timeout(2):
+                await world.batch_busy.wait()
+        except TimeoutError:
+            pass
+        await asyncio.sleep(world.rng.random() * 0.05)
+        return machine
+
+    async def _kill_executor(self, owner: str, other: str) -> None:
+        machine = self._world.cluster.world.node(self._world.rng.choice(EXECUTORS))
         machine.crash()
         await asyncio.sleep(self._world.rng.random())
         machine.restart()

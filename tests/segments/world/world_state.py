@@ -14,6 +14,7 @@ from bookkeeper.testing.world import Node
 from segments.config import ProducerPolicy, RollPolicy, StreamConfig
 from segments.position import Position
 from segments.record import StoredRecord
+from tests.segments.world.batch_judge import BatchJudge
 from tests.segments.world.chain_witness import ChainWitness
 from tests.segments.world.cursor_judge import CursorJudge
 from tests.segments.world.judge import StreamJudge
@@ -30,6 +31,10 @@ READERS: Final = ("c1", "c2")
 """Programs of which one at a time reads by the cursor."""
 CLEANER: Final = "cleaner"
 """The program that truncates, and applies retention."""
+DRIVERS: Final = ("d1", "d2")
+"""Programs that publish batches of one query: one that is to, and one that does now and then, too."""
+EXECUTORS: Final = ("e1", "e2")
+"""Programs that run tasks of those batches."""
 CURSOR: Final = "billing"
 PRODUCERS: Final = ("p1", "p2")
 CONFIG: Final = StreamConfig(
@@ -48,16 +53,22 @@ class WorldState:
     gateways: bool
     """Whether the hosts are gateways, which agree by a lease who writes. Otherwise they take turns."""
     rng: Random
+    with_batches: bool = False
     judge: StreamJudge = field(default_factory=StreamJudge)
     cursor: CursorJudge = field(default_factory=CursorJudge)
+    batches: BatchJudge = field(default_factory=BatchJudge)
     turn: str = HOSTS[0]
     """The host that is to write."""
     reading: str = READERS[0]
     """The program that is to read by the cursor."""
+    driving: str = DRIVERS[0]
+    """The driver that is to publish."""
     calm: bool = False
     """No more work."""
     busy: asyncio.Event = field(default_factory=asyncio.Event)
     """Set whenever a host sends something."""
+    batch_busy: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set whenever a driver begins with a step."""
     sessions: dict[str, MemoryStore] = field(default_factory=dict)
     tailed: list[StoredRecord] = field(default_factory=list)
     """What a reader has seen that follows the stream from its beginning."""
