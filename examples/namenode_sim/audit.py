@@ -14,6 +14,7 @@ from typing import Any
 from examples.namenode_sim.errors import ReplayError
 from examples.namenode_sim.image import write_image
 from examples.namenode_sim.inodes import DirectoryInode, FileInode
+from examples.namenode_sim.name_node import NameNodeRole
 from examples.namenode_sim.namespace import HdfsNamespace
 from examples.namenode_sim.workload import WarehouseClient
 from journal_manager import JournalError, Op
@@ -52,6 +53,15 @@ def digest_of(namespace: HdfsNamespace) -> dict[str, Any]:
     return {"txid": namespace.txid, "sha256": digest.hexdigest()}
 
 
+def may_read_on(role: NameNodeRole, *, unfenced: bool) -> bool:
+    """Whether a replica may still come to later edits: not once an edit did not fit.
+
+    Args:
+        unfenced: sabotage. One that was overtaken never stands by again.
+    """
+    return role is not NameNodeRole.FAILED and not (unfenced and role is NameNodeRole.FENCED)
+
+
 class JournalAuditor:
     """Reads the journal as it grows, and judges."""
 
@@ -64,6 +74,11 @@ class JournalAuditor:
     def stop(self, why: str) -> None:
         """The journal cannot be read on: an edit was purged before it was read."""
         self._blind = why
+
+    @property
+    def ended(self) -> bool:
+        """Whether it reads no more: an edit did not fit, or was purged before it was read."""
+        return bool(self._broken or self._blind)
 
     def read(self, edit: Op) -> None:
         """Take the next edit of the journal. After one that does not fit, the rest is not looked at."""

@@ -34,7 +34,7 @@ from examples.demo_heal.damage import damage_entries, flip_bits
 from examples.demo_kit.cluster import DemoError
 from examples.demo_kit.pause import pause
 from examples.demo_kit.story import DemoPlan, DemoStory
-from examples.namenode_sim.audit import JournalAuditor, NameNodeVerdict
+from examples.namenode_sim.audit import JournalAuditor, NameNodeVerdict, may_read_on
 from examples.namenode_sim.client import Conversation, NameNodeClient
 from examples.namenode_sim.errors import NamespaceError, ReplicaNotActiveError
 from examples.namenode_sim.name_node import NameNodeRole
@@ -151,20 +151,25 @@ class NameNodeStory(DemoStory[NameNodePlan, NameNodeView, NameNodeFacts, NameNod
         active = await self._active()
         last = (await self._ask(active, "status"))["txid"]
         view.waits(f"the auditor and both replicas read up to edit {last}")
-        await self._until(lambda: self._auditor.namespace.txid >= last, "the auditor")
+        await self._until(lambda: self._auditor.ended or self._auditor.namespace.txid >= last, "the auditor")
         digests: dict[str, Any] = {}
 
-        async def are_equally_far() -> bool:
+        async def have_read_all() -> bool:
             for name in REPLICAS:
                 digests[name] = await self._ask(name, "digest")
-            return all(digest["txid"] == last for digest in digests.values())
+            behind = [name for name, digest in digests.items() if digest["txid"] != last]
+            return all([await self._reads_no_more(name) for name in behind])
 
         with suppress(DemoError):
-            await self._until(are_equally_far, "both replicas")
+            await self._until(have_read_all, "both replicas")
         found = self._auditor.judge(self._clients, digests)
         for name in REPLICAS:
             found.different += await self._compare_copy(name)
         return found
+
+    async def _reads_no_more(self, name: str) -> bool:
+        role = NameNodeRole((await self._ask(name, "status"))["role"])
+        return not may_read_on(role, unfenced=self.plan.sabotage)
 
     async def _compare_copy(self, name: str) -> list[str]:
         """Compare the journal's copy on the machine of a replica with the journal. Returns what differs."""

@@ -8,9 +8,10 @@ from random import Random
 
 import pytest
 
-from examples.namenode_sim.audit import JournalAuditor
+from examples.namenode_sim.audit import JournalAuditor, may_read_on
 from examples.namenode_sim.client import NameNodeClient
 from examples.namenode_sim.decisions import ClientRequest, decide
+from examples.namenode_sim.name_node import NameNodeRole
 from examples.namenode_sim.workload import WarehouseClient
 from journal_manager import Op, TxId
 from journal_manager.hdfs import encode_hdfs_op
@@ -71,8 +72,10 @@ def test_one_request_in_two_edits_was_applied_twice() -> None:
 
 def test_an_edit_that_does_not_fit_was_applied_twice_and_ends_the_audit() -> None:
     mkdir = MkdirOp(16386, "/d", 1, 1, Permissions("u", "g", 0o755))
+    auditor = audited(mkdir)
+    assert not auditor.ended
     auditor = audited(mkdir, mkdir, DeleteOp("/d", 1))
-    assert auditor.namespace.txid == 1
+    assert (auditor.namespace.txid, auditor.ended) == (1, True)
     [problem] = auditor.judge([], {}).doubled
     assert "edit 2 (MkdirOp) does not fit" in problem
 
@@ -80,6 +83,7 @@ def test_an_edit_that_does_not_fit_was_applied_twice_and_ends_the_audit() -> Non
 def test_an_auditor_that_cannot_read_on_says_so_and_nothing_else() -> None:
     auditor = journal_with("f")
     auditor.stop("edit 3 is gone")
+    assert auditor.ended
     assert auditor.judge([client(g=None)], {}).problems == ["the auditor could not read on: edit 3 is gone"]
 
 
@@ -88,6 +92,14 @@ def test_a_replica_that_differs_is_found() -> None:
     own = auditor.digest()
     found = auditor.judge([client(f=None)], {"nn1": own, "nn2": own | {"sha256": "0"}, "nn3": own | {"txid": 1}})
     assert [line.partition(" ")[0] for line in found.different] == ["nn2", "nn3"]
+
+
+def test_a_replica_is_waited_for_unless_it_can_never_come_to_later_edits() -> None:
+    """A fenced one stands by again and reads on, unless sabotage keeps it from that."""
+    roles = [role for role in NameNodeRole if not may_read_on(role, unfenced=False)]
+    assert roles == [NameNodeRole.FAILED]
+    roles = [role for role in NameNodeRole if not may_read_on(role, unfenced=True)]
+    assert roles == [NameNodeRole.FENCED, NameNodeRole.FAILED]
 
 
 def test_what_clients_ran_into_is_a_problem() -> None:
