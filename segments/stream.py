@@ -97,8 +97,8 @@ class Stream(StreamFront):
     async def publisher(self, *, owner: str | None = None, take_over: bool = False) -> StreamPublisher:
         return await StreamPublisher.open(self.client, self.record, self.read_config, owner=owner, take_over=take_over)
 
-    def stage(self, staging: str, app: str = "") -> StagedWriter:
-        return StagedWriter(self.client, (self.name, self.id), self.config, staging, app)
+    def stage(self, staging: str, app: str = "", *, patience_s: float = 0.0) -> StagedWriter:
+        return StagedWriter(self.client, (self.name, self.id), self.config, staging, app, patience_s=patience_s)
 
     async def apps(self) -> list[AppRecord]:
         with worded(f"reading the applications of stream {self.name}", self.name):

@@ -192,12 +192,13 @@ class StreamFront(Closing):
         """
 
     @abstractmethod
-    def stage(self, staging: str, app: str = "") -> StagedWriter:
+    def stage(self, staging: str, app: str = "", *, patience_s: float = 0.0) -> StagedWriter:
         """Write rows of a batch that a publisher makes visible later, or never.
 
         Args:
             staging: the batch; the same for all who write it, and for no other batch.
             app: who writes it.
+            patience_s: how long a cluster that does not answer is asked again.
         """
 
     @abstractmethod

@@ -7,10 +7,13 @@ closed before the message says so, and nobody reads it until the stream's record
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from bookkeeper.errors import BookKeeperError, MetadataUnavailableError, SessionExpiredError
 from segments.chain import SegmentContents, stream_tags
 from segments.config import StreamConfig
 from segments.entries import (
@@ -34,6 +37,12 @@ INLINE_BYTES: Final = 64 * 1024
 """A task with so many bytes of entries, or fewer, sends them in its message."""
 IN_FLIGHT_BYTES: Final = 8 << 20
 """Bytes of entries that are under way to bookies."""
+_PAUSE_S: Final = 0.5
+"""Before metadata that did not answer are asked again."""
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +72,8 @@ class StagedWriter:
         staging: the batch that they belong to.
         app: who writes it.
         inline: how many bytes of entries go along in the message.
+        patience_s: how long a cluster that does not answer is asked again for a ledger and for its end: rows that were
+            taken cannot be given once more.
     """
 
     def __init__(
@@ -74,9 +85,11 @@ class StagedWriter:
         app: str,
         *,
         inline: int = INLINE_BYTES,
+        patience_s: float = 0.0,
     ) -> None:
         self._client, self._config, self._staging, self._app, self._inline = client, config, staging, app, inline
         self._name, self._stream_id = stream
+        self._patience_s = patience_s
         self._stagings = Stagings(client, self._stream_id, self._name)
         self._compression = Compression.named(config.compression)
         self._tally = ContentsTally()
@@ -146,10 +159,11 @@ class StagedWriter:
     async def _new_ledger(self) -> WriteHandle:
         config = self._config
         clock = self._client.services.seams.clock
-        with worded(f"making a ledger for a batch of stream {self._name}", self._name):
+
+        async def made() -> WriteHandle:
             await self._stagings.begin(self._staging, self._app, clock.wall_ms())
             self._renewed_s = clock.monotonic()
-            ledger = await self._client.create_ledger(
+            return await self._client.create_ledger(
                 ensemble=config.ensemble,
                 write_quorum=config.write_quorum,
                 ack_quorum=config.ack_quorum,
@@ -157,14 +171,33 @@ class StagedWriter:
                 custom_metadata={**stream_tags(self._stream_id), "staging": self._staging.encode()},
                 when_short="name_absent" if config.ack_quorum > 1 else "fail",
             )
-            await self._stagings.note_ledger(self._staging, ledger.id)
+
+        with worded(f"making a ledger for a batch of stream {self._name}", self._name):
+            ledger = await self._patiently(made)
+            await self._patiently(lambda: self._stagings.note_ledger(self._staging, ledger.id))
         return ledger
+
+    async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Call again while the cluster does not answer."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._patience_s
+        while True:
+            try:
+                return await call()
+            except BookKeeperError as error:
+                if not (error.retryable or isinstance(error, SessionExpiredError)) or loop.time() + _PAUSE_S > until:
+                    raise
+                _log.warning("a batch for stream %s waits: %s", self._name, error)
+            await asyncio.sleep(_PAUSE_S)
 
     async def _renew(self) -> None:
         clock = self._client.services.seams.clock
         if clock.monotonic() > self._renewed_s + RENEWED_S:
             self._renewed_s = clock.monotonic()
-            await self._stagings.renew(self._staging, self._app, clock.wall_ms())
+            try:
+                await self._stagings.renew(self._staging, self._app, clock.wall_ms())
+            except (MetadataUnavailableError, SessionExpiredError) as error:
+                _log.warning("a batch for stream %s is renewed later: %s", self._name, error)
 
     async def finish(self) -> StagedRows:
         """The rows are durable on their ack quorum, or in the message. Raises StreamError; ``abandon`` comes then."""
@@ -182,7 +215,7 @@ class StagedWriter:
             while self._under_way:
                 await self._take_oldest()
             tally.add_entry(await self._ledger.append_nowait(footer), len(footer))
-            await self._ledger.close()
+            await self._patiently(self._ledger.close)
         staged = StagedLedger(self._ledger.id, tally.contents(tally.last_entry))
         return StagedRows(self._staging, self._stream_id, tally.records, staged)
 

@@ -167,7 +167,7 @@ class RemoteStream(StreamFront):
     async def publisher(self, *, owner: str | None = None, take_over: bool = False) -> NoReturn:
         raise self._refused("publish batches")
 
-    def stage(self, staging: str, app: str = "") -> NoReturn:
+    def stage(self, staging: str, app: str = "", *, patience_s: float = 0.0) -> NoReturn:
         raise self._refused("write rows of a batch")
 
     async def apps(self) -> NoReturn:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from journal_manager import JournalUnavailableError
 from journal_manager import sync as journals
 from segments import EARLIEST, Position, PositionTruncatedError, sync
 from spark_wal.data_source import connections
@@ -33,6 +34,7 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 PARTITION_BYTES: Final = 128 << 20
+_FAILURES: Final = (*FAILURES, JournalUnavailableError)
 _ROWS: Final = 10_000
 _BYTES: Final = 4 << 20
 """Of one batch of a ledger's or a journal's rows; a row that is larger goes alone."""
@@ -156,6 +158,9 @@ class JournalRows(DataSourceReader):
 
     def partitions(self) -> Sequence[TablePartition]:
         """Ranges of edits."""
+        return patiently(self._planned, self._settings.retry_s, failures=_FAILURES)
+
+    def _planned(self) -> list[TablePartition]:
         settings = self._settings
         first = 0 if settings.start == "earliest" else int(settings.start)
         stop = None if settings.stop == "latest" else int(settings.stop)
@@ -202,7 +207,7 @@ def _again(
                     following = number + 1
                     patience.succeeded()
             return
-        except FAILURES as error:
+        except _FAILURES as error:
             patience.failed(error)
 
 

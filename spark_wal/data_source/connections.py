@@ -97,13 +97,19 @@ class RepeatedCall:
         self._pause_s = min(2 * self._pause_s, _PAUSE_MAX_S)
 
 
-def patiently(call: Callable[[], T], patience_s: float, forget: Callable[[], object] | None = None) -> T:
+def patiently(
+    call: Callable[[], T],
+    patience_s: float,
+    forget: Callable[[], object] | None = None,
+    failures: tuple[type[Exception], ...] = FAILURES,
+) -> T:
     """Call again while the cluster's metadata or bookies do not answer.
 
     Args:
         call: has no effect that may not be repeated.
         patience_s: for so long.
         forget: called before each further attempt.
+        failures: what may pass.
 
     Raises: what the last attempt has raised.
     """
@@ -111,7 +117,7 @@ def patiently(call: Callable[[], T], patience_s: float, forget: Callable[[], obj
     while True:
         try:
             return call()
-        except FAILURES as error:
+        except failures as error:
             patience.failed(error)
         if forget is not None:
             forget()

@@ -97,7 +97,7 @@ class _Sink:
         run = "" if context is None or not query else context.getLocalProperty(_RUN) or ""
         columns = RowColumns(self._schema, settings.value_format)
         stream = patiently(lambda: _opened(settings, fresh=attempt > 0), settings.retry_s)
-        staged = stream.stage(self._staging, settings.app or query)
+        staged = stream.stage(self._staging, settings.app or query, patience_s=settings.retry_s)
         try:
             for batch in iterator:
                 for records in columns.records(batch):

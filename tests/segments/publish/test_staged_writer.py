@@ -10,7 +10,7 @@ import pytest
 
 from bookkeeper import EntryId, WriteHandle
 from segments.entries import EntryKind, RecordColumns, decode_entry
-from segments.errors import StreamUnavailableError
+from segments.errors import StreamMetadataError, StreamUnavailableError
 from segments.publish import staged_writer
 from segments.publish.staged_writer import INLINE_BYTES, StagedWriter
 from tests.segments.publish.cluster import Programs, story
@@ -106,3 +106,27 @@ def test_a_bookie_that_is_away_stops_a_task_only_where_one_acknowledges(ack_quor
                 assert (await writer.finish()).records == 1
 
     told()
+
+
+@story
+async def test_while_metadata_are_away_rows_that_were_taken_wait(programs: Programs) -> None:
+    """The cause: a task can neither begin nor end its ledger then, and Spark gives it no row a second time; in
+    ``local[N]`` the query ended."""
+    metadata, large = programs.cluster.store, bytes(2 * INLINE_BYTES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(staged_writer, "IN_FLIGHT_BYTES", INLINE_BYTES)
+        async with programs.stream() as stream:
+            hasty, patient = stream.stage("s", "a"), stream.stage("t", "a", patience_s=120)
+            metadata.begin_outage()
+            with pytest.raises(StreamMetadataError, match="making a ledger for a batch of stream totals"):
+                await hasty.add(RecordColumns.of_values([large]))
+            asyncio.get_running_loop().call_later(60, metadata.end_outage)
+            for _ in range(2):  # when the second is taken bookies have the first
+                await patient.add(RecordColumns.of_values([large]))
+            metadata.begin_outage()
+            await patient.add(RecordColumns.of_values([large]))  # its ledger takes rows meanwhile
+            asyncio.get_running_loop().call_later(60, metadata.end_outage)
+            rows = await patient.finish()
+            publisher = await stream.publisher()
+            assert (await publisher.publish(None, [rows])).records == 3
+    await programs.check()
