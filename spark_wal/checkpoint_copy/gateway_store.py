@@ -7,7 +7,7 @@ import json
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, Final, TypeVar
@@ -20,6 +20,7 @@ from bookkeeper.secret import without_secrets
 from spark_wal.checkpoint_copy.contents import FileStamp
 from spark_wal.checkpoint_copy.stores import PIECE, CheckpointStoreError, Parts
 from spark_wal.spark_access import GatewayAccess
+from spark_wal.webhdfs.files.numbered import Limits, limits_text, listing_digest, removed_by
 
 TIMEOUT_S: Final = 60.0
 TRIES: Final = 5
@@ -100,6 +101,30 @@ class GatewayStore:
 
     def _write(self, path: str, parts: Parts) -> None:
         self._good(self._ask("PUT", path, "CREATE", parts, overwrite="true"), path, 201).read()
+
+    def remove_numbered(self, limits: Limits, seen: Mapping[str, FileStamp], quiet_s: float) -> None:
+        """Remove the files above the limits by one edit of the gateway's namespace: all of them or none.
+
+        Args:
+            seen: the listing on which the decision rests. If there is another one now, the gateway refuses.
+            quiet_s: it also refuses if something was written in the last ``quiet_s`` seconds, or is being written.
+
+        Raises:
+            CheckpointStoreError: the gateway refused, and nothing was done; or it does not answer any more, and the
+                outcome is unknown: the listing then shows which it was, and the call may be repeated.
+        """
+        digest = listing_digest((path, stamp.size, stamp.modified) for path, stamp in seen.items())
+        text, quiet = limits_text(limits), str(round(quiet_s * 1000))
+
+        def ask() -> None:
+            reply = self._ask("DELETE", "", "DELETENUMBERED", limits=text, listing=digest, quiet=quiet)
+            self._good(reply, "", 200).read()
+
+        try:
+            self._again(ask)
+        except CheckpointStoreError:
+            if self.listing().keys() != seen.keys() - set(removed_by(limits, seen)):
+                raise  # otherwise it was done, and only the answer was lost
 
     def sync(self) -> None:
         """Does nothing: a file is durable when its upload is answered."""

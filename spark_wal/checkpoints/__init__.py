@@ -5,6 +5,7 @@ Read in this order
     checkpoint               one checkpoint, as its listing and its logs show it
     rebuild                  from which files a version of the state can be built
     fsck                     what is damaged, and what helps
+    rollback, sinks          what goes when a query goes back to a batch
     reader                   reads all that from a store of ``checkpoint_copy``
 
 Everything but ``reader`` is pure.

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import zipfile
@@ -10,7 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 import spark_wal
+from segments import BatchKey, connect
 from spark_wal.copy_command import checkpoint
+from tests.segments.commands.helpers import Streams
 from tests.spark_wal.checkpoints.samples import ROOT
 
 
@@ -86,13 +89,68 @@ def test_what_is_at_a_gateway_is_shown_like_what_is_in_a_directory(made: Path, t
 def test_the_page_s_commands_run_as_they_are_printed(made: Path, tmp_path: Path) -> None:
     page = (ROOT.parents[2] / "docs" / "spark.md").read_text()
     blocks = re.findall(r"^```\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
-    (block,) = (block for block in blocks if "bk checkpoint fsck" in block)
+    found = [block for block in blocks if "bk checkpoint fsck" in block or "bk checkpoint rollback" in block]
+    block = "".join(found).replace("--yes", "--yes --quiet-s 0")
+    assert len(found) == 2
     with spark_wal.checkpoint_service(f"file://{tmp_path}/place", listen="127.0.0.1:0") as wal:
         at = wal.location("etl").removesuffix("/etl")
         assert run("copy", str(made / "hdfs"), f"{at}/etl/flights").exit_code == 0
         for line in block.replace("webhdfs://gw.example.org:9870", at).splitlines():
             result = run(*line.removeprefix("bk checkpoint ").split())
             assert result.exit_code == 0 and "etl/flights" in result.output, line
+
+
+def test_rollback_says_what_it_will_do_asks_and_goes_back_at_once(made: Path, tmp_path: Path) -> None:
+    with spark_wal.checkpoint_service(f"file://{tmp_path}/place", listen="127.0.0.1:0") as wal:
+        there = wal.location("etl/hdfs")
+        assert run("copy", str(made / "hdfs"), there).exit_code == 0
+        sink = tmp_path / "out" / "_spark_metadata"
+        sink.mkdir(parents=True)
+        (sink / "7").write_text("v1")
+        before = told("show", there)
+        options = ("rollback", there, "4", "--sink", str(tmp_path / "out"), "--quiet-s", "0")
+        planned = told(*options, "--dry-run")
+        assert planned["repeated"] == [5, 6, 7, 8] and not planned["done"]
+        assert planned["sinks_with_later_batches"] == [{"sink": f"file://{tmp_path}/out", "last": 7}]
+        words = run(*options, "--dry-run").output
+        assert "batches 5 to 8 will be computed again" in words and "has batch 7 of this query" in words
+        assert run(*options).exit_code == 1, "nobody said yes"
+        assert "stop the query" in run("rollback", there, "4", "--yes").output
+        assert told("show", there) == before
+        done = run(*options, "--yes")
+        assert done.exit_code == 0 and "the query goes on with batch 5" in done.output
+        assert told("fsck", there)["next_batch"] == 5
+        assert "nothing is behind it" in run(*options, "--yes").output
+
+
+def test_rollback_lists_streams_that_have_later_batches(made: Path, tmp_path: Path) -> None:
+    streams = Streams(tmp_path / "streams")
+    streams.create()
+    query = told("show", str(made / "hdfs"))["query"]
+
+    async def publish() -> None:
+        async with connect(streams.uri) as namespace:
+            stream = await namespace.open("orders")
+            publisher = await stream.publisher()
+            await publisher.publish(BatchKey("nightly", query, 6), [await stream.stage("s").finish()])
+
+    asyncio.run(publish())
+    with spark_wal.checkpoint_service(f"file://{tmp_path}/place", listen="127.0.0.1:0") as wal:
+        there = wal.location("etl/hdfs")
+        assert run("copy", str(made / "hdfs"), there).exit_code == 0
+        planned = told("rollback", there, "4", "--metadata", streams.uri, "--dry-run")
+        assert planned["sinks_with_later_batches"] == [{"sink": "stream orders (application nightly)", "last": 6}]
+        assert told("rollback", there, "6", "--metadata", streams.uri, "--dry-run")["sinks_with_later_batches"] == []
+
+
+def test_rollback_is_for_gateways_and_a_sink_must_be_one(made: Path, tmp_path: Path) -> None:
+    here = run("rollback", str(made / "hdfs"), "4", "--yes")
+    assert here.exit_code == 1 and "only there all files go in one step" in here.output
+    with spark_wal.checkpoint_service(f"file://{tmp_path}/place", listen="127.0.0.1:0") as wal:
+        assert run("copy", str(made / "hdfs"), wal.location("a")).exit_code == 0
+        result = run("rollback", wal.location("a"), "4", "--sink", str(made / "hdfs"), "--yes")
+        assert "no output of a file sink" in result.output
+        assert "cannot go back to batch 9" in run("rollback", wal.location("a"), "9", "--yes").output
 
 
 def test_what_is_no_checkpoint_is_said(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from spark_wal.webhdfs.files.paths import is_below
 from spark_wal.webhdfs.files.records import SetAttributes
 
 
@@ -60,6 +61,10 @@ class IncomingFiles:
         """The file at ``path`` whose upload began last: of several, requests mean that one."""
         found = self._at.get(path)
         return found[-1] if found else None
+
+    def below(self, directory: str) -> str | None:
+        """The path of one that is below a directory; None if there is none."""
+        return next((path for path in self._at if is_below(path, directory)), None)
 
     def __len__(self) -> int:
         return len(self._at)

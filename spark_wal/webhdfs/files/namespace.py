@@ -31,6 +31,7 @@ from spark_wal.webhdfs.errors import (
     QuotaExceededError,
 )
 from spark_wal.webhdfs.files.inodes import GROUP, OWNER_OF_ROOT, ROOT_INODE, DirectoryNode, FileNode, Node, cut
+from spark_wal.webhdfs.files.numbered import files_below, removed_by
 from spark_wal.webhdfs.files.paths import check_new, child_of, is_below, is_temporary, name_of, names_of, parent_of
 from spark_wal.webhdfs.files.records import (
     AppendToFile,
@@ -40,6 +41,7 @@ from spark_wal.webhdfs.files.records import (
     NewFile,
     PutFile,
     Record,
+    RemoveNumbered,
     Rename,
     RenameMode,
     SetAttributes,
@@ -61,6 +63,8 @@ class ApplyResult:
     """The modification time of the file that was renamed."""
     freed: tuple[str, ...] = ()
     """Blobs that no file refers to any more."""
+    removed: tuple[str, ...] = ()
+    """The files that went, where the record names none of them."""
 
 
 UNCHANGED_TRUE = ApplyResult(value=True, changed=False)
@@ -251,6 +255,8 @@ class Namespace:
                 applied = self._set_attributes(record, sequence)
             case SetQuota():
                 applied = self._set_quota(record, sequence)
+            case RemoveNumbered():
+                applied = self._remove_numbered(record, sequence)
             case MoveToBlob():
                 applied = self._move_to_blob(record, sequence)
         if applied.changed:
@@ -362,6 +368,20 @@ class Namespace:
             return UNCHANGED_FALSE
         self._unlink(self._directory(parent_of(r.path)), r.path, node, r.at_ms, sequence)
         return ApplyResult(freed=tuple(self._forget_below(node)))
+
+    def _remove_numbered(self, r: RemoveNumbered, sequence: int) -> ApplyResult:
+        directory = self._at(r.path)
+        if not isinstance(directory, DirectoryNode):
+            raise NoSuchFileError(f"Directory {r.path} does not exist.")
+        names = removed_by(r.limits, (path for path, _ in files_below(directory)))
+        removed = tuple(child_of(r.path, name) for name in names)
+        freed: list[str] = []
+        for path in removed:
+            node = self._at(path)
+            assert node is not None
+            self._unlink(self._directory(parent_of(path)), path, node, r.at_ms, sequence)
+            freed += self._forget_below(node)
+        return ApplyResult(freed=tuple(freed), removed=removed) if removed else UNCHANGED_FALSE
 
     def _set_attributes(self, r: SetAttributes, sequence: int) -> ApplyResult:
         node = self._at(r.path)

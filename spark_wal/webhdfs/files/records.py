@@ -14,6 +14,7 @@ gets a kind of its own. These kinds exist:
     1 make directories   2 put a file   3 append   5 delete   6 set attributes   7 set quota
     8 move to a blob     only files that grow have it; versions without it refuse it
     9 put a file, with a group or an access time that it was given before its last byte; versions without it refuse it
+    10 remove numbered   of several directories, the files above a number; versions without it refuse it
     4 rename             with ``f`` (the file itself) by earlier versions, which kept temporary files in memory only
 
 A temporary file of Spark is two records: 2 when its upload is answered, 4 (names only) when it is renamed. Earlier
@@ -30,6 +31,7 @@ from enum import Enum
 from typing import Any, Final
 
 from spark_wal.webhdfs.files.inodes import BlobRef, Piece
+from spark_wal.webhdfs.files.numbered import Limits, NumberLimit
 
 _LENGTH: Final = struct.Struct(">I")
 
@@ -143,7 +145,26 @@ class MoveToBlob:
     blob: BlobRef
 
 
-Record = MakeDirectories | PutFile | AppendToFile | Rename | DeletePath | SetAttributes | SetQuota | MoveToBlob
+@dataclass(frozen=True, slots=True)
+class RemoveNumbered:
+    """Files below a directory go in one step: those whose names begin with a greater number than a limit allows."""
+
+    path: str
+    limits: Limits
+    at_ms: int
+
+
+Record = (
+    MakeDirectories
+    | PutFile
+    | AppendToFile
+    | Rename
+    | DeletePath
+    | SetAttributes
+    | SetQuota
+    | MoveToBlob
+    | RemoveNumbered
+)
 
 _KINDS: Final[dict[type[Record], int]] = {
     MakeDirectories: 1,
@@ -154,6 +175,7 @@ _KINDS: Final[dict[type[Record], int]] = {
     SetAttributes: 6,
     SetQuota: 7,
     MoveToBlob: 8,
+    RemoveNumbered: 10,
 }
 _PUT_WITH_ATTRIBUTES: Final = 9
 """Of a PutFile, too; one without such attributes has the kind that all versions read."""
@@ -316,6 +338,11 @@ _ENCODE: Final[dict[type[Any], Callable[[Any, list[bytes]], dict[str, Any]]]] = 
         **{name: value for name in _ATTRIBUTES if (value := getattr(r, name)) is not None},
     },
     SetQuota: lambda r, _: {"p": r.path, "q": r.quota, "at": r.at_ms},
+    RemoveNumbered: lambda r, _: {
+        "p": r.path,
+        "l": [[each.directories, each.last] for each in r.limits],
+        "at": r.at_ms,
+    },
     MoveToBlob: lambda r, i: {"p": r.path, "st": r.start, "c": encode_pieces((r.blob,), i)},
 }
 
@@ -327,6 +354,9 @@ _DECODE: Final[dict[int, Callable[[dict[str, Any], InlineBytes], Record]]] = {
     5: lambda f, _: DeletePath(f.pop("p"), f.pop("r"), f.pop("at")),
     6: lambda f, _: SetAttributes(f.pop("p"), **{name: f.pop(name) for name in _ATTRIBUTES if name in f}),
     7: lambda f, _: SetQuota(f.pop("p"), f.pop("q"), f.pop("at")),
+    10: lambda f, _: RemoveNumbered(
+        f.pop("p"), tuple(NumberLimit(str(names), int(last)) for names, last in f.pop("l")), f.pop("at")
+    ),
     8: lambda f, i: MoveToBlob(f.pop("p"), f.pop("st"), _decode_blob(f.pop("c"), i)),
     9: lambda f, i: PutFile(
         f.pop("p"),

@@ -26,6 +26,7 @@ from spark_wal.webhdfs.errors import (
     WebApplicationError,
     WebHdfsError,
 )
+from spark_wal.webhdfs.files.numbered import parse_limits
 from spark_wal.webhdfs.files.paths import PREFIX, encode_path, normalize
 from spark_wal.webhdfs.files.records import RenameMode, SetAttributes
 from spark_wal.webhdfs.http import replies
@@ -451,6 +452,16 @@ async def _delete(gateway: Gateway, request: Request) -> Reply:
     return Reply(200, replies.boolean(done))
 
 
+async def _delete_numbered(gateway: Gateway, request: Request) -> Reply:
+    """Not an operation of HDFS: remove files above given numbers by one edit."""
+    query = request.query
+    limits = parse_limits(query.required("limits", "DELETENUMBERED"))
+    digest = query.required("listing", "DELETENUMBERED")
+    quiet_ms = query.long("quiet", 0, minimum=0) or 0
+    done = await file_system.remove_numbered(await gateway.owner(), request.path, limits, digest, quiet_ms)
+    return Reply(200, replies.boolean(done))
+
+
 async def _set_permission(gateway: Gateway, request: Request) -> Reply:
     record = SetAttributes(request.path, permission=request.query.permission(0o755))
     await file_system.set_attributes(await gateway.owner(), record)
@@ -509,6 +520,7 @@ OPERATIONS: Final[dict[tuple[str, str], Operation]] = {
     ("PUT", "MKDIRS"): _make_directories,
     ("PUT", "RENAME"): _rename,
     ("DELETE", "DELETE"): _delete,
+    ("DELETE", "DELETENUMBERED"): _delete_numbered,
     ("GET", "GETHOMEDIRECTORY"): _home_directory,
     ("GET", "GETSERVERDEFAULTS"): _server_defaults,
     ("GET", "GETCONTENTSUMMARY"): _content_summary,

@@ -19,6 +19,7 @@ from spark_wal.webhdfs.files.records import (
     MoveToBlob,
     PutFile,
     Record,
+    RemoveNumbered,
     Rename,
     SetQuota,
 )
@@ -48,6 +49,13 @@ class TreeEvent:
         if self.length is not None:
             fields["length"] = self.length
         return json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+
+
+def events_of(record: Record, applied: ApplyResult, txid: int) -> list[TreeEvent]:
+    """Make the events of a record that was applied: one, unless it removes several files."""
+    if isinstance(record, RemoveNumbered):
+        return [TreeEvent("delete", path, txid, record.at_ms) for path in applied.removed]
+    return [event_of(record, applied, txid)]
 
 
 def event_of(record: Record, applied: ApplyResult, txid: int) -> TreeEvent:

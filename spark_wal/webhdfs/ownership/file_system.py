@@ -20,6 +20,7 @@ from spark_wal.webhdfs.errors import (
 from spark_wal.webhdfs.files.incoming_files import IncomingFile
 from spark_wal.webhdfs.files.inodes import GROUP, DirectoryNode, FileNode, Node, Piece, cut
 from spark_wal.webhdfs.files.namespace import ContentSummary, TrackedFile
+from spark_wal.webhdfs.files.numbered import Limits, files_below, listing_digest
 from spark_wal.webhdfs.files.paths import is_temporary
 from spark_wal.webhdfs.files.records import (
     AppendToFile,
@@ -28,6 +29,7 @@ from spark_wal.webhdfs.files.records import (
     NewFile,
     PutFile,
     Record,
+    RemoveNumbered,
     Rename,
     RenameMode,
     SetAttributes,
@@ -393,6 +395,47 @@ async def rename(owner: NamespaceOwner, source: str, target: str, mode: RenameMo
 async def delete(owner: NamespaceOwner, path: str, *, recursive: bool) -> bool:
     """Remove a path. Returns False if there was nothing."""
     return (await owner.change(DeletePath(path, recursive, owner.clock.wall_ms()))).value
+
+
+async def remove_numbered(owner: NamespaceOwner, path: str, limits: Limits, digest: str, quiet_ms: int) -> bool:
+    """Remove the files below a directory that are above the limits, by one record, if nobody writes there.
+
+    Args:
+        digest: of the listing that the caller has seen, by :func:`listing_digest`.
+        quiet_ms: for how long nothing below the directory may have been written.
+
+    Returns:
+        False if there is nothing above the limits.
+
+    Raises:
+        NoSuchFileError: there is no such directory.
+        PlainIOError: somebody writes there, or the listing is another one. Nothing was done.
+        NotOwnerError: the outcome is unknown.
+    """
+    await owner.room()
+    try:
+        _require_unchanged(owner, path, digest, quiet_ms)
+    except WebHdfsError:
+        await owner.settled(owner.namespace.sequence)
+        raise
+    return (await owner.change_now(RemoveNumbered(path, limits, owner.clock.wall_ms()))).value
+
+
+def _require_unchanged(owner: NamespaceOwner, path: str, digest: str, quiet_ms: int) -> None:
+    directory = owner.namespace.find(path).node
+    if not isinstance(directory, DirectoryNode):
+        raise NoSuchFileError(f"Directory {path} does not exist.")
+    if (written := owner.incoming.below(path)) is not None:
+        raise PlainIOError(f"{written} is being written now: stop the query first")
+    files = list(files_below(directory))
+    newest, node = max(files, key=lambda file: file[1].modified_ms, default=("", None))
+    if node is not None and (ago_ms := owner.clock.wall_ms() - node.modified_ms) < quiet_ms:
+        raise PlainIOError(
+            f"{path}/{newest} was written {max(ago_ms, 0) / 1000:.1f} s ago by {node.owner}: stop the query, and wait "
+            f"until nothing was written for {quiet_ms / 1000:g} s"
+        )
+    if listing_digest((name, file.length, file.modified_ms) for name, file in files) != digest:
+        raise PlainIOError(f"the files below {path} are not those that were looked at: look again")
 
 
 async def set_attributes(owner: NamespaceOwner, record: SetAttributes) -> None:

@@ -45,7 +45,7 @@ from spark_wal.webhdfs.files.namespace import ApplyResult, Namespace
 from spark_wal.webhdfs.files.records import DeletePath, Record, RecordFormatError, decode_record, encode_record
 from spark_wal.webhdfs.files.temp_files import AbandonedFiles, TempFile, temporary_files
 from spark_wal.webhdfs.growing_paths import GrowingPaths
-from spark_wal.webhdfs.ownership.events import TreeEventFeed, event_of
+from spark_wal.webhdfs.ownership.events import TreeEventFeed, events_of
 from spark_wal.webhdfs.ownership.tail_moves import TailMoves
 
 logger = logging.getLogger(__name__)
@@ -348,7 +348,8 @@ class NamespaceOwner:
             self._fail(None if done.cancelled() else done.exception())
             return
         if self._events.subscribers:
-            self._events.publish(event_of(record, applied, txid))
+            for event in events_of(record, applied, txid):
+                self._events.publish(event)
         for blob in applied.freed:
             self._later_delete(blob)
         records, total = self._since_snapshot

@@ -21,6 +21,7 @@ from spark_wal.checkpoint_copy import gateway_store
 from spark_wal.checkpoint_copy.gateway_store import GatewayStore
 from spark_wal.checkpoint_copy.stores import CheckpointStoreError
 from spark_wal.spark_access import GatewayAccess
+from spark_wal.webhdfs.files.numbered import NumberLimit
 from tests.spark_wal.checkpoint_copy.test_stores import protected
 
 
@@ -184,3 +185,34 @@ def test_credentials_in_an_address_are_refused_and_not_repeated() -> None:
     with pytest.raises(ConfigError, match="the address must not hold credentials") as refused:
         GatewayStore("swebhdfs://me:hunter2@gateway:9871/a", GatewayAccess())
     assert "hunter2" not in str(refused.value)
+
+
+def test_files_above_a_number_go_at_once_and_only_if_the_listing_is_still_the_one_that_was_seen() -> None:
+    limits = (NumberLimit("offsets", 0), NumberLimit("state/*/*", 1))
+    with spark_wal.checkpoint_service(f"mem:{uuid4()}", listen="127.0.0.1:0") as wal:
+        place = GatewayStore(wal.location("a"), GatewayAccess())
+        for path in ("offsets/0", "offsets/1", "state/0/0/2.delta", "metadata"):
+            place.write(path, lambda: [b"x"])
+        seen = place.listing()
+        place.write("offsets/2", lambda: [b"x"])
+        with pytest.raises(CheckpointStoreError, match="look again"):
+            place.remove_numbered(limits, seen, 0)
+        with pytest.raises(CheckpointStoreError, match="stop the query"):
+            place.remove_numbered(limits, place.listing(), 600)
+        seen = place.listing()
+        place.remove_numbered(limits, seen, 0)
+        assert sorted(place.listing()) == ["metadata", "offsets/0"]
+        place.remove_numbered(limits, seen, 0)  # as if the first answer had been lost
+        place.close()
+
+
+def test_the_root_is_a_directory_only_where_it_may_be() -> None:
+    with spark_wal.checkpoint_service(f"mem:{uuid4()}", listen="127.0.0.1:0") as wal:
+        root = wal.location("a").removesuffix("a")
+        with pytest.raises(ConfigError, match="expected webhdfs://HOST:PORT/PATH"):
+            GatewayStore(root, GatewayAccess())
+        whole = GatewayStore(root, GatewayAccess(), may_be_root=True)
+        whole.write("a/b", lambda: [b"x"])
+        (stamp,) = whole.listing().values()
+        assert list(whole.listing()) == ["a/b"] and stamp.owner and stamp.modified_ms
+        whole.close()

@@ -19,6 +19,7 @@ from spark_wal.webhdfs.errors import (
 from spark_wal.webhdfs.files import snapshot
 from spark_wal.webhdfs.files.inodes import BlobRef, DirectoryNode, FileNode
 from spark_wal.webhdfs.files.namespace import ApplyResult, ContentSummary, Namespace
+from spark_wal.webhdfs.files.numbered import NumberLimit
 from spark_wal.webhdfs.files.records import (
     AppendToFile,
     DeletePath,
@@ -27,6 +28,7 @@ from spark_wal.webhdfs.files.records import (
     NewFile,
     PutFile,
     Record,
+    RemoveNumbered,
     Rename,
     RenameMode,
     SetAttributes,
@@ -449,3 +451,23 @@ class AgainstAModel(RuleBasedStateMachine):
 
 TestAgainstAModel = pytest.mark.rule("S1", "S2", "S4")(AgainstAModel.TestCase)
 TestAgainstAModel.settings = settings(max_examples=examples(60), stateful_step_count=25, deadline=None)
+
+
+def test_files_above_a_number_go_in_one_step_and_the_sums_are_right(tree: Tree) -> None:
+    for name in ("offsets/3", "offsets/4", "offsets/10", "state/0/1/5.delta", "state/0/1/_metadata/schema", "metadata"):
+        tree.put(f"/c/{name}", b"abc")
+    tree.do(PutFile("/c/state/0/1/6.zip", NewFile((BlobRef("7", 0, 3),), 0o644, "alice", 1, 1 << 20, 7), False))
+    limits = (NumberLimit("offsets", 3), NumberLimit("state/*/*", 4))
+    before = tree.namespace.sequence
+    applied = tree.do(RemoveNumbered("/c", limits, 9))
+    assert applied.removed == ("/c/offsets/10", "/c/offsets/4", "/c/state/0/1/5.delta", "/c/state/0/1/6.zip")
+    assert applied.freed == ("7",) and tree.namespace.sequence == before + 1
+    assert tree.namespace.summary(tree.namespace.root).length == 9
+    assert tree.content("/c/offsets/3") == b"abc"
+    assert not tree.do(RemoveNumbered("/c", limits, 9)).changed
+    with pytest.raises(NoSuchFileError):
+        tree.do(RemoveNumbered("/none", limits, 9))
+    again = Namespace()
+    for number, record in enumerate(tree.records, 1):
+        again.apply(decode_record(*encode_record(record)), number)
+    assert snapshot.dump(again) == snapshot.dump(tree.namespace)

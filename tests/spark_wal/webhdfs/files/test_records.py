@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from spark_wal.webhdfs.files.inodes import BlobRef, FileNode
 from spark_wal.webhdfs.files.namespace import Namespace
+from spark_wal.webhdfs.files.numbered import NumberLimit
 from spark_wal.webhdfs.files.records import (
     AppendToFile,
     DeletePath,
@@ -15,6 +16,7 @@ from spark_wal.webhdfs.files.records import (
     PutFile,
     Record,
     RecordFormatError,
+    RemoveNumbered,
     Rename,
     RenameMode,
     SetAttributes,
@@ -42,6 +44,7 @@ records: st.SearchStrategy[Record] = st.one_of(
         SetAttributes, paths, maybe, st.none() | st.text(max_size=5), st.none() | st.text(max_size=5), maybe, maybe
     ),
     st.builds(SetQuota, paths, maybe, numbers),
+    st.builds(RemoveNumbered, paths, st.lists(st.builds(NumberLimit, paths, numbers), max_size=3).map(tuple), numbers),
     st.builds(MoveToBlob, paths, numbers, st.builds(BlobRef, st.text(max_size=8), numbers, numbers)),
 )
 

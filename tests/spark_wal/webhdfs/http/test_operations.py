@@ -74,6 +74,7 @@ def test_refusals(method: str, query: str, status: int, says: bytes) -> None:
 OPTIONS = CreateOptions(True, True, 0o644, "me", 1, 1 << 20)
 GOOD: dict[str, str] = {
     "CREATE": "&overwrite=true",
+    "DELETENUMBERED": "&limits=offsets:1&listing=00",
     "RENAME": "&destination=/b",
     "SETOWNER": "&owner=somebody",
     "CHECKACCESS": "&fsaction=r--",

@@ -8,12 +8,13 @@ from spark_wal.webhdfs.files.records import (
     MakeDirectories,
     NewFile,
     PutFile,
+    RemoveNumbered,
     Rename,
     RenameMode,
     SetAttributes,
     SetQuota,
 )
-from spark_wal.webhdfs.ownership.events import PENDING_MAX, TreeEvent, TreeEventFeed, event_of
+from spark_wal.webhdfs.ownership.events import PENDING_MAX, TreeEvent, TreeEventFeed, event_of, events_of
 
 FILE = NewFile((b"abc",), 0o644, "a", 1, 1, 5)
 
@@ -40,6 +41,16 @@ def test_each_record_is_an_event() -> None:
 
 def test_a_rename_into_a_directory_tells_where_it_ended() -> None:
     assert event_of(Rename("/t", "/d", RenameMode.BARE, 1), ApplyResult(path="/d/t"), 1).path == "/d/t"
+
+
+def test_files_that_go_in_one_step_are_an_event_each() -> None:
+    applied = ApplyResult(removed=("/c/offsets/4", "/c/offsets/5"))
+    events = events_of(RemoveNumbered("/c", (), 7), applied, 3)
+    assert [(e.op, e.path, e.txid, e.at_ms) for e in events] == [
+        ("delete", "/c/offsets/4", 3, 7),
+        ("delete", "/c/offsets/5", 3, 7),
+    ]
+    assert [e.op for e in events_of(DeletePath("/a", False, 1), ApplyResult(), 4)] == ["delete"]
 
 
 async def test_subscribers_get_what_comes_after_they_subscribed() -> None:

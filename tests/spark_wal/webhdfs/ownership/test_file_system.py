@@ -16,8 +16,10 @@ from spark_wal.webhdfs.errors import (
     NoSuchFileError,
     ParentNotDirectoryError,
     PathExistsError,
+    PlainIOError,
 )
-from spark_wal.webhdfs.files.inodes import BlobRef, cut
+from spark_wal.webhdfs.files.inodes import BlobRef, FileNode, cut
+from spark_wal.webhdfs.files.numbered import NumberLimit, listing_digest
 from spark_wal.webhdfs.files.records import RenameMode, SetAttributes
 from spark_wal.webhdfs.ownership import file_system
 from spark_wal.webhdfs.ownership.file_system import CreateOptions
@@ -553,3 +555,48 @@ async def test_attributes_of_a_file_that_was_moved_before_its_upload_was_answere
     await asyncio.gather(making, moving)
     with pytest.raises(NoSuchFileError):
         await setting
+
+
+LIMIT = (NumberLimit("offsets", 1),)
+
+
+def seen(owner: NamespaceOwner, *names: str) -> str:
+    found = [(name, owner.namespace.find(f"/c/{name}").node) for name in names]
+    return listing_digest((name, node.length, node.modified_ms) for name, node in found if isinstance(node, FileNode))
+
+
+@in_virtual_time
+async def test_files_above_a_number_go_by_one_edit_after_which_a_successor_finds_all_of_them_gone() -> None:
+    log = HeldLog()
+    log.held = False
+    owner = owner_on(log)
+    for number in range(4):
+        await put(owner, f"/c/offsets/{number}")
+    digest, edits = seen(owner, *(f"offsets/{n}" for n in range(4))), len(log.ops)
+    assert await file_system.remove_numbered(owner, "/c", LIMIT, digest, 0)
+    assert len(log.ops) == edits + 1
+    successor = owner_on(HeldLog(2, tuple(log.ops)))
+    await successor.replay()
+    assert await names(successor, "/c/offsets") == ["0", "1"]
+
+
+@in_virtual_time
+async def test_files_above_a_number_stay_while_somebody_writes_there() -> None:
+    owner = durable_owner()
+    await put(owner, "/c/offsets/2")
+    digest = seen(owner, "offsets/2")
+    with pytest.raises(PlainIOError, match="ago by a: stop the query"):
+        await file_system.remove_numbered(owner, "/c", LIMIT, digest, 5000)
+    await asyncio.sleep(6)
+    open_file = file_system.begin_create(owner, "/c/state/0/0/3.delta", options())
+    with pytest.raises(PlainIOError, match="is being written now"):
+        await file_system.remove_numbered(owner, "/c", LIMIT, digest, 5000)
+    owner.incoming.end(open_file)
+    await put(owner, "/c/offsets/3")
+    with pytest.raises(PlainIOError, match="look again"):
+        await file_system.remove_numbered(owner, "/c", LIMIT, digest, 0)
+    with pytest.raises(NoSuchFileError):
+        await file_system.remove_numbered(owner, "/none", LIMIT, digest, 0)
+    assert await names(owner, "/c/offsets") == ["2", "3"]
+    assert await file_system.remove_numbered(owner, "/c", LIMIT, seen(owner, "offsets/2", "offsets/3"), 0)
+    assert await names(owner, "/c/offsets") == []
