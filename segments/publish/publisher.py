@@ -290,8 +290,9 @@ class StreamPublisher:
                 raise
 
     def _is_listed(self, named: Sequence[tuple[int, object]]) -> bool:
-        """Whether the record names the batch's first ledger: an attempt of unknown outcome has published it."""
-        return bool(named) and named[0][0] in self._owner.chain.recent_ledgers
+        """Whether the record names the batch's last ledger, which moves to no page meanwhile: an attempt of unknown
+        outcome has published it."""
+        return bool(named) and named[-1][0] in self._owner.chain.recent_ledgers
 
     async def _ensure_not_given_up(
         self, stagings: Mapping[str, Collection[int]], named: Sequence[tuple[int, object]]

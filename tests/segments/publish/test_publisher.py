@@ -20,6 +20,7 @@ from segments import (
     StoredRecord,
     StreamOwnedError,
 )
+from segments.chain import stream_chain
 from segments.entries import RecordColumns
 from segments.errors import OwnershipLostError, StreamMetadataError
 from segments.namespace import connect
@@ -383,3 +384,28 @@ async def test_a_publisher_that_is_closed_owns_nothing(programs: Programs) -> No
         await publisher.close()
         closed, _ = await stream.record.read()
         assert (closed.owner, closed.epoch) == ("", owned.epoch)
+
+
+@story
+async def test_a_batch_whose_first_segments_move_to_a_page_is_found_again_when_its_reply_was_lost(
+    programs: Programs,
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stream_chain, "FOLD_AT", 2)
+        patch.setattr(stream_chain, "PAGE_SEGMENTS", 1)
+        async with programs.stream() as stream:
+            publisher = await stream.publisher()
+            store: Any = stream.client.metadata_store.store
+            write = store.multi
+
+            async def multi(operations: Sequence[Operation]) -> object:
+                await write(operations)
+                store.multi = write
+                raise MetadataUnavailableError("the reply was lost")
+
+            rows = await staged(stream, "s", [b"a"], [b"b"], [b"c"])
+            store.multi = multi
+            done = await publisher.publish(None, rows)
+            assert (done.records, done.first_seq_no, done.already_there) == (3, 0, False)
+            assert await values_of(stream) == [b"a", b"b", b"c"]
+    await programs.check()
