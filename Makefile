@@ -41,7 +41,7 @@ test: $(STAMP) ## what CI runs: the checks, the tests that prove each promise on
 	@$(MAKE) --no-print-directory check
 	@$(BIN)/python -m tests.suite test
 
-unit: $(STAMP) ## the tests within Python: a minute
+unit: $(STAMP) ## the quick tests within Python: less than a minute
 	@$(BIN)/python -m tests.suite unit
 
 room: $(STAMP) ## the tests of one directory or module, within seconds [R=bookkeeper/storage]

@@ -10,8 +10,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from bookkeeper.launchers.machine_speed import stretch
 
 NEVER = frozenset(["aiohttp", "cryptography", "fsspec", "grpc", "numpy", "pandas", "pyarrow", "pyspark", "rich"])
@@ -95,10 +93,10 @@ def test_who_only_reads_a_configuration_loads_no_server() -> None:
     assert sorted(loaded & (NEVER | rooms | other)) == []
 
 
-@pytest.mark.parametrize("verb", ["bookie", "ledger", "bookies", "init"])
-def test_a_verb_of_our_own_is_found_without_a_look_at_everything_that_is_installed(verb: str) -> None:
+def test_verbs_of_our_own_are_found_without_a_look_at_everything_that_is_installed() -> None:
     loaded = loaded_by(
-        f"import click; from bookkeeper.admin import cli; cli.bk.get_command(click.Context(cli.bk), {verb!r})"
+        "import click; from bookkeeper.admin import cli; context = click.Context(cli.bk)\n"
+        "for verb in ('bookie', 'ledger', 'bookies', 'init'): assert cli.bk.get_command(context, verb)"
     )
     assert sorted(loaded & (NEVER | {"importlib.metadata", "kazoo", "prometheus_client"})) == []
 

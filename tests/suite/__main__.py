@@ -1,8 +1,8 @@
 """Run the tests: ``python -m tests.suite test|unit|all|changed|room ROOM``.
 
 ``test`` is what CI runs: the core, and what this commit draws; ``DRAW=7`` draws with another number.
-``unit`` is the core's part within Python, ``room`` that of one directory or module, ``changed`` that of what differs
-from the last commit, and ``all`` is everything. Exit status 0: all passed.
+``unit`` is the core's part within Python without what takes long, ``room`` all of that of one directory or module,
+``changed`` that of what differs from the last commit, and ``all`` is everything. Exit status 0: all passed.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _work(what: str, room: str | None, costs: cost_table.Costs, lists: Selection
         case "all":
             return _Work(everything(modules, costs, count), is_all=True)
         case "unit":
-            return _Work(plans(Wanted(outside=False), modules, costs, lists, count))
+            return _Work(plans(Wanted(outside=False, heavy=False), modules, costs, lists, count))
         case "room":
             return _Work(plans(Wanted(outside=False, below=_of_room(str(room), modules)), modules, costs, lists, count))
         case "changed":

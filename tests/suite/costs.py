@@ -1,7 +1,8 @@
 """Codec: what each part of the tests costs, in seconds of the reference machine's processor (``costs.tsv``).
 
 A row has a kind, a key, a number of tests and seconds. The kinds: ``core``, the tests of one module that belong to the
-core and run within pytest's process; ``outside``, one that belongs to the core and has processes of its own;
+core and run within pytest's process; ``heavy``, those among them that ``make unit`` leaves out, counted here alone;
+``outside``, one that belongs to the core and has processes of its own;
 ``drawn``, a unit of the draw, ``drawn outside``, one with processes of its own.
 """
 
@@ -17,7 +18,7 @@ from tests.suite.selection import EXAMPLES, Selection
 CORE_EXAMPLES: Final = 0.2
 """Of the draw's examples the core has this share."""
 FILE: Final = Path(__file__).with_name("costs.tsv")
-CORE, CORE_OUTSIDE, DRAWN, DRAWN_OUTSIDE = KINDS = ("core", "outside", "drawn", "drawn outside")
+CORE, HEAVY, CORE_OUTSIDE, DRAWN, DRAWN_OUTSIDE = KINDS = ("core", "heavy", "outside", "drawn", "drawn outside")
 
 
 @dataclass(slots=True)
@@ -54,7 +55,8 @@ class Costs:
             self._at(DRAWN, EXAMPLES + test.partition("::")[0]).add(seconds)
             seconds *= CORE_EXAMPLES
         core = selection.is_core(test, outside=outside)
-        kind = (CORE_OUTSIDE if outside else CORE) if core else (DRAWN_OUTSIDE if outside else DRAWN)
+        inner = HEAVY if selection.is_heavy(test) else CORE
+        kind = (CORE_OUTSIDE if outside else inner) if core else (DRAWN_OUTSIDE if outside else DRAWN)
         self._at(kind, test.partition("::")[0] if core else selection.unit(test)).add(seconds)
 
     def _at(self, kind: str, key: str) -> Cost:

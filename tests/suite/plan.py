@@ -7,9 +7,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from tests.suite.costs import CORE, CORE_OUTSIDE, DRAWN, DRAWN_OUTSIDE, Costs
+from tests.suite.costs import CORE, CORE_OUTSIDE, DRAWN, DRAWN_OUTSIDE, HEAVY, Costs
 from tests.suite.selection import EXAMPLES, Selection, module_of
 
+_ROOM_PARTS: Final = 3
+"""Of a path name a room: ``tests/bookkeeper/storage``."""
 NEW_S: Final = 1.0
 """What a module is taken to cost that was not measured yet."""
 
@@ -25,6 +27,8 @@ class Plan:
     """Tests with processes of their own, or those without."""
     core: bool = False
     """The tests of these modules that belong to the core."""
+    heavy: bool = True
+    """Of the core also what takes long."""
     units: tuple[str, ...] = ()
     """Units of the draw whose tests are run."""
     examples: bool = False
@@ -46,10 +50,10 @@ class Plan:
             return False
         if self.examples:
             return property_test
-        if self.every or (self.core and selection.is_core(test, outside=outside)):
+        if self.every:
             return True
         if selection.is_core(test, outside=outside):
-            return False
+            return self.core and (self.heavy or not selection.is_heavy(test))
         unit = selection.unit(test)
         return unit in self.units or (self.core and unit not in known)
 
@@ -79,6 +83,8 @@ class Wanted:
     core: bool = True
     outside: bool = True
     """Also tests with processes of their own."""
+    heavy: bool = True
+    """Of the core also what takes long."""
     units: tuple[str, ...] = ()
     below: Collection[str] | None = None
     """Only these modules; None: all there are."""
@@ -96,15 +102,15 @@ def plans(
     usual = [unit for unit in wanted.units if not unit.startswith(EXAMPLES)]
     inner = {unit for unit in usual if unit in costs.of[DRAWN]}
     outer = {unit for unit in usual if unit in costs.of[DRAWN_OUTSIDE]}
-    weights = _inner_weights(costs, taken, inner, core=wanted.core)
+    weights = _inner_weights(costs, taken, inner, wanted)
     result = []
     if wanted.outside:
         files = set(selection.core_modules(modules)) if wanted.core else set()
         files |= {module_of(unit) for unit in outer} | (_unmeasured(costs, taken) if wanted.core else set())
-        result.append(Plan("outside", tuple(sorted(files & taken)), True, wanted.core, tuple(sorted(outer))))
+        result.append(Plan("outside", tuple(sorted(files & taken)), True, wanted.core, units=tuple(sorted(outer))))
     for number, share in enumerate(_shares(weights, processes), 1):
         units = tuple(sorted(unit for unit in inner if module_of(unit) in share))
-        result.append(Plan(f"inside {number}", tuple(share), False, wanted.core, units))
+        result.append(Plan(f"inside {number}", tuple(share), False, wanted.core, wanted.heavy, units))
     many = sorted(module_of(unit) for unit in wanted.units if unit.startswith(EXAMPLES))
     if many:
         result.append(Plan("more examples", tuple(file for file in many if file in taken), False, examples=True))
@@ -114,7 +120,9 @@ def plans(
 def everything(modules: Collection[str], costs: Costs, processes: int) -> tuple[Plan, ...]:
     """The whole suite."""
     weights = {
-        file: sum(cost.seconds for kind in (CORE, DRAWN) for unit, cost in costs.of[kind].items() if _of(unit, file))
+        file: sum(
+            cost.seconds for kind in (CORE, HEAVY, DRAWN) for unit, cost in costs.of[kind].items() if _of(unit, file)
+        )
         or NEW_S
         for file in modules
     }
@@ -131,13 +139,15 @@ def _of(unit: str, file: str) -> bool:
     return not unit.startswith(EXAMPLES) and module_of(unit) == file
 
 
-def _inner_weights(costs: Costs, taken: Collection[str], units: Collection[str], *, core: bool) -> dict[str, float]:
+def _inner_weights(costs: Costs, taken: Collection[str], units: Collection[str], wanted: Wanted) -> dict[str, float]:
     """Module -> seconds, of those that have tests within the process."""
     weights: dict[str, float] = {}
-    if core:
-        unmeasured = _unmeasured(costs, taken)
-        weights = {file: costs.of[CORE][file].seconds for file in taken if file in costs.of[CORE]}
-        weights |= dict.fromkeys(unmeasured, NEW_S)
+    if wanted.core:
+        weights = dict.fromkeys(_unmeasured(costs, taken), NEW_S)
+        for kind in (CORE, HEAVY) if wanted.heavy else (CORE,):
+            for file, cost in costs.of[kind].items():
+                if file in taken:
+                    weights[file] = weights.get(file, 0.0) + cost.seconds
     for unit in units:
         if (file := module_of(unit)) in taken:
             weights[file] = weights.get(file, 0.0) + costs.of[DRAWN][unit].seconds
@@ -150,11 +160,20 @@ def _unmeasured(costs: Costs, modules: Collection[str]) -> set[str]:
 
 
 def _shares(weights: Mapping[str, float], count: int) -> Sequence[Sequence[str]]:
-    """Divided so that each share weighs about the same; the same weights, the same shares."""
+    """Divided so that each share weighs about the same; the same weights, the same shares. The modules of a room stay
+    together unless it is large: they import, parse and start the same."""
+    most = sum(weights.values()) / count / 2
+    rooms: dict[str, list[str]] = {}
+    for file in weights:
+        rooms.setdefault("/".join(file.split("/")[:-1][:_ROOM_PARTS]), []).append(file)
+    pieces: list[tuple[float, list[str]]] = []
+    for files in rooms.values():
+        whole = sum(weights[file] for file in files)
+        pieces += [(whole, files)] if whole <= most else [(weights[file], [file]) for file in files]
     shares: list[list[str]] = [[] for _ in range(count)]
     sums = [0.0] * count
-    for file in sorted(weights, key=lambda file: (-weights[file], file)):
+    for weight, files in sorted(pieces, key=lambda piece: (-piece[0], piece[1])):
         least = sums.index(min(sums))
-        shares[least].append(file)
-        sums[least] += weights[file]
+        shares[least] += files
+        sums[least] += weight
     return [sorted(share) for share in shares if share]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import faulthandler
 import gc
 import os
+import resource
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -129,5 +130,5 @@ class _Teller:
 
 
 def _cpu_seconds() -> float:
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +29,8 @@ class Selection:
     """Module -> its tests within one process that do not belong to the core, because they take long."""
     divided: Mapping[str, Sequence[str]]
     """Module -> parts of ids by which its tests are divided into units."""
+    heavy: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Module -> its tests of the core within Python that take long beside the others, or start other programs."""
 
     def is_core(self, test: str, *, outside: bool) -> bool:
         """Whether each run takes this test.
@@ -41,6 +43,11 @@ class Selection:
             return True
         module, _, name = test.partition("::")
         return not outside and name.partition("[")[0] not in self.drawn.get(module, ())
+
+    def is_heavy(self, test: str) -> bool:
+        """Whether a test of the core is left out where an answer is wanted within a minute."""
+        module, _, name = test.partition("::")
+        return name.partition("[")[0] in self.heavy.get(module, ())
 
     def core_modules(self, modules: Iterable[str]) -> list[str]:
         """Those that have tests of the list ``core``."""
@@ -73,9 +80,9 @@ def selection(path: Path = TESTS / "suite" / "core.toml") -> Selection:
         ValueError: a list that is not known.
     """
     lists = tomllib.loads(path.read_text())
-    if unknown := set(lists) - {"core", "drawn", "divided"}:
+    if unknown := set(lists) - {"core", "drawn", "divided", "heavy"}:
         raise ValueError(f"{path}: no such list: {', '.join(sorted(unknown))}")
-    return Selection(lists.get("core", {}), lists.get("drawn", {}), lists.get("divided", {}))
+    return Selection(lists.get("core", {}), lists.get("drawn", {}), lists.get("divided", {}), lists.get("heavy", {}))
 
 
 def module_of(unit: str) -> str:

@@ -87,7 +87,11 @@ def _is_run(lists: Selection, every: dict[str, dict[str, set[str]]], test: str) 
 def test_the_lists_name_tests_that_exist() -> None:
     lists = selection()
     missing = [
-        f"{module}::{name}" for module, names in lists.drawn.items() for name in names if not _exists(module, name)
+        f"{module}::{name}"
+        for some in (lists.drawn, lists.heavy)
+        for module, names in some.items()
+        for name in names
+        if not _exists(module, name)
     ]
     missing += [
         pattern

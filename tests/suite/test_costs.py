@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from tests.suite.costs import CORE, CORE_OUTSIDE, DRAWN, DRAWN_OUTSIDE, Costs, merged, read, written
+from tests.suite.costs import CORE, CORE_OUTSIDE, DRAWN, DRAWN_OUTSIDE, HEAVY, Costs, merged, read, written
 from tests.suite.selection import EXAMPLES, Selection
 
-LISTS = Selection({"tests/test_a.py::test_real": "it"}, {"tests/test_a.py": ["test_long"]}, {})
+A = "tests/test_a.py"
+LISTS = Selection({f"{A}::test_real": "it"}, {A: ["test_long"]}, {}, {A: ["test_heavy"]})
 
 
 def counted() -> Costs:
     costs = Costs()
     for test, outside in (("test_x", False), ("test_y", False), ("test_long", False), ("test_real", True), ("t", True)):
         costs.add(LISTS, f"tests/test_a.py::{test}", 2.0, outside=outside, property_test=False, examples=False)
+    costs.add(LISTS, "tests/test_a.py::test_heavy[1]", 3.0, outside=False, property_test=False, examples=False)
     costs.add(LISTS, "tests/test_a.py::test_x", 10.0, outside=False, property_test=True, examples=True)
     return costs
 
 
 def test_each_kind_is_counted_apart() -> None:
     costs = counted()
-    assert {kind: costs.seconds(kind) for kind in (CORE, CORE_OUTSIDE, DRAWN_OUTSIDE)} == {
+    assert {kind: costs.seconds(kind) for kind in (CORE, HEAVY, CORE_OUTSIDE, DRAWN_OUTSIDE)} == {
         CORE: 2.0 + 2.0 + 2.0,  # a fifth of the ten seconds for many examples
+        HEAVY: 3.0,
         CORE_OUTSIDE: 2.0,
         DRAWN_OUTSIDE: 2.0,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.suite.costs import CORE, CORE_OUTSIDE, DRAWN, DRAWN_OUTSIDE, Cost, Costs
+from tests.suite.costs import CORE, CORE_OUTSIDE, DRAWN, DRAWN_OUTSIDE, HEAVY, Cost, Costs
 from tests.suite.plan import Plan, Wanted, everything, plans
 from tests.suite.selection import EXAMPLES, Selection
 
@@ -14,6 +14,7 @@ LISTS = Selection(
     },
     drawn={"tests/test_worlds.py": ["test_many"]},
     divided={"tests/test_cells.py": ["on-ours", "on-java"]},
+    heavy={"tests/test_b.py": ["test_long"], "tests/test_heavy.py": ["test_long"]},
 )
 MODULES = ["tests/test_a.py", "tests/test_b.py", "tests/test_mixed.py", "tests/test_cells.py", "tests/test_worlds.py"]
 
@@ -80,6 +81,31 @@ def test_a_module_that_nobody_has_measured_is_run() -> None:
 def test_a_room_is_its_own_tests_without_those_that_start_processes() -> None:
     found = plans(Wanted(outside=False, below={"tests/test_mixed.py"}), MODULES, some_costs(), LISTS, 2)
     assert [(plan.files, plan.outside) for plan in found] == [(("tests/test_mixed.py",), False)]
+
+
+def test_without_what_takes_long_a_module_of_nothing_else_is_not_even_read() -> None:
+    costs, modules = some_costs(), [*MODULES, "tests/test_heavy.py"]
+    for name in ("b", "heavy"):
+        costs.of[HEAVY][f"tests/test_{name}.py"] = Cost(1, 20.0)
+    quick = plans(Wanted(outside=False, heavy=False), modules, costs, LISTS, 2)
+    assert takers(quick, "tests/test_b.py::test_long[1]", outside=False) == []
+    assert len(takers(quick, "tests/test_b.py::test_x", outside=False)) == 1
+    assert all("tests/test_heavy.py" not in plan.files for plan in quick)
+    for whole in (plans(Wanted(), modules, costs, LISTS, 2), everything(modules, costs, 2)):
+        assert len(takers(whole, "tests/test_b.py::test_long[1]", outside=False)) == 1
+        assert len(takers(whole, "tests/test_heavy.py::test_long", outside=False)) == 1
+
+
+def test_a_room_that_is_no_large_part_of_the_whole_stays_in_one_process() -> None:
+    """Its modules import the same libraries, and read the same tree."""
+    costs = Costs()
+    small = [f"tests/p/small/{part}test_{number}.py" for part in ("", "below/") for number in range(3)]
+    large = [f"tests/p/large/test_{number}.py" for number in range(6)]
+    for seconds, modules in ((1.0, small), (50.0, large)):
+        costs.of[CORE] |= {module: Cost(1, seconds) for module in modules}
+    shares = [set(plan.files) for plan in plans(Wanted(outside=False), [*small, *large], costs, LISTS, 2)]
+    assert sorted(len(share & set(small)) for share in shares) == [0, 6]
+    assert sorted(len(share & set(large)) for share in shares) == [3, 3]
 
 
 def test_everything_is_every_test_once() -> None:
