@@ -1,9 +1,9 @@
 """Turns a table of options, as a TOML file has it, into a frozen dataclass. It refuses unknown options and converts
 nothing.
 
-Only this module uses ``cattrs``. A field may be an ``int``, ``float`` (a whole number will do), ``str`` or ``bool``, a
-``tuple[..., ...]`` of them (from a list), a ``Mapping`` (taken as it is), another such dataclass (from a table), and
-any of these ``| None``.
+Only this module uses ``cattrs``, and loads it with the first table: most processes read none. A field may be an
+``int``, ``float`` (a whole number will do), ``str`` or ``bool``, a ``tuple[..., ...]`` of them (from a list), a
+``Mapping`` (taken as it is), another such dataclass (from a table), and any of these ``| None``.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
-from typing import Any, Final, TypeVar, get_args, get_origin
-
-import cattrs
-from cattrs.gen import make_dict_structure_fn
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin
 
 from bookkeeper.errors import ConfigError
+
+if TYPE_CHECKING:
+    import cattrs
 
 T = TypeVar("T")
 
@@ -29,6 +29,8 @@ def structure(cls: type[T], options: Mapping[str, Any]) -> T:
     Raises:
         ConfigError: names every option that is unknown, missing, of another type, or refused by the dataclass.
     """
+    import cattrs
+
     try:
         return _converter().structure(options, cls)
     except cattrs.BaseValidationError as error:
@@ -45,6 +47,9 @@ def default_of(cls: type, name: str) -> Any:
 
 @cache
 def _converter() -> cattrs.Converter:
+    import cattrs
+    from cattrs.gen import make_dict_structure_fn
+
     converter = cattrs.Converter(forbid_extra_keys=True)
     for kind in (int, float, str, bool):
         converter.register_structure_hook(kind, _exactly)
@@ -102,6 +107,8 @@ def _table(value: Any) -> dict[str, Any]:
 
 def _problems(error: BaseException, place: str = "") -> list[str]:
     """A line for each thing that is wrong, unknown options first. ``place`` is the option that ``error`` is about."""
+    import cattrs
+
     if isinstance(error, cattrs.ForbiddenExtraKeysError):
         where = f"{place}." if place else ""
         known = [each.name for each in fields(error.cl)]
@@ -126,6 +133,8 @@ def _meant(name: str, where: str, known: Sequence[str]) -> str:
 
 def _place(error: BaseException, around: str) -> str:
     """Where in the table the error happened, as the note says that cattrs leaves at it."""
+    import cattrs
+
     for note in getattr(error, "__notes__", ()):
         if isinstance(note, cattrs.AttributeValidationNote):
             return f"{around}.{note.name}" if around else note.name

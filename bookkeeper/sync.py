@@ -34,6 +34,7 @@ from bookkeeper.background_loop import (
 from bookkeeper.client.bookkeeper import BookKeeper as AsyncBookKeeper
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.entry import LedgerEntry
+from bookkeeper.client.known import KnownCluster, KnownLedger
 from bookkeeper.client.ledgers.ledger_creation import LedgerOptions, takes_ledger_options
 from bookkeeper.client.operators import Operator as AsyncOperator
 from bookkeeper.client.read.read_handle import ReadHandle as AsyncReadHandle
@@ -133,6 +134,7 @@ class ReadHandle(BlockingCloser[AsyncReadHandle]):
     last_add_confirmed = Shown[EntryId]()
     length = Shown[int]()
     closed = Shown[bool]()
+    known = Shown[KnownLedger]()
 
     read_entry = blocking(AsyncReadHandle.read_entry)
     read_unconfirmed = blocking(AsyncReadHandle.read_unconfirmed)
@@ -155,19 +157,36 @@ class BookKeeper(BlockingCloser[AsyncBookKeeper]):
     """A client of one cluster, for threads. See :class:`bookkeeper.client.bookkeeper.BookKeeper`."""
 
     open_ledger = opening(AsyncBookKeeper.open_ledger, ReadHandle)
+    open_known = opening(AsyncBookKeeper.open_known, ReadHandle)
+    known_cluster = blocking(AsyncBookKeeper.known_cluster)
     delete_ledger = blocking(AsyncBookKeeper.delete_ledger)
     metadata = blocking(AsyncBookKeeper.metadata)
     exists = blocking(AsyncBookKeeper.exists)
     close = blocking(AsyncBookKeeper.close)
 
     @classmethod
-    def connect(cls, uri: str, *, config: ClientConfig | None = None, seams: Seams | None = None) -> BookKeeper:
+    def connect(
+        cls,
+        uri: str,
+        *,
+        config: ClientConfig | None = None,
+        seams: Seams | None = None,
+        known: KnownCluster | None = None,
+    ) -> BookKeeper:
         """Connect to the cluster at a metadata URI. Close it, or use it in a ``with``. Raises: as the async one."""
 
         async def connect() -> AsyncBookKeeper:
-            return await AsyncBookKeeper.connect(uri, config=config, seams=seams)
+            return await AsyncBookKeeper.connect(uri, config=config, seams=seams, known=known)
 
         return cls(run(connect()))
+
+    def learn(self, known: KnownCluster) -> None:
+        """Take newer addresses of bookies."""
+
+        async def learn() -> None:
+            self._original.learn(known)
+
+        run(learn())
 
     @property
     def client(self) -> AsyncBookKeeper:

@@ -17,76 +17,80 @@ It may be imported before pytest looks at it (PYTEST_DONT_REWRITE).
 
 from __future__ import annotations
 
-from bookkeeper.outcome import Outcome
-from segments.chain import StreamSegment, StreamSegmentState
-from segments.checks.checker import CheckOptions
-from segments.checks.findings import Finding
-from segments.config import (
-    FlushPolicy,
-    ProducerPolicy,
-    RollPolicy,
-    StreamConfig,
-    StreamLimits,
-    StreamRetention,
-)
-from segments.cursors import Cursor
-from segments.entries import Compression, RecordColumns
-from segments.errors import (
-    AppendOutcomeUnknownError,
-    BatchRefusedError,
-    ChainCorruptError,
-    ChainStepError,
-    CursorConflictError,
-    CursorExistsError,
-    CursorFullError,
-    CursorNotFoundError,
-    CursorVersionError,
-    EntryCorruptError,
-    GatewayRedirectError,
-    GatewayTooOldError,
-    HoldExistsError,
-    HoldNotFoundError,
-    MissingLibraryError,
-    OwnershipLostError,
-    PositionFormatError,
-    PositionTruncatedError,
-    ProducerFencedError,
-    ReaderIdleError,
-    RecordTooLargeError,
-    SeekFormatError,
-    SegmentEmptyError,
-    SequenceGapError,
-    SequenceTooOldError,
-    StreamAccessError,
-    StreamClosedError,
-    StreamConfigError,
-    StreamCorruptError,
-    StreamError,
-    StreamExistsError,
-    StreamGapError,
-    StreamHeldError,
-    StreamInvariantError,
-    StreamMetadataError,
-    StreamNameError,
-    StreamNotFoundError,
-    StreamNotReadyError,
-    StreamOverloadedError,
-    StreamOwnedError,
-    StreamSealedError,
-    StreamUnavailableError,
-    TailMovedError,
-    TxidOrderError,
-    UnsupportedStreamFormatError,
-)
-from segments.namespace import StreamNamespace, connect
-from segments.position import EARLIEST, LATEST, Position
-from segments.publish import BatchKey, PublishedBatch, StagedRows, StagedWriter, StreamPublisher
-from segments.read import Reader, RecordBatch
-from segments.record import AppendResult, Gap, GapKind, ProducerRef, Record, StoredRecord
-from segments.retention.holds import Hold
-from segments.seek import Ago, AtCursor, AtSeqNo, AtTime, AtTxId, Seek, parse_seek
-from segments.stream import Stream
-from segments.write import Producer, Writer
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bookkeeper.outcome import Outcome
+    from segments.chain import StreamSegment, StreamSegmentState
+    from segments.checks.checker import CheckOptions
+    from segments.checks.findings import Finding
+    from segments.config import (
+        FlushPolicy,
+        ProducerPolicy,
+        RollPolicy,
+        StreamConfig,
+        StreamLimits,
+        StreamRetention,
+    )
+    from segments.cursors import Cursor
+    from segments.entries import Compression, RecordColumns
+    from segments.errors import (
+        AppendOutcomeUnknownError,
+        BatchRefusedError,
+        ChainCorruptError,
+        ChainStepError,
+        CursorConflictError,
+        CursorExistsError,
+        CursorFullError,
+        CursorNotFoundError,
+        CursorVersionError,
+        EntryCorruptError,
+        GatewayRedirectError,
+        GatewayTooOldError,
+        HoldExistsError,
+        HoldNotFoundError,
+        MissingLibraryError,
+        OwnershipLostError,
+        PositionFormatError,
+        PositionTruncatedError,
+        ProducerFencedError,
+        ReaderIdleError,
+        RecordTooLargeError,
+        SeekFormatError,
+        SegmentEmptyError,
+        SequenceGapError,
+        SequenceTooOldError,
+        StreamAccessError,
+        StreamClosedError,
+        StreamConfigError,
+        StreamCorruptError,
+        StreamError,
+        StreamExistsError,
+        StreamGapError,
+        StreamHeldError,
+        StreamInvariantError,
+        StreamMetadataError,
+        StreamNameError,
+        StreamNotFoundError,
+        StreamNotReadyError,
+        StreamOverloadedError,
+        StreamOwnedError,
+        StreamSealedError,
+        StreamUnavailableError,
+        TailMovedError,
+        TxidOrderError,
+        UnsupportedStreamFormatError,
+    )
+    from segments.namespace import StreamNamespace, connect
+    from segments.position import EARLIEST, LATEST, Position
+    from segments.publish import BatchKey, PublishedBatch, StagedRows, StagedWriter, StreamPublisher
+    from segments.read import Reader, RecordBatch
+    from segments.record import AppendResult, Gap, GapKind, ProducerRef, Record, StoredRecord
+    from segments.retention.holds import Hold
+    from segments.seek import Ago, AtCursor, AtSeqNo, AtTime, AtTxId, Seek, parse_seek
+    from segments.stream import Stream
+    from segments.write import Producer, Writer
 
 __all__ = [
     "EARLIEST",
@@ -178,3 +182,108 @@ __all__ = [
     "connect",
     "parse_seek",
 ]
+
+_HOME = {
+    "Ago": "segments.seek",
+    "AppendOutcomeUnknownError": "segments.errors",
+    "AppendResult": "segments.record",
+    "AtCursor": "segments.seek",
+    "AtSeqNo": "segments.seek",
+    "AtTime": "segments.seek",
+    "AtTxId": "segments.seek",
+    "BatchKey": "segments.publish",
+    "BatchRefusedError": "segments.errors",
+    "ChainCorruptError": "segments.errors",
+    "ChainStepError": "segments.errors",
+    "CheckOptions": "segments.checks.checker",
+    "Compression": "segments.entries",
+    "connect": "segments.namespace",
+    "Cursor": "segments.cursors",
+    "CursorConflictError": "segments.errors",
+    "CursorExistsError": "segments.errors",
+    "CursorFullError": "segments.errors",
+    "CursorNotFoundError": "segments.errors",
+    "CursorVersionError": "segments.errors",
+    "EARLIEST": "segments.position",
+    "EntryCorruptError": "segments.errors",
+    "Finding": "segments.checks.findings",
+    "FlushPolicy": "segments.config",
+    "Gap": "segments.record",
+    "GapKind": "segments.record",
+    "GatewayRedirectError": "segments.errors",
+    "GatewayTooOldError": "segments.errors",
+    "Hold": "segments.retention.holds",
+    "HoldExistsError": "segments.errors",
+    "HoldNotFoundError": "segments.errors",
+    "LATEST": "segments.position",
+    "MissingLibraryError": "segments.errors",
+    "Outcome": "bookkeeper.outcome",
+    "OwnershipLostError": "segments.errors",
+    "parse_seek": "segments.seek",
+    "Position": "segments.position",
+    "PositionFormatError": "segments.errors",
+    "PositionTruncatedError": "segments.errors",
+    "Producer": "segments.write",
+    "ProducerFencedError": "segments.errors",
+    "ProducerPolicy": "segments.config",
+    "ProducerRef": "segments.record",
+    "PublishedBatch": "segments.publish",
+    "Reader": "segments.read",
+    "ReaderIdleError": "segments.errors",
+    "Record": "segments.record",
+    "RecordBatch": "segments.read",
+    "RecordColumns": "segments.entries",
+    "RecordTooLargeError": "segments.errors",
+    "RollPolicy": "segments.config",
+    "Seek": "segments.seek",
+    "SeekFormatError": "segments.errors",
+    "SegmentEmptyError": "segments.errors",
+    "SequenceGapError": "segments.errors",
+    "SequenceTooOldError": "segments.errors",
+    "StagedRows": "segments.publish",
+    "StagedWriter": "segments.publish",
+    "StoredRecord": "segments.record",
+    "Stream": "segments.stream",
+    "StreamAccessError": "segments.errors",
+    "StreamClosedError": "segments.errors",
+    "StreamConfig": "segments.config",
+    "StreamConfigError": "segments.errors",
+    "StreamCorruptError": "segments.errors",
+    "StreamError": "segments.errors",
+    "StreamExistsError": "segments.errors",
+    "StreamGapError": "segments.errors",
+    "StreamHeldError": "segments.errors",
+    "StreamInvariantError": "segments.errors",
+    "StreamLimits": "segments.config",
+    "StreamMetadataError": "segments.errors",
+    "StreamNameError": "segments.errors",
+    "StreamNamespace": "segments.namespace",
+    "StreamNotFoundError": "segments.errors",
+    "StreamNotReadyError": "segments.errors",
+    "StreamOverloadedError": "segments.errors",
+    "StreamOwnedError": "segments.errors",
+    "StreamPublisher": "segments.publish",
+    "StreamRetention": "segments.config",
+    "StreamSealedError": "segments.errors",
+    "StreamSegment": "segments.chain",
+    "StreamSegmentState": "segments.chain",
+    "StreamUnavailableError": "segments.errors",
+    "TailMovedError": "segments.errors",
+    "TxidOrderError": "segments.errors",
+    "UnsupportedStreamFormatError": "segments.errors",
+    "Writer": "segments.write",
+}
+"""Exported name -> the module it lives in."""
+
+
+def __getattr__(name: str) -> object:
+    """Import on first use: a process that only reads pays for nothing else."""
+    if (home := _HOME.get(name)) is None:
+        raise AttributeError(f"module 'segments' has no attribute {name!r}")
+    value: object = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

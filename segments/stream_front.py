@@ -18,7 +18,7 @@ from segments.errors import StreamConfigError
 from segments.position import EARLIEST, LATEST, Position
 from segments.publish import StagedWriter, StreamPublisher
 from segments.publish.batch_key import AppRecord
-from segments.read import ReaderFront, ReaderOptions, StreamEnd, StreamRange
+from segments.read import KnownPart, ReaderFront, ReaderOptions, StreamEnd, StreamRange
 from segments.record import StoredRecord, to_ms
 from segments.retention.holds import Hold
 from segments.retention.retention import RetentionReport
@@ -183,6 +183,11 @@ class StreamFront(Closing):
     async def seq_no(self, place: Seek) -> int:
         """The number of the first record at or behind a place; at the end, the number that comes next. Raises: as
         find."""
+
+    @abstractmethod
+    async def known(self, start: Position, stop: Position) -> KnownPart:
+        """What a reader elsewhere must know to read from ``start`` to ``stop`` without asking the metadata store
+        (:meth:`StreamNamespace.read_known`). It can be pickled. Raises: StreamUnavailableError."""
 
     @abstractmethod
     async def publisher(self, *, owner: str | None = None, take_over: bool = False) -> StreamPublisher:

@@ -41,8 +41,8 @@ from segments.entries import RecordColumns
 from segments.namespace import StreamNamespace as AsyncNamespace
 from segments.position import EARLIEST, LATEST, Position
 from segments.publish import StagedWriter, StreamPublisher
-from segments.read import ReaderFront as AsyncReader
-from segments.record import AppendResult, Gap, Record, StoredRecord
+from segments.read.blocking import Reader
+from segments.record import AppendResult, Record
 from segments.stream_front import StreamFront as AsyncStream
 from segments.transfer.transfer import ImportResult
 from segments.write.writer_front import ProducerFront as AsyncProducer
@@ -52,32 +52,6 @@ if TYPE_CHECKING:
     from bookkeeper import ClientConfig
 
 __all__ = ["Cursor", "Namespace", "Producer", "Reader", "Stream", "Writer", "connect"]
-
-
-class Reader(BlockingCloser[AsyncReader]):
-    """Reads a stream, for threads. See :class:`segments.read.reader.Reader`."""
-
-    position = Shown[Position]()
-    caught_up = Shown[bool]()
-    ended = Shown[bool]()
-    skipped_gaps = Shown[int]()
-
-    next = blocking(AsyncReader.next)
-    next_batch = blocking(AsyncReader.next_batch)
-    batches = iterating(AsyncReader.batches)
-    arrow_batches = iterating(AsyncReader.arrow_batches)
-    lag = blocking(AsyncReader.lag)
-    state = blocking(AsyncReader.state)
-    skip_gap = blocking(AsyncReader.skip_gap)
-    seek = blocking(AsyncReader.seek)
-    close = blocking(AsyncReader.close)
-
-    def __iter__(self) -> Iterator[StoredRecord | Gap]:
-        """Yield records, with one hop between the threads for many of them."""
-        for batch in self.batches():
-            if batch.gap is not None:
-                yield batch.gap
-            yield from batch.records()
 
 
 class Cursor(BlockingCloser[AsyncCursor]):
@@ -193,6 +167,7 @@ class Stream(Blocking[AsyncStream]):
     end = blocking(AsyncStream.end)
     seq_no = blocking(AsyncStream.seq_no)
     splits = blocking(AsyncStream.splits)
+    known = blocking(AsyncStream.known)
     info = blocking(AsyncStream.info)
     show = blocking(AsyncStream.show)
     segments = blocking(AsyncStream.segments)

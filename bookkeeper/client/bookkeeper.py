@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Generator, Iterable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Literal, Unpack, overload
 
@@ -17,6 +18,7 @@ from bookkeeper.client.arguments import ledger_number, require_bytes
 from bookkeeper.client.bookies.bookie_pool import BookiePool
 from bookkeeper.client.bookies.bookie_watcher import BookieWatcher
 from bookkeeper.client.config import ClientConfig
+from bookkeeper.client.known import KnownCluster, KnownLedger
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.ledgers.ledger_creation import (
     LedgerOptions,
@@ -36,13 +38,15 @@ from bookkeeper.client.write.advanced_handle import AdvancedHandle
 from bookkeeper.client.write.append_futures import fresh
 from bookkeeper.client.write.write_handle import WriteHandle
 from bookkeeper.errors import (
+    BookieError,
     BookKeeperError,
     ClientClosedError,
+    IllegalOperationError,
     NoSuchLedgerError,
     RequestTimedOutError,
     UnauthorizedError,
 )
-from bookkeeper.ids import LedgerId
+from bookkeeper.ids import Address, BookieId, LedgerId
 from bookkeeper.ledger import DigestScheme, DigestType, LedgerMetadata
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.records.rollback import RollbackWatch
@@ -55,8 +59,9 @@ _log = logging.getLogger(__name__)
 class PendingClient:
     """What connect() returns: ``await`` it for a BookKeeper to close yourself, or ``async with`` it."""
 
-    def __init__(self, uri: str, config: ClientConfig, seams: Seams | None) -> None:
+    def __init__(self, uri: str, config: ClientConfig, seams: Seams | None, known: KnownCluster | None = None) -> None:
         self._uri = uri
+        self._known = known
         self._config = config
         self._seams = seams
         self._client: BookKeeper | None = None
@@ -78,8 +83,8 @@ class PendingClient:
         seams = self._seams if self._seams is not None else openers.system_seams()
         config = openers.with_surroundings(self._config)
         session_s = config.metadata_session_ms / 1000
-        cluster = await openers.open_cluster(self._uri, seams, session_s=session_s)
-        client = BookKeeper(cluster, config, seams)
+        cluster = await openers.open_cluster(self._uri, seams, session_s=session_s, known=self._known)
+        client = BookKeeper(cluster, config, seams, known=self._known)
         try:
             await client.start()
         except BaseException:
@@ -91,8 +96,11 @@ class PendingClient:
 class BookKeeper:
     """A client of one cluster. Belongs to the loop that made it."""
 
-    def __init__(self, cluster: openers.Cluster, config: ClientConfig, seams: Seams) -> None:
+    def __init__(
+        self, cluster: openers.Cluster, config: ClientConfig, seams: Seams, *, known: KnownCluster | None = None
+    ) -> None:
         self._cluster = cluster
+        self._reads_known = known is not None
         self._config = config
         self._loop = asyncio.get_running_loop()
         self._closing: asyncio.Task[None] | None = None
@@ -104,6 +112,8 @@ class BookKeeper:
             pool=BookiePool(cluster.net or seams.net, seams.rng, config, metadata.bookies.address),
             watcher=BookieWatcher(metadata.bookies, seams.rng, config),
         )
+        if known is not None:
+            self._services.pool.learn(known.addresses)
         self._handles: dict[WriteHandle | ReadHandle, None] = {}
         self._ended: BookKeeperError | None = None
         """Why this client no longer trusts its metadata; every call fails with it."""
@@ -112,31 +122,54 @@ class BookKeeper:
         self._metadata_watch = RollbackWatch(metadata.store, metadata.present, self._give_up, self._refresh_metadata)
 
     @classmethod
-    def connect(cls, uri: str, *, config: ClientConfig | None = None, seams: Seams | None = None) -> PendingClient:
+    def connect(
+        cls,
+        uri: str,
+        *,
+        config: ClientConfig | None = None,
+        seams: Seams | None = None,
+        known: KnownCluster | None = None,
+    ) -> PendingClient:
         """Connect to the cluster at a metadata URI (``embedded:``, ``sqlite:``, ``memory:``, ``zk+...:``).
 
         Without ``config.tls`` the environment decides whether connections to bookies are encrypted (``BK_TLS_CA``, ...;
         see :meth:`bookkeeper.net.tls.TlsConfig.from_environment`), so that a program that knows only the URI is secure
         too.
 
+        Args:
+            known: what another client knew of the cluster (:meth:`known_cluster`). This one then only reads, and has no
+                session with the metadata store before it must ask it something: by :meth:`open_known` and while bookies
+                answer it asks nothing.
+
         Raises (when awaited or entered):
             ConfigError: the address is not a metadata URI, or a file of ``config.tls`` cannot be used.
             NoClusterError: there is no cluster at this address (``bk init`` makes one).
             MetadataUnavailableError: the store does not answer.
         """
-        return PendingClient(uri, config or ClientConfig(), seams)
+        return PendingClient(uri, config or ClientConfig(), seams, known)
 
     @classmethod
-    async def over(cls, cluster: openers.Cluster, *, config: ClientConfig | None = None, seams: Seams) -> BookKeeper:
+    async def over(
+        cls,
+        cluster: openers.Cluster,
+        *,
+        config: ClientConfig | None = None,
+        seams: Seams,
+        known: KnownCluster | None = None,
+    ) -> BookKeeper:
         """A client of a cluster that is open already. Closing the client closes ``cluster``."""
-        client = cls(cluster, config or ClientConfig(), seams)
+        client = cls(cluster, config or ClientConfig(), seams, known=known)
         await client.start()
         return client
 
     async def start(self) -> None:
         """Read keys, certificates and the list of bookies. connect() calls this."""
         self._services.pool.begin()
-        await self._services.watcher.start()
+        if not self._reads_known:
+            await self._services.watcher.start()
+        self._cluster.metadata.when_open(self._watch_metadata)
+
+    def _watch_metadata(self) -> None:
         self._tasks.start(self._metadata_watch.run(), "watch for metadata that were put back to an older state")
 
     # -- what it says -------------------------------------------------------------------------------------
@@ -198,6 +231,7 @@ class BookKeeper:
             MetadataUnavailableError: the store does not answer. If the ledger was created, nobody else knows of it.
         """
         self._require_open()
+        self._require_more_than_reading()
         refuse_unknown(options)
         wanted = LedgerSpec(**options)
         record, scheme = await create(self._services, wanted)
@@ -219,6 +253,8 @@ class BookKeeper:
                 next one continues it.
         """
         self._require_open()
+        if recovery:
+            self._require_more_than_reading()
         number = ledger_number(ledger_id)
         require_bytes("password", password)
         limit = asyncio.timeout(self._config.open_timeout_ms / 1000)
@@ -248,6 +284,38 @@ class BookKeeper:
             raise
         return handle
 
+    async def open_known(self, known: KnownLedger, password: bytes = b"") -> ReadHandle:
+        """Open a ledger that another reader knew (:attr:`ReadHandle.known`), without asking anybody. What that reader
+        might read can be read. The metadata are asked only if no bookie gives an entry, and to learn of more.
+
+        Raises: ConfigError: an argument is of another type.
+        """
+        self._require_open()
+        require_bytes("password", password)
+        versioned = known.versioned
+        record = LedgerView(self._services.metadata.ledgers, known.ledger_id, versioned)
+        digest = DigestScheme(versioned.value.digest_type or DigestType.CRC32, password)
+        handle = ReadHandle(self._services, record, digest, self._forget, last=known.last)
+        self._handles[handle] = None
+        return handle
+
+    async def known_cluster(self, ledgers: Iterable[KnownLedger]) -> KnownCluster:
+        """What a client elsewhere must know to read these ledgers. A bookie that is not there now is left out.
+
+        Raises: MetadataUnavailableError: the store does not answer.
+        """
+        self._require_open()
+        metadata, addresses = self._services.metadata, dict[BookieId, Address]()
+        for bookie in sorted({bookie for ledger in ledgers for bookie in ledger.bookies}):
+            with suppress(BookieError):
+                addresses[bookie] = await self._services.pool.address(bookie)
+        return KnownCluster(metadata.layout, metadata.instance_id, addresses)
+
+    def learn(self, known: KnownCluster) -> None:
+        """Take newer addresses of bookies."""
+        self._require_open()
+        self._services.pool.learn(known.addresses)
+
     async def delete_ledger(self, ledger_id: int, *, force: bool = False, grace_s: int | None = None) -> None:
         """Delete a ledger. If it is not closed, a recovery closes it first, which fences its writer. For a grace time
         :meth:`Operator.undelete_ledger` brings it back; its bookies reclaim the space after that.
@@ -264,6 +332,7 @@ class BookKeeper:
             MetadataUnavailableError: it is not known whether the ledger was deleted; call again.
         """
         self._require_open()
+        self._require_more_than_reading()
         await delete(self._services, ledger_number(ledger_id), force=force, grace_s=grace_s)
 
     async def list_ledgers(self) -> AsyncIterator[LedgerId]:
@@ -333,6 +402,10 @@ class BookKeeper:
 
     def _forget(self, handle: WriteHandle | ReadHandle) -> None:
         self._handles.pop(handle, None)
+
+    def _require_more_than_reading(self) -> None:
+        if self._reads_known:
+            raise IllegalOperationError("this client only reads what others knew: connect() without ``known``")
 
     def _require_here(self) -> None:
         require_loop(self._loop, "this client", "connect() where it is used")

@@ -14,8 +14,9 @@ from importlib import import_module
 from typing import Final, Protocol, cast
 
 from bookkeeper.client.config import ClientConfig
+from bookkeeper.client.known import KnownCluster
 from bookkeeper.meta import Metadata
-from bookkeeper.meta.service_uri import require_address
+from bookkeeper.meta.service_uri import parse, require_address
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.seams import Net, Seams
 
@@ -63,13 +64,20 @@ def with_surroundings(config: ClientConfig) -> ClientConfig:
     return config if tls is config.tls else replace(config, tls=tls)
 
 
-async def open_cluster(uri: str, seams: Seams, *, session_s: float) -> Cluster:
-    """Open the cluster at ``uri``. ``session_s`` is for metadata stores in other processes. Raises: as Opener."""
+async def open_cluster(uri: str, seams: Seams, *, session_s: float, known: KnownCluster | None = None) -> Cluster:
+    """Open the cluster at ``uri``. ``session_s`` is for metadata stores in other processes; with ``known`` the session
+    begins with the first question. Raises: as Opener."""
     require_address(uri)
     scheme = uri.partition(":")[0]
     if (target := _openers.get(scheme)) is not None:
         return await cast(Opener, _load(target))(uri, seams)
-    return _Remote(await Metadata.connect(uri, seams, session_s=session_s))
+
+    async def connect() -> Metadata:
+        return await Metadata.connect(uri, seams, session_s=session_s)
+
+    if known is None:
+        return _Remote(await connect())
+    return _Remote(Metadata.late(connect, seams, known.layout, known.instance_id, root=parse(uri).root))
 
 
 class _Remote:

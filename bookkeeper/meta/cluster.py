@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from bookkeeper.errors import (
@@ -27,6 +28,7 @@ from bookkeeper.meta.records.rollback import RollbackCheck
 from bookkeeper.meta.records.under_replication import UnderReplication
 from bookkeeper.meta.store import Create, MetadataStore, ensure_created, get_or_none, parent_of
 from bookkeeper.meta.stores import access_list
+from bookkeeper.meta.stores.late import LateStore
 from bookkeeper.seams import Seams
 
 
@@ -100,6 +102,39 @@ class Metadata:
         metadata = cls(store, paths, found, instance.value.decode(), seams)
         metadata.present.lineage = came
         return metadata
+
+    @classmethod
+    def late(
+        cls,
+        connect: Callable[[], Awaitable[Metadata]],
+        seams: Seams,
+        layout: Layout,
+        instance_id: str,
+        *,
+        root: str = DEFAULT_ROOT,
+    ) -> Metadata:
+        """The metadata of a cluster of which the caller knows the layout and the id: the session begins with the first
+        question. That raises what ``connect`` does, and NoClusterError if another cluster is there."""
+
+        async def opened() -> MetadataStore:
+            found = await connect()
+            if found.instance_id != instance_id:
+                await found.close()
+                raise NoClusterError(
+                    f"the cluster at {root} has the id {found.instance_id}, and not {instance_id}: it was made anew"
+                )
+            metadata.present.lineage = found.lineage
+            return found.store
+
+        metadata = cls(LateStore(opened), Paths(root), layout, instance_id, seams)
+        return metadata
+
+    def when_open(self, callback: Callable[[], None]) -> None:
+        """Call back as soon as there is a session: now, or once if it begins late."""
+        if isinstance(self.store, LateStore) and not self.store.is_open:
+            self.store.on_opened = callback
+        else:
+            callback()
 
     @property
     def lineage(self) -> Lineage:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,38 +17,23 @@ if TYPE_CHECKING:
 _SLOTS_STEP: Final = 16_384
 
 
-def record_batch(entry: StoredEntry, sections: Sections, a: int, b: int) -> Any:
-    """The records from slot ``a`` up to ``b`` as a ``pyarrow.RecordBatch`` of ``schema()``.
+def record_batch(entry: StoredEntry, sections: Sections, a: int, b: int, names: tuple[str, ...] | None = None) -> Any:
+    """The records from slot ``a`` up to ``b`` as a ``pyarrow.RecordBatch`` of ``schema()``, or of these columns of it.
 
     Raises:
         MissingLibraryError: pyarrow is not installed.
     """
-    pa, compute = _arrow(), _compute()
-    n, count = entry.count, max(0, b - a)
-    slots = pa.Array.from_buffers(pa.int64(), n, [None, pa.py_buffer(_slots(n))])
-    events = _numbers(pa.timestamp("ms", "UTC"), sections.events, sections.event_bits, n)
-    columns = [
-        pa.repeat(pa.scalar(entry.segment, pa.int64()), n),
-        pa.repeat(pa.scalar(entry.entry, pa.int64()), n),
-        slots,
-        compute.add(slots, pa.scalar(entry.first_seq_no, pa.int64())),
-        _strings(sections.values, None, n),
-        _numbers(pa.int64(), sections.txids, sections.txid_bits, n),
-        pa.nulls(n, pa.binary()) if sections.keys is None else _strings(sections.keys, sections.key_bits, n),
-        _headers(entry) if sections.headers is not None else pa.nulls(n, _header_type()),
-        events,
-        pa.repeat(pa.scalar(entry.append_ms, pa.timestamp("ms", "UTC")), n),
-        *_producers(entry, slots),
-    ]
-    whole = pa.RecordBatch.from_arrays(columns, schema=schema())
+    wanted, n, count = schema(names), entry.count, max(0, b - a)
+    columns = [_MAKERS[name](entry, sections, n) for name in wanted.names]
+    whole = _arrow().RecordBatch.from_arrays(columns, schema=wanted)
     return whole if (a, count) == (0, n) else whole.slice(a, count)
 
 
 @cache
-def schema() -> Any:
-    """The columns of a stream's records."""
+def schema(names: tuple[str, ...] | None = None) -> Any:
+    """The columns of a stream's records: all, or those of these names."""
     pa = _arrow()
-    return pa.schema(
+    whole = pa.schema(
         [
             pa.field("segment", pa.int64(), nullable=False),
             pa.field("entry", pa.int64(), nullable=False),
@@ -63,6 +49,99 @@ def schema() -> Any:
             pa.field("sequence", pa.int64()),
         ]
     )
+    return whole if names is None else pa.schema([whole.field(name) for name in names])
+
+
+def _segment(entry: StoredEntry, sections: Sections, n: int) -> Any:
+    pa = _arrow()
+    return pa.repeat(pa.scalar(entry.segment, pa.int64()), n)
+
+
+def _entry(entry: StoredEntry, sections: Sections, n: int) -> Any:
+    pa = _arrow()
+    return pa.repeat(pa.scalar(entry.entry, pa.int64()), n)
+
+
+def _slot(entry: StoredEntry, sections: Sections, n: int) -> Any:
+    return _rising(0, n)
+
+
+def _seq_no(entry: StoredEntry, sections: Sections, n: int) -> Any:
+    return _rising(entry.first_seq_no, n)
+
+
+def _value(entry: StoredEntry, sections: Sections, n: int) -> Any:
+    return _strings(sections.values, None, n)
+
+
+def _txid(entry: StoredEntry, sections: Sections, n: int) -> Any:
+    return _numbers(_arrow().int64(), sections.txids, sections.txid_bits, n)
+
+
+def _key(entry: StoredEntry, sections: Sections, n: int) -> Any:
+    pa = _arrow()
+    return pa.nulls(n, pa.binary()) if sections.keys is None else _strings(sections.keys, sections.key_bits, n)
+
+
+def _headers(entry: StoredEntry, sections: Sections, n: int) -> Any:
+    if sections.headers is None:
+        return _arrow().nulls(n, _header_type())
+    return _arrow().array([list(each.items()) for each in entry.headers()], _header_type())
+
+
+def _event_time(entry: StoredEntry, sections: Sections, n: int) -> Any:
+    return _numbers(_arrow().timestamp("ms", "UTC"), sections.events, sections.event_bits, n)
+
+
+def _append_time(entry: StoredEntry, sections: Sections, n: int) -> Any:
+    pa = _arrow()
+    return pa.repeat(pa.scalar(entry.append_ms, pa.timestamp("ms", "UTC")), n)
+
+
+def _producer(entry: StoredEntry, sections: Sections, n: int) -> Any:
+    pa = _arrow()
+    if not sections.has_producers:
+        return pa.nulls(n, pa.string())
+    return pa.concat_arrays(
+        [pa.repeat(pa.scalar(batch.producer, pa.string()), batch.records) for batch in sections.batches]
+    )
+
+
+def _sequence(entry: StoredEntry, sections: Sections, n: int) -> Any:
+    pa = _arrow()
+    if not sections.has_producers:
+        return pa.nulls(n, pa.int64())
+    return pa.concat_arrays(
+        [
+            pa.nulls(batch.records, pa.int64())
+            if batch.producer is None
+            else _rising(batch.first_sequence, batch.records)
+            for batch in sections.batches
+        ]
+    )
+
+
+_MAKERS: Final[dict[str, Callable[[StoredEntry, Sections, int], Any]]] = {
+    "segment": _segment,
+    "entry": _entry,
+    "slot": _slot,
+    "seq_no": _seq_no,
+    "value": _value,
+    "txid": _txid,
+    "key": _key,
+    "headers": _headers,
+    "event_time": _event_time,
+    "append_time": _append_time,
+    "producer": _producer,
+    "sequence": _sequence,
+}
+"""Name of a column -> what makes it, of an entry's ``n`` records."""
+
+
+def _rising(first: int, n: int) -> Any:
+    pa = _arrow()
+    slots = pa.Array.from_buffers(pa.int64(), n, [None, pa.py_buffer(_slots(n))])
+    return _compute().add(slots, pa.scalar(first, pa.int64()))
 
 
 def _strings(section: StringSection, bits: memoryview | None, n: int) -> Any:
@@ -78,27 +157,6 @@ def _numbers(kind: Any, column: memoryview | None, bits: memoryview | None, n: i
     if column is None:
         return pa.nulls(n, kind)
     return pa.Array.from_buffers(kind, n, [None if bits is None else pa.py_buffer(bits), pa.py_buffer(column)])
-
-
-def _headers(entry: StoredEntry) -> Any:
-    return _arrow().array([list(each.items()) for each in entry.headers()], _header_type())
-
-
-def _producers(entry: StoredEntry, slots: Any) -> tuple[Any, Any]:
-    pa, compute = _arrow(), _compute()
-    names, sequences, begin = [], [], 0
-    if all(batch.producer is None for batch in entry.batches):
-        return pa.nulls(entry.count, pa.string()), pa.nulls(entry.count, pa.int64())
-    for batch in entry.batches:
-        if batch.producer is None:
-            names.append(pa.nulls(batch.records, pa.string()))
-            sequences.append(pa.nulls(batch.records, pa.int64()))
-        else:
-            names.append(pa.repeat(pa.scalar(batch.producer, pa.string()), batch.records))
-            first = pa.scalar(batch.first_sequence - begin, pa.int64())
-            sequences.append(compute.add(slots.slice(begin, batch.records), first))
-        begin += batch.records
-    return pa.concat_arrays(names), pa.concat_arrays(sequences)
 
 
 @cache

@@ -210,8 +210,7 @@ class StreamPublisher:
         writer = StagedWriter(self._client, (self._name, self._stream_id), config, staging, app, inline=-1)
         try:
             for each in small:
-                for columns in _records(each.entries):
-                    await writer.add(columns)
+                await writer.add(*_records(each.entries))
             done = (await writer.finish()).ledger
         except BaseException:
             await writer.abandon()

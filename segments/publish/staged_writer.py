@@ -101,13 +101,16 @@ class StagedWriter:
         self._under_way_bytes = 0
         self._renewed_s = 0.0
 
-    async def add(self, columns: RecordColumns) -> None:
-        """Take rows; they are one entry, or several pieces of one. Returns when there is room for more.
+    async def add(self, *parts: RecordColumns) -> None:
+        """Take rows; each part is one entry, or several pieces of one. Returns when there is room for more.
 
         Raises: StreamError: they cannot be written; the batch has failed.
         """
-        if not columns.count:
-            return
+        for columns in parts:
+            if columns.count:
+                await self._write(self._encoded(columns))
+
+    def _encoded(self, columns: RecordColumns) -> list[bytes]:
         append_ms = self._client.services.seams.clock.wall_ms()
         first = self._tally.records
         packed = self._compression
@@ -133,7 +136,7 @@ class StagedWriter:
             (columns.first_txid, columns.last_txid),
             (columns.min_event_ms, columns.max_event_ms),
         )
-        await self._write(payloads)
+        return payloads
 
     async def _write(self, payloads: list[bytes]) -> None:
         if self._ledger is None:

@@ -8,6 +8,8 @@ batches       entries in order, what was fetched and not handed out, records in 
 places        the position of a seek, the number of a position, the end, splits
 source        the stream's record, and its ledgers in runs and one by one
 options       how a reader behaves
+known_streams reads parts from what others knew of them
+blocking      the same for threads
 """
 
 from __future__ import annotations
@@ -20,9 +22,11 @@ from segments.read.places.splits import StreamRange
 from segments.read.reader import Reader
 from segments.read.reader_front import ReaderFront
 from segments.read.reading import StreamReading
+from segments.read.source.known_part import KnownPart
 
 __all__ = [
     "Activity",
+    "KnownPart",
     "Lag",
     "OnGap",
     "ReadOptions",

@@ -208,11 +208,14 @@ class ReaderFront(Closing):
         while batch := await self.next_batch(max_records, max_bytes=max_bytes):
             yield batch
 
-    async def arrow_batches(self, max_records: int = BATCH_RECORDS) -> AsyncIterator[Any]:
-        """The records as ``pyarrow.RecordBatch``es, which share the memory of the entries. Raises: as next, and
-        MissingLibraryError: pyarrow is not installed."""
+    async def arrow_batches(
+        self, max_records: int = BATCH_RECORDS, *, columns: Sequence[str] | None = None
+    ) -> AsyncIterator[Any]:
+        """The records as ``pyarrow.RecordBatch``es, which share the memory of the entries. With ``columns`` only these
+        are made. Raises: as next, and MissingLibraryError: pyarrow is not installed."""
+        names = None if columns is None else tuple(columns)
         async for batch in self.batches(max_records):
-            for each in batch.arrow():
+            for each in batch.arrow(names):
                 yield each
 
     async def __aiter__(self) -> AsyncIterator[StoredRecord | Gap]:

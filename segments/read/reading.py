@@ -4,33 +4,45 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
 from segments.arguments import checked_seek
+from segments.error_translation import worded
 from segments.errors import StreamMetadataError, StreamUnavailableError
-from segments.position import EARLIEST, LATEST
+from segments.position import EARLIEST, LATEST, Position
 from segments.read.fetch.reader_state import Activity, Lag, lag_at, silence
 from segments.read.options import Parts, ReaderOptions, ReadOptions
 from segments.read.places.locator import FindCursor, Locator, StreamEnd
 from segments.read.places.splits import StreamRange, split
 from segments.read.reader import Reader
+from segments.read.source.known_part import KnownPart, chain_between
+from segments.read.source.segment_entries import SegmentEntries
 from segments.read.source.stream_source import StreamSource
 from segments.record import StoredRecord
 from segments.seek import Seek
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper
+    from bookkeeper.client.known import KnownLedger
     from segments.chain import StreamHead
+
+
+KNOWN_MAX: Final = 1000
+"""Of so many ledgers the metadata travel with a part: about 200 kB."""
 
 
 class StreamReading:
     """Reads one stream, for all its readers in this process."""
 
-    __slots__ = ("locator", "source")
+    __slots__ = ("_ledgers", "locator", "source")
 
-    def __init__(self, client: BookKeeper, record: StreamHead, find_cursor: FindCursor) -> None:
-        self.source = StreamSource(client, record)
+    def __init__(
+        self, client: BookKeeper, record: StreamHead, find_cursor: FindCursor, known: KnownPart | None = None
+    ) -> None:
+        self.source = StreamSource(client, record, known)
         self.locator = Locator(self.source, find_cursor)
+        self._ledgers: dict[int, KnownLedger] = {}
+        """Closed ledgers, as last asked for."""
 
     def read(
         self, start: Seek = EARLIEST, *, parts: Callable[[], Parts] | None = None, **options: Unpack[ReaderOptions]
@@ -89,6 +101,27 @@ class StreamReading:
             if found is None and not reader.ended:
                 return Activity.STUCK, f"bookies have not given the next entry for {limit_s:g} s"
         return Activity.READING, "there are records to hand out"
+
+    async def known(self, start: Position, stop: Position) -> KnownPart:
+        """What a reader elsewhere must know to read from ``start`` to ``stop`` without asking the metadata store. Of
+        more than ``KNOWN_MAX`` segments it is left to ask for the ledgers of the later ones.
+
+        Raises: StreamUnavailableError.
+        """
+        source = self.source
+        chain = chain_between(await source.chain.current(fresh=True), start, stop)
+        before, self._ledgers = self._ledgers, {}
+        for segment in chain.recent[:KNOWN_MAX]:
+            if (ledger := before.get(segment.ledger_id)) is None:
+                async with SegmentEntries(source, segment) as entries:
+                    ledger = entries.known
+            if not segment.is_open:
+                self._ledgers[segment.ledger_id] = ledger
+            before[segment.ledger_id] = ledger
+        ledgers = {each.ledger_id: before[each.ledger_id] for each in chain.recent[:KNOWN_MAX]}
+        with worded(f"asking where the bookies of stream {source.name} are", source.name):
+            cluster = await source.client.known_cluster(ledgers.values())
+        return KnownPart(source.name, source.stream_id, chain, ledgers, cluster)
 
     async def splits(self, start: Seek = EARLIEST, stop: Seek = LATEST, *, target: int) -> list[StreamRange]:
         """Cut what is between ``start`` and ``stop`` into about ``target`` ranges of about equal size, for scans side

@@ -164,6 +164,9 @@ class RemoteStream(StreamFront):
     async def seq_no(self, place: Seek) -> NoReturn:
         raise self._refused("tell the number of a place")
 
+    async def known(self, start: Position, stop: Position) -> NoReturn:
+        raise self._refused("tell what others must know to read from bookies")
+
     async def publisher(self, *, owner: str | None = None, take_over: bool = False) -> NoReturn:
         raise self._refused("publish batches")
 

@@ -4,7 +4,8 @@ PySpark finds :mod:`pyspark_bookkeeper`, which comes here with the first method 
 
 source        which reader or writer the options ask for
 sink          writes batches into a stream, exactly once
-batch         reads what there is now: streams, a ledger, a journal
+batch         reads what there is now: streams, a ledger
+journal_rows  the same of a journal
 stream_source reads a stream, batch after batch
 hold_keeper   keeps what a query has not committed from being removed
 stream_plan   where a batch ends, and how it is cut into partitions

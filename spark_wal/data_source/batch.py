@@ -1,4 +1,4 @@
-"""Shell: what there is now, as a table: streams, a ledger, a journal.
+"""Shell: what there is now, as a table: streams, a ledger.
 
 The partitions are planned once and kept with the DataFrame: one that is used twice shows the same snapshot.
 """
@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from journal_manager import JournalUnavailableError
-from journal_manager import sync as journals
-from segments import EARLIEST, Position, PositionTruncatedError, sync
+from segments.errors import PositionTruncatedError
+from segments.position import EARLIEST, Position
 from spark_wal.data_source import connections
 from spark_wal.data_source.columns import arrow_schema, rows_batch
 from spark_wal.data_source.connections import FAILURES, RepeatedCall, patiently
@@ -27,6 +26,8 @@ from spark_wal.data_source.stream_plan import PartitionRange, ranges, wanted_par
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+    from bookkeeper.client.known import KnownCluster, KnownLedger
+    from segments import sync
     from spark_wal.data_source.options import ReadSettings
 
 _log = logging.getLogger(__name__)
@@ -34,7 +35,6 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 PARTITION_BYTES: Final = 128 << 20
-_FAILURES: Final = (*FAILURES, JournalUnavailableError)
 _ROWS: Final = 10_000
 _BYTES: Final = 4 << 20
 """Of one batch of a ledger's or a journal's rows; a row that is larger goes alone."""
@@ -47,10 +47,18 @@ class NumberRange(NamedTuple):
     last: int
 
 
+class LedgerRange(NamedTuple):
+    """Entries of a ledger, and what a task must know to read them."""
+
+    entries: NumberRange
+    ledger: KnownLedger
+    cluster: KnownCluster
+
+
 class TablePartition(InputPartition):
     """A partition as Spark hands it to a task."""
 
-    def __init__(self, part: PartitionRange | NumberRange) -> None:
+    def __init__(self, part: PartitionRange | NumberRange | LedgerRange) -> None:
         super().__init__(part)
 
 
@@ -85,7 +93,7 @@ class StreamsRows(DataSourceReader):
             return []
         places = [parts[0].start, *(part.stop for part in parts)]
         borders = [(place, stream.seq_no(place)) for place in places]
-        return ranges(stream.name, stream.id, borders)
+        return ranges(stream.name, stream.id, borders, stream.known(places[0], places[-1]))
 
     def _start(self, stream: sync.Stream) -> Position:
         try:
@@ -117,8 +125,10 @@ class LedgerRows(DataSourceReader):
 
     def _planned(self) -> list[TablePartition]:
         settings = self._settings
-        with self._opened(fresh=False) as ledger:
-            last, length = ledger.last_add_confirmed, ledger.length
+        client = connections.client(settings.metadata)
+        assert settings.ledger is not None
+        with client.open_ledger(settings.ledger, password=self._password(), recovery=False) as ledger:
+            known, last, length = ledger.known, int(ledger.last_add_confirmed), ledger.length
         first = 0 if settings.start == "earliest" else int(settings.start)
         if settings.stop != "latest":
             last = min(last, int(settings.stop) - 1)
@@ -127,77 +137,39 @@ class LedgerRows(DataSourceReader):
         entries = last - first + 1
         count = min(entries, wanted_partitions(settings.min_partitions, length, PARTITION_BYTES))
         borders = [first + entries * number // count for number in range(count + 1)]
-        return [TablePartition(NumberRange(a, b - 1)) for a, b in pairwise(borders)]
+        cluster = client.known_cluster([known])
+        return [TablePartition(LedgerRange(NumberRange(a, b - 1), known, cluster)) for a, b in pairwise(borders)]
 
-    def _opened(self, *, fresh: bool) -> Any:
-        settings = self._settings
-        password = b"" if settings.password_file is None else Path(settings.password_file).read_bytes().rstrip(b"\r\n")
-        client = connections.client(settings.metadata, fresh=fresh)
-        assert settings.ledger is not None
-        return client.open_ledger(settings.ledger, password=password, recovery=False)
+    def _password(self) -> bytes:
+        file = self._settings.password_file
+        return b"" if file is None else Path(file).read_bytes().rstrip(b"\r\n")
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of a partition; runs in a task."""
-        part = partition.value
-        assert isinstance(part, NumberRange)
-        attempt = _attempt()
+        assert isinstance(partition.value, LedgerRange)
+        part, known, cluster = partition.value
+        settings, attempt = self._settings, _attempt()
+
+        def opened() -> Any:
+            client = connections.known_client(settings.metadata, cluster, fresh=attempt > 0)
+            return client.open_known(known, password=self._password())
 
         def rows(ledger: Any, first: int) -> Iterator[tuple[int, bytes]]:
             return ((entry.entry_id, entry.payload) for entry in ledger.read(first, part.last))
 
-        found = _again(lambda: self._opened(fresh=attempt > 0), rows, part, self._settings.retry_s)
-        yield from _batches(found, ("entry_id", "payload"), self._wanted, part)
+        found = read_again(opened, rows, part, settings.retry_s)
+        yield from row_batches(found, ("entry_id", "payload"), self._wanted, part)
 
 
-class JournalRows(DataSourceReader):
-    """The edits of one journal that are durable now: a partition for each segment."""
-
-    def __init__(self, settings: ReadSettings, schema: StructType) -> None:
-        self._settings, self._schema = settings, schema
-        self._wanted = arrow_schema(schema)
-
-    def partitions(self) -> Sequence[TablePartition]:
-        """Ranges of edits."""
-        return patiently(self._planned, self._settings.retry_s, failures=_FAILURES)
-
-    def _planned(self) -> list[TablePartition]:
-        settings = self._settings
-        first = 0 if settings.start == "earliest" else int(settings.start)
-        stop = None if settings.stop == "latest" else int(settings.stop)
-        found = []
-        with self._opened() as reader:
-            for segment in reader.segments():
-                last = segment.last
-                if last is None:
-                    last = max((run[-1].txid for run in reader.read_runs(segment.first)), default=segment.first - 1)
-                begin, end = max(first, segment.first), last if stop is None else min(last, stop - 1)
-                if begin <= end:
-                    found.append(TablePartition(NumberRange(begin, end)))
-        return found
-
-    def _opened(self) -> journals.JournalReader:
-        assert self._settings.journal is not None
-        return journals.open_reader(f"bk:{self._settings.journal}", metadata=self._settings.metadata)
-
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The rows of a partition; runs in a task."""
-        part = partition.value
-        assert isinstance(part, NumberRange)
-
-        def rows(reader: journals.JournalReader, first: int) -> Iterator[tuple[int, bytes]]:
-            return ((op.txid, op.body) for op in reader.read(first, part.last))
-
-        found = _again(self._opened, rows, part, self._settings.retry_s)
-        yield from _batches(found, ("txid", "body"), self._wanted, part)
-
-
-def _again(
+def read_again(
     open_it: Callable[[], AbstractContextManager[T]],
     rows: Callable[[T, int], Iterator[tuple[int, bytes]]],
     part: NumberRange,
     patience_s: float,
+    failures: tuple[type[Exception], ...] = FAILURES,
 ) -> Iterator[tuple[int, bytes]]:
-    """The rows of a partition. Where reading breaks in between it goes on behind the last row that was given."""
+    """The rows of a partition. Where reading breaks in between, by what may pass, it goes on behind the last row that
+    was given."""
     following, patience = part.first, RepeatedCall(patience_s)
     while following <= part.last:
         try:
@@ -207,11 +179,11 @@ def _again(
                     following = number + 1
                     patience.succeeded()
             return
-        except _FAILURES as error:
+        except failures as error:
             patience.failed(error)
 
 
-def _batches(
+def row_batches(
     rows: Iterator[tuple[int, bytes]], names: tuple[str, str], wanted: Any, part: NumberRange
 ) -> Iterator[Any]:
     """Rows as ``pyarrow.RecordBatch``es. Raises PartitionCountError."""

@@ -85,6 +85,7 @@ class StreamColumns:
 
     def __init__(self, wanted: Any) -> None:
         self.schema = wanted
+        self.needs = needed(wanted.names)
 
     def take(self, batch: Any, stream: str) -> Any:
         """The columns of a batch, as a ``pyarrow.RecordBatch``."""
@@ -92,6 +93,16 @@ class StreamColumns:
 
         columns = [column_of(field.name, batch, stream) for field in self.schema]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def needed(names: Sequence[str]) -> tuple[str, ...]:
+    """The columns of ``Reader.arrow_batches`` of which these are made: one at least, which tells how many rows there
+    are."""
+    found = [part for name in names for part in _MADE_OF.get(name, (name,))]
+    return tuple(dict.fromkeys(found or ["seq_no"]))
+
+
+_MADE_OF: Final = {"stream": (), "position": ("segment", "entry", "slot")}
 
 
 def column_of(name: str, batch: Any, stream: str) -> Any:

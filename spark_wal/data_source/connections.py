@@ -11,16 +11,27 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from bookkeeper.errors import BookKeeperError, SessionExpiredError
-from bookkeeper.sync import BookKeeper
-from segments import StreamUnavailableError, sync
+from segments.errors import StreamUnavailableError
+
+if TYPE_CHECKING:
+    from bookkeeper.client.known import KnownCluster
+    from bookkeeper.sync import BookKeeper
+    from segments import sync
+    from segments.read.blocking import KnownStreams
 
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-C = TypeVar("C", sync.Namespace, BookKeeper)
+
+
+class _Connection(Protocol):
+    def close(self) -> None: ...
+
+
+C = TypeVar("C", bound="_Connection")
 
 _PAUSE_MIN_S: Final = 0.1
 _PAUSE_MAX_S: Final = 3.0
@@ -30,7 +41,9 @@ FAILURES: Final = (StreamUnavailableError, BookKeeperError, OSError)
 
 _lock: Final = threading.Lock()
 _namespaces: Final[dict[tuple[int, str], sync.Namespace]] = {}
+_known_streams: Final[dict[tuple[int, str], KnownStreams]] = {}
 _clients: Final[dict[tuple[int, str], BookKeeper]] = {}
+_known_clients: Final[dict[tuple[int, str], BookKeeper]] = {}
 """(process, address) -> its connection. A fork takes the module along, and none of the connections."""
 
 
@@ -42,11 +55,34 @@ def namespace(uri: str, *, fresh: bool = False) -> sync.Namespace:
 
     Raises: BookKeeperError, StreamError.
     """
+    from segments import sync
+
     return _shared(_namespaces, uri, sync.connect, fresh)
+
+
+def known_streams(uri: str, known: KnownCluster, *, fresh: bool = False) -> KnownStreams:
+    """The same, for a task that has been told what it must know: it has no session with the metadata store until it
+    must ask something. Raises as ``namespace``."""
+    from segments.read.blocking import connect_known  # and nothing of streams that a task does not need
+
+    found = _shared(_known_streams, uri, lambda address: connect_known(address, known), fresh)
+    found.learn(known)
+    return found
+
+
+def known_client(uri: str, known: KnownCluster, *, fresh: bool = False) -> BookKeeper:
+    """The ledgers of the cluster, likewise. Raises BookKeeperError."""
+    from bookkeeper.sync import BookKeeper
+
+    found = _shared(_known_clients, uri, lambda address: BookKeeper.connect(address, known=known), fresh)
+    found.learn(known)
+    return found
 
 
 def client(uri: str, *, fresh: bool = False) -> BookKeeper:
     """The ledgers of the cluster, likewise. Raises BookKeeperError."""
+    from bookkeeper.sync import BookKeeper
+
     return _shared(_clients, uri, BookKeeper.connect, fresh)
 
 

@@ -6,7 +6,8 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from segments import Position, PositionTruncatedError, StreamNotFoundError, sync
+from segments.errors import PositionTruncatedError, StreamNotFoundError
+from segments.position import Position
 from segments.read import OnGap
 from spark_wal.data_source import connections
 from spark_wal.data_source.columns import StreamColumns, arrow_schema
@@ -16,6 +17,7 @@ from spark_wal.data_source.values import ValueColumns
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+    from segments.read.blocking import Reader
     from spark_wal.data_source.options import ReadSettings
     from spark_wal.data_source.stream_plan import PartitionRange
 
@@ -52,18 +54,17 @@ def read_partition(settings: ReadSettings, schema: StructType, part: PartitionRa
     at, count = part.start, _Count(part, lenient=settings.count_gaps)
     while count.left:
         try:
-            namespace = connections.namespace(settings.metadata, fresh=fresh)
+            reader = _reader(settings, part, at, fresh=fresh)
             fresh = False
-            with _opened(namespace, part).read(at, stop=part.stop, on_gap=_GAPS[settings.count_gaps]) as reader:
+            with reader:
                 for batch in reader.batches(_BATCH_RECORDS):
                     if batch.gap is not None:
                         count.why = f"{batch.gap.kind.value}, from {batch.gap.first} up to {batch.gap.last}"
                         at = max(at, batch.gap.last.next)
-                    for each in batch.arrow():
-                        if each.num_rows:
-                            count.take(each.column("seq_no")[0].as_py(), each.num_rows)
-                            yield columns.take(each, part.stream)
-                            at = _behind(each)
+                    for (entry, a, b), each in zip(batch.slices, batch.arrow(columns.needs), strict=True):
+                        count.take(entry.first_seq_no + a, b - a)
+                        yield columns.take(each, part.stream)
+                        at = entry.position(b)
                     patience.succeeded()
             break
         except PositionTruncatedError as error:
@@ -122,19 +123,18 @@ class _Count:
         )
 
 
-def _opened(namespace: sync.Namespace, part: PartitionRange) -> sync.Stream:
-    """The stream of a partition. Raises: StreamNotFoundError: it is gone, or another one has its name now."""
-    stream = namespace.open(part.stream)
+def _reader(settings: ReadSettings, part: PartitionRange, at: Position, *, fresh: bool) -> Reader:
+    """A reader of what is left of a partition. Raises: StreamNotFoundError: the stream is gone, or another one has its
+    name now."""
+    on_gap = _GAPS[settings.count_gaps]
+    if part.known is not None:
+        streams = connections.known_streams(settings.metadata, part.known.cluster, fresh=fresh)
+        return streams.read(part.known, at, stop=part.stop, on_gap=on_gap)
+    stream = connections.namespace(settings.metadata, fresh=fresh).open(part.stream)
     if stream.id != part.stream_id:
         raise StreamNotFoundError(
             f"stream {part.stream} has id {stream.id} now, and this batch is of the one with id {part.stream_id}: "
             "it was deleted or renamed while the batch ran, and another one has its name",
             stream=part.stream,
         )
-    return stream
-
-
-def _behind(batch: Any) -> Position:
-    """The place directly behind the last record of a batch."""
-    last = batch.num_rows - 1
-    return Position(*(batch.column(name)[last].as_py() for name in ("segment", "entry", "slot"))).next
+    return stream.read(at, stop=part.stop, on_gap=on_gap)

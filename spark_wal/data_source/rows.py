@@ -26,8 +26,8 @@ from spark_wal.data_source.options import DataSourceOptionError
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
-ENTRY_BYTES: Final = 256 * 1024
-"""About the bytes of one entry."""
+ENTRY_BYTES: Final = 768 * 1024
+"""About the bytes of one entry: few entries cost little, and one that becomes somewhat larger is still whole."""
 _MEANT: Final = ("key", "headers", "event_time")
 
 
@@ -122,7 +122,7 @@ def _bytes_column(column: Any) -> BytesColumn:
     _, offsets, data = column.buffers()
     places = pa.Array.from_buffers(pa.int32(), len(column) + 1, [None, offsets], offset=column.offset)
     first, last = places[0].as_py(), places[-1].as_py()
-    moved = compute.subtract(places, pa.scalar(first, pa.int32()))
+    moved = places if first == 0 else compute.subtract(places, pa.scalar(first, pa.int32()))
     begin = 4 * moved.offset
     taken = memoryview(moved.buffers()[1])[begin : begin + 4 * len(moved)]
     return BytesColumn(bytes(taken), b"" if data is None else bytes(memoryview(data)[first:last]))

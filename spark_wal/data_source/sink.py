@@ -100,8 +100,7 @@ class _Sink:
         staged = stream.stage(self._staging, settings.app or query, patience_s=settings.retry_s)
         try:
             for batch in iterator:
-                for records in columns.records(batch):
-                    staged.add(records)
+                staged.add(*columns.records(batch))
             rows = staged.finish()
         except BaseException:
             staged.abandon()

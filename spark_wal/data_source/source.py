@@ -30,13 +30,15 @@ def schema(options: Mapping[str, str]) -> str:
 
 def reader(options: Mapping[str, str], columns: StructType) -> DataSourceReader:
     """Reads what there is now. Raises DataSourceOptionError."""
-    from spark_wal.data_source.batch import JournalRows, LedgerRows, StreamsRows
+    from spark_wal.data_source.batch import LedgerRows, StreamsRows
 
     settings = read_settings(options, streaming=False)
     _check(settings, columns)
     if settings.ledger is not None:
         return LedgerRows(settings, columns)
     if settings.journal is not None:
+        from spark_wal.data_source.journal_rows import JournalRows
+
         return JournalRows(settings, columns)
     return StreamsRows(settings, columns)
 

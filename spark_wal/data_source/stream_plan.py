@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from segments.position import Position
+from segments.read import KnownPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,8 @@ class PartitionRange:
     stop: Position
     first_seq_no: int
     records: int
+    known: KnownPart | None = None
+    """What a task must know to read it; None: it asks the metadata store."""
 
 
 def end_by_rows(first: int, end: int, rows: int | None) -> int:
@@ -27,7 +30,9 @@ def end_by_rows(first: int, end: int, rows: int | None) -> int:
     return end if rows is None else min(end, first + rows)
 
 
-def ranges(stream: str, stream_id: str, borders: Sequence[tuple[Position, int]]) -> list[PartitionRange]:
+def ranges(
+    stream: str, stream_id: str, borders: Sequence[tuple[Position, int]], known: KnownPart | None = None
+) -> list[PartitionRange]:
     """The partitions between neighbouring borders (a place, and the number of the record there). Those without a
     record are left out; together they are all records from the first border to the last."""
     found = []
@@ -35,7 +40,8 @@ def ranges(stream: str, stream_id: str, borders: Sequence[tuple[Position, int]])
         if end < first or stop < start:
             raise ValueError(f"borders of stream {stream} do not rise: {start} ({first}), {stop} ({end})")
         if end > first:
-            found.append(PartitionRange(stream, stream_id, start, stop, first, end - first))
+            part = None if known is None else known.part(start, stop)
+            found.append(PartitionRange(stream, stream_id, start, stop, first, end - first, part))
     return found
 
 

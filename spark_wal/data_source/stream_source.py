@@ -157,7 +157,8 @@ class QuerySource(DataSourceStreamReader, _PINNED):
         borders = [(begin.next, begin.next_seq_no)]
         borders += [(cut, stream.seq_no(cut)) for cut in cuts[:-1]]
         borders.append((end.next, end.next_seq_no))
-        return [StreamPartition(part) for part in ranges(self._name, stream.id, borders)]
+        known = stream.known(begin.next, end.next)
+        return [StreamPartition(part) for part in ranges(self._name, stream.id, borders, known)]
 
     def _cuts(
         self, stream: sync.Stream, start: Position, stop: Position, target: Callable[[int], int]

@@ -10,7 +10,7 @@ import io
 from typing import Any
 
 from bookkeeper.errors import in_words
-from spark_wal.data_source.columns import CORRUPT, RECORD_COLUMNS, column_of
+from spark_wal.data_source.columns import CORRUPT, RECORD_COLUMNS, column_of, needed
 from spark_wal.data_source.options import DataSourceOptionError
 
 
@@ -38,6 +38,7 @@ class ValueColumns:
         self._of_record = {
             field.name: field.name[1:] for field in wanted if field.name[:1] == "_" and field.name[1:] in RECORD_COLUMNS
         }
+        self.needs = needed(["value", "seq_no", *self._of_record.values()])
         own = [field for field in wanted if field.name not in self._of_record and field.name != CORRUPT]
         if not own:
             raise DataSourceOptionError(

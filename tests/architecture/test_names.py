@@ -10,7 +10,7 @@ from tests.architecture.source import parsed
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("bookkeeper", "journal_manager", "segments", "spark_wal", "benchmarks", "examples")
-BLOCKING_TWINS = ("bookkeeper/sync.py", "journal_manager/sync.py", "segments/sync.py")
+BLOCKING_TWINS = ("bookkeeper/sync.py", "journal_manager/sync.py", "segments/read/blocking.py", "segments/sync.py")
 """The same client, the same edit log, and the same streams, for threads, by the same names."""
 
 

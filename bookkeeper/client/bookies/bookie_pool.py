@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
@@ -93,6 +93,8 @@ class BookiePool:
         self._connecting: dict[_Key, asyncio.Task[BookieConnection]] = {}
         self._pauses: dict[BookieId, _Pause] = {}
         self._addresses: dict[BookieId, Address] = {}
+        self._told: set[BookieId] = set()
+        """Bookies whose address somebody has told, and to which no connection has failed since."""
         self._explained: set[BookieId] = set()
         """Bookies whose refusal is in the log already."""
         self._users: dict[BookieConnection, int] = {}
@@ -152,6 +154,15 @@ class BookiePool:
         """End this bookie's pause, because something has changed: it may be tried at once."""
         if (pause := self._pauses.get(bookie)) is not None:
             pause.until = 0.0
+
+    def learn(self, addresses: Mapping[BookieId, Address]) -> None:
+        """Take addresses from somebody who has just asked for them. Each is used until a connection to it fails."""
+        self._addresses |= addresses
+        self._told |= addresses.keys()
+
+    async def address(self, bookie: BookieId) -> Address:
+        """The bookie's address, as last known. Raises: BookieUnavailableError: it has none."""
+        return self._addresses.get(bookie) or await self._address(bookie)
 
     def enlist(self, connection: BookieConnection) -> None:
         """Keep this connection open for a user with a stream on it, until :meth:`dismiss`.
@@ -236,14 +247,7 @@ class BookiePool:
     async def _connect(self, key: _Key) -> BookieConnection:
         bookie = key.bookie
         try:
-            address = await self._address(bookie)
-            connection = await self._secured().connect(
-                address,
-                bookie,
-                key.dialect,
-                timeout_s=self._config.connect_timeout_ms / 1000,
-                frame_max=self._config.frame_size_max,
-            )
+            connection = await self._reach(key)
         except BookieError as error:
             raise self._pause(bookie, error) from error
         if not connection.closed:
@@ -257,6 +261,29 @@ class BookiePool:
         standing[bookie] = connection
         connection.on_closing.append(lambda closed: self._on_closing(standing, bookie, closed))
         return connection
+
+    async def _reach(self, key: _Key) -> BookieConnection:
+        """A new connection: at the address that somebody has told, or if that leads nowhere at the one in the store."""
+        bookie = key.bookie
+        if bookie not in self._told:
+            return await self._connect_to(await self._address(bookie), key)
+        told = self._addresses[bookie]
+        try:
+            return await self._connect_to(told, key)
+        except BookieError:
+            self._told.discard(bookie)
+            if (address := await self._address(bookie)) == told:
+                raise
+            return await self._connect_to(address, key)
+
+    async def _connect_to(self, address: Address, key: _Key) -> BookieConnection:
+        return await self._secured().connect(
+            address,
+            key.bookie,
+            key.dialect,
+            timeout_s=self._config.connect_timeout_ms / 1000,
+            frame_max=self._config.frame_size_max,
+        )
 
     def begin(self) -> None:
         """Read keys and certificates, if there are any.

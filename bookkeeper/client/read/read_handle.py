@@ -14,6 +14,7 @@ from types import TracebackType
 
 from bookkeeper.client.arguments import require_whole
 from bookkeeper.client.entry import LedgerEntry
+from bookkeeper.client.known import KnownLedger
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.loop_affinity import require_loop
 from bookkeeper.client.read.entry_source import EntrySource
@@ -23,7 +24,7 @@ from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.client.write.append_futures import fresh
 from bookkeeper.errors import BookKeeperError, ClientClosedError, IllegalOperationError
-from bookkeeper.ids import EntryId, LedgerId
+from bookkeeper.ids import NO_ENTRY, EntryId, LedgerId
 from bookkeeper.ledger import DigestScheme, Entry, LedgerMetadata
 from bookkeeper.ledger.read import RunLength
 
@@ -38,12 +39,15 @@ class ReadHandle:
         record: LedgerView,
         digest: DigestScheme,
         on_closed: Callable[[ReadHandle], None] = lambda handle: None,
+        *,
+        last: EntryId = NO_ENTRY,
     ) -> None:
         self._services = services
         self._record = record
         self._on_closed = on_closed
         self._tasks = Tasks(f"reader of ledger {record.ledger_id}")
         self._follower = LacFollower(services, record, digest, self._tasks)
+        self._follower.on_lac(last)
         self._source = EntrySource(services, record, digest, self._tasks, self._follower.on_lac)
         self._singles = SingleReads(self._source, self._run_length)
         self._loop = asyncio.get_running_loop()
@@ -73,6 +77,11 @@ class ReadHandle:
     def last_add_confirmed(self) -> EntryId:
         """The last entry that may be read, as this handle knows without asking. It never falls."""
         return self._follower.known.value
+
+    @property
+    def known(self) -> KnownLedger:
+        """What a reader elsewhere must know to read what this handle may read now. It can be pickled."""
+        return KnownLedger.of(self.id, self._record.versioned, self.last_add_confirmed)
 
     @property
     def length(self) -> int:

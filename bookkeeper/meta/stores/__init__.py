@@ -9,6 +9,7 @@ credentials, access_list
                       this process's identity in ZooKeeper; who may read and change which node
 sqlite, sqlite_file   the store in a file that the processes of one machine share
 memory                the store inside this process
+late                  a session that begins when something is asked
 tree, tree_store      the meaning of reads and writes, and the calls, for SQLite and memory
 watches               subscriptions
 process_identity      whether the process that made a session still runs

@@ -70,13 +70,14 @@ class RecordBatch(Sequence[StoredRecord]):
         """The records' headers."""
         return list(chain.from_iterable(s.entry.headers(s.a, s.b) for s in self.slices))
 
-    def arrow(self) -> list[Any]:
-        """The records as one ``pyarrow.RecordBatch`` for each entry; they share the entries' memory.
+    def arrow(self, columns: tuple[str, ...] | None = None) -> list[Any]:
+        """The records as one ``pyarrow.RecordBatch`` for each of ``slices``; they share the entries' memory. With
+        ``columns`` they have these alone.
 
         Raises:
             MissingLibraryError: pyarrow is not installed.
         """
-        return [s.entry.arrow(s.a, s.b) for s in self.slices]
+        return [s.entry.arrow(s.a, s.b, columns=columns) for s in self.slices]
 
     @property
     def size(self) -> int:

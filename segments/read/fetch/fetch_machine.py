@@ -143,6 +143,8 @@ class FetchMachine:
         self._take(items)
         self._expected = sequence.expected
         self._position = max(self._position, Position(segment, next_entry, 0))
+        if self.stop is not None and self._position >= self.stop:
+            self.ended = True
         return None
 
     def on_broken(self, entry: int, kind: GapKind, why: str) -> None:

@@ -187,10 +187,14 @@ class StreamFetcher:
         """Find where to begin and to stop."""
         options, stop = self._options, self.machine.stop
         cursor_seq_no: int | None = None
-        if options.stop is not None and stop is None and options.stop != LATEST:
+        if stop is None and isinstance(options.stop, Position) and EARLIEST < options.stop < LATEST:
+            stop = options.stop
+        elif options.stop is not None and stop is None and options.stop != LATEST:
             stop = await self._locator.find(options.stop)
         if isinstance(seek, Position) and EARLIEST < seek < LATEST:
             position = seek
+        elif seek == EARLIEST and (known := self._source.chain.known) is not None:
+            position = known.first_position
         elif isinstance(seek, AtCursor):
             cursor_seq_no, position = await self._locator.find_cursor(seek.name)
         else:

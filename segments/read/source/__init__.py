@@ -2,6 +2,7 @@
 
 stream_source     the stream's client, record and ledgers
 chain_follower    the stream's record, as last read
+known_part        what one reader knows, for readers elsewhere
 segment_feed      the entries of one segment, in runs
 segment_entries   single entries of a segment
 """

@@ -15,12 +15,14 @@ from segments.error_translation import stream_error
 
 
 class ChainFollower:
-    """Knows one stream's record. It costs next to nothing while nobody reads the stream."""
+    """Knows one stream's record. It costs next to nothing while nobody reads the stream. ``known`` is the record as
+    somebody else knew it, which counts until a change is reported."""
 
-    __slots__ = ("_doubtful", "_record", "_users", "_waiters", "_watch", "value")
+    __slots__ = ("_doubtful", "_record", "_users", "_waiters", "_watch", "known", "value")
 
-    def __init__(self, record: StreamHead) -> None:
+    def __init__(self, record: StreamHead, known: StreamChain | None = None) -> None:
         self._record = record
+        self.known = known
         self._users = 0
         self._watch: Watch | None = None
         self._waiters: dict[asyncio.Future[None], None] = {}
@@ -32,7 +34,7 @@ class ChainFollower:
         """Follow the record until ``let_go`` was called as often as this."""
         self._users += 1
         if self._watch is None:
-            self._doubtful = True
+            self.value, self._doubtful = self.known, self.known is None
             self._watch = self._record.watch(self._on_changed)
 
     def let_go(self) -> None:

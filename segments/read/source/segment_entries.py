@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from bookkeeper import ReadHandle
+    from bookkeeper.client.known import KnownLedger
     from segments.chain import StreamSegment
     from segments.read.source.stream_source import StreamSource
 
@@ -54,6 +55,11 @@ class SegmentEntries:
     def last_entry(self) -> int:
         """The last entry that is confirmed; -1 if none is."""
         return self._ledger.last_add_confirmed
+
+    @property
+    def known(self) -> KnownLedger:
+        """What a reader elsewhere must know of the ledger."""
+        return self._ledger.known
 
     async def read(self, entry_id: int) -> StoredEntry:
         """One confirmed entry. Records in pieces come whole with their last piece.

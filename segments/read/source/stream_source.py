@@ -12,6 +12,7 @@ from segments.read.source.chain_follower import ChainFollower
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper, ReadHandle
     from segments.chain import StreamHead, StreamSegment
+    from segments.read.source.known_part import KnownPart
 
 _log = logging.getLogger(__name__)
 
@@ -26,12 +27,13 @@ CROWD: Final = 64
 class StreamSource:
     """One stream, for all its readers in this process."""
 
-    __slots__ = ("chain", "client", "record")
+    __slots__ = ("_known", "chain", "client", "record")
 
-    def __init__(self, client: BookKeeper, record: StreamHead) -> None:
+    def __init__(self, client: BookKeeper, record: StreamHead, known: KnownPart | None = None) -> None:
         self.client = client
         self.record = record
-        self.chain = ChainFollower(record)
+        self._known = known
+        self.chain = ChainFollower(record, None if known is None else known.chain)
 
     @property
     def name(self) -> str:
@@ -57,7 +59,10 @@ class StreamSource:
         Raises:
             StreamUnavailableError, StreamMetadataError.
         """
+        known = None if self._known is None else self._known.ledgers.get(segment.ledger_id)
         try:
+            if known is not None:
+                return await self.client.open_known(known, PASSWORD)
             return await self.client.open_ledger(segment.ledger_id, PASSWORD, recovery=False)
         except NoSuchLedgerError:
             return None

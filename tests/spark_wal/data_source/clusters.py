@@ -46,6 +46,13 @@ def read_all(source: Any, partitions: Iterable[Any]) -> list[int]:
     return found
 
 
+def rows(reader: Any) -> list[tuple[Any, Any]]:
+    """All rows of a table."""
+    return [
+        tuple(row.values()) for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()
+    ]
+
+
 def one_batch(source: QuerySource, start: Mapping[str, Any]) -> tuple[dict[str, Any], list[int]]:
     """The end of the batch that begins at ``start``, and its records' numbers."""
     end = source.latestOffset(start, source.getDefaultReadLimit())

@@ -1,29 +1,18 @@
-"""What there is now, as a table: streams, a ledger, a journal."""
+"""What there is now, as a table: streams, a ledger."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 from pyspark.sql import types as t
 
 from bookkeeper.sync import BookKeeper
-from journal_manager import JournalUnavailableError
-from journal_manager import sync as journals
 from segments import AtSeqNo, PositionTruncatedError, sync
 from spark_wal.data_source import connections
-from spark_wal.data_source.batch import JournalRows, LedgerRows, StreamsRows
+from spark_wal.data_source.batch import LedgerRows, StreamsRows
 from spark_wal.data_source.options import ReadSettings
-from tests.spark_wal.data_source.clusters import NUMBERS, read_all, settings, written
+from tests.spark_wal.data_source.clusters import NUMBERS, read_all, rows, settings, written
 
 ENTRIES = t.StructType([t.StructField("entry_id", t.LongType()), t.StructField("payload", t.BinaryType())])
-EDITS = t.StructType([t.StructField("txid", t.LongType()), t.StructField("body", t.BinaryType())])
-
-
-def rows(reader: Any) -> list[tuple[Any, Any]]:
-    return [
-        tuple(row.values()) for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()
-    ]
 
 
 def test_a_stream_between_two_places(namespace: sync.Namespace, cluster_uri: str) -> None:
@@ -89,32 +78,3 @@ def test_a_password_file_that_is_not_there_is_told_at_once(cluster_uri: str) -> 
     reader = LedgerRows(ReadSettings(metadata=cluster_uri, ledger=1, password_file="/nowhere"), ENTRIES)
     with pytest.raises(FileNotFoundError):
         reader.partitions()
-
-
-def test_a_journal_closed_and_open_segments(namespace: sync.Namespace, cluster_uri: str) -> None:
-    with journals.EditLog.open("bk:batch-edits", metadata=cluster_uri) as log:
-        log.log_group([(0, b"%d" % n) for n in range(4)])
-        reader = JournalRows(ReadSettings(metadata=cluster_uri, journal="batch-edits", retry_s=0.0), EDITS)
-        assert [body for _, body in rows(reader)][:4] == [b"0", b"1", b"2", b"3"]
-    first = rows(reader)[0][0]
-    some = ReadSettings(metadata=cluster_uri, journal="batch-edits", start=str(first + 1), stop=str(first + 3))
-    assert rows(JournalRows(some, EDITS)) == [(first + 1, b"1"), (first + 2, b"2")]
-    one = ReadSettings(metadata=cluster_uri, journal="batch-edits", start=str(first + 1), stop=str(first + 2))
-    assert rows(JournalRows(one, EDITS)) == [(first + 1, b"1")]
-
-
-def test_a_journal_that_does_not_answer_is_asked_again(cluster_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cause: its errors are of another family than those of streams and ledgers, and ended the read at once."""
-    with journals.EditLog.open("bk:away-edits", metadata=cluster_uri) as log:
-        log.log_group([(0, b"%d" % n) for n in range(4)])
-    reader = JournalRows(ReadSettings(metadata=cluster_uri, journal="away-edits", retry_s=60.0), EDITS)
-    real, failing = journals.open_reader, [1, 0, 1]
-
-    def opened(*args: Any, **options: Any) -> journals.JournalReader:
-        if failing and failing.pop():
-            raise JournalUnavailableError("away")
-        return real(*args, **options)
-
-    monkeypatch.setattr(journals, "open_reader", opened)
-    assert [body for _, body in rows(reader)][:4] == [b"0", b"1", b"2", b"3"]
-    assert not failing

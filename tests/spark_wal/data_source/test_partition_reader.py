@@ -15,8 +15,11 @@ from spark_wal.data_source.values import ValueColumns
 from tests.spark_wal.data_source.clusters import NUMBERS, settings, written
 
 
-def part_of(stream: sync.Stream, start: Position, stop: Position, first: int, records: int) -> PartitionRange:
-    return PartitionRange(stream.name, stream.id, start, stop, first, records)
+def part_of(
+    stream: sync.Stream, start: Position, stop: Position, first: int, records: int, *, known: bool = True
+) -> PartitionRange:
+    part = stream.known(start, stop) if known else None
+    return PartitionRange(stream.name, stream.id, start, stop, first, records, part)
 
 
 def numbers(stream: sync.Stream, uri: str, part: PartitionRange, attempt: int = 0, **more: Any) -> list[int]:
@@ -42,10 +45,12 @@ def test_another_number_of_records_than_planned_fails_the_task(namespace: sync.N
 def test_the_next_attempt_has_a_connection_of_its_own(namespace: sync.Namespace, cluster_uri: str) -> None:
     stream = written(namespace, "attempts", [3])
     part = part_of(stream, Position(1, 0, 0), Position(1, 1, 0), 0, 3)
+    assert part.known is not None
+    first = connections.known_streams(cluster_uri, part.known.cluster)
     assert numbers(stream, cluster_uri, part) == [0, 1, 2]
-    assert connections.namespace(cluster_uri) is namespace
+    assert connections.known_streams(cluster_uri, part.known.cluster) is first
     assert numbers(stream, cluster_uri, part, attempt=1) == [0, 1, 2]
-    assert connections.namespace(cluster_uri) is not namespace
+    assert connections.known_streams(cluster_uri, part.known.cluster) is not first
 
 
 @pytest.mark.parametrize("entries", [[1] * 10, [10]], ids=["ten entries", "one entry"])
@@ -75,13 +80,13 @@ def test_truncated_records_are_an_error_or_a_counted_gap(
     namespace: sync.Namespace, cluster_uri: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     stream = written(namespace, "gap", [4, 4], [4])
-    whole = part_of(stream, Position(1, 0, 0), Position(2, 1, 0), 0, 12)
-    gone = part_of(stream, Position(1, 0, 0), Position(1, 1, 0), 0, 4)
+    whole = part_of(stream, Position(1, 0, 0), Position(2, 1, 0), 0, 12, known=False)
+    gone = part_of(stream, Position(1, 0, 0), Position(1, 1, 0), 0, 4, known=False)
     stream.truncate(Position(1, 1, 1))
     with pytest.raises(PartitionCountError, match=r"records 0 to 4 did not come.*onGap count"):
         numbers(stream, cluster_uri, whole)  # the beginning is no place that a reader calls truncated
     with pytest.raises(PositionTruncatedError):
-        numbers(stream, cluster_uri, part_of(stream, Position(1, 0, 1), Position(2, 1, 0), 1, 11))
+        numbers(stream, cluster_uri, part_of(stream, Position(1, 0, 1), Position(2, 1, 0), 1, 11, known=False))
     assert numbers(stream, cluster_uri, whole, count_gaps=True) == list(range(5, 12))
     assert "5 records, number 0 to 4, are missing" in caplog.text
     assert numbers(stream, cluster_uri, gone, count_gaps=True) == []
@@ -89,7 +94,7 @@ def test_truncated_records_are_an_error_or_a_counted_gap(
 
 def test_a_stream_that_was_made_anew_under_the_name_is_not_read(namespace: sync.Namespace, cluster_uri: str) -> None:
     stream = written(namespace, "anew", [2])
-    part = part_of(stream, Position(1, 0, 0), Position(1, 1, 0), 0, 2)
+    part = part_of(stream, Position(1, 0, 0), Position(1, 1, 0), 0, 2, known=False)
     namespace.rename("anew", "former")
     written(namespace, "anew", [2])
     with pytest.raises(StreamNotFoundError, match="another one has its name"):

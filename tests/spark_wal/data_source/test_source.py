@@ -10,8 +10,9 @@ from pyspark.sql import types as t
 
 from pyspark_bookkeeper import BookKeeperDataSource, DefaultSource
 from spark_wal.data_source import source
-from spark_wal.data_source.batch import JournalRows, LedgerRows, StreamsRows
+from spark_wal.data_source.batch import LedgerRows, StreamsRows
 from spark_wal.data_source.columns import JOURNAL_DDL, LEDGER_DDL, STREAM_DDL, STREAMS_DDL
+from spark_wal.data_source.journal_rows import JournalRows
 from spark_wal.data_source.options import DataSourceOptionError
 from spark_wal.data_source.stream_source import QuerySource
 
