@@ -1,10 +1,9 @@
 """The real Apache BookKeeper, in Java, as child processes: for tests, the demo and benchmarks.
 
-    from examples.apache_servers import ApacheBookie, apache_init, jars, shell
+    from examples.apache_servers import ApacheBookie
 
-    apache_init(zookeeper.uri, directory)
     with ApacheBookie(directory / "java-1", zookeeper.uri) as bookie:
-        print(bookie.bookie_id, shell("listbookies", "-rw", uri=zookeeper.uri, directory=directory))
+        print(bookie.bookie_id)
 
 Nothing of Apache's is in this tree: :func:`jars` has Maven fetch the official release into a cache once.
 
@@ -13,7 +12,6 @@ Read in this order
     process     one Java program as a child: arguments, log, end, kill
     settings    configuration files: what a bookie on 127.0.0.1 needs, what makes it small, what makes it quick
     bookie      a bookie, started until it really answers
-    shell       ``bookkeeper shell``; a new cluster
 
 All of it blocks: call it outside of a loop, or in a thread that lives as long as the processes shall (a child ends
 with the thread that started it).
@@ -23,7 +21,6 @@ from examples.apache_servers.bookie import ApacheBookie
 from examples.apache_servers.jars import VERSION, fetch_jars, jars, whats_missing
 from examples.apache_servers.process import QUICK_START, RELEASE, JavaProcess, java_command, run_to_end
 from examples.apache_servers.settings import QUICK_ADDS, SMALL, client_settings, java_uri
-from examples.apache_servers.shell import apache_init, shell
 
 __all__ = [
     "QUICK_ADDS",
@@ -33,13 +30,11 @@ __all__ = [
     "VERSION",
     "ApacheBookie",
     "JavaProcess",
-    "apache_init",
     "client_settings",
     "fetch_jars",
     "jars",
     "java_command",
     "java_uri",
     "run_to_end",
-    "shell",
     "whats_missing",
 ]

@@ -16,9 +16,6 @@ from typing import Final, Literal
 from segments.errors import EntryCorruptError
 from segments.record import NO_HEADERS, Record, to_ms
 
-TXID_MAX: Final = 2**63 - 2
-"""The greatest number of 64 bits stands for the end of a stream in DistributedLog, and is no transaction id."""
-
 _BITS: Final = bytes.maketrans(b"\x00\x01", b"01")
 _COUNT: Final = struct.Struct("<H")
 _NAME: Final = struct.Struct("<HI")

@@ -27,8 +27,6 @@ from segments.entries.layout import (
 from segments.entries.sections import EntryBatch
 from segments.errors import RecordTooLargeError
 
-Buffer = bytes | bytearray | memoryview
-
 _PIECE_MAX: Final = BODY_MAX - PIECE.size
 _ZEROS: Final = tuple(bytes(n) for n in range(8))
 

@@ -15,8 +15,9 @@ from bookkeeper.meta import init_cluster
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.real import run, system_seams
 from bookkeeper.testing.certificates import Authority, Certificate
-from examples.apache_servers import QUICK_ADDS, ApacheBookie, apache_init
+from examples.apache_servers import QUICK_ADDS, ApacheBookie
 from tests.integration.processes import Process, until
+from tests.interop.apache_shell import apache_init
 from tests.interop.clients import Client, OurClient
 from tests.interop.java_client import Java, JavaClient
 

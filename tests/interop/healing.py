@@ -13,9 +13,10 @@ from typing import Any, Final
 
 from bookkeeper.meta import init_cluster
 from bookkeeper.real import run, system_seams
-from examples.apache_servers import JavaProcess, apache_init, client_settings, java_command, shell
+from examples.apache_servers import JavaProcess, client_settings, java_command
 from examples.apache_servers.settings import write_settings
 from tests.integration.processes import Process, bk, bk_json, until
+from tests.interop.apache_shell import apache_init, shell
 from tests.interop.clients import OurClient, Shape
 from tests.interop.clusters import Bookie, JavaBookie, Kind, OurBookie, Site
 from tests.interop.java_client import JavaClient

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from examples.apache_servers import JavaProcess, client_settings, java_command, run_to_end, shell
+from examples.apache_servers import JavaProcess, client_settings, java_command, run_to_end
 from examples.apache_servers.settings import write_settings
 from tests.integration.processes import until
+from tests.interop.apache_shell import shell
 from tests.interop.clients import PASSWORD, Client, Shape
 from tests.interop.clusters import Bookie, Site
 from tests.interop.java_client import Java

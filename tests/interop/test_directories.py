@@ -12,8 +12,9 @@ import pytest
 
 from bookkeeper.errors import BookieUnavailableError
 from bookkeeper.launchers.zookeeper import ZooKeeperServer, free_port
-from examples.apache_servers import ApacheBookie, apache_init, shell, whats_missing
+from examples.apache_servers import ApacheBookie, whats_missing
 from tests.integration.processes import Process, bk
+from tests.interop.apache_shell import apache_init, shell
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
 

@@ -17,8 +17,9 @@ from bookkeeper.ledger.quorum import QuorumSpec
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.records.layout import BY_URI_NAME, Layout
 from bookkeeper.real import run, system_seams
-from examples.apache_servers import ApacheBookie, shell, whats_missing
+from examples.apache_servers import ApacheBookie, whats_missing
 from tests.integration.processes import Process, bk, bk_json, free_port
+from tests.interop.apache_shell import shell
 
 pytestmark = [pytest.mark.interop, pytest.mark.zookeeper, pytest.mark.timeout(240)]
 

@@ -11,14 +11,11 @@ At its end an upload is either bytes for one journal record (up to ``inline_size
 from __future__ import annotations
 
 import asyncio
-from typing import Final
 
 from spark_wal.webhdfs.config import UploadLimits
 from spark_wal.webhdfs.contents.blob_store import BlobStore, BlobWriter
 from spark_wal.webhdfs.errors import PlainIOError
 from spark_wal.webhdfs.files.inodes import BlobRef, Piece
-
-MIB: Final = 1 << 20
 
 
 class Uploads:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.launchers.zookeeper import ZooKeeperServer
-from examples.apache_servers import apache_init, whats_missing
+from examples.apache_servers import whats_missing
+from tests.interop.apache_shell import apache_init
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,8 @@ import pytest
 
 from bookkeeper.errors import BookieUnavailableError
 from bookkeeper.sync import BookKeeper
-from examples.apache_servers import QUICK_ADDS, ApacheBookie, shell
+from examples.apache_servers import QUICK_ADDS, ApacheBookie
+from tests.interop.apache_shell import shell
 
 pytestmark = pytest.mark.interop
 

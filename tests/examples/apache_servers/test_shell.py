@@ -8,7 +8,7 @@ from bookkeeper.errors import BookKeeperError, MetadataError
 from bookkeeper.launchers.zookeeper import ZooKeeperServer
 from bookkeeper.meta import Metadata, init_cluster
 from bookkeeper.real import run, system_seams
-from examples.apache_servers import apache_init, shell
+from tests.interop.apache_shell import apache_init, shell
 
 pytestmark = pytest.mark.interop
 
