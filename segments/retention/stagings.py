@@ -15,8 +15,8 @@ import logging
 from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, Final
 
-from bookkeeper.errors import KeyExistsError, MetadataConflictError, NoSuchKeyError
-from bookkeeper.meta.store import Create, Delete, Operation, settled_create, settled_delete
+from bookkeeper.errors import KeyExistsError, MetadataConflictError, MetadataUnavailableError, NoSuchKeyError
+from bookkeeper.meta.store import LOST_MAX, Create, Delete, Operation, settled_create, settled_delete
 from segments.names import stream_path
 from segments.retention.checked_json import pack_json, unpack_json
 from segments.retention.removal import delete_ledgers
@@ -60,11 +60,19 @@ class Stagings:
         await self._store.set(self._path(staging), value, None)
 
     async def note_ledger(self, staging: str, ledger: int) -> None:
-        """Note that a ledger belongs to it."""
-        try:
-            await settled_create(self._store, self._path(_name(staging, ledger)), b"", parents=True)
-        except KeyExistsError:
-            pass
+        """Note that a ledger belongs to a batch that was begun. One that is to be deleted is not noted: while a lost
+        reply is waited for, a cleaner may come."""
+        path, given_up = self._path(_name(staging, ledger)), self._path(_name("", ledger))
+        for _ in range(LOST_MAX):
+            try:
+                await self._store.multi([Create(given_up, b""), Delete(given_up, None), Create(path, b"")])
+            except KeyExistsError:
+                pass  # noted, or to be deleted
+            except MetadataUnavailableError:
+                await self._store.sync(path)
+                continue
+            return
+        raise MetadataUnavailableError(f"{path} was not written: the store gave no answer to {LOST_MAX} writes")
 
     async def has(self, staging: str, ledgers: Collection[int] = ()) -> bool:
         """Whether it, with these ledgers, may still be published."""

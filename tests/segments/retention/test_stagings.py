@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
 from bookkeeper.errors import MetadataUnavailableError
+from bookkeeper.meta.store import Operation
 from segments import BatchKey, BatchRefusedError
 from segments.retention.deletion import LeakedLedgers
 from segments.retention.stagings import LEASE_MS, Stagings
@@ -97,3 +101,47 @@ async def test_a_cleaner_that_died_before_it_deleted_a_ledger_is_followed_by_ano
             await stagings.clean(dies, 0, own=["s"])
         assert (await (await stream.publisher()).clean()) == ledgers(rows)
         assert [ledger async for ledger in stream.client.list_ledgers()] == []
+
+
+@pytest.mark.rule("S14")
+@story
+async def test_a_ledger_that_is_being_deleted_is_not_noted_again(programs: Programs) -> None:
+    """A task whose note got no answer repeats it after the cleaner has read what the stream names: were it noted, the
+    batch could be published, and then its ledger deleted."""
+    async with programs.stream() as stream, programs.stream() as other:
+        (ledger,) = ledgers(await staged(stream, "s", [b"a"]))
+        late = Stagings(other.client, other.id, other.name)
+        stagings = Stagings(stream.client, stream.id, stream.name)
+        now_ms = stream.client.services.seams.clock.wall_ms()
+
+        async def named() -> set[int]:
+            await late.begin("s", "a", now_ms)
+            await late.note_ledger("s", ledger)
+            assert not await late.has("s", [ledger])
+            return set()
+
+        assert await stagings.clean(named, now_ms, app="a") == [ledger]
+        assert not await late.has("s", [ledger])
+
+
+@pytest.mark.parametrize("sent", [True, False])
+def test_a_note_that_got_no_answer_is_repeated(sent: bool) -> None:
+    @story
+    async def told(programs: Programs) -> None:
+        async with programs.stream() as stream:
+            stagings = Stagings(stream.client, stream.id, stream.name)
+            await stagings.begin("s", "a", 0)
+            store: Any = stream.client.metadata_store.store
+            write = store.multi
+
+            async def multi(operations: Sequence[Operation]) -> object:
+                store.multi = write
+                if sent:
+                    await write(operations)
+                raise MetadataUnavailableError("the reply was lost")
+
+            store.multi = multi
+            await stagings.note_ledger("s", 7)
+            assert await stagings.has("s", [7])
+
+    told()
