@@ -16,7 +16,7 @@ from segments.cursors import CursorFront, CursorOptions, CursorState
 from segments.directory.directory import StreamEvent, StreamInfo
 from segments.errors import StreamConfigError
 from segments.position import EARLIEST, LATEST, Position
-from segments.publish import StagedWriter, StreamPublisher
+from segments.publish import PublisherFront, StagedWriter
 from segments.publish.batch_key import AppRecord
 from segments.read import KnownPart, ReaderFront, ReaderOptions, StreamEnd, StreamRange
 from segments.record import StoredRecord, to_ms
@@ -190,10 +190,11 @@ class StreamFront(Closing):
         (:meth:`StreamNamespace.read_known`). It can be pickled. Raises: StreamUnavailableError."""
 
     @abstractmethod
-    async def publisher(self, *, owner: str | None = None, take_over: bool = False) -> StreamPublisher:
-        """Claim the stream, to publish batches that were staged: each becomes visible whole, and once.
+    async def publisher(self, *, owner: str | None = None, take_over: bool = False) -> PublisherFront:
+        """Publish batches that were staged: each becomes visible whole, and once. In this process's cluster this claims
+        the stream; through a gateway the stream's owner publishes, which takes no options.
 
-        Raises: as :meth:`StreamPublisher.open`.
+        Raises: as :meth:`StreamPublisher.open`. StreamConfigError: an option, behind a gateway.
         """
 
     @abstractmethod

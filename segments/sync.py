@@ -40,7 +40,7 @@ from segments.cursors import CursorFront
 from segments.entries import RecordColumns
 from segments.namespace import StreamNamespace as AsyncNamespace
 from segments.position import EARLIEST, LATEST, Position
-from segments.publish import StagedWriter, StreamPublisher
+from segments.publish import PublisherFront, StagedWriter
 from segments.read.blocking import Reader
 from segments.record import AppendResult, Record
 from segments.stream_front import StreamFront as AsyncStream
@@ -126,12 +126,12 @@ class Producer(BlockingCloser[AsyncProducer]):
         return run(self._original.append_batch(list(records), seq=seq))
 
 
-class Publisher(Blocking[StreamPublisher]):
+class Publisher(Blocking[PublisherFront]):
     """Publishes batches, for threads. See :class:`segments.publish.StreamPublisher`."""
 
-    publish = blocking(StreamPublisher.publish)
-    clean = blocking(StreamPublisher.clean)
-    close = blocking(StreamPublisher.close)
+    publish = blocking(PublisherFront.publish)
+    clean = blocking(PublisherFront.clean)
+    close = blocking(PublisherFront.close)
 
 
 class Staged(Blocking[StagedWriter]):

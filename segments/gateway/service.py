@@ -26,6 +26,7 @@ from segments.gateway.cursor_calls import CursorCalls
 from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.gateway.metadata_watch import MetadataWatch
 from segments.gateway.port_security import CallerCheck, check_files, server_credentials
+from segments.gateway.publish_calls import PublishCalls
 from segments.gateway.read_calls import ReadCalls
 from segments.gateway.segment_calls import SegmentCalls
 from segments.gateway.served_streams import ServedStreams
@@ -120,6 +121,7 @@ class GrpcGatewayService:
             behaviours = {
                 **StreamCalls(table, advertised).behaviours,
                 **AppendCalls(table, config.limits, self.metrics, clock).behaviours,
+                **PublishCalls(table).behaviours,
                 **ReadCalls(table, self.metrics, self._draining).behaviours,
                 **SegmentCalls(table).behaviours,
                 **CursorCalls(table).behaviours,

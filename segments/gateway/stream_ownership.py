@@ -19,7 +19,13 @@ from bookkeeper.errors import BookKeeperError, in_words
 from bookkeeper.gateways.lease import Lease, LeaseEntry, NamespaceOwnedError
 from bookkeeper.metrics import Counter
 from bookkeeper.seams import Clock
-from segments.errors import GatewayRedirectError, StreamError, StreamNotReadyError
+from segments.errors import (
+    GatewayRedirectError,
+    OwnershipLostError,
+    StreamError,
+    StreamNotReadyError,
+    StreamOwnedError,
+)
 from segments.gateway.config import GrpcGatewayConfig
 from segments.gateway.ownership_state import OwnershipState, OwnershipStep
 from segments.protocol.refusals import as_stream_error
@@ -38,6 +44,7 @@ class OwnedWriter(Protocol):
     async def abort(self) -> None: ...
 
 
+T = TypeVar("T")
 W = TypeVar("W", bound=OwnedWriter)
 
 
@@ -79,6 +86,7 @@ class StreamOwnership(Generic[W]):
         self._attempt = 0
         self._changed = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
+        self._alone = asyncio.Lock()
         self._used = clock.monotonic()
 
     @property
@@ -154,6 +162,33 @@ class StreamOwnership(Generic[W]):
             raise StreamNotReadyError(f"another gateway may own stream {self.name}: try again", stream=self.name)
         return writer
 
+    async def exclusively(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Close the writer, with what is pending, do ``work``, and open a writer again. The lease stays, and who asks
+        for the writer meanwhile waits.
+
+        Raises: as :meth:`writer`, and what ``work`` raises. OwnershipLostError, StreamOwnedError: a program has the
+        stream, which is left alone for a while.
+        """
+        async with self._alone:
+            writer = await self.writer()
+            lease, running = self._lease, self._running
+            assert lease is not None and running is not None
+            self._state.taking()
+            self._changed.clear()
+            self._writer = self._running = None
+            running.cancel()
+            await asyncio.wait([running])
+            after = self._keep
+            try:
+                await writer.close()
+                return await work()
+            except (OwnershipLostError, StreamOwnedError):
+                after = self._leave_alone
+                raise
+            finally:
+                if self._lease is lease:
+                    self._running = self._tasks.start(after(lease), f"own stream {self.name}")
+
     async def give_up(self) -> None:
         """Close the writer in good order, and let the next gateway take the stream. A call takes it again."""
         await self._leave(end=False)
@@ -178,23 +213,35 @@ class StreamOwnership(Generic[W]):
     async def _own(self) -> None:
         """Take the stream, and keep it until it is lost."""
         lease = self._make_lease()
-        writer: W | None = None
         try:
             await lease.acquire(LeaseEntry.IF_VACANT)
-            self._lease = lease
-            writer = await self._open_writer()
         except NamespaceOwnedError as error:
             self._state.elsewhere(error.address, self._clock.monotonic())
             self._tell()
             await lease.release()
-            return
         except (StreamError, BookKeeperError) as error:
-            logger.warning("stream %s could not be taken: %s", self.name, in_words(error))
-            self._failure = as_stream_error(error)
-            self._lease = None
+            await self._failed(lease, error)
+        except asyncio.CancelledError:
             await lease.release()
-            self._state.given_up()
-            self._tell()
+            raise
+        else:
+            self._lease = lease
+            await self._keep(lease)
+
+    async def _failed(self, lease: Lease, error: StreamError | BookKeeperError) -> None:
+        logger.warning("stream %s could not be taken: %s", self.name, in_words(error))
+        self._failure = as_stream_error(error)
+        self._lease = None
+        await lease.release()
+        self._state.given_up()
+        self._tell()
+
+    async def _keep(self, lease: Lease) -> None:
+        """Open a writer, and have it until it is lost."""
+        try:
+            writer = await self._open_writer()
+        except (StreamError, BookKeeperError) as error:
+            await self._failed(lease, error)
             return
         except asyncio.CancelledError:
             await lease.release()
@@ -211,18 +258,25 @@ class StreamOwnership(Generic[W]):
         writer_lost = asyncio.ensure_future(writer.lost.wait())
         try:
             await asyncio.wait([lease_lost, writer_lost], return_when=asyncio.FIRST_COMPLETED)
-            self._counts.lost.add()
-            self._state.taking()
-            self._changed.clear()
-            self._writer = self._lease = None
-            # Another gateway takes the lease first: then it is seen as soon as the lease is renewed.
-            await asyncio.wait([lease_lost], timeout=self._config.lease_s)
-            taken_by_gateway = lease_lost.done()
         finally:
             lease_lost.cancel()
             writer_lost.cancel()
+        self._state.taking()
+        self._changed.clear()
+        self._writer = None
         with suppress(StreamError):
             await writer.abort()
+        await self._leave_alone(lease)
+
+    async def _leave_alone(self, lease: Lease) -> None:
+        """Somebody has taken the stream: find out who, and leave it to them."""
+        self._counts.lost.add()
+        self._lease = None
+        lease_lost = asyncio.ensure_future(lease.lost())
+        # Another gateway takes the lease first: then it is seen as soon as the lease is renewed.
+        await asyncio.wait([lease_lost], timeout=self._config.lease_s)
+        taken_by_gateway = lease_lost.done()
+        lease_lost.cancel()
         now = self._clock.monotonic()
         if taken_by_gateway and lease.other:
             logger.warning("the gateway at %s took stream %s over", lease.other, self.name)

@@ -493,6 +493,56 @@ class Imported(_message.Message):
     totals: Totals
     def __init__(self, stream: _Optional[str] = ..., stream_id: _Optional[str] = ..., start: _Optional[_Union[Position, _Mapping]] = ..., segments: _Optional[int] = ..., records: _Optional[int] = ..., totals: _Optional[_Union[Totals, _Mapping]] = ...) -> None: ...
 
+class BatchKey(_message.Message):
+    __slots__ = ("app", "query", "batch", "start", "run")
+    APP_FIELD_NUMBER: _ClassVar[int]
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    app: str
+    query: str
+    batch: int
+    start: int
+    run: str
+    def __init__(self, app: _Optional[str] = ..., query: _Optional[str] = ..., batch: _Optional[int] = ..., start: _Optional[int] = ..., run: _Optional[str] = ...) -> None: ...
+
+class StagedRows(_message.Message):
+    __slots__ = ("staging", "stream_id", "records", "ledger", "entries")
+    STAGING_FIELD_NUMBER: _ClassVar[int]
+    STREAM_ID_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    staging: str
+    stream_id: str
+    records: int
+    ledger: SegmentInfo
+    entries: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, staging: _Optional[str] = ..., stream_id: _Optional[str] = ..., records: _Optional[int] = ..., ledger: _Optional[_Union[SegmentInfo, _Mapping]] = ..., entries: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class PublishRequest(_message.Message):
+    __slots__ = ("stream", "key", "rows")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    stream: str
+    key: BatchKey
+    rows: _containers.RepeatedCompositeFieldContainer[StagedRows]
+    def __init__(self, stream: _Optional[str] = ..., key: _Optional[_Union[BatchKey, _Mapping]] = ..., rows: _Optional[_Iterable[_Union[StagedRows, _Mapping]]] = ...) -> None: ...
+
+class PublishReply(_message.Message):
+    __slots__ = ("number", "records", "first_seq_no", "already_there")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    FIRST_SEQ_NO_FIELD_NUMBER: _ClassVar[int]
+    ALREADY_THERE_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    records: int
+    first_seq_no: int
+    already_there: bool
+    def __init__(self, number: _Optional[int] = ..., records: _Optional[int] = ..., first_seq_no: _Optional[int] = ..., already_there: _Optional[bool] = ...) -> None: ...
+
 class AppendRequest(_message.Message):
     __slots__ = ("stream", "records", "values", "producer", "expected_tail", "crc32c", "monotonic")
     STREAM_FIELD_NUMBER: _ClassVar[int]

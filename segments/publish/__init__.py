@@ -9,7 +9,15 @@ batch_key       whether a batch is new (a machine)
 from __future__ import annotations
 
 from segments.publish.batch_key import BatchKey
-from segments.publish.publisher import PublishedBatch, StreamPublisher
+from segments.publish.publisher import PublishedBatch, PublisherFront, StreamPublisher
 from segments.publish.staged_writer import StagedLedger, StagedRows, StagedWriter
 
-__all__ = ["BatchKey", "PublishedBatch", "StagedLedger", "StagedRows", "StagedWriter", "StreamPublisher"]
+__all__ = [
+    "BatchKey",
+    "PublishedBatch",
+    "PublisherFront",
+    "StagedLedger",
+    "StagedRows",
+    "StagedWriter",
+    "StreamPublisher",
+]

@@ -11,7 +11,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from bookkeeper.errors import (
     BookKeeperError,
@@ -22,7 +22,7 @@ from bookkeeper.errors import (
     NoSuchLedgerError,
 )
 from bookkeeper.meta.store import Operation, settled_create
-from segments.chain import SegmentContents, StreamChain, StreamHead, ledger_tags
+from segments.chain import SegmentContents, StreamChain, StreamHead, ledger_tags, stream_tags
 from segments.config import StreamConfig
 from segments.entries import EntryKind, RecordColumns, StoredEntry, decode_entry, encode_payload
 from segments.error_translation import worded
@@ -69,6 +69,16 @@ class PublishedBatch:
     """An earlier attempt has published it; what was staged this time is dropped."""
 
 
+class PublisherFront(Protocol):
+    """What publishes batches to one stream, in this process or through a gateway."""
+
+    async def publish(self, key: BatchKey | None, staged: Sequence[StagedRows]) -> PublishedBatch: ...
+
+    async def clean(self, app: str | None = None, own: Collection[str] = ()) -> list[int]: ...
+
+    async def close(self) -> None: ...
+
+
 class StreamPublisher:
     """Publishes batches to one stream, until another owner claims it. One call at a time."""
 
@@ -101,10 +111,18 @@ class StreamPublisher:
         """
 
         def check(chain: StreamChain) -> None:
-            if chain.open_segment is not None and not take_over:
-                where = f" at {chain.location}" if chain.location else ""
+            if take_over:
+                return
+            if chain.location:
                 raise StreamOwnedError(
-                    f"stream {record.name} is open for writing by {chain.owner or 'a writer'}{where}, and batches are "
+                    f"the gateway at {chain.location} owns stream {record.name}: let it publish batches (Spark: "
+                    f'option("gateway", "grpc://{chain.location}"); a program: a publisher of a stream behind it). If '
+                    f"that gateway is gone, `bk stream roll {record.name}` ends what it left",
+                    stream=record.name,
+                )
+            if chain.open_segment is not None:
+                raise StreamOwnedError(
+                    f"stream {record.name} is open for writing by {chain.owner or 'a writer'}, and batches are "
                     "published by the stream's owner. Close that writer; if its program is gone, "
                     f"`bk stream roll {record.name}` ends what it left open",
                     stream=record.name,
@@ -198,7 +216,7 @@ class StreamPublisher:
                 continue
             found += await self._gathered(small, staging, app)
             small = []
-            await self._look_at(each.ledger)
+            await self._look_at(each.ledger, each.staging)
             found.append(each.ledger)
         found += await self._gathered(small, staging, app)
         return found
@@ -218,7 +236,7 @@ class StreamPublisher:
         assert done is not None
         return [done]
 
-    async def _look_at(self, ledger: StagedLedger) -> None:
+    async def _look_at(self, ledger: StagedLedger, staging: str) -> None:
         with worded(f"publishing to stream {self._name}", self._name):
             try:
                 metadata = await self._client.metadata(ledger.ledger_id)
@@ -228,6 +246,11 @@ class StreamPublisher:
                     "nobody had renewed it; write it again",
                     stream=self._name,
                 ) from error
+        tags = {**stream_tags(self._stream_id), "staging": staging.encode()}
+        if any(metadata.custom.get(name) != value for name, value in tags.items()):
+            raise BatchRefusedError(
+                f"ledger {ledger.ledger_id} was not written for this batch of stream {self._name}", stream=self._name
+            )
         if not metadata.is_closed or metadata.last_entry != ledger.contents.last_entry:
             raise StreamCorruptError(
                 f"ledger {ledger.ledger_id} of a batch for stream {self._name} does not end at entry "

@@ -23,6 +23,7 @@ from segments.record import StoredRecord
 from segments.remote.append_pipe import AppendPipe
 from segments.remote.gateway_channels import GatewayChannels
 from segments.remote.remote_cursor import RemoteCursor
+from segments.remote.remote_publisher import RemotePublisher
 from segments.remote.remote_reader import RemoteReader
 from segments.remote.remote_transfer import RemoteExport
 from segments.remote.remote_writer import RemoteProducer, RemoteWriter, open_producer, roll, seal
@@ -73,6 +74,13 @@ class RemoteStream(StreamFront):
             return await open_producer(self._channels, self.name, name, epoch=epoch, monotonic=gap == "monotonic")
 
         return Opening(opened)
+
+    async def publisher(self, *, owner: str | None = None, take_over: bool = False) -> RemotePublisher:
+        """Publish batches that were staged by programs which have the cluster's own address."""
+        given = {name: value for name, value in (("owner", owner), ("take_over", take_over)) if value}
+        self._refuse_options("a publisher", given, ())
+        await self._info()
+        return RemotePublisher(self._channels, self.name)
 
     def _refuse_options(self, who: str, options: Mapping[str, object], known: tuple[str, ...]) -> None:
         if others := sorted(options.keys() - set(known)):
@@ -167,11 +175,8 @@ class RemoteStream(StreamFront):
     async def known(self, start: Position, stop: Position) -> NoReturn:
         raise self._refused("tell what others must know to read from bookies")
 
-    async def publisher(self, *, owner: str | None = None, take_over: bool = False) -> NoReturn:
-        raise self._refused("publish batches")
-
     def stage(self, staging: str, app: str = "", *, patience_s: float = 0.0) -> NoReturn:
-        raise self._refused("write rows of a batch")
+        raise self._refused("write rows of a batch, which go to bookies by themselves")
 
     async def apps(self) -> NoReturn:
         raise self._refused("list the applications that publish batches")

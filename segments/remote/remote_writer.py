@@ -15,13 +15,12 @@ from bookkeeper.outcome import Outcome
 from segments.arguments import check_sequence, check_whole
 from segments.chain import StreamSegment
 from segments.config import StreamLimits
-from segments.entries import RecordColumns
+from segments.entries import RecordColumns, decode_entry, encode_entry, encode_pieces, fits_one_entry
 from segments.errors import (
     ProducerFencedError,
     RecordTooLargeError,
     SequenceGapError,
     StreamClosedError,
-    StreamConfigError,
     StreamError,
     StreamOverloadedError,
 )
@@ -185,9 +184,7 @@ class RemoteWriter(RemoteAppends, WriterFront):
         self, records: Iterable[Record | bytes] | RecordColumns, *, atomic: bool = True
     ) -> asyncio.Future[AppendResult]:
         """The same without waiting. Raises: as append_nowait."""
-        if isinstance(records, RecordColumns):
-            raise StreamConfigError("a gateway takes records, not columns: nothing was appended", stream=self.name)
-        return self._submit(list(records))
+        return self._submit(_plain(records) if isinstance(records, RecordColumns) else list(records))
 
     async def append_if(
         self, record: Record | bytes, *, tail: Position | None, txid: int | None = None
@@ -341,6 +338,18 @@ async def seal(channels: GatewayChannels, stream: str) -> Position | None:
     """Have a stream's gateway end it for good. Returns the position of its last record."""
     reply = await channels.call("Streams.Seal", pb.SealRequest(stream=stream), stream=stream)
     return get_position(reply.position) if reply.HasField("position") else None
+
+
+def _plain(columns: RecordColumns) -> list[Record | bytes]:
+    """The records of columns: messages have one by one."""
+    if fits_one_entry(columns):
+        entry = decode_entry(encode_entry(columns, first_seq_no=0, append_ms=0))
+    else:
+        pieces = [
+            decode_entry(raw, 0, at) for at, raw in enumerate(encode_pieces(columns, first_seq_no=0, append_ms=0))
+        ]
+        entry = pieces[-1].assembled(pieces)
+    return [record.as_record() for record in entry.records()]
 
 
 def _with_txid(record: Record | bytes, txid: int | None) -> Record | bytes:

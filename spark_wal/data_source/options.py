@@ -23,6 +23,7 @@ _OBJECTS: Final = ("stream", "streams", "ledger", "journal")
 _FORMATS: Final = ("raw", "json", "arrow")
 _MODES: Final = ("failfast", "permissive")
 _GAPS: Final = ("fail", "count")
+_GATEWAYS: Final = ("grpc://", "grpcs://")
 _GUARANTEES: Final = ("exactlyOnce", "atLeastOnce")
 
 READ_OPTIONS: Final = (
@@ -42,6 +43,7 @@ WRITE_OPTIONS: Final = (
     METADATA,
     "stream",
     "createStream",
+    "gateway",
     "takeOver",
     "guarantee",
     "valueFormat",
@@ -112,6 +114,10 @@ class WriteSettings:
 
     metadata: str
     stream: str
+    gateway: str | None = None
+    """Who publishes the batch, where a gateway owns the stream."""
+    at_least_once: bool = False
+    """Tasks append through gateways, whose address is ``metadata``."""
     create: bool = False
     """Make the stream if it is not there."""
     take_over: bool = False
@@ -179,13 +185,21 @@ def write_settings(options: Mapping[str, str], *, streaming: bool) -> WriteSetti
         raise DataSourceOptionError(
             "txnAppId and txnVersion go together: who writes, and the number of what is written"
         )
-    if found.word("guarantee", tuple(word.lower() for word in _GUARANTEES), "exactlyonce") != "exactlyonce":
-        raise DataSourceOptionError("guarantee atLeastOnce is for gateways (grpc://…), which are not written to yet")
+    at_least_once = found.word("guarantee", tuple(word.lower() for word in _GUARANTEES), "exactlyonce") != "exactlyonce"
+    gateway = found.get("gateway")
+    if at_least_once:
+        _check_at_least_once(found)
+    elif gateway is not None and not gateway.startswith(_GATEWAYS):
+        raise DataSourceOptionError(f"option gateway is grpc://HOST:PORT, not {gateway!r}")
+    elif gateway is not None and found.flag("takeOver"):
+        raise DataSourceOptionError("takeOver takes a stream from its owner, and through a gateway nothing is taken")
     value_format = found.get("valueFormat")
     if value_format is not None:
         value_format = found.word("valueFormat", ("raw", "json"), "raw")
     return WriteSettings(
-        metadata=found.metadata(),
+        metadata=found.text(METADATA, "") if at_least_once else found.metadata(),
+        gateway=gateway,
+        at_least_once=at_least_once,
         stream=found.text("stream", ""),
         create=found.flag("createStream"),
         take_over=found.flag("takeOver"),
@@ -195,6 +209,17 @@ def write_settings(options: Mapping[str, str], *, streaming: bool) -> WriteSetti
         start=found.number("txnStart", least=0),
         retry_s=found.seconds("retrySeconds"),
     )
+
+
+def _check_at_least_once(found: _Options) -> None:
+    if not found.text(METADATA, "").startswith(_GATEWAYS):
+        raise DataSourceOptionError(
+            "with guarantee atLeastOnce tasks append through gateways: the option metadata is grpc://HOST:PORT then; "
+            "with the cluster's own address there is exactlyOnce alone"
+        )
+    for name in ("gateway", "takeOver", "txnAppId", "txnVersion", "txnStart"):
+        if found.has(name):
+            raise DataSourceOptionError(f"option {name} is for exactlyOnce, and guarantee atLeastOnce is asked for")
 
 
 def _check_places(settings: ReadSettings) -> None:
@@ -252,9 +277,10 @@ class _Options:
                 f"{uri} is a cluster within one process, and Spark's tasks run in processes of their own: start "
                 "bk standalone, and give the address that it prints"
             )
-        if uri.startswith("grpc:"):
+        if uri.startswith(_GATEWAYS):
             raise DataSourceOptionError(
-                f"{uri} is a gateway: tasks read bookies themselves, so give the cluster's own address"
+                f"{uri} is a gateway: tasks read bookies themselves, so give the cluster's own address; a stream that "
+                "a gateway owns is written with the gateway's address as option gateway"
             )
         return uri
 

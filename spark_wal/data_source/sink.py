@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
-from segments import BatchKey, OwnershipLostError, PublishedBatch, StagedRows, StreamNotFoundError, sync
+from segments import (
+    AppendOutcomeUnknownError,
+    BatchKey,
+    OwnershipLostError,
+    PublishedBatch,
+    StagedRows,
+    StreamNotFoundError,
+    StreamUnavailableError,
+    sync,
+)
 from spark_wal.data_source import connections
 from spark_wal.data_source.connections import patiently
 from spark_wal.data_source.options import DataSourceOptionError, WriteSettings, write_settings
@@ -97,6 +106,9 @@ class _Sink:
         run = "" if context is None or not query else context.getLocalProperty(_RUN) or ""
         columns = RowColumns(self._schema, settings.value_format)
         stream = patiently(lambda: _opened(settings, fresh=attempt > 0), settings.retry_s)
+        if settings.at_least_once:
+            count = sum(_append(stream, records, settings) for batch in iterator for records in columns.records(batch))
+            return SinkMessage(0, query, run, StagedRows(self._staging, stream.id, count))
         staged = stream.stage(self._staging, settings.app or query, patience_s=settings.retry_s)
         try:
             for batch in iterator:
@@ -114,6 +126,8 @@ class _Sink:
             raise RuntimeError("a task has told nothing of its rows: the batch is not published")
         if not told:
             return None
+        if self._settings.at_least_once:
+            return None  # the tasks have appended
         batch, settings = key(told[0]), self._settings
         rows = [each.rows for each in told]
 
@@ -165,6 +179,20 @@ if DataSourceArrowWriter is not None:
             """The write has failed. What tasks have written is deleted within an hour."""
 
 
+def _append(stream: sync.Stream, records: Any, settings: WriteSettings) -> int:
+    """Append records through a gateway, again if it is not known whether they are there. Returns how many."""
+
+    def append() -> None:
+        try:
+            with stream.writer() as writer:
+                writer.append_batch(records)
+        except AppendOutcomeUnknownError as error:
+            raise StreamUnavailableError(str(error), stream=stream.name) from error
+
+    patiently(append, settings.retry_s)
+    return int(records.count)
+
+
 def _opened(settings: WriteSettings, *, fresh: bool = False) -> sync.Stream:
     namespace = connections.namespace(settings.metadata, fresh=fresh)
     try:
@@ -179,19 +207,26 @@ def _opened(settings: WriteSettings, *, fresh: bool = False) -> sync.Stream:
 
 def _publisher(settings: WriteSettings) -> sync.Publisher:
     """This process's right to publish to a stream, claimed at the first use."""
-    place = (os.getpid(), settings.metadata, settings.stream)
+    place = _place(settings)
     with _lock:
         known = _publishers.get(place)
         if known is None:
-            owner = f"Spark ({settings.app or 'a query'}, process {os.getpid()})"
-            known = _opened(settings).publisher(owner=owner, take_over=settings.take_over)
+            if settings.gateway is None:
+                owner = f"Spark ({settings.app or 'a query'}, process {os.getpid()})"
+                known = _opened(settings).publisher(owner=owner, take_over=settings.take_over)
+            else:
+                known = connections.namespace(settings.gateway).open(settings.stream).publisher()
             _publishers[place] = known
         return known
 
 
 def _forget(settings: WriteSettings) -> None:
     with _lock:
-        _publishers.pop((os.getpid(), settings.metadata, settings.stream), None)
+        _publishers.pop(_place(settings), None)
+
+
+def _place(settings: WriteSettings) -> tuple[int, str, str]:
+    return os.getpid(), settings.gateway or settings.metadata, settings.stream
 
 
 def _run() -> str:

@@ -27,6 +27,7 @@ NEED_THE_OWNER: dict[str, Any] = {
     "Append.AppendStream": pb.AppendRequest(stream="s", values=[b"v"]),
     "Append.OpenProducer": pb.OpenProducerRequest(stream="s", producer="p"),
     "Append.GetOutcome": pb.GetOutcomeRequest(stream="s", producer="p", sequence=0),
+    "Append.Publish": pb.PublishRequest(stream="s", key=pb.BatchKey(app="a")),
     "Segments.Roll": pb.RollRequest(stream="s"),
     "Streams.Seal": pb.SealRequest(stream="s"),
 }

@@ -7,7 +7,13 @@ import pytest
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.gateways.lease import LeaseEntry, NamespaceOwnedError
 from bookkeeper.real import SystemClock
-from segments.errors import GatewayRedirectError, StreamClosedError, StreamNotReadyError, StreamSealedError
+from segments.errors import (
+    GatewayRedirectError,
+    OwnershipLostError,
+    StreamClosedError,
+    StreamNotReadyError,
+    StreamSealedError,
+)
 from segments.gateway.config import GrpcGatewayConfig
 from segments.gateway.stream_ownership import StreamOwnership
 from tests.spark_wal.webhdfs.virtual import in_virtual_time
@@ -199,3 +205,58 @@ async def test_a_writer_that_does_not_end_well_does_not_keep_the_lease() -> None
     writer.close = close  # type: ignore[method-assign]
     await site.ownership.end()
     assert site.leases[0].released == 1
+
+
+@in_virtual_time
+async def test_work_is_done_between_two_writers_while_the_lease_stays_and_calls_wait() -> None:
+    site = Site()
+    first = await site.ownership.writer()
+
+    async def work() -> str:
+        assert first.ended == ["closed"] and not site.ownership.is_here
+        await asyncio.sleep(1)
+        return "done"
+
+    working = asyncio.ensure_future(site.ownership.exclusively(work))
+    await asyncio.sleep(0.5)
+    assert await site.ownership.writer() is site.writers[1]
+    assert await working == "done"
+    assert len(site.leases) == 1 and not site.leases[0].released
+    await site.ownership.end()
+
+
+@in_virtual_time
+async def test_a_stream_that_a_program_takes_during_the_work_is_left_alone() -> None:
+    site = Site()
+    await site.ownership.writer()
+
+    async def work() -> None:
+        raise OwnershipLostError("a program has it")
+
+    with pytest.raises(OwnershipLostError):
+        await site.ownership.exclusively(work)
+    await asyncio.sleep(1.5)
+    assert site.leases[0].released == 1 and len(site.writers) == 1
+    with pytest.raises(StreamNotReadyError, match="with the library"):
+        await site.ownership.writer()
+    await site.ownership.end()
+
+
+@in_virtual_time
+async def test_after_work_that_failed_there_is_a_writer_again_and_none_if_the_gateway_ended() -> None:
+    site = Site()
+    await site.ownership.writer()
+
+    async def fails() -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await site.ownership.exclusively(fails)
+    assert await site.ownership.writer() is site.writers[1]
+
+    async def ends() -> None:
+        await site.ownership.end()
+
+    await site.ownership.exclusively(ends)
+    await asyncio.sleep(1)
+    assert len(site.writers) == 2 and site.leases[0].released == 1

@@ -181,8 +181,8 @@ async def test_a_batch_that_is_given_up_between_its_look_and_its_write_is_not_pu
         rows = await staged(stream, "late", [b"a"], app="a")
         look = publisher._look_at
 
-        async def looked(ledger: Any) -> None:
-            await look(ledger)
+        async def looked(ledger: Any, staging: str) -> None:
+            await look(ledger, staging)
             await publisher._stagings.clean(publisher._named, 0, app="a")
 
         publisher._look_at = looked  # type: ignore[method-assign]

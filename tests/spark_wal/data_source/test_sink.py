@@ -10,10 +10,14 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as t
 
+from bookkeeper.background_loop import run
 from bookkeeper.errors import BookKeeperError
+from bookkeeper.ids import Address
+from bookkeeper.real import system_seams
 from segments import BatchRefusedError, StoredRecord, StreamNotFoundError, StreamOwnedError, sync
+from segments.gateway.service import GrpcGatewayService, GrpcServingConfig
 from segments.publish import StreamPublisher
-from spark_wal.data_source import options, sink
+from spark_wal.data_source import connections, options, sink
 from spark_wal.data_source.options import DataSourceOptionError, WriteSettings
 from spark_wal.data_source.sink import BatchSink, SinkMessage, StreamSink
 from tests.spark_wal.data_source.clusters import ONE_BOOKIE
@@ -164,6 +168,58 @@ def test_overwriting_and_complete_mode_are_refused() -> None:
     assert isinstance(sink.writer(named, SCHEMA, overwrite=False), BatchSink)
     with pytest.raises(DataSourceOptionError, match="txnVersion is for write"):
         sink.stream_writer({**named, "txnVersion": "1"}, SCHEMA, overwrite=False)
-    with pytest.raises(DataSourceOptionError, match="atLeastOnce is for gateways"):
+    with pytest.raises(DataSourceOptionError, match="with guarantee atLeastOnce tasks append through gateways"):
         sink.stream_writer({**named, "guarantee": "atLeastOnce"}, SCHEMA, overwrite=False)
     assert options.write_settings({**named, "txnAppId": "a", "txnVersion": "3"}, streaming=False).version == 3
+
+
+@pytest.fixture
+def gateway(cluster_uri: str) -> Iterator[str]:
+    service = GrpcGatewayService(GrpcServingConfig(uri=cluster_uri, listen=Address("127.0.0.1", 0)), system_seams())
+    yield f"grpc://{run(service.start())}"
+    run(service.close())
+
+
+@pytest.mark.rule("S14")
+def test_a_stream_that_a_gateway_owns_is_written_through_it_exactly_once(
+    totals: sync.Stream, cluster_uri: str, gateway: str
+) -> None:
+    with connections.namespace(gateway).open(totals.name).writer() as writer:
+        writer.append(b"before")
+        with pytest.raises(StreamOwnedError, match=f'option\\("gateway", "{gateway}"\\)'):
+            commit(totals, cluster_uri, 0, (b"a",))
+        large = bytes(100_000)
+        commit(totals, cluster_uri, 0, (b"a", b"b"), (large,), gateway=gateway)
+        sink._publishers.clear()  # a new driver
+        commit(totals, cluster_uri, 0, (b"other", b"rows"), gateway=gateway)
+        commit(totals, cluster_uri, 1, (b"c",), gateway=gateway)
+        writer.append(b"after")
+    assert values(totals) == [b"before", b"a", b"b", large, b"c", b"after"]
+
+
+def test_at_least_once_tasks_append_through_a_gateway(totals: sync.Stream, gateway: str) -> None:
+    schema = t.StructType([*SCHEMA.fields, t.StructField("key", t.BinaryType())])
+    planned = StreamSink(settings(totals, gateway, at_least_once=True), schema)
+    large = bytes(1_500_000)
+    rows = pa.record_batch({"value": pa.array([b"a", b"b", large]), "key": pa.array([b"k", None, b"l"])})
+    told = planned.write(iter([rows]))
+    assert (told.rows.records, told.rows.ledger, told.rows.entries) == (3, None, ())
+    planned.commit([told], 0)
+    with totals.read() as reader:
+        found = [(record.key, record.value) for record in reader if isinstance(record, StoredRecord)]
+    assert found == [(b"k", b"a"), (None, b"b"), (b"l", large)]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"metadata": "grpc://g:1"}, "a gateway owns is written with the gateway's address as option gateway"),
+        ({"gateway": "sqlite:///x"}, "option gateway is grpc://HOST:PORT"),
+        ({"gateway": "grpc://g:1", "takeOver": "true"}, "through a gateway nothing is taken"),
+        ({"guarantee": "atLeastOnce"}, "the option metadata is grpc://HOST:PORT then"),
+        ({"guarantee": "atLeastOnce", "metadata": "grpc://g:1", "txnAppId": "a"}, "option txnAppId is for exactlyOnce"),
+    ],
+)
+def test_what_cannot_be_with_a_gateway_is_refused_with_a_sentence(given: dict[str, str], said: str) -> None:
+    with pytest.raises(DataSourceOptionError, match=said):
+        options.write_settings({"metadata": "sqlite:///x", "stream": "a", **given}, streaming=True)
