@@ -23,7 +23,7 @@ from segments.retention.deletion import Tombstone, delete_stream, finish_deletio
 from segments.stream import Stream
 from segments.stream_settings import find_stream, make_stream, read_settings
 from segments.transfer.transfer import ImportResult, import_stream
-from segments.write.opening import Opening
+from segments.write.opening import PendingOpen
 
 if TYPE_CHECKING:
     from bookkeeper import ClientConfig
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def connect(
     uri: str, *, config: ClientConfig | None = None, client: BookKeeper | None = None
-) -> Opening[StreamNamespace]:
+) -> PendingOpen[StreamNamespace]:
     """Connect to the streams of the cluster at a metadata URI: ``async with connect(uri) as namespace``.
 
     It takes every address that ``BookKeeper.connect`` takes, and ``grpc://HOST:PORT`` of gateways (see
@@ -44,8 +44,8 @@ def connect(
     if client is None and isinstance(uri, str) and is_gateway_uri(uri):
         from segments.remote import connect as connect_gateways  # gRPC is an extra
 
-        return cast("Opening[StreamNamespace]", connect_gateways(uri))
-    return Opening(partial(_connect, uri, config, client))
+        return cast("PendingOpen[StreamNamespace]", connect_gateways(uri))
+    return PendingOpen(partial(_connect, uri, config, client))
 
 
 async def _connect(uri: str, config: ClientConfig | None, client: BookKeeper | None) -> StreamNamespace:

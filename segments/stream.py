@@ -32,7 +32,7 @@ from segments.seek import AtSeqNo, Seek
 from segments.stream_front import StreamFront, WriterOptions
 from segments.stream_settings import read_settings
 from segments.transfer.transfer import StreamExport
-from segments.write.opening import Opening, SharedWriter, open_writer
+from segments.write.opening import PendingOpen, SharedWriter, open_writer
 from segments.write.producer import GapRule, Producer
 from segments.write.take_over import tells_of_producers
 from segments.write.writer import Writer
@@ -57,7 +57,7 @@ class Stream(StreamFront):
 
     # -- writing ----------------------------------------------------------------------------------------
 
-    def writer(self, **options: Unpack[WriterOptions]) -> Opening[Writer]:
+    def writer(self, **options: Unpack[WriterOptions]) -> PendingOpen[Writer]:
         """Take the stream over and write to it: ``async with stream.writer() as writer``. The former writer, wherever
         it is, can append nothing more.
 
@@ -66,7 +66,7 @@ class Stream(StreamFront):
             StreamUnavailableError: too few bookies answer, or the metadata store does not; nothing is lost.
             OwnershipLostError: another writer took the stream over meanwhile.
         """
-        return Opening(partial(self._open_writer, **options))
+        return PendingOpen(partial(self._open_writer, **options))
 
     async def _open_writer(self, **options: Unpack[WriterOptions]) -> Writer:
         """The writer also applies the stream's retention, now and then."""
@@ -81,7 +81,7 @@ class Stream(StreamFront):
         epoch: int | None = None,
         gap: GapRule = "strict",
         **options: Unpack[WriterOptions],
-    ) -> Opening[Producer]:
+    ) -> PendingOpen[Producer]:
         """Open an idempotent producer: ``async with stream.producer(name) as producer``. The producers of one Stream
         object share a writer, which takes the stream over like writer().
 
@@ -92,7 +92,7 @@ class Stream(StreamFront):
         """
         if self._shared is None:
             self._shared = SharedWriter(partial(self._open_writer, **options))
-        return Opening(partial(self._shared.producer, name, epoch=epoch, gap=gap))
+        return PendingOpen(partial(self._shared.producer, name, epoch=epoch, gap=gap))
 
     async def publisher(self, *, owner: str | None = None, take_over: bool = False) -> StreamPublisher:
         return await StreamPublisher.open(self.client, self.record, self.read_config, owner=owner, take_over=take_over)

@@ -26,7 +26,7 @@ from segments.retention.retention_pass import PassResult
 from segments.retention.truncation import TruncateResult
 from segments.seek import Seek
 from segments.transfer.transfer import ExportResult
-from segments.write.opening import Opening
+from segments.write.opening import PendingOpen
 from segments.write.producer import GapRule
 from segments.write.writer_front import ProducerFront, WriterFront
 
@@ -67,7 +67,7 @@ class StreamFront(Closing):
     # -- writing ----------------------------------------------------------------------------------------
 
     @abstractmethod
-    def writer(self, **options: Unpack[WriterOptions]) -> Opening[WriterFront]:
+    def writer(self, **options: Unpack[WriterOptions]) -> PendingOpen[WriterFront]:
         """Write to the stream: ``async with stream.writer() as writer``. In this process's cluster this takes it over:
         the former writer, wherever it is, can append nothing more. Through a gateway it writes beside others.
 
@@ -81,7 +81,7 @@ class StreamFront(Closing):
     @abstractmethod
     def producer(
         self, name: str, *, epoch: int | None = None, gap: GapRule = "strict", **options: Unpack[WriterOptions]
-    ) -> Opening[ProducerFront]:
+    ) -> PendingOpen[ProducerFront]:
         """Open an idempotent producer: ``async with stream.producer(name) as producer``. The producers of one Stream
         object share a writer, which takes the stream over like writer().
 

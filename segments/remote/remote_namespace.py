@@ -22,10 +22,10 @@ from segments.remote.gateway_channels import GatewayChannels
 from segments.remote.remote_stream import RemoteStream
 from segments.remote.remote_transfer import import_stream
 from segments.transfer.transfer import ImportResult
-from segments.write.opening import Opening
+from segments.write.opening import PendingOpen
 
 
-def connect(uri: str, *, access: GatewayCredentials | None = None) -> Opening[RemoteNamespace]:
+def connect(uri: str, *, access: GatewayCredentials | None = None) -> PendingOpen[RemoteNamespace]:
     """Connect to gateways: ``async with connect("grpc://HOST:PORT,HOST:PORT") as namespace``.
 
     ``access`` is what the client shows; by default what the environment names (BK_TLS_CA, BK_TLS_CERT, BK_TLS_KEY,
@@ -35,7 +35,7 @@ def connect(uri: str, *, access: GatewayCredentials | None = None) -> Opening[Re
         StreamConfigError: the address is none of gateways, or a token would be sent to another host in clear.
         OSError: a file of the environment cannot be read. ConfigError: others may read one that holds a secret.
     """
-    return Opening(partial(_connect, uri, access))
+    return PendingOpen(partial(_connect, uri, access))
 
 
 async def _connect(uri: str, access: GatewayCredentials | None) -> RemoteNamespace:

@@ -32,7 +32,7 @@ from segments.retention.retention_pass import PassResult
 from segments.retention.truncation import TruncateResult
 from segments.seek import AtSeqNo, Seek
 from segments.stream_front import StreamFront, WriterOptions
-from segments.write.opening import Opening
+from segments.write.opening import PendingOpen
 from segments.write.producer import GapRule
 
 
@@ -45,7 +45,7 @@ class RemoteStream(StreamFront):
 
     # -- writing -----------------------------------------------------------------------------------------
 
-    def writer(self, **options: Unpack[WriterOptions]) -> Opening[RemoteWriter]:
+    def writer(self, **options: Unpack[WriterOptions]) -> PendingOpen[RemoteWriter]:
         """Write to the stream beside others: ``async with stream.writer() as writer``.
 
         Raises (when awaited or entered):
@@ -57,11 +57,11 @@ class RemoteStream(StreamFront):
             await self._info()
             return RemoteWriter(self._channels, self.name, AppendPipe(self._channels, self.name, idempotent=False))
 
-        return Opening(opened)
+        return PendingOpen(opened)
 
     def producer(
         self, name: str, *, epoch: int | None = None, gap: GapRule = "strict", **options: Unpack[WriterOptions]
-    ) -> Opening[RemoteProducer]:
+    ) -> PendingOpen[RemoteProducer]:
         """Open an idempotent producer: ``async with stream.producer(name) as producer``.
 
         Raises (when awaited or entered):
@@ -73,7 +73,7 @@ class RemoteStream(StreamFront):
             check_gap_rule(gap)
             return await open_producer(self._channels, self.name, name, epoch=epoch, monotonic=gap == "monotonic")
 
-        return Opening(opened)
+        return PendingOpen(opened)
 
     async def publisher(self, *, owner: str | None = None, take_over: bool = False) -> RemotePublisher:
         """Publish batches that were staged by programs which have the cluster's own address."""

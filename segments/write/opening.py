@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 _names: Final = itertools.count(1)
 
 
-class Opening(Generic[Opened]):
+class PendingOpen(Generic[Opened]):
     """``await`` it for an object to close yourself, or ``async with`` it."""
 
     def __init__(self, opened: Callable[[], Awaitable[Opened]]) -> None:
