@@ -22,7 +22,7 @@ from segments.record import GapKind
 from segments.seek import Seek
 
 
-class Passed(Enum):
+class NoSegment(Enum):
     """No segment is to be opened now."""
 
     WAIT = "there is none yet"
@@ -104,20 +104,20 @@ class FetchMachine:
         if missing != 0:
             self.ready.add([truncated(first, self._position, missing)])
 
-    def next_segment(self, chain: StreamChain) -> StreamSegment | Passed:
+    def next_segment(self, chain: StreamChain) -> StreamSegment | NoSegment:
         """The segment of the next record; entered(), or on_gone(), says what became of it."""
         here = self._position
         if self.stop is not None and here >= self.stop:
             self.ended = True
-            return Passed.GO_ON
+            return NoSegment.GO_ON
         segment = chain.from_number(here.segment)
         if segment is None:
-            return Passed.WAIT
+            return NoSegment.WAIT
         if segment.number > here.segment:
             self._position = here = segment.first
         if not segment.is_open and (segment.last is None or here > segment.last):
             self._finish(segment, self._expected if here > segment.first else segment.start_seq_no)
-            return Passed.GO_ON
+            return NoSegment.GO_ON
         if here == segment.first:
             if (gap := lost_before(segment, self._expected)) is not None:
                 self._take([gap])

@@ -21,7 +21,7 @@ from typing import Final
 from segments.chain import StreamChain, StreamSegment
 from segments.errors import StreamClosedError
 from segments.position import EARLIEST, LATEST, Position
-from segments.read.fetch.fetch_machine import FetchMachine, Passed
+from segments.read.fetch.fetch_machine import FetchMachine, NoSegment
 from segments.read.fetch.reader_state import busy_until, idle_error
 from segments.read.options import Parts, ReadOptions
 from segments.read.places.locator import Locator
@@ -214,8 +214,8 @@ class StreamFetcher:
     async def _enter_segment(self, chain: StreamChain, until: float) -> bool:
         """Open the segment of the next record. False: there is none, and none came in time."""
         segment = self.machine.next_segment(chain)
-        if isinstance(segment, Passed):
-            return segment is Passed.GO_ON or await self._wait_for_chain(chain, until)
+        if isinstance(segment, NoSegment):
+            return segment is NoSegment.GO_ON or await self._wait_for_chain(chain, until)
         handle = await self._source.open_segment(segment)
         if handle is None:
             await self._on_segment_gone(segment)

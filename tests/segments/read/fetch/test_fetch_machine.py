@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from segments.chain import SegmentContents, StreamChain, StreamSegment
 from segments.entries import RecordColumns, encode_entry, encode_pieces
 from segments.position import EARLIEST, LATEST, Position
-from segments.read.fetch.fetch_machine import FetchMachine, Passed
+from segments.read.fetch.fetch_machine import FetchMachine, NoSegment
 from segments.record import Gap, GapKind
 
 Plan = list[tuple[str, list[tuple[int, str]]]]
@@ -100,7 +100,7 @@ def test_every_record_is_handed_out_once_or_told_missing(plan: Plan, start: int,
         if machine.is_truncated(chain):
             machine.pass_truncated(chain, machine.missing_before(chain))
         found = machine.next_segment(chain)
-        if found is Passed.WAIT:
+        if found is NoSegment.WAIT:
             break
         if isinstance(found, StreamSegment):
             fate, fates = plan[found.number - 1]
@@ -126,8 +126,8 @@ def test_it_ends_at_its_stop_and_waits_where_nothing_is() -> None:
     machine.entered(segment)
     assert machine.on_run(1, 0, [entry(0, 3), entry(3, 3)], 2) is None
     assert taken(machine) == ([1, 2, 3, 4], []) and machine.ended
-    assert begun(stop=Position(1, 0, 0)).next_segment(chain) is Passed.GO_ON
-    assert begun(Position(3, 0, 0)).next_segment(chain) is Passed.WAIT
+    assert begun(stop=Position(1, 0, 0)).next_segment(chain) is NoSegment.GO_ON
+    assert begun(Position(3, 0, 0)).next_segment(chain) is NoSegment.WAIT
     machine = begun(Position(3, 0, 0))
     machine.on_confirmed_end(follows=True)
     assert (machine.caught_up, machine.ended) == (True, False)
