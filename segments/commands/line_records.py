@@ -76,7 +76,7 @@ class Lines:
         return Record(line, txid=self._txid, key=key)
 
 
-class Appended:
+class AppendTally:
     """What was appended so far."""
 
     def __init__(self) -> None:
@@ -164,7 +164,7 @@ async def sender(stream: Stream, producer: str | None, *, behind_gateway: bool) 
         yield Sender(lambda records, _: append(records), BATCH_BYTES if behind_gateway else None, part_records)
 
 
-async def append_lines(lines: Lines, to: Sender, done: Appended, *, seq: int | None) -> None:
+async def append_lines(lines: Lines, to: Sender, done: AppendTally, *, seq: int | None) -> None:
     """Append all lines, those that arrive together in one go; the first has the number ``seq``.
 
     Lines that the stream has of this producer are not appended again, however they are divided this time.
@@ -183,7 +183,7 @@ async def append_lines(lines: Lines, to: Sender, done: Appended, *, seq: int | N
             seq += len(records)
 
 
-async def _append_again(records: Sequence[Record | bytes], to: Sender, done: Appended, seq: int) -> None:
+async def _append_again(records: Sequence[Record | bytes], to: Sender, done: AppendTally, seq: int) -> None:
     """Send what the stream has; it answers where that is, unless that was too long ago."""
     try:
         done.note(await to.append(records, seq), len(records))

@@ -11,7 +11,7 @@ import click
 from bookkeeper.admin.shared import Interruption, counted, json_option, metadata_option, print_json
 from bookkeeper.option_types import WholeNumber
 from segments.arguments import is_gateway_uri
-from segments.commands.line_records import Appended, Lines, append_lines, sender
+from segments.commands.line_records import AppendTally, Lines, append_lines, sender
 from segments.commands.shared import (
     complete,
     from_option,
@@ -82,8 +82,8 @@ def append(
         raise click.UsageError("--key-separator is empty: give the text between key and value")
     lines = Lines(source, key_separator, txid)
 
-    async def work() -> Appended:
-        done = Appended()
+    async def work() -> AppendTally:
+        done = AppendTally()
         with Interruption() as asked:
             async with streams_at(metadata, makes=makes) as namespace:
                 stream = await namespace.open(name, create=makes)

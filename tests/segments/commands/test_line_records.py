@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from segments.commands.line_records import BATCH_BYTES, BATCH_RECORDS, Appended, Lines, Sender, append_lines
+from segments.commands.line_records import BATCH_BYTES, BATCH_RECORDS, AppendTally, Lines, Sender, append_lines
 from segments.errors import SequenceTooOldError
 from segments.position import Position
 from segments.record import AppendResult, Record
@@ -23,8 +23,8 @@ class Sent:
 
 async def sent_of(
     data: bytes, *, in_messages: bool, seq: int | None = None, **options: object
-) -> tuple[Sent, Appended]:
-    sent, done = Sent(), Appended()
+) -> tuple[Sent, AppendTally]:
+    sent, done = Sent(), AppendTally()
     lines = Lines(io.BytesIO(data), **{"key_separator": None, "txid": None} | options)  # type: ignore[arg-type]
     lines.open(10_000_000)
     try:
@@ -83,7 +83,7 @@ class Remembers:
 async def test_lines_that_are_sent_again_and_more_are_appended_once(
     had: int, part_records: int | None, remembered: int
 ) -> None:
-    stream, done = Remembers(had - 1, remembered), Appended()
+    stream, done = Remembers(had - 1, remembered), AppendTally()
     lines = Lines(io.BytesIO(b"".join(b"%d\n" % number for number in range(20))), None, None)
     lines.open(100)
     to = Sender(stream.append, None if part_records is None else 10_000, part_records, had - 1 if had else None)
@@ -107,6 +107,6 @@ async def test_what_nobody_remembers_at_all_is_an_error() -> None:
     lines.open(100)
     try:
         with pytest.raises(SequenceTooOldError):
-            await append_lines(lines, Sender(forgotten), Appended(), seq=0)
+            await append_lines(lines, Sender(forgotten), AppendTally(), seq=0)
     finally:
         lines.close()
