@@ -84,7 +84,7 @@ async def open_writer(
     began = monotonic()
     name = owner or f"{os.uname().nodename}-{os.getpid()}-{next(_names)}"
     owned = await StreamOwner.claim(record, name, claim_nonce(client))
-    current = _Current(config, read_config)
+    current = _WriterSettings(config, read_config)
     config = await current.read()  # as they are behind the claim: whoever changed them before was told so
     require_library(Compression.named(config.compression))
     tasks = Tasks(f"writer of stream {record.name}")
@@ -105,7 +105,7 @@ async def open_writer(
         raise
 
 
-class _Current:
+class _WriterSettings:
     """The stream's settings as they were last read."""
 
     def __init__(self, config: StreamConfig, read: ReadConfig) -> None:
