@@ -252,7 +252,7 @@ class ProducerTable:
     # -- telling ---------------------------------------------------------------------------------------
 
     def push(self, name: str, epoch: int, first: int, records: int, token: object = None) -> None:
-        """Note that new records were sent. ``token`` is given to whoever sends them again."""
+        """Note that new records were sent. ``token`` is given to a caller that sends them again."""
         state = self._states.get(name)
         if state is None:
             state = self._states[name] = ProducerState(name)

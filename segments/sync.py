@@ -190,7 +190,7 @@ class Stream(Blocking[AsyncStream]):
         return repr(self._original)
 
     def export(self, start: Position = EARLIEST, stop: Position = LATEST) -> Iterator[bytes]:
-        """The bytes of a file that proves itself."""
+        """The bytes of a checksummed file: an import detects any change or cut."""
         return each(lambda: self._original.export(start, stop).chunks())
 
 

@@ -15,7 +15,7 @@ Each step of a writer is one transition and one compare-and-set, so no step is e
     fold(page)                 the oldest segments of the record move to a page beside it; the stream stays the same
 
 A record lists its recent segments, and names the pages that hold the older ones. Its owner works with the recent ones
-alone. Whoever needs all of them reads the pages first: ``StreamHead.read`` does.
+alone. To have all of them, read the pages first: ``StreamHead.read`` does.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ class StreamChain:
     """The segments that the record itself lists, in order. Only the last may be open."""
     start: Position = Position.EARLIEST
     """No record before it is seen. Where all records of a segment were taken out it is directly behind the last of
-    them: so whoever stands between it and the next segment has missed nothing."""
+    them: so a reader between it and the next segment has missed nothing."""
     start_seq_no: int | None = 0
-    """The sequence number at ``start``; None if whoever truncated did not know it."""
+    """The sequence number at ``start``; None if the truncation did not know it."""
     next_number: int = FIRST_SEGMENT
     """Of the segment that is started next."""
     next_ledger: int | None = None
@@ -116,7 +116,7 @@ class StreamChain:
     def hidden_records(self) -> int:
         """Records of the completed segments that are listed, and that readers do not see: they are before ``start``.
 
-        Where whoever truncated did not know the number at ``start``, those of its segment, or page, are not counted.
+        Where the truncation did not know the number at ``start``, those of its segment, or page, are not counted.
         """
         begins = self.start_seq_no
         if begins is None:
@@ -165,8 +165,8 @@ class StreamChain:
 
     @property
     def begin_seq_no(self) -> int | None:
-        """The sequence number of the first record that readers see; of the next one if there is none. None: whoever
-        truncated did not know it."""
+        """The sequence number of the first record that readers see; of the next one if there is none. None: a
+        truncation did not know it."""
         return self.first_seq_no if Position(self.first_number, 0, 0) > self.start else self.start_seq_no
 
     def reads_on(self, place: Position) -> Position | None:

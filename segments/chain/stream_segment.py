@@ -20,7 +20,7 @@ class StreamSegmentState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SegmentContents:
-    """What a segment holds: found by its writer, or by whoever recovered it. Times are milliseconds since 1970."""
+    """What a segment holds: found by its writer, or by a recovery. Times are milliseconds since 1970."""
 
     records: int = 0
     bytes: int = 0

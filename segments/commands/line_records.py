@@ -187,5 +187,5 @@ async def _append_again(records: Sequence[Record | bytes], to: Sender, done: App
     """Send what the stream has; it answers where that is, unless that was too long ago."""
     try:
         done.note(await to.append(records, seq), len(records))
-    except (SequenceTooOldError, SequenceGapError):  # numbers have no gaps: whoever has a later one has these
+    except (SequenceTooOldError, SequenceGapError):  # numbers have no gaps: a stream with a later one has these
         done.pass_over(len(records))

@@ -1,6 +1,6 @@
 """The records of a stream's cursors at their paths, ``<stream>/cursors/<escaped name>``, changed by compare-and-set.
 
-Whoever makes a cursor, or gives it another place, writes its record and then the value of ``<stream>/cursors``, which
+Making a cursor, or giving it another place, writes its record and then the value of ``<stream>/cursors``, which
 is empty: only its version counts. A pass of retention takes this version before it reads the cursors, and removes
 nothing unless it is still the same. So it has seen a cursor whose owner was told that it is made, or removes first.
 """
@@ -68,7 +68,7 @@ class CursorNode(ChainNode[CursorState]):
         return version
 
     async def take_back(self, state: CursorState) -> None:
-        """Delete the record if it is still as it was made. Whoever has it by now keeps it."""
+        """Delete the record if it is still as it was made. An owner that has it by now keeps it."""
         await self.store.sync(self.path)
         try:
             found = await self.store.get(self.path)

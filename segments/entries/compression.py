@@ -51,8 +51,8 @@ def compress(codec: Compression, body: bytes) -> bytes:
 def decompress(codec: int, stored: memoryview, size: int) -> bytes | memoryview:
     """The body of ``size`` bytes.
 
-    Nothing is unpacked before it is known to be so large, and no larger than a body can be: whoever writes the bytes
-    writes the sizes, too, and some hundred bytes may say that they are gigabytes.
+    Nothing is unpacked before it is known to be so large, and no larger than a body can be: the sizes come
+    with the bytes, and some hundred bytes may say that they are gigabytes.
 
     Raises:
         UnsupportedStreamFormatError: an unknown codec. EntryCorruptError: the bytes are damaged, or have another size.

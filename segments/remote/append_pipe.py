@@ -97,7 +97,7 @@ class AppendPipe:
     async def _run(self) -> None:
         try:
             await self._go_on()
-        except Exception as error:  # a task's error is nobody's: whoever waits would wait for ever
+        except Exception as error:  # a task's error is nobody's: the callers would wait for ever
             _log.error("the writer of stream %s ends, because of a bug: %r", self._stream, error, exc_info=error)
             broken = StreamInvariantError(
                 f"the writer of stream {self._stream} has ended ({type(error).__name__}: {error}); this is a bug, and "

@@ -1,7 +1,7 @@
 """Deletes streams in steps that anybody can finish, and finds ledgers that no stream names.
 
     1  the name goes and a tombstone comes, in one write: nobody can open the stream any more
-    2  the record is claimed: whoever writes is overtaken at the next step
+    2  the record is claimed: a running writer is overtaken at the next step
     3  its ledgers are deleted; one that is still open is fenced first
     4  its values in the metadata store go, the record last
     5  the tombstone goes

@@ -1,4 +1,4 @@
-"""Removes ledgers in two steps: out of the chain and into its list of removals, by whoever decides; then this.
+"""Deletes the ledgers that the record lists for removal: retention and truncation take them out of the chain before.
 
 A crash at any point leaves the ledger in the list, and the next one who comes deletes it. So the record names every
 ledger of the stream until it is gone, and a search for leaked ledgers is exact.

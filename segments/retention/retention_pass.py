@@ -5,7 +5,7 @@
     2  their ledgers are deleted
     3  the record forgets them
 
-A crash after any step is finished by the next pass. Whoever runs a pass need not own the stream.
+A crash after any step is finished by the next pass. A pass need not own the stream.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Shell: which ledgers of a stream are written and not published yet, and how they are given up.
 
-    stagings/<id>             one batch that is being written; whoever writes renews it
+    stagings/<id>             one batch that is being written; its writer renews it
     stagings/<id>.<ledger>    one ledger of it
     stagings/.<ledger>        one that is to be deleted
 

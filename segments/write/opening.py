@@ -85,7 +85,7 @@ async def open_writer(
     name = owner or f"{os.uname().nodename}-{os.getpid()}-{next(_names)}"
     owned = await StreamOwner.claim(record, name, claim_nonce(client))
     current = _WriterSettings(config, read_config)
-    config = await current.read()  # as they are behind the claim: whoever changed them before was told so
+    config = await current.read()  # as they are behind the claim: a change before it was confirmed
     require_library(Compression.named(config.compression))
     tasks = Tasks(f"writer of stream {record.name}")
     allocator = LedgerAllocator(client, owned, current.ledger_maker(client, record.stream_id, owned.epoch), tasks)

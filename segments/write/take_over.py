@@ -73,7 +73,7 @@ async def find_end(client: BookKeeper, owner: StreamOwner, policy: ProducerPolic
         producers = await _of_pages(client, owner, policy)
     if producers is None:
         producers = ProducerTable(policy)
-        if chain.records:  # whoever wrote them is not remembered
+        if chain.records:  # their producers are not remembered
             producers.forget_unknown()
     producers.forget_before(chain.first_position)
     txids = [txid for txid in (chain.last_txid, end.contents.last_txid) if txid is not None]

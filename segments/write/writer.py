@@ -60,10 +60,10 @@ class Writer(WriterFront):
         self._watch: Watch | None = None
         self._closing: asyncio.Task[None] | None = None
         self._aborted: StreamError | None = None
-        """What whoever waits for close() is told, because of an abort()."""
+        """What callers that wait for close() are told, because of an abort()."""
 
     async def begin(self, handle: WriteHandle, recovered: EndedSegment | None) -> None:
-        """Start the first segment; whoever takes over calls this."""
+        """Start the first segment; a take-over calls this."""
         await self._output.begin(handle, recovered)
         self._watch = self._owner.record.watch(self._output.look_at_owner)
 
@@ -271,7 +271,7 @@ class Writer(WriterFront):
 
     async def abort(self) -> None:
         """End at once, without flushing: what is pending fails with an unknown outcome, and the next writer recovers
-        the segment. A close() that is under way ends, too: whoever waits for it gets StreamClosedError. Idempotent."""
+        the segment. A close() that is under way ends, too: its callers get StreamClosedError. Idempotent."""
         self.appends.require_here()
         closing = self._closing
         if self._aborted is None and (closing is None or not closing.done()):

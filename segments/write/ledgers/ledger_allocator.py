@@ -3,7 +3,7 @@
     nothing --prepare--> being made --> named --obtain--> handed over --taken--> nothing
                                           ^--------------returned------'
 
-Whoever starts a segment obtains the ledger, and says afterwards whether the step was done. A ledger whose step failed
+The start of a segment obtains the ledger, and says afterwards whether the step was done. A ledger whose step failed
 is kept for the next attempt. If none was made in advance, obtaining makes one; the step then names it.
 
 A ledger that a former owner made in advance is of no use: only its maker can write to it. It is taken out of the record

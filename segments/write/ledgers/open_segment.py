@@ -103,7 +103,7 @@ class OpenSegment(Generic[F]):
         error = appended.exception()
         if error is None:
             if self._given_up:
-                return  # whoever settled this segment decides by the recovered ledger
+                return  # the recovered ledger decides
             flight = self.flights.popleft()
             flight.payload = b""
             self._on_durable(flight)
@@ -142,7 +142,7 @@ class OpenSegment(Generic[F]):
     async def give_up(self) -> deque[F]:
         """Report nothing more, and leave the ledger to a recovery. Returns the entries of unknown outcome, in order.
 
-        Whoever settles one takes it out of them: giving up again returns those that are left.
+        The caller takes out each one that it settles: giving up again returns those that are left.
         """
         self._given_up = True
         if self._waiting is not None:

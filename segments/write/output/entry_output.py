@@ -11,7 +11,7 @@ is recovered, which decides about every entry under way. What the recovery found
 in order, to the next segment, and cannot appear in the old one any more.
 
 A roll that cannot be done is put off, and the segment goes on. Another owner's claim ends this writer for good. So does
-an entry that cannot be made, which is a bug: whoever waits is told, and nothing comes behind the gap.
+an entry that cannot be made, which is a bug: the waiting callers are told, and nothing comes behind the gap.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class EntryOutput:
         """An entry is durable: tell those who wait for it, whatever happens.
 
         Raises:
-            StreamInvariantError: it was not taken note of, which is a bug. Whoever waits for it has this error.
+            StreamInvariantError: it was not taken note of, which is a bug. Its callers have this error.
         """
         try:
             self.sender.on_durable(flight)
@@ -504,7 +504,7 @@ class EntryOutput:
         await self._owner.step(change)
 
     async def abort(self, error: StreamError) -> None:
-        """End at once: nothing is flushed, and whoever waits gets an error. The next owner completes the segment."""
+        """End at once: nothing is flushed, and waiting callers get an error. The next owner completes the segment."""
         if self._change is not None:
             self._change.cancel()
             await asyncio.wait([self._change])

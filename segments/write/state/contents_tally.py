@@ -1,4 +1,4 @@
-"""What the open segment holds, as far as it is durable: counted while it is written, or by whoever recovers it."""
+"""What the open segment holds, as far as it is durable: counted while it is written, or by a recovery."""
 
 from __future__ import annotations
 
