@@ -19,12 +19,14 @@ def main() -> int:
     parser.add_argument("--masters", default="local[2];local[4]", help="separated by ;")
     parser.add_argument("--store", choices=STORES, default="hdfs")
     parser.add_argument("--manager", choices=MANAGERS, default="FileSystem")
+    parser.add_argument("--pair", action="store_true", help="kill the active one of two gateways")
+    parser.add_argument("--home", type=Path, help="go on with what is there [default: a new one, removed at the end]")
     arguments = parser.parse_args()
     seed = secrets.randbelow(1 << 32) if arguments.seed is None else arguments.seed
     print(f"seed {seed}", flush=True)
-    with tempfile.TemporaryDirectory(prefix="bk-kills-") as home:
-        settings = conf(arguments.store, arguments.manager)
-        trial = Trial(Path(home), seed, settings, lambda line: print(line, flush=True))
+    with tempfile.TemporaryDirectory(prefix="bk-kills-") as fresh:
+        settings, home = conf(arguments.store, arguments.manager), arguments.home or Path(fresh)
+        trial = Trial(home, seed, settings, lambda line: print(line, flush=True), pair=arguments.pair)
         verdict = trial.run(arguments.kills, arguments.masters.split(";"))
     print("\n".join(verdict.lines()))
     return 0 if verdict.is_good else 1

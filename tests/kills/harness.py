@@ -1,4 +1,4 @@
-"""Kills the gateway under a query, and watches."""
+"""Kills the gateway under a query, and watches: one that is started again, or the active one of a pair."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
@@ -17,10 +18,11 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from bookkeeper.launchers.machine_speed import stretch
+from spark_wal.service import spark_conf
 from spark_wal.webhdfs.contents.upload_log import CutUpload, cut
 from tests.integration.processes import Bookies, Process, bookies, end_with_parent, free_port, until
 from tests.kills.prober import Prober
-from tests.kills.verdict import Cause, Kill, Verdict, cause_of
+from tests.kills.verdict import Cause, Kill, Verdict, cause_of, read_kills, written_kills
 from tests.spark_wal.processes import ROOT, conf
 
 SPREAD_S: Final = 1.5
@@ -32,11 +34,11 @@ PATIENCE_S: Final = 120.0
 class GatewayUnderFire:
     """A gateway process that notes its uploads down."""
 
-    def __init__(self, home: Path, cluster: Bookies) -> None:
+    def __init__(self, home: Path, cluster: Bookies, name: str) -> None:
         self.port = free_port()
-        self._record = home / "uploads"
+        self._record = home / f"{name}.uploads"
         words = ["gateway", "webhdfs", "--metadata", cluster.uri, "--listen", f"127.0.0.1:{self.port}"]
-        self.process = Process("gateway", home, *words, "--upload-log", str(self._record))
+        self.process = Process(name, home, *words, "--upload-log", str(self._record))
 
     def start(self) -> None:
         self.process.start()
@@ -45,6 +47,68 @@ class GatewayUnderFire:
         """kill -9; what it had not answered by its own record."""
         self.process.kill()
         return tuple(cut(self._record.read_bytes().splitlines(keepends=True)))
+
+    def owns(self) -> bool:
+        """Whether it says that it serves the namespace."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=10 * stretch()) as reply:
+                return bool(json.load(reply)["role"] == "owner")
+        except OSError:
+            return False
+
+
+class Gateways:
+    """All gateways of the namespace: one, or a pair."""
+
+    def __init__(self, home: Path, cluster: Bookies, *, pair: bool) -> None:
+        names = ["first", "second"] if pair else ["gateway"]
+        self.each = [GatewayUnderFire(home, cluster, name) for name in names]
+        self._gone: GatewayUnderFire | None = None
+
+    def start(self) -> None:
+        for gateway, said in zip(self.each, (r"serves namespace", r"stands by"), strict=False):
+            gateway.start()
+            gateway.process.until_said(said)
+
+    @property
+    def ports(self) -> list[int]:
+        return [gateway.port for gateway in self.each]
+
+    @property
+    def host(self) -> str:
+        """What stands in locations."""
+        return "ckpt" if len(self.each) > 1 else f"127.0.0.1:{self.ports[0]}"
+
+    def settings(self) -> dict[str, str]:
+        """What Spark must be told of a pair."""
+        if len(self.each) == 1:
+            return {}
+        return spark_conf("webhdfs://ckpt/", gateways=[f"127.0.0.1:{port}" for port in self.ports])
+
+    def kill_active(self) -> tuple[CutUpload, ...]:
+        """Kill the one that serves. A single one is started again at once; of a pair the other one takes over."""
+        active = self.each[0]
+        if len(self.each) > 1:
+            found = until(lambda: next((each for each in self.each if each.owns()), None), PATIENCE_S, "an owner")
+            assert found is not None
+            active = found
+        open_then = active.kill()
+        if len(self.each) > 1:
+            self._gone = active
+        else:
+            active.start()
+        return open_then
+
+    def complete(self) -> None:
+        """The pair is one again."""
+        if self._gone is not None:
+            self._gone.start()
+            self._gone.process.until_said(r"stands by")
+            self._gone = None
+
+    def end(self) -> None:
+        for gateway in self.each:
+            gateway.process.kill()
 
 
 class Query:
@@ -128,7 +192,12 @@ class Query:
 
 
 class Trial:
-    """So many kills, shared out over queries one after the other."""
+    """So many kills, shared out over queries one after the other.
+
+    Args:
+        home: has the logs, and the kills that were done; with it a trial that was ended goes on.
+        pair: two gateways, of which the active one is killed.
+    """
 
     def __init__(
         self,
@@ -136,42 +205,56 @@ class Trial:
         seed: int,
         settings: dict[str, str] | None = None,
         tell: Callable[[str], None] = lambda line: None,
+        *,
+        pair: bool = False,
     ) -> None:
-        self._home = home
-        self._rng = Random(seed)
+        home.mkdir(parents=True, exist_ok=True)
+        self._kills, former = home / "kills.json", sorted(home.glob("run-*"))
+        self._home = home / f"run-{len(former):03}"
+        self._home.mkdir()
+        self._rng = Random(f"{seed}/{len(former)}")
         self._settings = conf() if settings is None else settings
-        self._tell = tell
+        self._tell, self._pair = tell, pair
         self.verdict = Verdict()
+        if self._kills.exists():
+            self.verdict.kills = read_kills(self._kills.read_text())
+        for sink in [sink for run in former for sink in sorted(run.glob("*.sink"))]:
+            whole = [line for line in sink.read_text().splitlines(keepends=True) if line.endswith("\n")]
+            self.verdict.take_sink(f"{sink.parent.name}/{sink.stem}", whole)
 
     def run(self, kills: int, masters: Sequence[str]) -> Verdict:
+        kills -= len(self.verdict.kills)
+        if kills <= 0:
+            return self.verdict
         with bookies(self._home) as cluster:
-            gateway = GatewayUnderFire(self._home, cluster)
-            gateway.start()
+            gateways = Gateways(self._home, cluster, pair=self._pair)
             try:
-                gateway.process.until_said(r"serves namespace")
-                with Prober(gateway.port) as prober:
+                gateways.start()
+                with Prober(gateways.ports) as prober:
                     for number, master in enumerate(masters):
                         share = kills * (number + 1) // len(masters) - kills * number // len(masters)
-                        self._under_query(gateway, prober, master, share)
+                        self._under_query(gateways, prober, master, share)
             finally:
-                gateway.process.kill()
+                gateways.end()
         return self.verdict
 
-    def _under_query(self, gateway: GatewayUnderFire, prober: Prober, master: str, kills: int) -> None:
+    def _under_query(self, gateways: Gateways, prober: Prober, master: str, kills: int) -> None:
         name = f"query-{len(self.verdict.kills)}"
-        location = f"webhdfs://127.0.0.1:{gateway.port}/{name}"
-        with Query(self._home, name, location, master, self._settings) as query:
+        location = f"webhdfs://{gateways.host}/{name}"
+        with Query(self._home, name, location, master, gateways.settings() | self._settings) as query:
             began = time.monotonic()
             self._goes_on(query, began)
             for _ in range(kills):
-                kill = self._kill(gateway, prober, query, master)
+                kill = self._kill(gateways, prober, query, master)
                 self.verdict.kills.append(kill)
+                self._kills.write_text(written_kills(self.verdict.kills))
                 self._tell(_line(kill))
             query.stop()
             self.verdict.take_sink(name, query.sink.read_text().splitlines())
 
-    def _kill(self, gateway: GatewayUnderFire, prober: Prober, query: Query, master: str) -> Kill:
+    def _kill(self, gateways: Gateways, prober: Prober, query: Query, master: str) -> Kill:
         number = len(self.verdict.kills) + 1
+        gateways.complete()
         time.sleep(self._rng.uniform(0, SPREAD_S))
         text = query.died()
         if text is not None:
@@ -179,9 +262,8 @@ class Trial:
             query.again()
             self._goes_on(query, time.monotonic())
         at = time.monotonic()
-        open_then = gateway.kill()
-        gateway.start()
-        answered = until(lambda: prober.answered_after(at), PATIENCE_S, "the gateway does not come back")
+        open_then = gateways.kill_active()
+        answered = until(lambda: prober.answered_after(at), PATIENCE_S, "no gateway answers")
         assert answered is not None
         next_batch, text = self._next(query, answered)
         if text is None:

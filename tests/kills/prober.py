@@ -1,10 +1,12 @@
-"""Asks the gateway for a status all the time, each time on a connection of its own."""
+"""Asks the gateways for a status all the time, one after the other, each time on a connection of its own."""
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 import urllib.request
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self
 
@@ -15,10 +17,10 @@ TIMEOUT_S: Final = 60.0
 
 
 class Prober:
-    """``with Prober(port) as prober``; every answer is an interval of the machine's monotonic time."""
+    """``with Prober(ports) as prober``; every answer is an interval of the machine's monotonic time."""
 
-    def __init__(self, port: int) -> None:
-        self._url = f"http://127.0.0.1:{port}/webhdfs/v1/?op=GETFILESTATUS"
+    def __init__(self, ports: Sequence[int]) -> None:
+        self._urls = itertools.cycle(f"http://127.0.0.1:{port}/webhdfs/v1/?op=GETFILESTATUS" for port in ports)
         self._answers: list[tuple[float, float]] = []
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="prober")
@@ -41,7 +43,7 @@ class Prober:
         while not self._stop.wait(PAUSE_S):
             began = time.monotonic()
             try:
-                urllib.request.urlopen(self._url, timeout=TIMEOUT_S * stretch()).close()
-            except OSError:
+                urllib.request.urlopen(next(self._urls), timeout=TIMEOUT_S * stretch()).close()
+            except OSError:  # it is gone, or stands by
                 continue
             self._answers.append((began, time.monotonic()))

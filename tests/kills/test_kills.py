@@ -7,7 +7,7 @@ import pytest
 
 from spark_wal.webhdfs.contents.upload_log import CutUpload
 from tests.kills.harness import Trial
-from tests.kills.verdict import Cause, Kill, Verdict, cause_of
+from tests.kills.verdict import Cause, Kill, Verdict, cause_of, read_kills, written_kills
 from tests.spark_wal.streaming_job import expected
 
 SEED = 20261122
@@ -65,6 +65,14 @@ def test_a_verdict_says_what_was_seen(cause: Cause) -> None:
     assert "median 1.50 s" in told
 
 
+def test_a_trial_goes_on_with_the_kills_that_were_done() -> None:
+    kills = [
+        Kill(1, "local[2]", 1.0, (LOG, STATE), 1.5, None, Cause.CUT, "the error"),
+        Kill(2, "local[4]", 2.0, (), 1.0, 1.25),
+    ]
+    assert read_kills(written_kills(kills)) == kills
+
+
 @pytest.mark.spark
 @pytest.mark.integration
 @pytest.mark.timeout(600)
@@ -81,3 +89,16 @@ def test_a_gateway_that_is_killed_ten_times_ends_no_query_but_by_an_upload_that_
     assert verdict.is_good, told
     assert len(verdict.kills) == 10
     assert verdict.batches > 10
+
+
+@pytest.mark.spark
+@pytest.mark.integration
+@pytest.mark.timeout(600)
+@pytest.mark.rule("S2", "S3", "S12")
+def test_the_active_one_of_a_pair_is_killed_four_times_and_the_other_takes_over(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    pytest.importorskip("bookkeeper.launchers.java")
+    verdict = Trial(tmp_path, SEED, tell=print, pair=True).run(4, ["local[2]"])
+    told = "\n".join(verdict.lines())
+    assert verdict.is_good, told
+    assert len(verdict.kills) == 4

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+import cattrs
+
 from spark_wal.webhdfs.contents.upload_log import CutUpload
 from tests.spark_wal.streaming_job import expected
 
@@ -56,6 +58,16 @@ class Kill:
     """For the query; None: it died."""
     cause: Cause | None = None
     text: str = ""
+
+
+def written_kills(kills: Sequence[Kill]) -> str:
+    """As text, for a trial that goes on later."""
+    return json.dumps([cattrs.unstructure(kill) for kill in kills])
+
+
+def read_kills(text: str) -> list[Kill]:
+    """What ``written_kills`` wrote."""
+    return [cattrs.structure(kill, Kill) for kill in json.loads(text)]
 
 
 @dataclass(slots=True)
