@@ -85,13 +85,16 @@ class Gateways:
             return {}
         return spark_conf("webhdfs://ckpt/", gateways=[f"127.0.0.1:{port}" for port in self.ports])
 
-    def kill_active(self) -> tuple[CutUpload, ...]:
-        """Kill the one that serves. A single one is started again at once; of a pair the other one takes over."""
-        active = self.each[0]
-        if len(self.each) > 1:
-            found = until(lambda: next((each for each in self.each if each.owns()), None), PATIENCE_S, "an owner")
-            assert found is not None
-            active = found
+    def active(self) -> GatewayUnderFire:
+        """The one that serves."""
+        if len(self.each) == 1:
+            return self.each[0]
+        found = until(lambda: next((each for each in self.each if each.owns()), None), PATIENCE_S, "an owner")
+        assert found is not None
+        return found
+
+    def kill(self, active: GatewayUnderFire) -> tuple[CutUpload, ...]:
+        """A single one is started again at once; of a pair the other one takes over."""
         open_then = active.kill()
         if len(self.each) > 1:
             self._gone = active
@@ -261,8 +264,8 @@ class Trial:
             self._late_death(text)
             query.again()
             self._goes_on(query, time.monotonic())
-        at = time.monotonic()
-        open_then = gateways.kill_active()
+        active, at = gateways.active(), time.monotonic()
+        open_then = gateways.kill(active)
         answered = until(lambda: prober.answered_after(at), PATIENCE_S, "no gateway answers")
         assert answered is not None
         next_batch, text = self._next(query, answered)
