@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from segments import AtSeqNo, Position, PositionTruncatedError, sync
+from segments import EARLIEST, AtSeqNo, Position, PositionTruncatedError, sync
 from spark_wal.data_source import connections
 from spark_wal.data_source.connections import patiently
 from spark_wal.data_source.hold_keeper import HoldKeeper
@@ -66,6 +67,7 @@ class QuerySource(DataSourceStreamReader, _PINNED):
         self._cursor: sync.Cursor | None = None
         self._target: StreamOffset | None = None
         """Where a run with ``availableNow`` ends."""
+        self._begun = False
 
     def __getstate__(self) -> dict[str, Any]:
         """What tasks get: no connection, no thread, no lock."""
@@ -82,21 +84,24 @@ class QuerySource(DataSourceStreamReader, _PINNED):
             place = stream.find(self._settings.start_seek)
             return StreamOffset(stream.seq_no(place), place, stream.id)
 
+        self._begun = True
         first = self._patiently(found)
-        self._keep(first.next)
+        self._keep(first)
         return first.written()
 
     def latestOffset(self, start: Mapping[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
         """Where the next batch ends. PySpark before 4.2 tells neither start nor limit."""
         begin = None if start is None else self._read(start)
         if begin is not None:
-            self._keep(begin.next)
+            self._tell_start(begin)
+            self._keep(begin)
         end = self._target or self._patiently(self._end)
         if begin is None:
             return end.written()
         if end.next_seq_no <= begin.next_seq_no:
             return begin.written()
-        return self._patiently(lambda: self._limited(begin, end, limit)).written()
+        with self._explained(begin):
+            return self._patiently(lambda: self._limited(begin, end, limit)).written()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Where the stream ends, for the query's progress."""
@@ -116,6 +121,15 @@ class QuerySource(DataSourceStreamReader, _PINNED):
     def prepareForTriggerAvailableNow(self) -> None:
         """The run ends where the stream ends now, whatever others append meanwhile."""
         self._target = self._patiently(self._end)
+
+    def _tell_start(self, begin: StreamOffset) -> None:
+        """Once in the life of the process: a checkpoint wins over what the options say."""
+        asked, self._begun = not self._begun and self._settings.start != "earliest", True
+        if asked:
+            _log.info(
+                "stream %s is read from record %d on, as the checkpoint says; startingPosition %s has no effect",
+                self._name, begin.next_seq_no, self._settings.start,
+            )  # fmt: skip
 
     def _end(self) -> StreamOffset:
         stream = self._opened()
@@ -145,10 +159,11 @@ class QuerySource(DataSourceStreamReader, _PINNED):
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[StreamPartition]:
         """The batch, cut at borders of entries."""
         begin, behind = self._read(start), self._read(end)
-        self._keep(begin.next)
+        self._keep(begin)
         if behind.next_seq_no <= begin.next_seq_no:
             return []
-        return self._patiently(lambda: self._cut(begin, behind))
+        with self._explained(begin):
+            return self._patiently(lambda: self._cut(begin, behind))
 
     def _cut(self, begin: StreamOffset, end: StreamOffset) -> list[StreamPartition]:
         stream = self._opened()
@@ -191,7 +206,7 @@ class QuerySource(DataSourceStreamReader, _PINNED):
     def commit(self, end: Mapping[str, Any]) -> None:
         """Spark asks for nothing before ``end`` any more."""
         done = self._read(end)
-        self._keep(done.next).release(done.next)
+        self._keep(done).release(done.next)
         if self._settings.cursor is not None:
             self._patiently(lambda: self._move_cursor(done.next))
 
@@ -210,14 +225,29 @@ class QuerySource(DataSourceStreamReader, _PINNED):
             self._cursor = cursor
         self._cursor.reset(place) if self._cursor.position() < place else None
 
-    def _keep(self, place: Position) -> HoldKeeper:
-        """See to it that everything from ``place`` on is held."""
+    def _keep(self, begin: StreamOffset) -> HoldKeeper:
+        """See to it that everything from ``begin`` on is held."""
         if self._hold is None:
             name = self._settings.hold_name or f"spark-{secrets.token_hex(8)}"
             self._hold = HoldKeeper(self._patiently(self._opened), name, lenient=self._settings.count_gaps)
         hold = self._hold
-        self._patiently(lambda: hold.cover(place))
+        with self._explained(begin):
+            self._patiently(lambda: hold.cover(begin.next))
         return hold
+
+    @contextmanager
+    def _explained(self, begin: StreamOffset) -> Iterator[None]:
+        """Say what is missing, and what to do, where records that the query has not read are gone."""
+        try:
+            yield
+        except PositionTruncatedError as error:
+            there = self._patiently(lambda: self._opened().seq_no(EARLIEST))
+            raise PositionTruncatedError(
+                f"stream {self._name}: records {begin.next_seq_no} to {there - 1}, which this query has not read, were "
+                "truncated or removed; with option onGap count they are passed over, and told in the log",
+                stream=self._name,
+                position=error.position,
+            ) from error
 
     def _opened(self) -> sync.Stream:
         if self._stream is None:

@@ -17,6 +17,7 @@ def main(metadata: str, stream: str, values: str, ledger: int, checkpoint: str) 
     session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     spark = session.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    spark.conf.set("spark.datasource.bookkeeper.txnAppId", "of the session")  # it would be refused by read as an option
 
     def table(**options: str) -> DataFrame:
         return spark.read.format("bookkeeper").options(metadata=metadata, **options).load()

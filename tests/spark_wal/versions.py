@@ -4,11 +4,14 @@
 
     python -m tests.spark_wal.versions run       4.3.0 4.0.5=/venvs/4.0/bin/python 3.5.9=/venvs/3.5/bin/python
     python -m tests.spark_wal.versions failures  4.3.0 4.0.5=... 3.5.9=...
+    python -m tests.spark_wal.versions data      4.3.0 4.0.5=... 3.5.9=...
 
 Each argument is a version and the Python that has it (default: this one). ``run`` starts a small stateful query for
 each protection, kills its driver between planning and committing a batch, and lets a second one go on; ``failures``
 makes every mistake of the table in docs/spark.md once, with Hadoop's shell from that PySpark's jars, and prints what
-it says. For one machine with Java; a few minutes for each version.
+it says; ``data`` uses ``format("bookkeeper")`` in every way once, from a session and from a client of Spark Connect:
+that Python must have this project, installed from a wheel, and ``pyspark[connect]``. For one machine with Java; a few
+minutes for each version.
 """
 
 from __future__ import annotations
@@ -28,9 +31,12 @@ from bookkeeper.gateways.tokens import new_token
 from bookkeeper.launchers import java
 from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.testing.certificates import LOOPBACK, Authority
+from segments import sync
 from spark_wal.spark_access import GatewayAccess
-from tests.spark_wal.processes import Driver, GatewayProcess, assert_exactly_once, until
+from tests.integration.processes import bookies
+from tests.spark_wal.processes import Driver, GatewayProcess, JobProcess, assert_exactly_once, until
 from tests.spark_wal.secured import PROTECTIONS, Secured
+from tests.spark_wal.short_job import ROWS
 
 RUN_S = 600.0
 EXECUTORS = {"spark.master": "local-cluster[2,1,600]", "spark.executor.memory": "500m"}
@@ -91,6 +97,27 @@ def killed_and_resumed(spark: Spark, directory: Path, protection: str, more: Map
             driver.kill()
         secured.gateway.kill()
     return f"exactly once up to batch {result['finished']}"
+
+
+# -- data ------------------------------------------------------------------------------------------------
+
+
+def data(spark: Spark) -> Iterator[tuple[str, str]]:
+    """Client, what became of each use."""
+    script = Path(__file__).with_name("short_job.py")
+    for client, remote in (("session", None), ("Spark Connect", "local[2]")):
+        with tempfile.TemporaryDirectory(prefix="spark-versions-") as name, bookies(Path(name)) as cluster:
+            with sync.connect(cluster.uri) as namespace, namespace.create("given").writer() as writer:
+                writer.append_batch([b"%d" % number for number in range(ROWS)])
+            fields = {"metadata": cluster.uri, "home": name, "remote": remote}
+            job = JobProcess(script, fields, Path(name) / "job", python=spark.python)
+            try:
+                told = job.result(RUN_S)
+            except AssertionError as error:
+                told = {"": f"FAILED: {error}"}
+            finally:
+                job.kill()
+        yield client, ", ".join(f"{use} {seen}" for use, seen in told.items())
 
 
 # -- failures --------------------------------------------------------------------------------------------
@@ -198,7 +225,7 @@ def main(arguments: list[str]) -> int:
     failed = 0
     for version, _, python in wanted:
         spark = Spark(version, python or sys.executable)
-        for name, outcome in (run if what == "run" else failures)(spark):
+        for name, outcome in {"run": run, "failures": failures, "data": data}[what](spark):
             print(f"{version:6}  {name:36}  {outcome}", flush=True)
             failed += "FAILED" in outcome
     return 1 if failed else 0
