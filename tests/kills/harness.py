@@ -34,7 +34,7 @@ PATIENCE_S: Final = 120.0
 class GatewayUnderFire:
     """A gateway process that notes its uploads down."""
 
-    def __init__(self, home: Path, cluster: Bookies, name: str) -> None:
+    def __init__(self, home: Path, cluster: Bookies, name: str = "gateway") -> None:
         self.port = free_port()
         self._record = home / f"{name}.uploads"
         words = ["gateway", "webhdfs", "--metadata", cluster.uri, "--listen", f"127.0.0.1:{self.port}"]
