@@ -20,13 +20,12 @@ with the thread that started it).
 from examples.apache_servers.bookie import ApacheBookie
 from examples.apache_servers.jars import VERSION, fetch_jars, jars, whats_missing
 from examples.apache_servers.process import QUICK_START, RELEASE, JavaProcess, java_command, run_to_end
-from examples.apache_servers.settings import QUICK_ADDS, SMALL, client_settings, java_uri
+from examples.apache_servers.settings import QUICK_ADDS, client_settings
 
 __all__ = [
     "QUICK_ADDS",
     "QUICK_START",
     "RELEASE",
-    "SMALL",
     "VERSION",
     "ApacheBookie",
     "JavaProcess",
@@ -34,7 +33,6 @@ __all__ = [
     "fetch_jars",
     "jars",
     "java_command",
-    "java_uri",
     "run_to_end",
     "whats_missing",
 ]

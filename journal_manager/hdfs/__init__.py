@@ -25,7 +25,6 @@ from journal_manager.hdfs.op_codec import (
     OLDEST_LAYOUT,
     decode_hdfs_op,
     encode_hdfs_op,
-    ensure_layout,
     name_of,
 )
 
@@ -37,6 +36,5 @@ __all__ = [
     "decode_hdfs_op",
     "encode_edits_header",
     "encode_hdfs_op",
-    "ensure_layout",
     "name_of",
 ]

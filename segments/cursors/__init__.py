@@ -14,7 +14,7 @@ from __future__ import annotations
 from segments.cursors.acked_ranges import FrozenRanges, Mark, undone
 from segments.cursors.cursor import Acked, Cursor, acknowledgements
 from segments.cursors.cursor_front import CursorFront, CursorOptions
-from segments.cursors.cursor_record import cursor_names, cursors_as_placed, read_cursors
+from segments.cursors.cursor_record import cursors_as_placed, read_cursors
 from segments.cursors.cursor_state import (
     RANGES_MAX,
     UNCLAIMED,
@@ -40,7 +40,6 @@ __all__ = [
     "FrozenRanges",
     "Mark",
     "acknowledgements",
-    "cursor_names",
     "cursors_as_placed",
     "read_cursors",
     "undone",

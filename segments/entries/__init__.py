@@ -12,29 +12,25 @@ footer        statistics of a completed segment
 
 from __future__ import annotations
 
-from segments.entries.columns import BytesColumn, RecordColumns, joined
+from segments.entries.columns import BytesColumn, RecordColumns
 from segments.entries.compression import Compression, require_library
 from segments.entries.entry import encode_entry, encode_payload, encode_pieces, fits_one_entry
-from segments.entries.footer import FooterBuilder, IndexRow, ProducerRange, SegmentFooter
-from segments.entries.layout import BODY_MAX, ENTRY_MAX, HEADER_SIZE, NO_SNAPSHOT, Columns, EntryKind
+from segments.entries.footer import FooterBuilder, SegmentFooter
+from segments.entries.layout import BODY_MAX, ENTRY_MAX, NO_SNAPSHOT, Columns, EntryKind
 from segments.entries.sections import EntryBatch, PieceInfo
-from segments.entries.stored_entry import Buffer, StoredEntry, decode_entry
+from segments.entries.stored_entry import StoredEntry, decode_entry
 
 __all__ = [
     "BODY_MAX",
     "ENTRY_MAX",
-    "HEADER_SIZE",
     "NO_SNAPSHOT",
-    "Buffer",
     "BytesColumn",
     "Columns",
     "Compression",
     "EntryBatch",
     "EntryKind",
     "FooterBuilder",
-    "IndexRow",
     "PieceInfo",
-    "ProducerRange",
     "RecordColumns",
     "SegmentFooter",
     "StoredEntry",
@@ -43,6 +39,5 @@ __all__ = [
     "encode_payload",
     "encode_pieces",
     "fits_one_entry",
-    "joined",
     "require_library",
 ]
