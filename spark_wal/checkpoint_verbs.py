@@ -1,4 +1,4 @@
-"""``bk checkpoint list``, ``show``, ``fsck``, ``rollback``: look at checkpoints of streaming queries, and go back."""
+"""``bk checkpoint list``, ``show``, ``diff``, ``fsck``, ``rollback``: look at checkpoints of queries, and go back."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from spark_wal.checkpoint_copy.contents import FileStamp
     from spark_wal.checkpoint_copy.stores import CheckpointStore
     from spark_wal.checkpoints.checkpoint import Checkpoint
+    from spark_wal.checkpoints.difference import CheckpointDifference
     from spark_wal.checkpoints.fsck import CheckpointVerdict
     from spark_wal.checkpoints.rollback import RollbackPlan
     from spark_wal.spark_access import GatewayAccess
@@ -268,6 +269,54 @@ def _state_row(state: dict[str, Any]) -> dict[str, object]:
     }
 
 
+# -- diff --------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("first", metavar="A")
+@click.argument("second", metavar="B")
+@json_option
+@access_options
+def diff(first: str, second: str, as_json: bool, access: GatewayAccess) -> None:
+    """Compare two checkpoints of a query batch by batch: sources, watermark, commits, and the changes of state.
+
+    Two runs of one query over the same input should be the same, wherever their checkpoints are. What is another in
+    each run is not compared: times, ids, names and sizes of files. Of state, deltas and changelogs are compared, in any
+    order of their rows; snapshots are not. The exit status is 1 if a batch differs.
+    """
+    from spark_wal.checkpoints.difference import compare
+    from spark_wal.checkpoints.reader import load, read_changes
+
+    with _opened(first, access) as store_a, _opened(second, access) as store_b:
+        a, b = _required(load(store_a)), _required(load(store_b))
+        found = compare(a, b, read_changes(store_a, a), read_changes(store_b, b))
+    document = {
+        "first": a.uri,
+        "second": b.uri,
+        "same": not found.batches,
+        "compared": list(found.compared),
+        "state_not_compared": list(found.without_state),
+        "settings": list(found.settings),
+        "batches": [{"batch": each.batch, "differences": list(each.what)} for each in found.batches],
+    }
+    VerbAnswer(document, lambda: _print_difference(found), not found.batches).show(as_json)
+
+
+def _print_difference(found: CheckpointDifference) -> None:
+    for setting in found.settings:
+        click.echo(f"another setting: {setting}")
+    for each in found.batches:
+        click.echo(f"batch {each.batch}: {'; '.join(each.what)}")
+    if found.without_state:
+        click.echo(f"{_ranges(found.without_state)}: state without deltas or changelogs of one format was not compared")
+    if not found.compared:
+        click.echo("there are no batches to compare")
+    elif found.batches:
+        click.echo(f"{len(found.batches)} of {len(found.compared)} batches differ")
+    else:
+        click.echo(f"{_ranges(found.compared)}: the same")
+
+
 # -- fsck --------------------------------------------------------------------------------------------------
 
 
@@ -462,4 +511,4 @@ def _streams_with(metadata: str | None, query: str, batch: int) -> list[dict[str
         raise click.ClickException(in_words(error)) from error
 
 
-VERBS: Final = (list_checkpoints, show, fsck, rollback)
+VERBS: Final = (list_checkpoints, show, diff, fsck, rollback)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=CommandGroup)
 def checkpoint() -> None:
-    """Look at checkpoints of streaming queries, check them, go back, copy them."""
+    """Look at checkpoints of streaming queries, compare and check them, go back, copy them."""
 
 
 for verb in VERBS:

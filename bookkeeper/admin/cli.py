@@ -59,7 +59,8 @@ SENTENCES: Final[Mapping[str, str]] = {
     "journal_manager.commands:journal": "Look at edit logs and manage them.",
     "segments.commands:stream": "Write, read and manage streams of records.",
     "spark_wal.commands:gateway": "Serve files and streams of the cluster in other protocols.",
-    "spark_wal.copy_command:checkpoint": "Look at checkpoints of streaming queries, check them, go back, copy them.",
+    "spark_wal.copy_command:checkpoint": "Look at checkpoints of streaming queries, compare and check them, go "
+    "back, copy them.",
 }
 """The first sentence of each verb's help, by its place: ``bk --help`` lists them, and loads none."""
 

@@ -6,6 +6,7 @@ Read in this order
     rebuild                  from which files a version of the state can be built
     fsck                     what is damaged, and what helps
     rollback, sinks          what goes when a query goes back to a batch
+    changes, difference      in which batches two checkpoints differ
     reader                   reads all that from a store of ``checkpoint_copy``
 
 Everything but ``reader`` is pure.

@@ -8,8 +8,10 @@ from typing import Final, TypeVar
 
 from spark_wal.checkpoint_copy.contents import FileStamp
 from spark_wal.checkpoint_copy.stores import CheckpointStore
+from spark_wal.checkpoints.changes import changes_digest
 from spark_wal.checkpoints.checkpoint import SMALL, Checkpoint, read_checkpoint
-from spark_wal.checkpoints.layout import Kind, meaning
+from spark_wal.checkpoints.difference import steps_of
+from spark_wal.checkpoints.layout import Kind, StatePartition, meaning
 from spark_wal.checkpoints.state_files import FileCheck, check_state_file
 
 T = TypeVar("T")
@@ -44,6 +46,17 @@ def check_state(store: CheckpointStore, checkpoint: Checkpoint) -> dict[str, Fil
         return check_state_file(file, b"".join(store.read(path)), sidecar)
 
     return _for_all([path for path, each in checkpoint.meanings.items() if each.kind is Kind.STATE], check)
+
+
+def read_changes(store: CheckpointStore, checkpoint: Checkpoint) -> dict[tuple[StatePartition, int], str | None]:
+    """Read the deltas and changelogs of committed versions: a digest of what each changed.
+
+    Raises:
+        CheckpointStoreError: the store failed.
+    """
+    steps = {file.path: file for file in steps_of(checkpoint)}
+    digests = _for_all(list(steps), lambda path: changes_digest(b"".join(store.read(path))))
+    return {(steps[path].partition, steps[path].version): digest for path, digest in digests.items()}
 
 
 def places_of_checkpoints(listing: Mapping[str, FileStamp]) -> list[str]:

@@ -74,6 +74,22 @@ def test_fsck_ends_with_1_if_something_is_damaged(made: Path) -> None:
     assert "damaged: state/0/0/8.snapshot" in words and "batches 0 to 6" in words
 
 
+def test_diff_names_the_batches_that_differ_and_ends_with_1(made: Path) -> None:
+    with zipfile.ZipFile(ROOT / "rocksdb-changelog.zip") as archive:
+        archive.extractall(made / "other")
+    same = told("diff", str(made / "rocksdb-changelog-ids"), str(made / "other"))
+    assert same["same"] and same["compared"] == list(range(9)) and same["state_not_compared"] == []
+    assert "batches 0 to 8: the same" in run("diff", str(made / "hdfs"), str(made / "hdfs")).output
+    offsets = made / "other" / "offsets" / "8"
+    offsets.write_text(offsets.read_text().replace('{"logOffset":8}', '{"logOffset":7}'))
+    found = told("diff", str(made / "rocksdb-changelog-ids"), str(made / "other"), status=1)
+    assert found["batches"] == [
+        {"batch": 8, "differences": ['source 0 ends at {"logOffset":8} and at {"logOffset":7}']}
+    ]
+    words = run("diff", str(made / "rocksdb-changelog-ids"), str(made / "other")).output
+    assert "1 of 9 batches differ" in words
+
+
 def test_what_is_at_a_gateway_is_shown_like_what_is_in_a_directory(made: Path, tmp_path: Path) -> None:
     with spark_wal.checkpoint_service(f"file://{tmp_path}/place", listen="127.0.0.1:0") as wal:
         assert run("copy", str(made / "hdfs"), wal.location("etl/hdfs")).exit_code == 0
@@ -94,10 +110,11 @@ def test_the_page_s_commands_run_as_they_are_printed(made: Path, tmp_path: Path)
     assert len(found) == 2
     with spark_wal.checkpoint_service(f"file://{tmp_path}/place", listen="127.0.0.1:0") as wal:
         at = wal.location("etl").removesuffix("/etl")
-        assert run("copy", str(made / "hdfs"), f"{at}/etl/flights").exit_code == 0
+        for name in ("flights", "flights-copy"):
+            assert run("copy", str(made / "hdfs"), f"{at}/etl/{name}").exit_code == 0
         for line in block.replace("webhdfs://gw.example.org:9870", at).splitlines():
             result = run(*line.removeprefix("bk checkpoint ").split())
-            assert result.exit_code == 0 and "etl/flights" in result.output, line
+            assert result.exit_code == 0 and ("etl/flights" in result.output or "the same" in result.output), line
 
 
 def test_rollback_says_what_it_will_do_asks_and_goes_back_at_once(made: Path, tmp_path: Path) -> None:

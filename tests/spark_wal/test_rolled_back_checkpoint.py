@@ -168,6 +168,22 @@ def listed(session: Session) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.parametrize("store", STORES)
+def test_at_a_gateway_and_in_a_directory_a_query_has_the_same_batches(session: Session, store: str) -> None:
+    name = store.replace(" ", "-")
+    there, here = Query(session, f"there-{name}", store), Query(session, f"here-{name}", store)
+    here.location = f"file://{session.directory}/here-{name}"
+    for query in (there, here):
+        query.add(3)
+        assert query.finish() == 2
+    found = there.verb("diff", here.location)
+    assert found["same"] and found["compared"] == [0, 1, 2] and found["state_not_compared"] == []
+    here.add(1)
+    assert here.finish() == 3
+    (only,) = there.verb("diff", here.location, status=1)["batches"]
+    assert only["batch"] == 3 and "it is planned only in the second" in only["differences"]
+
+
 @pytest.mark.parametrize("store", ["hdfs", "rocksdb with ids"])
 def test_offsets_one_ahead_of_commits_are_whole_and_the_query_starts_after_a_rollback(
     session: Session, store: str
