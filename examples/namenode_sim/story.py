@@ -272,10 +272,15 @@ class NameNodeStory(DemoStory[NameNodePlan, NameNodeView, NameNodeFacts, NameNod
         self.view.happened(f"{read} edits were read back all the same: a damaged copy is not believed")
 
     async def _damage_records(self) -> None:
-        """One copy of each record of a segment is damaged, on one bookie after the other: whoever reads meets some."""
+        """One copy of each record of a segment is damaged, on one bookie after the other: whoever reads meets some.
+
+        Only once all copies are there again that were lost with b1: with two, of which one has flipped bits already,
+        there might be none left.
+        """
         rng, left = Random(self.plan.seed), [name for name in BOOKIES if name != "b1"]
         async with await open_reader(JOURNAL, client=self.client) as reader:
             segment = [each for each in await reader.segments() if not each.in_progress][-1]
+        await self._until(lambda: self._is_without("b1", int(segment.location)), "the copies of b1 are replaced")
         entries = await self._entries(int(segment.location))
         for number, name in enumerate(left):
             chosen = entries[number :: len(left)]
@@ -293,6 +298,9 @@ class NameNodeStory(DemoStory[NameNodePlan, NameNodeView, NameNodeFacts, NameNod
             f"one copy of each of {len(entries)} records of segment {segment} was damaged: bookies refused "
             f"{self.facts.damaged_met} reads, and other copies were read"
         )
+
+    async def _is_without(self, bookie: str, ledger: int) -> bool:
+        return all(bookie not in fragment.ensemble for fragment in (await self.client.metadata(ledger)).fragments)
 
     async def _entries(self, ledger: int) -> list[bytes]:
         async with await self.client.open_ledger(ledger, recovery=False) as handle:
