@@ -97,7 +97,8 @@ class ProducerPolicy:
     max_producers: int = 10_000
     """The one that was idle longest is forgotten first."""
     idle_after_s: float = 6 * 3600.0
-    """A producer that appended nothing for this long may be forgotten."""
+    """Of a producer that appended nothing for this long the positions are forgotten with the next snapshot; its last
+    number stays."""
     positions_each: int = 64
     """Of each producer, the positions of as many last batches are remembered, to answer duplicates."""
 
