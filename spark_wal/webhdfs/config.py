@@ -57,7 +57,9 @@ class OwnerConfig:
     snapshot_records: int = 50_000
     """A snapshot is taken after so many records ..."""
     snapshot_bytes: int = 64 << 20
-    """... or so many bytes of records, whichever comes first."""
+    """... or so many bytes of records, whichever comes first ..."""
+    snapshot_records_least: int = 8_000
+    """... or after so many records if they are as long as the last snapshot: a start replays them, in half a second."""
     delete_delay_s: float = 60.0
     """Seconds for which the bytes of a removed file stay, for readers in the middle of it."""
     record_bytes_max: int = 512 * 1024

@@ -142,6 +142,8 @@ class NamespaceOwner:
         """Set when the journal has failed. Then the session is over."""
         self._pending_bytes = 0
         self._since_snapshot = (0, 0)
+        self._snapshot_bytes = 0
+        """Of the last snapshot."""
         self._snapshotting: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = self._closed = False
@@ -176,6 +178,7 @@ class NamespaceOwner:
         loaded = await self._snapshots.load()
         if loaded is not None:
             info, data = loaded
+            self._snapshot_bytes = len(data)
             self.namespace = snapshot.load(data)
             if self.namespace.sequence != info.at:
                 raise RecordFormatError(
@@ -354,7 +357,9 @@ class NamespaceOwner:
             self._later_delete(blob)
         records, total = self._since_snapshot
         self._since_snapshot = (records + 1, total + size)
-        if records >= self.config.snapshot_records or total >= self.config.snapshot_bytes:
+        config = self.config
+        is_repaid = records >= config.snapshot_records_least and total >= self._snapshot_bytes
+        if is_repaid or records >= config.snapshot_records or total >= config.snapshot_bytes:
             self.begin_snapshot()
 
     def _fail(self, error: BaseException | None) -> None:
@@ -429,7 +434,9 @@ class NamespaceOwner:
         if self._snapshotting is None or self._snapshotting.done():
             at = self.namespace.sequence
             self._since_snapshot = (0, 0)
-            self._snapshotting = self.spawn(self._snapshot(TxId(at), snapshot.dump(self.namespace)))
+            chunks = snapshot.dump(self.namespace)
+            self._snapshot_bytes = sum(map(len, chunks))
+            self._snapshotting = self.spawn(self._snapshot(TxId(at), chunks))
         return self._snapshotting
 
     async def _snapshot(self, at: TxId, chunks: list[bytes]) -> None:

@@ -209,6 +209,23 @@ async def test_a_snapshot_is_taken_after_so_many_records_and_shortens_the_replay
     assert len(await file_system.listing(successor, "/")) == 60
 
 
+@pytest.mark.parametrize(("names", "snapshots_at"), [(1, {11, 22, 33, 44, 55}), (60, {11, 35})])
+@in_virtual_time
+async def test_records_that_are_as_long_as_the_last_snapshot_make_the_next_one(
+    names: int, snapshots_at: set[int]
+) -> None:
+    """A query changes few files again and again: a take-over replayed 50,000 such changes for seconds."""
+    log, snapshots = HeldLog(), Snapshots()
+    log.held = False
+    owner = owner_on(log, snapshots=snapshots, config=OwnerConfig(snapshot_records_least=10))
+    taken = set()
+    for number in range(60):
+        await owner.change(put(f"/{number % names}", overwrite=True))
+        await turns()
+        taken |= set(snapshots.kept)
+    assert taken == snapshots_at
+
+
 @pytest.mark.rule("S4")
 @in_virtual_time
 async def test_a_snapshot_never_holds_what_is_not_durable() -> None:
