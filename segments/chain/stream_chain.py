@@ -264,7 +264,7 @@ class StreamChain:
         self._ensure_not_sealed()
         if self.next_ledger is not None:
             raise ChainStepError(f"ledger {self.next_ledger} is ready for the next segment already")
-        self._ensure_unused(ledger_id)
+        _ensure_unused(ledger_id, self.recent_ledgers)
         return replace(self, next_ledger=ledger_id)
 
     def discard_next(self) -> StreamChain:
@@ -289,7 +289,7 @@ class StreamChain:
         if self.next_ledger == ledger_id:
             before = replace(self, next_ledger=None)
         else:
-            self._ensure_unused(ledger_id)
+            _ensure_unused(ledger_id, self.recent_ledgers)
             before = self
         segment = StreamSegment(self.next_number, ledger_id, self.records, created_ms, self.epoch)
         return replace(before, recent=(*self.recent, segment), next_number=self.next_number + 1)._checked()
@@ -326,8 +326,10 @@ class StreamChain:
             raise ChainStepError(f"the record lists at most {SEGMENTS_MAX} segments: fold it first")
         added: list[StreamSegment] = []
         records, txids = self.records, [] if self.last_txid is None else [self.last_txid]
+        used = set(self.recent_ledgers)
         for number, (ledger_id, contents) in enumerate(ledgers, self.next_number):
-            self._ensure_unused(ledger_id)
+            _ensure_unused(ledger_id, used)
+            used.add(ledger_id)
             added.append(
                 StreamSegment(number, ledger_id, records, now_ms, self.epoch, now_ms, contents, is_published=True)
             )
@@ -475,10 +477,11 @@ class StreamChain:
         if self.sealed:
             raise StreamSealedError("the stream is sealed: nothing can be appended to it any more")
 
-    def _ensure_unused(self, ledger_id: int) -> None:
-        if ledger_id in self.recent_ledgers:
-            raise ChainStepError(f"ledger {ledger_id} is in the stream's record already")
-
     def _checked(self) -> StreamChain:
         """Check the rules of the last two segments; older ones were checked when they were the last."""
         return checked(self, since=max(0, len(self.recent) - 2))
+
+
+def _ensure_unused(ledger_id: int, used: Collection[int]) -> None:
+    if ledger_id in used:
+        raise ChainStepError(f"ledger {ledger_id} is in the stream's record already")

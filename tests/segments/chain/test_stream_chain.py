@@ -79,6 +79,11 @@ def test_no_ledger_is_in_the_chain_twice() -> None:
         chain.start_segment(11, 5)
     with pytest.raises(ChainStepError, match="already"):
         chain.allocate(11)
+    chain = chain_of(2).claim("next", "n")
+    known = chain.recent[0].ledger_id
+    for ledgers in ([known], [77, 78, 77]):
+        with pytest.raises(ChainStepError, match="already"):
+            chain.publish([(each, SegmentContents()) for each in ledgers], 0)
 
 
 @pytest.mark.rule("C7")

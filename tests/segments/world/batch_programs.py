@@ -17,11 +17,10 @@ from segments.publish import BatchKey, StagedRows, StreamPublisher
 from segments.publish.staged_writer import INLINE_BYTES, StagedWriter
 from segments.stream import Stream
 from tests.segments.world.batch_judge import Attempt
-from tests.segments.world.world_state import DRIVERS, EXECUTORS, STREAM, WorldState
+from tests.segments.world.world_state import APP, DRIVERS, EXECUTORS, STREAM, WorldState
 
 Program = Callable[[Seams], Coroutine[Any, Any, None]]
 
-APP: Final = "totals"
 _LOOK_S: Final = 0.01
 _LOOKS: Final = 200
 """A task that has told nothing after so many looks is run again."""
@@ -153,6 +152,7 @@ class _Driver:
             world.judge.on_sent(row)
         for _ in range(_CLAIMS):
             attempt.calls += 1
+            world.publishing.set()
             world.batch_busy.set()
             world.busy.set()
             try:

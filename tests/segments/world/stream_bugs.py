@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from bookkeeper.chains import OwnedNode
 from bookkeeper.gateways.lease import StoreLease
+from bookkeeper.meta.store import Check
 from bookkeeper.outcome import Outcome
 from bookkeeper.testing.patches import Replacements, replaced
 from segments.chain import SegmentContents, StreamChain, StreamHead, StreamSegment, stream_pages
@@ -285,6 +286,10 @@ def _batches_key_ignored() -> Replacements:
     return {(publisher, "judge_batch"): lambda key, known, stream, attempt: NewBatch(key.batch, 0)}
 
 
+def _staging_not_ended() -> Replacements:
+    return {(Stagings, "end"): lambda self, staging, ledgers: [Check(self._parent, None)]}
+
+
 def _batches_base_forgotten() -> Replacements:
     return {(StreamSegment, "base"): property(lambda self: 0)}  # type: ignore[dict-item]
 
@@ -373,6 +378,13 @@ BUGS: Final = {
     ),
     "batch-key-ignored": StreamBug(
         "A batch that comes again with other rows is published again.", "S14", 10, _batches_key_ignored, _BATCHES
+    ),
+    "staging-not-ended": StreamBug(
+        "A batch is published although it was given up, and its ledgers are deleted.",
+        "S14",
+        60,
+        _staging_not_ended,
+        _BATCHES,
     ),
     "base-forgotten": StreamBug(
         "The records of a published segment have the numbers that their task gave them.",

@@ -5,10 +5,10 @@ from random import Random
 
 from bookkeeper.testing.cluster import SimCluster
 from segments.namespace import StreamNamespace
-from tests.segments.world.batch_programs import APP, start_batches
+from tests.segments.world.batch_programs import start_batches
 from tests.segments.world.chain_witness import ChainWitness
 from tests.segments.world.stream_cluster import StreamCluster
-from tests.segments.world.world_state import CONFIG, STREAM, WorldState
+from tests.segments.world.world_state import APP, CONFIG, STREAM, WorldState
 
 
 def test_in_a_world_without_faults_two_drivers_publish_one_query() -> None:

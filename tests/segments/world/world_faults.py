@@ -8,9 +8,10 @@ from random import Random
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.testing.world import Node
 from segments.errors import StreamError
+from segments.retention.stagings import Stagings
 from segments.stream import Stream
 from tests.segments.world.stream_cluster import LostReplies
-from tests.segments.world.world_state import CLEANER, DRIVERS, EXECUTORS, HOSTS, READERS, WorldState
+from tests.segments.world.world_state import APP, CLEANER, DRIVERS, EXECUTORS, HOSTS, READERS, WorldState
 
 
 class Faults:
@@ -40,15 +41,10 @@ class Faults:
         ]
         if self._world.with_batches:
             faults += [self._kill_driver, self._kill_driver, self._pause_driver, self._kill_executor]
+            faults += [self._give_up_batches, self._give_up_batches]
         chosen = self._world.rng.choice(faults)
         self.names.append(chosen.__name__.removeprefix("_"))
-        self._world.busy.clear()
-        try:
-            async with asyncio.timeout(1):
-                await self._world.busy.wait()
-        except TimeoutError:
-            pass
-        await asyncio.sleep(self._world.rng.random() * 0.006)  # while it is on its way
+        await self._next(self._world.busy, 0.006, 1)  # while it is on its way
         await chosen(owner, other)
 
     async def _kill(self, owner: str, other: str) -> None:
@@ -128,18 +124,36 @@ class Faults:
         await asyncio.sleep(self._world.rng.random() * 12)
         machine.thaw()
 
+    async def _give_up_batches(self, owner: str, other: str) -> None:
+        """Another program of the application deletes what it takes for left over, while a driver is at work."""
+        stream = self._stream
+        await self._next(self._world.publishing, 0.03)
+        stagings = Stagings(stream.client, stream.id, stream.name)
+
+        async def named() -> tuple[int, ...]:
+            return tuple((await stream.chain()).ledgers)
+
+        try:
+            await stagings.clean(named, stream.client.services.seams.clock.wall_ms(), app=APP)
+        except (StreamError, BookKeeperError):
+            pass
+
     async def _driver_at_work(self) -> Node:
         world = self._world
         machine = world.cluster.world.node(world.driving)
         world.driving = next(name for name in DRIVERS if name != world.driving)
-        world.batch_busy.clear()
+        await self._next(world.batch_busy, 0.05)
+        return machine
+
+    async def _next(self, event: asyncio.Event, within_s: float, wait_s: float = 2) -> None:
+        """Wait until it comes, and a little longer."""
+        event.clear()
         try:
-            async with asyncio.timeout(2):
-                await world.batch_busy.wait()
+            async with asyncio.timeout(wait_s):
+                await event.wait()
         except TimeoutError:
             pass
-        await asyncio.sleep(world.rng.random() * 0.05)
-        return machine
+        await asyncio.sleep(self._world.rng.random() * within_s)
 
     async def _kill_executor(self, owner: str, other: str) -> None:
         machine = self._world.cluster.world.node(self._world.rng.choice(EXECUTORS))

@@ -35,6 +35,8 @@ DRIVERS: Final = ("d1", "d2")
 """Programs that publish batches of one query: one that is to, and one that does now and then, too."""
 EXECUTORS: Final = ("e1", "e2")
 """Programs that run tasks of those batches."""
+APP: Final = "totals"
+"""The application of those batches."""
 CURSOR: Final = "billing"
 PRODUCERS: Final = ("p1", "p2")
 CONFIG: Final = StreamConfig(
@@ -69,6 +71,8 @@ class WorldState:
     """Set whenever a host sends something."""
     batch_busy: asyncio.Event = field(default_factory=asyncio.Event)
     """Set whenever a driver begins with a step."""
+    publishing: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set whenever a driver begins to publish."""
     sessions: dict[str, MemoryStore] = field(default_factory=dict)
     tailed: list[StoredRecord] = field(default_factory=list)
     """What a reader has seen that follows the stream from its beginning."""
