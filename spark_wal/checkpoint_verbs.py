@@ -12,6 +12,7 @@ import click
 
 from bookkeeper.admin.shared import VerbAnswer, counted, json_option, print_table, size_in_words
 from bookkeeper.errors import ConfigError, in_words
+from bookkeeper.option_types import Number, WholeNumber
 from bookkeeper.real import read_secret
 
 if TYPE_CHECKING:
@@ -383,7 +384,7 @@ def _ranges(numbers: tuple[int, ...]) -> str:
 
 @click.command()
 @click.argument("location")
-@click.argument("batch", type=click.IntRange(min=0))
+@click.argument("batch", type=WholeNumber(min=0))
 @click.option(
     "--sink",
     "sinks",
@@ -399,7 +400,7 @@ def _ranges(numbers: tuple[int, ...]) -> str:
 )
 @click.option(
     "--quiet-s",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     default=QUIET_S,
     show_default=True,
     metavar="SECONDS",

@@ -73,12 +73,13 @@ async def test_who_asks_nobody_is_told_that_the_outcome_is_unknown(tmp_path: Pat
 
 
 async def test_a_slow_answer_is_not_taken_for_that_of_the_next_question(tmp_path: Path) -> None:
+    connections, may_answer = itertools.count(1), asyncio.Event()
+
     async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        for number in itertools.count(1):
-            if not await reader.readline():
-                break
-            await asyncio.sleep(0.3 if number == 1 else 0)
-            writer.write(b'{"answer": %d}\n' % number)
+        connection = next(connections)
+        while await reader.readline():
+            await may_answer.wait()
+            writer.write(b'{"answer": %d}\n' % connection)
         writer.close()
 
     path = str(tmp_path / "slow.sock")
@@ -86,7 +87,8 @@ async def test_a_slow_answer_is_not_taken_for_that_of_the_next_question(tmp_path
         conversation = Conversation(path)
         with pytest.raises(ReplicaNotActiveError, match="no answer"):
             await conversation.ask(Question("status"), timeout_s=0.05)
-        assert await conversation.ask(Question("status"), timeout_s=5) == 1, "the first answer of a new connection"
+        may_answer.set()
+        assert await conversation.ask(Question("status"), timeout_s=5) == 2, "the answer of a new connection"
         await conversation.close()
 
 
