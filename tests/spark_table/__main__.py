@@ -13,10 +13,10 @@ from pathlib import Path
 from tests.faultlog import put_section
 from tests.integration.processes import bookies
 from tests.kills.harness import GatewayUnderFire
-from tests.spark_table.modes import MODES
-from tests.spark_table.page import TITLE, said, text
+from tests.spark_table.modes import MODES, lakes
+from tests.spark_table.page import TITLE, is_as_it_should_be, said, text
 from tests.spark_table.trial import Trial
-from tests.spark_wal.processes import ROOT
+from tests.spark_wal.processes import ROOT, conf
 
 PAGE = ROOT / "docs" / "spark.md"
 
@@ -26,32 +26,35 @@ def main() -> int:
     parser.add_argument("--home", type=Path, help="go on with what is there [default: a new one, removed at the end]")
     parser.add_argument("--part", default="1/1", metavar="N/M", help="only this part of the modes, such as 1/4")
     parser.add_argument("--only", default="", help="modes whose names have these words")
+    parser.add_argument("--lakes", metavar="PYTHON", help=f"one that has PySpark {lakes.SPARK}, for Delta and Iceberg")
     parser.add_argument("--at-once", type=int, default=12, help="modes that share a driver")
-    parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.relative_to(ROOT)}")
+    parser.add_argument("--write", action="store_true", help=f"put what --home has into {PAGE.relative_to(ROOT)}")
     arguments = parser.parse_args()
     number, _, parts = arguments.part.partition("/")
-    names = [name for name in MODES if arguments.only in name]
+    names = [name for name, mode in MODES.items() if arguments.only in name and (arguments.lakes or not mode.lake)]
     chosen = names[int(number) - 1 :: int(parts)]
     with tempfile.TemporaryDirectory(prefix="bk-spark-table-") as fresh:
         home = arguments.home or Path(fresh)
         home.mkdir(parents=True, exist_ok=True)
         with gateway(home) as address:
             trial = Trial(home, address)
-            for first in range(0, len(chosen), arguments.at_once):
-                trial.run(chosen[first : first + arguments.at_once])
+            of_lakes = Trial(home, address, python=arguments.lakes, settings=conf(version=lakes.SPARK) | lakes.SETTINGS)
+            for one, is_lake in ((trial, False), (of_lakes, True)):
+                kind = [name for name in chosen if MODES[name].lake == is_lake and one.outcome(name) is None]
+                for first in range(0, len(kind), arguments.at_once):
+                    one.run(kind[first : first + arguments.at_once])
         outcomes = {name: found for name in MODES if (found := trial.outcome(name)) is not None}
     for name in chosen:
         print(f"{name}: {said(MODES[name], outcomes[name])}")
     if arguments.write:
-        if missing := [name for name in MODES if name not in outcomes]:
-            parser.error(f"--write is for a home in which all modes are done; there is no {', '.join(missing)}")
-        put_section(PAGE, TITLE, text([(MODES[name], found) for name, found in outcomes.items()], sparks()))
-    return 0 if all(outcomes[name].is_equal for name in chosen) else 1
+        done = [(MODES[name], found) for name, found in outcomes.items()]
+        put_section(PAGE, TITLE, text(done, [name for name in MODES if name not in outcomes], sparks()))
+    return 0 if all(is_as_it_should_be(MODES[name], outcomes[name]) for name in chosen) else 1
 
 
 def sparks() -> list[str]:
     """What it was tried with."""
-    return [f"PySpark {importlib.metadata.version('pyspark')}"]
+    return [f"PySpark {importlib.metadata.version('pyspark')}", f"{lakes.DELTA} and {lakes.ICEBERG} on {lakes.SPARK}"]
 
 
 @contextmanager

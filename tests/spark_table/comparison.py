@@ -11,8 +11,10 @@ from typing import Any, Final
 from spark_wal.checkpoint_copy.contents import belongs
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_OF_PLACE: Final = re.compile(r'("(?:batchTimestampMs|timestamp|modificationTime|blockReplication|blockSize)"):\d+')
-"""Times, and how a file system stores a file."""
+_OF_PLACE: Final = re.compile(
+    r'("(?:batchTimestampMs|timestamp|modificationTime|snapshot_id|blockReplication|blockSize)"):\d+'
+)
+"""Times, how a file system stores a file, and ids that are drawn."""
 _LOGS: Final = ("offsets/", "commits/", "sources/", "metadata")
 _ATTEMPT: Final = re.compile(r"(\.|-)TID\d+|(?<=part-)\d+")
 
@@ -79,8 +81,9 @@ def _text(data: bytes, base: str) -> str:
 
 
 def _state(files: Files) -> list[str]:
-    """Names of state files. Attempts' numbers and unique ids differ."""
-    paths = [path for path in files if path.startswith("checkpoint/state/") and belongs(path, files)]
+    """Names of state files. Attempts' numbers and unique ids differ, and RocksDB compacts its tables when it likes."""
+    paths = [path for path in files if path.startswith("checkpoint/state/") and "/SSTs/" not in path]
+    paths = [path for path in paths if belongs(path, files)]
     return sorted(_ATTEMPT.sub("", _UUID.sub("UUID", path)) for path in paths)
 
 

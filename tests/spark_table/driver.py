@@ -34,6 +34,9 @@ SETTINGS: Final = {
 _LIMIT_S: Final = 400.0
 """A mode that takes so long is ended, with the process."""
 _CONDITION: Final = re.compile(r"\[([A-Z][A-Z_.]+)\]")
+_FRAMES: Final = ("STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR", "PYTHON_EXCEPTION")
+"""Conditions that say where an error came from, not which."""
+_ERROR: Final = re.compile(r"\w+Error: ")
 
 
 @dataclass(frozen=True)
@@ -79,9 +82,10 @@ def _set(spark: Any, conf: dict[str, str]) -> Iterator[None]:
 
 
 def _in_short(text: str) -> str:
-    """Spark's name of a condition, or an error's first line."""
-    found = [name for name in _CONDITION.findall(text) if name != "STREAM_FAILED"]
-    return found[0] if found else text.strip().partition("\n")[0][:300]
+    """Spark's name of a condition, or else Python's last error, or the first line."""
+    conditions = [name for name in _CONDITION.findall(text) if name not in _FRAMES]
+    errors = [line for line in text.splitlines() if _ERROR.match(line)]
+    return (conditions or errors[-1:] or [text.strip().partition("\n")[0]])[0][:300]
 
 
 def say(**fields: Any) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-BATCHES: Final = 5
+BATCHES: Final = 4
 HELD: Final = 2
 """The driver dies in this batch."""
 SCHEMA: Final = "batch INT, key STRING, value BIGINT, at TIMESTAMP"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from tests.spark_table.scene import Mode
@@ -13,7 +13,7 @@ TITLE: Final = "Modes that were compared with file://"
 _HEAD: Final = (
     "`make spark-table` runs each mode of this table twice on unmodified PySpark: "
     "with all its directories behind a gateway on three bookies, and with `file://`.",
-    "The driver is killed while it reads the third file of five, and goes on in a new process; "
+    "The driver is killed while it reads the third file of four, and goes on in a new process; "
     "then the last commit is removed, as if the driver had died just before it, "
     "and a third process repeats that batch.",
     "A mode is equal if both places have the same rows in each batch, the same results, "
@@ -22,24 +22,39 @@ _HEAD: Final = (
 )
 
 
-def text(outcomes: Iterable[tuple[Mode, Outcome]], sparks: Iterable[str]) -> str:
+def text(outcomes: Iterable[tuple[Mode, Outcome]], not_run: Sequence[str], sparks: Iterable[str]) -> str:
     """Its section, in Markdown."""
-    lines, equal, every = list[str](), 0, 0
+    lines, equal, refused, every = list[str](), 0, 0, 0
     for mode, outcome in outcomes:
         every += 1
-        equal += outcome.is_equal
+        equal += is_as_it_should_be(mode, outcome) and not outcome.error
+        refused += is_as_it_should_be(mode, outcome) and bool(outcome.error)
         lines.append(f"| {mode.name} | {_batches(outcome)} | {said(mode, outcome)} |")
-    head = [*_HEAD, f"{equal} of {every} modes are equal ({', '.join(sparks)}).", ""]
-    return "\n".join([*head, "| mode | batches; crash in | at the gateway |", "|---|---|---|", *lines])
+    count = (
+        f"Of {every} modes {equal} are equal, and {refused} are refused by Spark at both places ({'; '.join(sparks)})."
+    )
+    rest = [f"Not run: {'; '.join(not_run)}."] if not_run else []
+    return "\n".join(
+        [*_HEAD, count, *rest, "", "| mode | batches; crash in | at the gateway |", "|---|---|---|", *lines]
+    )
+
+
+def is_as_it_should_be(mode: Mode, outcome: Outcome) -> bool:
+    """Whether the places are equal, and whoever is refused is refused for a reason that is known."""
+    return outcome.is_equal and (not outcome.error or bool(mode.reason))
 
 
 def said(mode: Mode, outcome: Outcome) -> str:
     """What came of a mode, in words."""
     if not outcome.is_equal:
-        return f"**differs**: {outcome.differences[0]}" + (f" {mode.reason}" if mode.reason else "")
-    if outcome.error:
-        return f"as `file://`, refused: `{outcome.error}`. {mode.reason}".rstrip()
-    return f"equal. {mode.reason}".rstrip(". ") if mode.reason else "equal"
+        found = f"**differs**: {outcome.differences[0]}"
+    elif not outcome.error:
+        found = "equal"
+    elif mode.reason:
+        found = f"refused as with `file://`: `{outcome.error}`"
+    else:
+        found = f"**fails at both places**: `{outcome.error}`"
+    return f"{found}. {mode.reason}" if mode.reason else found
 
 
 def _batches(outcome: Outcome) -> str:

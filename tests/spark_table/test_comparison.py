@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.spark_table.comparison import Left, batches, differences
-from tests.spark_table.page import said, text
+from tests.spark_table.page import is_as_it_should_be, said, text
 from tests.spark_table.scene import Mode
 from tests.spark_table.trial import Outcome
 
@@ -75,9 +75,12 @@ def test_the_page_counts_what_is_equal_and_says_why_something_is_not() -> None:
     mode = Mode("m", lambda scene: None, {})
     refused = replace(good, error="NO_SUCH_THING", crashed_in=None)
     because = Mode("m", lambda scene: None, {}, reason="Spark has none.")
-    assert said(because, refused) == "as `file://`, refused: `NO_SUCH_THING`. Spark has none."
+    assert said(because, refused) == "refused as with `file://`: `NO_SUCH_THING`. Spark has none."
     bad = replace(good, differences=("commits/1: a at file://, b at the gateway",))
-    page = text([(mode, good), (because, refused), (mode, bad)], ["PySpark 4.3.0"])
-    assert "2 of 3 modes are equal (PySpark 4.3.0)" in page
+    page = text([(mode, good), (because, refused), (mode, bad)], ["later"], ["PySpark 4.3.0"])
+    assert "Of 3 modes 1 are equal, and 1 are refused by Spark at both places (PySpark 4.3.0)." in page
+    assert "Not run: later." in page
+    assert "**fails at both places**" in said(mode, refused) and not is_as_it_should_be(mode, refused)
+    assert is_as_it_should_be(because, refused) and not is_as_it_should_be(mode, bad)
     assert "| m | 5; 2 | equal |" in page and "| m | 5; - |" in page
     assert "**differs**: commits/1: a at file://, b at the gateway" in page

@@ -36,9 +36,11 @@ MANAGERS = {
 }
 
 
-def conf(store: str = "hdfs", manager: str = "FileSystem") -> dict[str, str]:
-    settings = {**spark_conf(), **STORES[store]}
-    settings["spark.sql.streaming.checkpointFileManagerClass"] = MANAGERS[manager]
+def conf(store: str = "hdfs", manager: str = "FileSystem", version: str | None = None) -> dict[str, str]:
+    """``version``: of another PySpark than the installed one, with which the manager is the FileSystem's."""
+    settings = {**spark_conf(spark_version=version), **STORES[store]}
+    if version is None:
+        settings["spark.sql.streaming.checkpointFileManagerClass"] = MANAGERS[manager]
     settings["spark.driver.extraJavaOptions"] += " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     return settings
 
