@@ -8,8 +8,8 @@
 ``python -m benchmarks disk [--megabytes N]`` measures restarts, the index and long reads: see
 :mod:`benchmarks.bookie_disk` and :mod:`benchmarks.batch_reads`.
 ``python -m benchmarks directories`` compares one ledger directory with three: see :mod:`benchmarks.directories`.
-``python -m benchmarks spark-data`` compares Spark's reads of a stream with what they cannot cost less than: see
-:mod:`benchmarks.spark_data`.
+``python -m benchmarks spark-data [--records N --batches N]`` compares what Spark reads and writes of a stream with what
+that cannot cost less than: see :mod:`benchmarks.spark_data`.
 ``python -m benchmarks healing [ROW...]`` measures repair, compaction and audits: see :mod:`benchmarks.healing`.
 """
 
@@ -66,6 +66,9 @@ def main() -> None:
     parser.add_argument(
         "--megabytes", type=int, default=layouts.MEGABYTES, help="layouts, disk, random-reads: what is written"
     )
+    size = spark_data.Size()
+    parser.add_argument("--records", type=int, default=size.rows, help="spark-data: what is read and written")
+    parser.add_argument("--batches", type=int, default=size.batches, help="spark-data: from stream to stream")
     parser.add_argument("--dir", type=Path, help="where the bookies' files go: put it on the disk that matters")
     arguments = parser.parse_args()
     wanted = arguments.rows or EVERYTHING
@@ -81,7 +84,7 @@ def main() -> None:
         if "spark" in wanted:
             spark.measure(report, directory)
         if "spark-data" in wanted:
-            spark_data.measure(report, directory)
+            spark_data.measure(report, directory, spark_data.Size(rows=arguments.records, batches=arguments.batches))
         if "hostile" in wanted:
             hostile.measure(report, directory)
         if "journals" in wanted:

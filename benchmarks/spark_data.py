@@ -1,9 +1,11 @@
-"""Spark reads a stream as data, beside the least that a Python source costs, and beside Spark's own JSON files.
+"""Spark reads and writes a stream as data, beside the least that a Python source and sink cost, and beside Spark's own
+JSON files.
 
-    the same rows of 256-byte values, local[2], written to noop: rows a second, and processor time
+    the same rows of 256-byte values, local[2]: rows a second, and processor time; triggers of 100 rows
+    batches from stream to stream: what the Python processes take, and which ledgers are left over
 
-*floor* is a Python source of the same schema that touches no network; *raw* is the library's own batch reads, in one
-process without Spark. Processor time is that of the whole session: the JVM and all Python workers.
+*floor* is a Python source and sink of the same schema that touch no network; *raw* is the library's own batch reads, in
+one process without Spark. Processor time is that of the whole session: the JVM and all Python workers.
 """
 
 from __future__ import annotations
@@ -13,99 +15,121 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from benchmarks.processes import ROOT, BookieProcesses
 from benchmarks.report import Aim, Figure, Report
 
-ROWS = 2_000_000
-ENTRY = 1000
-ROUNDS = 3
 VALUE = 256
-
-JOB = """
-import json, os, sys, time
-import pyarrow as pa
-from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-metadata, rows, entry, size, rounds, files = sys.argv[1], *map(int, sys.argv[2:6]), sys.argv[6]
-DDL = "seq_no BIGINT, value BINARY"
-
-class Floor(DataSource):
-    @classmethod
-    def name(cls): return "floor"
-    def schema(self): return DDL
-    def reader(self, schema): return FloorReader(rows, entry, size)
-
-class FloorReader(DataSourceReader):
-    def __init__(self, rows, entry, size): self.rows, self.entry, self.size = rows, entry, size
-    def partitions(self): return [InputPartition(n) for n in range(4)]
-    def read(self, partition):
-        import pyarrow as pa
-        batch = pa.record_batch({"seq_no": pa.array(range(self.entry), pa.int64()),
-            "value": pa.array([b"x" * self.size] * self.entry, pa.binary())})
-        for _ in range(self.rows // self.entry // 4):
-            yield batch
-
-spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    .config("spark.sql.execution.arrow.maxRecordsPerBatch", entry).getOrCreate())
-spark.dataSource.register(Floor)
-
-def processor():
-    ticks = 0
-    for name in filter(str.isdecimal, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/stat") as stat: fields = stat.read().rpartition(")")[2].split()
-        except OSError: continue
-        if int(fields[3]) == os.getsid(0): ticks += sum(map(int, fields[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-def ours(): return (spark.read.format("bookkeeper").options(metadata=metadata, stream="values").schema(DDL).load())
-def floor(): return spark.read.format("floor").load()
-def files_(): return spark.read.schema("seq_no BIGINT, value STRING").json(files)
-sides = {"ours": ours, "floor": floor, "json": files_}
-if not os.path.exists(files):
-    ours().selectExpr("seq_no", "CAST(value AS STRING) value").write.json(files)
-seen = {name: [] for name in sides}
-for number in range(rounds + 1):
-    for name, made in sides.items():
-        began, cpu = time.monotonic(), processor()
-        made().write.format("noop").mode("overwrite").save()
-        if number: seen[name].append((time.monotonic() - began, processor() - cpu))
-print(json.dumps(seen))
-"""
+TRIGGER = 100
 
 
-def measure(report: Report, directory: Path) -> None:
-    """Rows of reading a stream."""
-    report.heading(f"Spark 4.3, local[2], reads {ROWS:,} records of {VALUE} bytes from a stream, {ROUNDS} rounds")
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much is measured."""
+
+    rows: int = 2_000_000
+    entry: int = 1000
+    rounds: int = 3
+    triggers: int = 40
+    batches: int = 1000
+
+
+def measure(report: Report, directory: Path, size: Size) -> None:
+    """Rows of reading and writing a stream."""
     with BookieProcesses(directory / "spark-data") as cluster:
         uri = cluster.metadata
-        _write(uri)
-        raw = [_raw(uri) for _ in range(ROUNDS)]
-        done = subprocess.run(
-            [sys.executable, "-c", JOB, uri, *map(str, (ROWS, ENTRY, VALUE, ROUNDS)), str(directory / "json")],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            check=True,
-            start_new_session=True,
-            env=_environment(),
-        )
-    seen = json.loads(done.stdout.decode().splitlines()[-1]) | {"raw": raw}
-    rate = {name: ROWS / median(wall for wall, _ in runs) for name, runs in seen.items()}
+        _write(uri, "values", size.rows, size.entry)
+        for name in ("written", "triggered"):
+            _write(uri, name, 0, 1)
+        given = {"metadata": uri, "rows": size.rows, "entry": size.entry, "rounds": size.rounds}
+        _read(report, given, size, directory)
+        seen = _job("write", given | {"stream": "written"})
+        _compared(report, "written", size.rows, seen)
+        rate = {name: median(wall for wall, _ in runs) for name, runs in seen.items()}
+        spent = {name: median(cpu for _, cpu in runs) for name, runs in seen.items()}
+        report.add(Figure("writing: rate over the floor's", rate["floor"] / rate["ours"], "×", Aim(0.7, 0.3)))
+        report.add(Figure("writing: the floor's processor time over ours", spent["floor"] / spent["ours"], "×"))
+        rows = TRIGGER * size.triggers
+        _write(uri, "few", rows, TRIGGER)
+        more = {"rows": rows, "trigger": TRIGGER, "warm": 5, "stream": "few", "sink": "triggered"}
+        _triggers(report, _job("trigger", given | more | {"files": str(directory / "checkpoints")}))
+        _batches(report, uri, size, directory)
+
+
+def _read(report: Report, given: dict[str, Any], size: Size, directory: Path) -> None:
+    raw = [_raw(given["metadata"], size.rows) for _ in range(size.rounds)]
+    seen = _job("read", given | {"stream": "values", "files": str(directory / "json")}) | {"raw": raw}
+    _compared(report, "read", size.rows, seen)
+    rate = {name: size.rows / median(wall for wall, _ in runs) for name, runs in seen.items()}
     spent = {name: median(cpu for _, cpu in runs) for name, runs in seen.items()}
+    least = min(("floor", "raw"), key=lambda name: rate[name])
+    report.add(
+        Figure(f"reading: over the lower of floor and raw ({least})", rate["ours"] / rate[least], "×", Aim(0.85, 0.5))
+    )
+    report.add(Figure("reading: over Spark's JSON files", rate["ours"] / rate["json"], "×", Aim(1.0, 0.7)))
+    times = spent["ours"] / (spent["floor"] + spent["raw"])
+    report.add(Figure("reading: processor time over floor and raw together", times, "×", Aim(1.0, 1.3, lower=True)))
+
+
+def _compared(report: Report, what: str, rows: int, seen: dict[str, Any]) -> None:
+    report.heading(f"Spark 4.3, local[2], {rows:,} records of {VALUE} bytes {what}")
     for name, runs in seen.items():
         each = ", ".join(f"{wall:.2f} s" for wall, _ in runs)
-        note = f"{each}; {spent[name]:.2f} s of processor"
-        report.add(Figure(f"{name}: thousand rows read", rate[name] / 1000, "k/s", None, note))
-    least = min(("floor", "raw"), key=lambda name: rate[name])
-    of_least = rate["ours"] / rate[least]
-    report.add(Figure(f"ours over the lower of floor and raw ({least})", of_least, "×", Aim(0.85, 0.5)))
-    report.add(Figure("ours over Spark's JSON files", rate["ours"] / rate["json"], "×", Aim(1.0, 0.7)))
-    times = spent["ours"] / (spent["floor"] + spent["raw"])
-    report.add(Figure("processor time over that of floor and raw together", times, "×", Aim(1.0, 1.3, lower=True)))
+        note = f"{each}; {median(cpu for _, cpu in runs):.2f} s of processor"
+        rate = rows / median(wall for wall, _ in runs) / 1000
+        report.add(Figure(f"{name}: thousand rows {what}", rate, "k/s", None, note))
+
+
+def _triggers(report: Report, seen: dict[str, list[float]]) -> None:
+    report.heading(f"triggers of {TRIGGER} rows: median of {len(seen['source ours'])}")
+    for what, over in (("source", 10), ("sink", 15)):
+        ours, floor = (median(seen[f"{what} {side}"]) for side in ("ours", "floor"))
+        note = f"{ours:.0f} ms over {floor:.0f} ms"
+        report.add(Figure(f"{what}: a trigger over the floor's", ours - floor, "ms", Aim(over, 4 * over, True), note))
+
+
+def _batches(report: Report, uri: str, size: Size, directory: Path) -> None:
+    _write(uri, "first", TRIGGER * size.batches, TRIGGER)
+    _write(uri, "second", 0, 1)
+    given = {"metadata": uri, "stream": "first", "sink": "second", "trigger": TRIGGER, "files": str(directory / "many")}
+    seen = _job("batches", given)
+    report.heading(f"{seen['batches']} batches of {TRIGGER} rows from stream to stream")
+    early = [mb for batch, mb in seen["sizes"] if batch <= seen["batches"] // 10] or [seen["sizes"][0][1]]
+    grown = max(mb for _, mb in seen["sizes"]) - max(early)
+    note = f"from {max(early):.0f} MB after a tenth of them"
+    report.add(Figure("the largest Python process has grown", grown, "MB", Aim(20, 20, lower=True), note))
+    left = _left_over(uri)
+    report.add(Figure("ledgers that no stream names", left, "", Aim(0, 0, lower=True)))
+
+
+def _left_over(uri: str) -> int:
+    """How many ledgers there are that no stream's record names."""
+    from bookkeeper.sync import BookKeeper
+    from segments import sync
+
+    with BookKeeper.connect(uri) as client, sync.connect(uri) as namespace:
+        streams = [namespace.open(name) for name in namespace.list()]
+        named = {segment.ledger_id for stream in streams for segment in stream.segments()}
+        return len(set(client.list_ledgers()) - named)
+
+
+def _job(kind: str, given: dict[str, Any]) -> dict[str, Any]:
+    """One session of Spark; what it has seen."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.spark_job", kind, json.dumps(given)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        check=True,
+        start_new_session=True,
+        env=_environment(),
+    )
+    seen: dict[str, Any] = json.loads(done.stdout.decode().splitlines()[-1])
+    return seen
 
 
 def _environment() -> dict[str, str]:
@@ -120,22 +144,25 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _write(uri: str) -> None:
+def _write(uri: str, name: str, rows: int, entry: int) -> None:
     from segments import sync
 
-    with sync.connect(uri) as namespace, namespace.create("values").writer() as writer:
-        batch = [b"x" * VALUE] * ENTRY
-        for _ in range(ROWS // ENTRY):
-            writer.append_batch(batch)
+    with sync.connect(uri) as namespace:
+        stream = namespace.create(name)
+        if rows:
+            with stream.writer() as writer:
+                batch = [b"x" * VALUE] * entry
+                for _ in range(rows // entry):
+                    writer.append_batch(batch)
 
 
-def _raw(uri: str) -> tuple[float, float]:
+def _raw(uri: str, rows: int) -> tuple[float, float]:
     """Seconds, and seconds of processor, to read the stream's batches as Arrow in this process."""
     from segments import sync
 
     with sync.connect(uri) as namespace:
         began, cpu = time.monotonic(), time.process_time()
         with namespace.open("values").read() as reader:
-            rows = sum(batch.num_rows for batch in reader.arrow_batches())
-        assert rows == ROWS
+            found = sum(batch.num_rows for batch in reader.arrow_batches())
+        assert found == rows
         return time.monotonic() - began, time.process_time() - cpu

@@ -18,7 +18,7 @@ from segments.position import EARLIEST, LATEST, Position
 from segments.publish import StagedWriter, StreamPublisher
 from segments.publish.app_record import AppRecords
 from segments.publish.batch_key import AppRecord
-from segments.read import KnownPart, Reader, ReaderOptions, StreamEnd, StreamRange, StreamReading
+from segments.read import Reader, ReaderOptions, StreamEnd, StreamRange, StreamReading
 from segments.record import StoredRecord
 from segments.retention.agreed_time import AgreedTime
 from segments.retention.cursor_places import cursor_places
@@ -135,8 +135,8 @@ class Stream(StreamFront):
     async def seq_no(self, place: Seek) -> int:
         return await self.reading.seq_no(place)
 
-    async def known(self, start: Position, stop: Position) -> KnownPart:
-        return await self.reading.known(start, stop)
+    async def view(self) -> StreamReading:
+        return await self.reading.view()
 
     async def _splits(self, start: Seek, stop: Seek, target: int) -> list[StreamRange]:
         return await self.reading.splits(start, stop, target=target)

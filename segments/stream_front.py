@@ -18,7 +18,7 @@ from segments.errors import StreamConfigError
 from segments.position import EARLIEST, LATEST, Position
 from segments.publish import PublisherFront, StagedWriter
 from segments.publish.batch_key import AppRecord
-from segments.read import KnownPart, ReaderFront, ReaderOptions, StreamEnd, StreamRange
+from segments.read import ReaderFront, ReaderOptions, StreamEnd, StreamRange, StreamReading
 from segments.record import StoredRecord, to_ms
 from segments.retention.holds import Hold
 from segments.retention.retention import RetentionReport
@@ -185,9 +185,9 @@ class StreamFront(Closing):
         find."""
 
     @abstractmethod
-    async def known(self, start: Position, stop: Position) -> KnownPart:
-        """What a reader elsewhere must know to read from ``start`` to ``stop`` without asking the metadata store
-        (:meth:`StreamNamespace.read_known`). It can be pickled. Raises: StreamUnavailableError."""
+    async def view(self) -> StreamReading:
+        """The stream as it is now, for several questions that shall cost little: its end, places, numbers and splits,
+        and what a reader elsewhere must know (:meth:`StreamReading.known`). Raises: StreamUnavailableError."""
 
     @abstractmethod
     async def publisher(self, *, owner: str | None = None, take_over: bool = False) -> PublisherFront:

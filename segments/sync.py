@@ -41,6 +41,7 @@ from segments.entries import RecordColumns
 from segments.namespace import StreamNamespace as AsyncNamespace
 from segments.position import EARLIEST, LATEST, Position
 from segments.publish import PublisherFront, StagedWriter
+from segments.read import StreamReading
 from segments.read.blocking import Reader
 from segments.record import AppendResult, Record
 from segments.stream_front import StreamFront as AsyncStream
@@ -147,6 +148,16 @@ def _cursor(original: CursorFront) -> Cursor:
     return Cursor(cast("AsyncCursor", original))
 
 
+class StreamView(Blocking[StreamReading]):
+    """A stream as it was at one time, for threads. See :meth:`segments.read.StreamReading.view`."""
+
+    end = blocking(StreamReading.end)
+    find = blocking(StreamReading.find)
+    seq_no = blocking(StreamReading.seq_no)
+    splits = blocking(StreamReading.splits)
+    known = blocking(StreamReading.known)
+
+
 class Stream(Blocking[AsyncStream]):
     """One stream, for threads. See :class:`segments.stream.Stream`."""
 
@@ -167,7 +178,7 @@ class Stream(Blocking[AsyncStream]):
     end = blocking(AsyncStream.end)
     seq_no = blocking(AsyncStream.seq_no)
     splits = blocking(AsyncStream.splits)
-    known = blocking(AsyncStream.known)
+    view = opening(AsyncStream.view, StreamView)
     info = blocking(AsyncStream.info)
     show = blocking(AsyncStream.show)
     segments = blocking(AsyncStream.segments)

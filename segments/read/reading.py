@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, Unpack
 
 from segments.arguments import checked_seek
@@ -24,7 +24,7 @@ from segments.seek import Seek
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper
     from bookkeeper.client.known import KnownLedger
-    from segments.chain import StreamHead
+    from segments.chain import StreamChain, StreamHead
 
 
 KNOWN_MAX: Final = 1000
@@ -37,9 +37,15 @@ class StreamReading:
     __slots__ = ("_ledgers", "locator", "source")
 
     def __init__(
-        self, client: BookKeeper, record: StreamHead, find_cursor: FindCursor, known: KnownPart | None = None
+        self,
+        client: BookKeeper,
+        record: StreamHead,
+        find_cursor: FindCursor,
+        known: KnownPart | None = None,
+        *,
+        pinned: bool = False,
     ) -> None:
-        self.source = StreamSource(client, record, known)
+        self.source = StreamSource(client, record, known, pinned=pinned)
         self.locator = Locator(self.source, find_cursor)
         self._ledgers: dict[int, KnownLedger] = {}
         """Closed ledgers, as last asked for."""
@@ -102,26 +108,51 @@ class StreamReading:
                 return Activity.STUCK, f"bookies have not given the next entry for {limit_s:g} s"
         return Activity.READING, "there are records to hand out"
 
+    async def view(self) -> StreamReading:
+        """The stream as it is now: whatever is asked of the view is answered from there, without another question to
+        the metadata store where the stream's open segment, or a segment of an earlier ``known()``, tells it.
+
+        Raises: as end.
+        """
+        source = self.source
+        chain = await source.chain.current(fresh=True)
+        ledgers = dict(self._ledgers)
+        if (opened := chain.open_segment) is not None:
+            async with SegmentEntries(source, opened) as entries:
+                ledgers[opened.ledger_id] = entries.known
+        part = await self._part(chain, ledgers)
+        view = StreamReading(source.client, source.record, self.locator.find_cursor, part, pinned=True)
+        view._ledgers = self._ledgers
+        return view
+
     async def known(self, start: Position, stop: Position) -> KnownPart:
         """What a reader elsewhere must know to read from ``start`` to ``stop`` without asking the metadata store. Of
         more than ``KNOWN_MAX`` segments it is left to ask for the ledgers of the later ones.
 
         Raises: StreamUnavailableError.
         """
-        source = self.source
-        chain = chain_between(await source.chain.current(fresh=True), start, stop)
-        before, self._ledgers = self._ledgers, {}
+        chain = chain_between(await self.source.chain.current(fresh=True), start, stop)
+        ledgers: dict[int, KnownLedger] = {}
         for segment in chain.recent[:KNOWN_MAX]:
-            if (ledger := before.get(segment.ledger_id)) is None:
-                async with SegmentEntries(source, segment) as entries:
+            if (ledger := self._ledgers.get(segment.ledger_id)) is None:
+                async with SegmentEntries(self.source, segment) as entries:
                     ledger = entries.known
-            if not segment.is_open:
-                self._ledgers[segment.ledger_id] = ledger
-            before[segment.ledger_id] = ledger
-        ledgers = {each.ledger_id: before[each.ledger_id] for each in chain.recent[:KNOWN_MAX]}
+            ledgers[segment.ledger_id] = ledger
+        self._ledgers.clear()
+        self._ledgers |= {
+            each.ledger_id: ledgers[each.ledger_id] for each in chain.recent[:KNOWN_MAX] if not each.is_open
+        }
+        return await self._part(chain, ledgers)
+
+    async def _part(self, chain: StreamChain, ledgers: Mapping[int, KnownLedger]) -> KnownPart:
+        source = self.source
         with worded(f"asking where the bookies of stream {source.name} are", source.name):
             cluster = await source.client.known_cluster(ledgers.values())
         return KnownPart(source.name, source.stream_id, chain, ledgers, cluster)
+
+    async def find(self, seek: Seek) -> Position:
+        """The position of a place. Raises: as :meth:`Locator.find`."""
+        return await self.locator.find(seek)
 
     async def splits(self, start: Seek = EARLIEST, stop: Seek = LATEST, *, target: int) -> list[StreamRange]:
         """Cut what is between ``start`` and ``stop`` into about ``target`` ranges of about equal size, for scans side

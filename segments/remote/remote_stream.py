@@ -172,7 +172,7 @@ class RemoteStream(StreamFront):
     async def seq_no(self, place: Seek) -> NoReturn:
         raise self._refused("tell the number of a place")
 
-    async def known(self, start: Position, stop: Position) -> NoReturn:
+    async def view(self) -> NoReturn:
         raise self._refused("tell what others must know to read from bookies")
 
     def stage(self, staging: str, app: str = "", *, patience_s: float = 0.0) -> NoReturn:

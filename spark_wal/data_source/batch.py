@@ -84,25 +84,25 @@ class StreamsRows(DataSourceReader):
         return [TablePartition(part) for name in names for part in self._of_stream(namespace.open(name))]
 
     def _of_stream(self, stream: sync.Stream) -> list[PartitionRange]:
-        settings = self._settings
-        start, stop = self._start(stream), stream.find(settings.stop_seek)
-        whole = stream.splits(start, stop, target=1)
+        settings, now = self._settings, stream.view()
+        start, stop = self._start(stream.name, now), now.find(settings.stop_seek)
+        whole = now.splits(start, stop, target=1)
         count = wanted_partitions(settings.min_partitions, sum(each.bytes for each in whole), PARTITION_BYTES)
-        parts = stream.splits(start, stop, target=count)
+        parts = now.splits(start, stop, target=count)
         if not parts:
             return []
         places = [parts[0].start, *(part.stop for part in parts)]
-        borders = [(place, stream.seq_no(place)) for place in places]
-        return ranges(stream.name, stream.id, borders, stream.known(places[0], places[-1]))
+        borders = [(place, now.seq_no(place)) for place in places]
+        return ranges(stream.name, stream.id, borders, now.known(places[0], places[-1]))
 
-    def _start(self, stream: sync.Stream) -> Position:
+    def _start(self, name: str, now: sync.StreamView) -> Position:
         try:
-            return stream.find(self._settings.start_seek)
+            return now.find(self._settings.start_seek)
         except PositionTruncatedError as error:
             if not self._settings.count_gaps:
                 raise
-            begin = stream.find(EARLIEST)
-            _log.warning("stream %s is read from %s on, as onGap says: %s", stream.name, begin, error)
+            begin = now.find(EARLIEST)
+            _log.warning("stream %s is read from %s on, as onGap says: %s", name, begin, error)
             return begin
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

@@ -65,13 +65,15 @@ class QuerySource(DataSourceStreamReader, _PINNED):
         self._stream: sync.Stream | None = None
         self._hold: HoldKeeper | None = None
         self._cursor: sync.Cursor | None = None
+        self._view: sync.StreamView | None = None
+        """The stream as it was when this trigger began, or was planned."""
         self._target: StreamOffset | None = None
         """Where a run with ``availableNow`` ends."""
         self._begun = False
 
     def __getstate__(self) -> dict[str, Any]:
         """What tasks get: no connection, no thread, no lock."""
-        unshared = {"_stream": None, "_hold": None, "_cursor": None, "_target": None}
+        unshared = {"_stream": None, "_view": None, "_hold": None, "_cursor": None, "_target": None}
         return {**self.__dict__, **unshared}
 
     # -- offsets ------------------------------------------------------------------------------------------
@@ -91,6 +93,7 @@ class QuerySource(DataSourceStreamReader, _PINNED):
 
     def latestOffset(self, start: Mapping[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
         """Where the next batch ends. PySpark before 4.2 tells neither start nor limit."""
+        self._view = None
         begin = None if start is None else self._read(start)
         if begin is not None:
             self._tell_start(begin)
@@ -120,6 +123,7 @@ class QuerySource(DataSourceStreamReader, _PINNED):
 
     def prepareForTriggerAvailableNow(self) -> None:
         """The run ends where the stream ends now, whatever others append meanwhile."""
+        self._view = None
         self._target = self._patiently(self._end)
 
     def _tell_start(self, begin: StreamOffset) -> None:
@@ -131,28 +135,34 @@ class QuerySource(DataSourceStreamReader, _PINNED):
                 self._name, begin.next_seq_no, self._settings.start,
             )  # fmt: skip
 
+    def _now(self) -> sync.StreamView:
+        if self._view is None:
+            self._view = self._opened().view()
+        return self._view
+
+    def _forget_view(self) -> None:
+        self._view = None
+
     def _end(self) -> StreamOffset:
-        stream = self._opened()
-        end = stream.end()
-        return StreamOffset(end.seq_no, end.position, stream.id)
+        end = self._now().end()
+        return StreamOffset(end.seq_no, end.position, self._opened().id)
 
     def _limited(self, begin: StreamOffset, end: StreamOffset, limit: Any) -> StreamOffset:
-        stream = self._opened()
+        now = self._now()
         if limits is not None and isinstance(limit, limits.ReadMaxRows):
             seq_no = end_by_rows(begin.next_seq_no, end.next_seq_no, limit.max_rows)
-            return end if seq_no == end.next_seq_no else self._at(stream, seq_no)
+            return end if seq_no == end.next_seq_no else self._at(now, seq_no)
         if limits is not None and isinstance(limit, limits.ReadMaxBytes):
-            cuts = self._cuts(stream, begin.next, end.next, lambda size: wanted_partitions(1, size, limit.max_bytes))
+            cuts = self._cuts(now, begin.next, end.next, lambda size: wanted_partitions(1, size, limit.max_bytes))
             if len(cuts) > 1:
                 place = cuts[0]
-                return StreamOffset(stream.seq_no(place), place, stream.id)
+                return StreamOffset(now.seq_no(place), place, self._opened().id)
         return end
 
-    @staticmethod
-    def _at(stream: sync.Stream, seq_no: int) -> StreamOffset:
+    def _at(self, now: sync.StreamView, seq_no: int) -> StreamOffset:
         """The place of a record; of the first one behind it that is left, where it was truncated."""
-        place = stream.find(AtSeqNo(seq_no))
-        return StreamOffset(max(seq_no, stream.seq_no(place)), place, stream.id)
+        place = now.find(AtSeqNo(seq_no))
+        return StreamOffset(max(seq_no, now.seq_no(place)), place, self._opened().id)
 
     # -- partitions ---------------------------------------------------------------------------------------
 
@@ -162,25 +172,26 @@ class QuerySource(DataSourceStreamReader, _PINNED):
         self._keep(begin)
         if behind.next_seq_no <= begin.next_seq_no:
             return []
+        self._view = None  # records may have been truncated since
         with self._explained(begin):
             return self._patiently(lambda: self._cut(begin, behind))
 
     def _cut(self, begin: StreamOffset, end: StreamOffset) -> list[StreamPartition]:
-        stream = self._opened()
+        now = self._now()
         least = self._settings.min_partitions
-        cuts = self._cuts(stream, begin.next, end.next, lambda size: wanted_partitions(least, size, PARTITION_BYTES))
+        cuts = self._cuts(now, begin.next, end.next, lambda size: wanted_partitions(least, size, PARTITION_BYTES))
         borders = [(begin.next, begin.next_seq_no)]
-        borders += [(cut, stream.seq_no(cut)) for cut in cuts[:-1]]
+        borders += [(cut, now.seq_no(cut)) for cut in cuts[:-1]]
         borders.append((end.next, end.next_seq_no))
-        known = stream.known(begin.next, end.next)
-        return [StreamPartition(part) for part in ranges(self._name, stream.id, borders, known)]
+        known = now.known(begin.next, end.next)
+        return [StreamPartition(part) for part in ranges(self._name, self._opened().id, borders, known)]
 
     def _cuts(
-        self, stream: sync.Stream, start: Position, stop: Position, target: Callable[[int], int]
+        self, now: sync.StreamView, start: Position, stop: Position, target: Callable[[int], int]
     ) -> list[Position]:
         """The ends of about equal parts, at borders of entries; the last is ``stop``."""
         try:
-            whole = stream.splits(start, stop, target=1)
+            whole = now.splits(start, stop, target=1)
         except PositionTruncatedError as error:
             if not self._settings.count_gaps or error.position is None:
                 raise
@@ -190,7 +201,7 @@ class QuerySource(DataSourceStreamReader, _PINNED):
             return [stop]
         size = sum(each.bytes for each in whole)
         count = target(size)
-        found = whole if count == 1 else stream.splits(start, stop, target=count)
+        found = whole if count == 1 else now.splits(start, stop, target=count)
         return [each.stop for each in found[:-1]] + [stop]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -258,4 +269,4 @@ class QuerySource(DataSourceStreamReader, _PINNED):
         return read_offset(offset, self._patiently(self._opened).id, self._name)
 
     def _patiently(self, call: Callable[[], T]) -> T:
-        return patiently(call, self._settings.retry_s)
+        return patiently(call, self._settings.retry_s, self._forget_view)

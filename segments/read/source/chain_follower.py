@@ -16,12 +16,13 @@ from segments.error_translation import stream_error
 
 class ChainFollower:
     """Knows one stream's record. It costs next to nothing while nobody reads the stream. ``known`` is the record as
-    somebody else knew it, which counts until a change is reported."""
+    somebody else knew it, which counts until a change is reported; if it is ``pinned`` it always does."""
 
-    __slots__ = ("_doubtful", "_record", "_users", "_waiters", "_watch", "known", "value")
+    __slots__ = ("_doubtful", "_pinned", "_record", "_users", "_waiters", "_watch", "known", "value")
 
-    def __init__(self, record: StreamHead, known: StreamChain | None = None) -> None:
+    def __init__(self, record: StreamHead, known: StreamChain | None = None, *, pinned: bool = False) -> None:
         self._record = record
+        self._pinned = pinned
         self.known = known
         self._users = 0
         self._watch: Watch | None = None
@@ -59,6 +60,8 @@ class ChainFollower:
         Raises:
             StreamNotFoundError: the stream was deleted. StreamMetadataError: the store does not answer.
         """
+        if self._pinned and self.known is not None:
+            return self.known
         if self.value is not None and not fresh and not self.is_doubtful:
             return self.value
         self._doubtful = False

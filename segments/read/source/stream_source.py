@@ -29,11 +29,13 @@ class StreamSource:
 
     __slots__ = ("_known", "chain", "client", "record")
 
-    def __init__(self, client: BookKeeper, record: StreamHead, known: KnownPart | None = None) -> None:
+    def __init__(
+        self, client: BookKeeper, record: StreamHead, known: KnownPart | None = None, *, pinned: bool = False
+    ) -> None:
         self.client = client
         self.record = record
         self._known = known
-        self.chain = ChainFollower(record, None if known is None else known.chain)
+        self.chain = ChainFollower(record, None if known is None else known.chain, pinned=pinned)
 
     @property
     def name(self) -> str:

@@ -19,7 +19,7 @@ def test_a_part_is_read_by_threads(tmp_path: Path) -> None:
         stream = namespace.create("orders", config=AT_ONCE)
         with stream.writer() as writer:
             writer.append(b"one")
-        part = stream.known(EARLIEST, stream.tail_position())
+        part = stream.view().known(EARLIEST, stream.tail_position())
         with connect_known(uri, part.cluster) as streams:
             streams.learn(part.cluster)
             with streams.read(part, EARLIEST) as reader:

@@ -19,7 +19,7 @@ async def test_a_part_is_read_in_another_client_and_has_no_cursor(tmp_path: Path
         async with stream.writer() as writer:
             for number in range(3):
                 await writer.append(b"%d" % number)
-        part = await stream.known(EARLIEST, await stream.tail_position())
+        part = await (await stream.view()).known(EARLIEST, await stream.tail_position())
         uri = f"embedded://{tmp_path}?bookies=3"
         async with await KnownStreams.connect(uri, part.cluster) as streams:
             await streams.learn(part.cluster)

@@ -18,7 +18,7 @@ from tests.spark_wal.data_source.clusters import NUMBERS, settings, written
 def part_of(
     stream: sync.Stream, start: Position, stop: Position, first: int, records: int, *, known: bool = True
 ) -> PartitionRange:
-    part = stream.known(start, stop) if known else None
+    part = stream.view().known(start, stop) if known else None
     return PartitionRange(stream.name, stream.id, start, stop, first, records, part)
 
 

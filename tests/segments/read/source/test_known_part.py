@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from segments.position import EARLIEST, LATEST, Position
-from segments.read import KnownPart, StreamReading, reading
+from segments.read import KnownPart, StreamEnd, StreamReading, reading
 from segments.read.known_streams import KnownStreams
+from segments.seek import AtSeqNo
 from tests.segments.read.built_stream import BuiltStream, numbers, simulated
 
 
@@ -108,5 +109,31 @@ def test_a_closed_ledger_is_asked_for_once_and_the_open_one_each_time(monkeypatc
         [closed, growing] = (segment.ledger_id for segment in second.chain.segments)
         assert sum(f"L{closed:04d}" in path for path in asked.paths) == 0
         assert second.ledgers[growing].last > first.ledgers[growing].last
+
+    simulated(story)
+
+
+def test_a_view_answers_from_the_time_when_it_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planner asks for one end, some places, their numbers and splits, a hundred times a minute."""
+
+    async def story(stream: BuiltStream) -> None:
+        await stream.segment(2, 2)
+        await stream.start()
+        for count in (2, 2):
+            await stream.add(count)
+        planner = StreamReading(stream.client, stream.record, stream._no_cursor)
+        await (await planner.view()).known(EARLIEST, LATEST)
+        view = await planner.view()
+        asked = Asked(stream, monkeypatch)
+        await stream.add(1)
+        before = len(asked.of_the_stream())
+        assert await view.end() == StreamEnd(Position(2, 2, 0), 8)
+        place = await view.find(AtSeqNo(5))
+        assert (place, await view.seq_no(place)) == (Position(2, 0, 1), 5)
+        parts = await view.splits(EARLIEST, LATEST, target=4)
+        assert [await view.seq_no(part.stop) for part in parts][-1] == 8
+        assert len((await view.known(EARLIEST, LATEST)).ledgers) == 2
+        assert len(asked.of_the_stream()) == before
+        assert (await planner.end()).seq_no == 9
 
     simulated(story)
