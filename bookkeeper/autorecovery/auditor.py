@@ -135,7 +135,7 @@ class Auditor:
         delay = self._config.lost_bookie_delay_s if delay is None else delay
         bookies, loop = self._metadata.bookies, asyncio.get_running_loop()
         known = await bookies.known()
-        available = {*await bookies.writable(), *await bookies.read_only()}
+        available = await bookies.registered()
         plan = self._lost.on_listed(known, available, delay, loop.time())
         self._look_again_at = plan.look_again_at
         said = plan.waits or (
@@ -203,7 +203,7 @@ class Auditor:
             asyncio.get_running_loop().time(),
         )
         bookies = self._metadata.bookies
-        there = {*await bookies.known(), *await bookies.writable(), *await bookies.read_only()}
+        there = {*await bookies.known(), *await bookies.registered()}
         seen, short, unknown = 0, 0, 0
         async for ledger_id in self._metadata.ledgers.list():
             lacking = await self._check_one(ledger_id, there)
@@ -224,9 +224,8 @@ class Auditor:
 
         ``there``: all bookies of the cluster; what one that was forgotten holds is lost.
         """
-        ledgers = self._metadata.ledgers
         try:
-            record = LedgerView(ledgers, ledger_id, await ledgers.read(ledger_id))
+            record = await LedgerView.read(self._metadata.ledgers, ledger_id, fresh=False)
             lacking = await incomplete_copies(self._context, record, sample_percent=self._config.sample_percent)
         except NoSuchLedgerError:
             return False

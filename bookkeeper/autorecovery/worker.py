@@ -69,8 +69,7 @@ class RepairWorker:
         self.wakeup.ring()
 
     async def _note_returned_bookies(self) -> None:
-        bookies = self._metadata.bookies
-        here = frozenset([*await bookies.writable(), *await bookies.read_only()])
+        here = frozenset(await self._metadata.bookies.registered())
         if here - self._bookies:
             self._queue.retry_now(asyncio.get_running_loop().time())
         self._bookies, self._bookies_known = here, True

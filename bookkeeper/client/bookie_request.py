@@ -12,7 +12,8 @@ from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookieUnavailableError, BookKeeperError, ClientClosedError, MalformedFrameError, in_words
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import DigestScheme, Entry
-from bookkeeper.wire import BareReply, BatchReply, ReadReply, Reply, Request, Status, error_of
+from bookkeeper.wire import BareReply, BatchReply, ListReply, ReadReply, Reply, Request, Status, error_of
+from bookkeeper.wire.availability import HeldEntries, decode_availability
 
 Answered = Callable[["Reply | BookKeeperError"], None]
 """Called exactly once, and never inside ``ask``, with the reply, whatever its status, or with the error instead."""
@@ -60,6 +61,26 @@ def asked(
     return answer
 
 
+async def reply_of(
+    services: ClientServices,
+    bookie: BookieId,
+    request: Request,
+    what: str,
+    *,
+    use: ConnectionPurpose = ConnectionPurpose.LAC,
+) -> Reply:
+    """Send one ``request`` and wait for its reply. Raises: BookKeeperError: as :func:`failure_of` says."""
+    tasks = Tasks(what)
+    try:
+        reply = await asked(services, tasks, bookie, request, use=use)
+    finally:
+        await tasks.close()
+    if (error := failure_of(reply, what)) is not None:
+        raise error
+    assert not isinstance(reply, BookKeeperError)
+    return reply
+
+
 def _answer_if_cancelled(task: asyncio.Task[None], bookie: BookieId, answered: Answered) -> None:
     """Answer also if the task was cancelled before its first step, because somebody waits for the answer."""
     if task.cancelled():
@@ -97,6 +118,13 @@ def failure_of(reply: Reply | BookKeeperError, what: str) -> BookKeeperError | N
     if reply.status is Status.OK:
         return None
     return error_of(reply.status, what)
+
+
+def listed(reply: Reply | BookKeeperError, what: str) -> HeldEntries:
+    """The list in the reply to a successful ListEntries. Raises: MalformedFrameError: there is none."""
+    if not isinstance(reply, ListReply) or reply.availability is None:
+        raise MalformedFrameError(f"{what}: the bookie answered OK, but sent no list")
+    return decode_availability(reply.availability)
 
 
 def entry_of(

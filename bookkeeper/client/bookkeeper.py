@@ -270,8 +270,7 @@ class BookKeeper:
             ) from error
 
     async def _open_ledger(self, ledger_id: LedgerId, password: bytes, *, recovery: bool) -> ReadHandle:
-        ledgers = self._services.metadata.ledgers
-        record = LedgerView(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
+        record = await LedgerView.read(self._services.metadata.ledgers, ledger_id)
         digest = _digest_of(record, password)
         if recovery and not record.metadata.is_closed:
             await recover(self._services, record, digest)

@@ -20,6 +20,11 @@ class LedgerView:
         self.ledger_id = ledger_id
         self.versioned = versioned
 
+    @classmethod
+    async def read(cls, ledgers: Ledgers, ledger_id: LedgerId, *, fresh: bool = True) -> LedgerView:
+        """Read a ledger's metadata, after a sync if ``fresh``. Raises: NoSuchLedgerError, MetadataError."""
+        return cls(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=fresh))
+
     @property
     def metadata(self) -> LedgerMetadata:
         return self.versioned.value

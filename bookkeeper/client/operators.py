@@ -22,14 +22,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from bookkeeper.client.arguments import ledger_number
-from bookkeeper.client.bookie_request import ask, asked, entry_of, failure_of
+from bookkeeper.client.bookie_request import entry_of, listed, reply_of
 from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.read.read_handle import ReadHandle
 from bookkeeper.client.services import ClientServices
-from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import (
     BookKeeperError,
+    IllegalOperationError,
     MalformedFrameError,
     MetadataFormatError,
     NoSuchKeyError,
@@ -38,11 +38,25 @@ from bookkeeper.errors import (
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import DigestScheme, Entry, Fragment, LedgerMetadata
 from bookkeeper.meta.records.deleted_ledgers import DeletedLedger
-from bookkeeper.wire import GetBookieInfo, InfoReply, ListEntries, ListReply, ReadEntry, Reply, Request
-from bookkeeper.wire.availability import HeldEntries, decode_availability
+from bookkeeper.wire import GetBookieInfo, InfoReply, ListEntries, ReadEntry
+from bookkeeper.wire.availability import HeldEntries
 
 READS_AT_ONCE: Final = 32
 """Ledgers whose metadata are read at a time."""
+
+
+def no_bookie(name: str, known: Sequence[str]) -> IllegalOperationError:
+    """That the cluster has no bookie of this name."""
+    return IllegalOperationError(f"there is no bookie {name}; known are {', '.join(known) or 'none'}")
+
+
+def require_bookies(names: Sequence[str], known: Sequence[str]) -> None:
+    """Raises: IllegalOperationError: no bookie is named, or one that the cluster does not know."""
+    if not names:
+        raise IllegalOperationError("no bookie was named")
+    for name in names:
+        if name not in known:
+            raise no_bookie(name, known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +95,7 @@ class Operator:
         Raises: MetadataError.
         """
         bookies = self._services.metadata.bookies
-        return sorted({*await bookies.known(), *await bookies.writable(), *await bookies.read_only()})
+        return sorted({*await bookies.known(), *await bookies.registered()})
 
     async def bookie_info(self, bookie: str) -> BookieInfo:
         """How large its ledger directories are, and how much of that is free.
@@ -89,7 +103,7 @@ class Operator:
         Raises: BookieError: the bookie cannot be reached, does not answer, or refuses.
         """
         what = f"disk space of {bookie}"
-        reply = await self._reply_of(bookie, GetBookieInfo(), what)
+        reply = await reply_of(self._services, BookieId(bookie), GetBookieInfo(), what)
         if not isinstance(reply, InfoReply):
             raise MalformedFrameError(f"{what}: the bookie sent a reply of the wrong kind ({type(reply).__name__})")
         return BookieInfo(reply.total, reply.free)
@@ -103,10 +117,8 @@ class Operator:
                 RequestTimedOutError.
         """
         what = f"list of entries of ledger {ledger_id} on {bookie}"
-        reply = await self._reply_of(bookie, ListEntries(ledger_number(ledger_id)), what)
-        if not isinstance(reply, ListReply) or reply.availability is None:
-            raise MalformedFrameError(f"{what}: the bookie answered OK, but sent no list")
-        return decode_availability(reply.availability)
+        request = ListEntries(ledger_number(ledger_id))
+        return listed(await reply_of(self._services, BookieId(bookie), request, what), what)
 
     async def copy_on(self, bookie: str, ledger_id: int, entry_id: int) -> Entry:
         """Read one bookie's copy of an entry, and check its digest. Nobody else is asked, and nothing is fenced.
@@ -123,31 +135,9 @@ class Operator:
         if found.digest_type is None:
             raise MetadataFormatError(f"the metadata of ledger {ledger_id} do not say which digest its entries have")
         number, what = ledger_number(ledger_id), f"entry {entry_id} of ledger {ledger_id} on {bookie}"
-        tasks = Tasks(what)
-        try:
-            request = ReadEntry(number, EntryId(entry_id))
-            reply = await asked(self._services, tasks, BookieId(bookie), request)
-        finally:
-            await tasks.close()
+        request = ReadEntry(number, EntryId(entry_id))
+        reply = await reply_of(self._services, BookieId(bookie), request, what, use=ConnectionPurpose.MAIN)
         return entry_of(reply, DigestScheme(found.digest_type, found.password or b""), number, entry_id, what)
-
-    async def _reply_of(self, bookie: str, request: Request, what: str) -> Reply:
-        answer: asyncio.Future[Reply | BookKeeperError] = asyncio.get_running_loop().create_future()
-        tasks = Tasks(what)
-
-        def answered(reply: Reply | BookKeeperError) -> None:
-            if not answer.done():
-                answer.set_result(reply)
-
-        try:
-            ask(self._services, tasks, BookieId(bookie), request, answered, use=ConnectionPurpose.LAC)
-            reply = await answer
-        finally:
-            await tasks.close()
-        if (error := failure_of(reply, what)) is not None:
-            raise error
-        assert not isinstance(reply, BookKeeperError)
-        return reply
 
     # -- ledgers ------------------------------------------------------------------------------------------
 

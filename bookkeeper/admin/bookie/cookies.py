@@ -186,7 +186,7 @@ def delete(metadata: str, name: str, dry_run: bool, yes: bool) -> None:
     async def work(remove: bool) -> Cookie | None:
         async with connected(metadata) as bk:
             there = bk.metadata_store
-            if name in {*await there.bookies.writable(), *await there.bookies.read_only()}:
+            if name in await there.bookies.registered():
                 raise click.ClickException(f"{name} runs: stop it first (nothing was changed)")
             try:
                 found = await there.cookies.read(BookieId(name))

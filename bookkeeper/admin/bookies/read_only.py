@@ -12,7 +12,6 @@ from bookkeeper.admin.shared import (
     metadata_option,
     on_cluster,
 )
-from bookkeeper.errors import IllegalOperationError
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper
@@ -30,13 +29,11 @@ async def read_only(bk: BookKeeper, name: str, off: bool) -> str:
     their next append. A bookie that is down follows it when it starts. Java's bookies do not know such orders.
     """
 
-    from bookkeeper.client.operators import Operator
+    from bookkeeper.client.operators import Operator, require_bookies
     from bookkeeper.ids import BookieId
     from bookkeeper.meta.records.read_only import ReadOnlyOrders
 
-    known = await Operator(bk).all_bookies()
-    if name not in known:
-        raise IllegalOperationError(f"there is no bookie {name}; known are {', '.join(known) or 'none'}")
+    require_bookies([name], await Operator(bk).all_bookies())
     orders = ReadOnlyOrders(bk.metadata_store.store, bk.metadata_store.paths)
     if off:
         await orders.take_back(BookieId(name))

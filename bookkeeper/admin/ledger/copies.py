@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +12,7 @@ from bookkeeper.admin.shared import connected, counted, finish, print_json
 from bookkeeper.errors import BookieUnavailableError, BookKeeperError, in_words
 
 if TYPE_CHECKING:
+    from bookkeeper.client.operators import Operator
     from bookkeeper.ledger import LedgerMetadata
 
 
@@ -31,13 +32,14 @@ def read_copies(
     """
 
     async def work() -> int:
-        from bookkeeper.client.operators import Operator
+        from bookkeeper.client.operators import Operator, require_bookies
 
         async with connected(metadata) as bk:
             operator = Operator(bk)
             found = await operator.metadata(ledger_id)
             if bookie not in found.bookies:
-                _print_absence(ledger_id, bookie, await operator.all_bookies())
+                require_bookies([bookie], await operator.all_bookies())
+                click.echo(f"{bookie} has no entries of ledger {ledger_id}, and need not have any", err=True)
             end = last if last is not None else await _end(operator, ledger_id, found)
             bad = 0
             for entry_id in held_by(found, bookie, first, end):
@@ -62,24 +64,11 @@ def read_copies(
         sys.exit(1)
 
 
-def _print_absence(ledger_id: int, bookie: str, known: Sequence[str]) -> None:
-    """A bookie that has no entries of the ledger is told apart from a name that is misspelt.
-
-    Raises:
-        ClickException: no bookie has this name.
-    """
-    if bookie not in known:
-        raise click.ClickException(f"there is no bookie {bookie}; known are {', '.join(known) or 'none'}")
-    click.echo(f"{bookie} has no entries of ledger {ledger_id}, and need not have any", err=True)
-
-
-async def _end(operator: object, ledger_id: int, found: LedgerMetadata) -> int:
+async def _end(operator: Operator, ledger_id: int, found: LedgerMetadata) -> int:
     """The last entry, or the last one confirmed of a ledger that is open."""
-    from bookkeeper.client.operators import Operator
 
     if found.is_closed and found.last_entry is not None:
         return int(found.last_entry)
-    assert isinstance(operator, Operator)
     async with await operator.open_ledger(ledger_id) as reader:
         return int(reader.last_add_confirmed)
 

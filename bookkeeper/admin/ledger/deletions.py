@@ -70,8 +70,7 @@ async def undelete(bk: BookKeeper, ledger_id: int) -> VerbAnswer:
     from bookkeeper.replication.inspection import incomplete_copies
 
     found = await Operator(bk).undelete_ledger(ledger_id)
-    ledgers = bk.metadata_store.ledgers
-    record = LedgerView(ledgers, LedgerId(ledger_id), await ledgers.read(LedgerId(ledger_id), fresh=True))
+    record = await LedgerView.read(bk.metadata_store.ledgers, LedgerId(ledger_id))
     problems = await incomplete_copies(RepairContext(services=bk.services), record)
     last = None if found.last_entry in (None, NO_ENTRY) else int(found.last_entry)
     lines = [

@@ -140,8 +140,7 @@ def tail(metadata: str, password: str, as_json: bool, ledger_id: int, first: int
 @on_cluster()
 async def show(bk: BookKeeper, ledger_id: int) -> VerbAnswer:
     """Show a ledger: its state, its quorums, and the ensemble of each fragment."""
-    bookies = bk.metadata_store.bookies
-    up = {*await bookies.writable(), *await bookies.read_only()}
+    up = await bk.metadata_store.bookies.registered()
     found = await bk.metadata(ledger_id)
     document = describe(ledger_id, found, {str(bookie) for bookie in up})
     return VerbAnswer(document, lambda: _print_report(document, found.is_closed))

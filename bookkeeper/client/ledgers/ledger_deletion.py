@@ -52,7 +52,7 @@ async def delete(
             return None
     created_txn: int | None = None
     while True:
-        record = LedgerView(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
+        record = await LedgerView.read(ledgers, ledger_id)
         if created_txn is not None and record.versioned.created_txn != created_txn:
             return None  # the ledger is gone, and another one was made under its id
         created_txn = record.versioned.created_txn

@@ -306,6 +306,10 @@ class Bookies:
         except NoClusterError:
             return []
 
+    async def registered(self) -> set[BookieId]:
+        """Bookies that are up, writable or read-only. Raises: NoClusterError."""
+        return {*await self.writable(), *await self.read_only()}
+
     async def address(self, bookie: BookieId) -> Address:
         """The address of a registered bookie; its last known one while the store is out of reach.
 

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Final, assert_never
 
 from bookkeeper import codec
-from bookkeeper.client.bookie_request import asked, entry_of, failure_of
+from bookkeeper.client.bookie_request import asked, entry_of, failure_of, listed
 from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.read.entry_source import EntrySource
@@ -43,8 +43,8 @@ from bookkeeper.replication.copying.copies import Copy
 from bookkeeper.replication.copying.fragment import CopyFinished, CopyOutcome, FragmentCopy
 from bookkeeper.replication.copying.repair_lock import holds_lock
 from bookkeeper.replication.copying.throttle import Throttle
-from bookkeeper.wire import BatchRead, BatchReply, ForceLedger, ListEntries, ListReply, ReadEntry
-from bookkeeper.wire.availability import HeldEntries, decode_availability
+from bookkeeper.wire import BatchRead, BatchReply, ForceLedger, ListEntries, ReadEntry
+from bookkeeper.wire.availability import HeldEntries
 
 _log = logging.getLogger(__name__)
 
@@ -112,9 +112,7 @@ async def held_by(services: ClientServices, tasks: Tasks, bookie: BookieId, reco
         if classify(error) is Answer.NEGATIVE:
             return HeldEntries()
         raise error
-    if not isinstance(reply, ListReply) or reply.availability is None:
-        raise MalformedFrameError(f"{what}: the bookie answered OK, but sent no list")
-    return decode_availability(reply.availability)
+    return listed(reply, what)
 
 
 async def copy_fragment(context: RepairContext, record: LedgerView, copy: Copy, target: BookieId) -> RepairResult:

@@ -105,8 +105,7 @@ async def replicate_unlocked(
         on_copied=on_copied,
         locked=locked,
     )
-    ledgers, number = services.metadata.ledgers, LedgerId(ledger_id)
-    record = LedgerView(ledgers, number, await ledgers.read(number, fresh=True))
+    record = await LedgerView.read(services.metadata.ledgers, LedgerId(ledger_id))
     copies = [copy for copy in copies_of(record.metadata, BookieId(bookie)) if copy.first_entry == first_entry]
     if not copies:
         raise IllegalOperationError(

@@ -232,9 +232,8 @@ class _Decommission:
 
     async def _incomplete_reason(self, ledger_id: LedgerId) -> str:
         """Complete what bookies that are here lack, and remove the mark. Returns "" if the ledger is whole."""
-        ledgers = self._metadata.ledgers
         try:
-            record = LedgerView(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
+            record = await LedgerView.read(self._metadata.ledgers, ledger_id)
             mark = await self._metadata.under_replication.read(ledger_id)
             if mark is None and not await incomplete_copies(self._context, record):
                 return ""
@@ -250,8 +249,7 @@ class _Decommission:
         return "" if repair.whole else repair.reason
 
     async def _registered(self) -> list[BookieId]:
-        bookies = self._metadata.bookies
-        up = {*await bookies.writable(), *await bookies.read_only()}
+        up = await self._metadata.bookies.registered()
         self._report.running = [name for name in self._names if name in up]
         return self._report.running
 

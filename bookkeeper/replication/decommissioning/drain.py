@@ -25,7 +25,7 @@ from typing import Final
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.ledgers.ledger_recovery import recover
-from bookkeeper.client.operators import Operator
+from bookkeeper.client.operators import Operator, no_bookie
 from bookkeeper.errors import BookKeeperError, IllegalOperationError, NoSuchLedgerError
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, LedgerState
@@ -200,7 +200,7 @@ async def _check_request(client: BookKeeper, names: Sequence[BookieId], config: 
         raise IllegalOperationError("no bookie was named")
     for name in names:
         if name not in known and not (await shares_of(client, [name]))[0]:
-            raise IllegalOperationError(f"there is no bookie {name}; known are {', '.join(known) or 'none'}")
+            raise no_bookie(name, known)
         if name in writable and not config.while_writable:
             raise IllegalOperationError(
                 f"{name} is writable: writers would go on putting entries there. Make it read-only with `bk bookies "
@@ -329,8 +329,7 @@ class _Drain:
         self._report.stuck.append(StuckLedger(ledger_id, reason, copy))
 
     async def _move(self, ledger_id: LedgerId) -> None:
-        ledgers = self._services.metadata.ledgers
-        record = LedgerView(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
+        record = await LedgerView.read(self._services.metadata.ledgers, ledger_id)
         await self._decide(record)
         for name in self._names:
             for copy in copies_of(record.metadata, name):

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.client.operators import Operator
+from bookkeeper.client.operators import Operator, no_bookie
 from bookkeeper.errors import (
     BookKeeperError,
     IllegalOperationError,
@@ -113,8 +113,7 @@ async def _cookie_of(client: BookKeeper, bookie: BookieId) -> Version:
             return found
     except NoSuchKeyError:
         pass
-    known = await metadata.cookies.known()
-    raise IllegalOperationError(f"there is no bookie {bookie}; known are {', '.join(known) or 'none'}")
+    raise no_bookie(bookie, await metadata.cookies.known())
 
 
 async def _starts_of(client: BookKeeper, bookie: BookieId) -> Version | None:

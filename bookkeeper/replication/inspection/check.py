@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass, field, replace
 
-from bookkeeper.client.bookie_request import ask, entry_of
+from bookkeeper.client.bookie_request import asked, entry_of
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.read.read_handle import ReadHandle
 from bookkeeper.client.tasks import Tasks
@@ -30,7 +30,7 @@ from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger import Answer, QuorumSpec, classify
 from bookkeeper.replication.copying.copies import Copy, copies_of
 from bookkeeper.replication.copying.repair import RepairContext, digest_of, held_by
-from bookkeeper.wire import ReadEntry, Reply
+from bookkeeper.wire import ReadEntry
 from bookkeeper.wire.availability import HeldEntries
 
 NO_LISTS = (RequestTimedOutError, ProtocolVersionError, BadRequestError)
@@ -211,15 +211,9 @@ class _LedgerCheck:
     async def _read(self, bookie: BookieId, entry: EntryId) -> BookKeeperError | None:
         """Read one entry from one bookie. Returns why it is not there, or None."""
         ledger_id = self._record.ledger_id
-        answer: asyncio.Future[Reply | BookKeeperError] = asyncio.get_running_loop().create_future()
-
-        def answered(reply: Reply | BookKeeperError) -> None:
-            if not answer.done():
-                answer.set_result(reply)
-
-        ask(self._context.services, self.tasks, bookie, ReadEntry(ledger_id, entry), answered)
+        reply = await asked(self._context.services, self.tasks, bookie, ReadEntry(ledger_id, entry))
         try:
-            entry_of(await answer, self._digest, ledger_id, entry, f"entry {entry} of ledger {ledger_id} on {bookie}")
+            entry_of(reply, self._digest, ledger_id, entry, f"entry {entry} of ledger {ledger_id} on {bookie}")
         except BookKeeperError as error:
             return error
         return None

@@ -63,8 +63,8 @@ async def explain_ledger(client: BookKeeper, ledger_id: LedgerId) -> ExplainedLe
     Raises: NoSuchLedgerError, MetadataError.
     """
     metadata = client.metadata_store
-    record = LedgerView(metadata.ledgers, ledger_id, await metadata.ledgers.read(ledger_id, fresh=True))
-    registered = {*await metadata.bookies.writable(), *await metadata.bookies.read_only()}
+    record = await LedgerView.read(metadata.ledgers, ledger_id)
+    registered = await metadata.bookies.registered()
     context = RepairContext(services=client.services)
     checked = await check_ledger(context, record)
     return ExplainedLedger(

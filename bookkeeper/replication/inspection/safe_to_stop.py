@@ -19,8 +19,8 @@ from typing import Final
 
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.ledger_view import LedgerView
-from bookkeeper.client.operators import Operator
-from bookkeeper.errors import BookKeeperError, IllegalOperationError, NoSuchLedgerError, in_words
+from bookkeeper.client.operators import Operator, require_bookies
+from bookkeeper.errors import BookKeeperError, NoSuchLedgerError, in_words
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.replication.copying.repair import RepairContext
@@ -140,13 +140,8 @@ class _Question:
 
     async def run(self) -> StopVerdict:
         verdict, operator = self._verdict, Operator(self._client)
-        if not verdict.bookies:
-            raise IllegalOperationError("no bookie was named")
-        self._up = {*await operator.writable_bookies(), *await operator.read_only_bookies()}
-        known = {*await operator.all_bookies(), *self._up}
-        for bookie in verdict.bookies:
-            if bookie not in known:
-                raise IllegalOperationError(f"there is no bookie {bookie}; known are {', '.join(sorted(known))}")
+        self._up = await self._client.metadata_store.bookies.registered()
+        require_bookies(verdict.bookies, sorted({*await operator.all_bookies(), *self._up}))
         self._stopping = self._up & set(verdict.bookies)
         waiting: list[tuple[LedgerId, LedgerMetadata]] = []
         async for ledger_id, found in operator.all_metadata():
@@ -174,10 +169,9 @@ class _Question:
 
     async def _ask(self, ledger_id: LedgerId) -> None:
         """Ask the other bookies of the ranges that would lose a copy."""
-        ledgers = self._client.metadata_store.ledgers
         self._verdict.asked += 1
         try:
-            record = LedgerView(ledgers, ledger_id, await ledgers.read(ledger_id))
+            record = await LedgerView.read(self._client.metadata_store.ledgers, ledger_id, fresh=False)
             others = {
                 bookie
                 for fragment in record.metadata.fragments

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from bookkeeper.client.bookie_request import ask, entry_of
+from bookkeeper.client.bookie_request import asked, entry_of
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.ledgers.ledger_recovery import recover
@@ -38,7 +38,7 @@ from bookkeeper.replication.copying.repair import digest_of, held_by
 from bookkeeper.replication.inspection.check import NO_LISTS, missing_entries
 from bookkeeper.replication.inspection.explain import CopyState, ExplainedCopy, without_copy
 from bookkeeper.replication.losses.closing_loss import KEY, ClosingLoss, closing_entry, lost_entries, size_of_gaps
-from bookkeeper.wire import ReadEntry, Reply
+from bookkeeper.wire import ReadEntry
 from bookkeeper.wire.availability import HeldEntries
 
 _log = logging.getLogger(__name__)
@@ -72,8 +72,7 @@ async def plan_loss(client: BookKeeper, ledger_id: LedgerId) -> LossPlan | Ledge
         NoSuchLedgerError, MetadataError.
         UnauthorizedError: the bookies hold another password than the metadata.
     """
-    ledgers = client.metadata_store.ledgers
-    record = LedgerView(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
+    record = await LedgerView.read(client.metadata_store.ledgers, ledger_id)
     if record.metadata.is_closed:
         raise IllegalOperationError(
             f"ledger {ledger_id} is closed at entry {record.metadata.last_entry}, and that is final: nothing can be "
@@ -126,7 +125,7 @@ async def accept_loss(client: BookKeeper, plan: LossPlan) -> LedgerMetadata:
         given.why,
         f"entries {', '.join(given.spans())}" if given.entries else "whatever was acknowledged after that entry",
     )
-    up = {*await metadata.bookies.writable(), *await metadata.bookies.read_only()}
+    up = await metadata.bookies.registered()
     await metadata.under_replication.mark(plan.ledger_id, sorted(stored.bookies - up), now_ms)
     return stored
 
@@ -208,18 +207,12 @@ class _Survey:
     async def _read(self, bookie: BookieId, entry_id: int | None) -> Entry | BookKeeperError:
         """Read one entry and fence; None: whatever entry the bookie has last."""
         ledger_id = self._record.ledger_id
-        answer: asyncio.Future[Reply | BookKeeperError] = asyncio.get_running_loop().create_future()
-
-        def answered(reply: Reply | BookKeeperError) -> None:
-            if not answer.done():
-                answer.set_result(reply)
-
         number = NO_ENTRY if entry_id is None else EntryId(entry_id)
         request = ReadEntry(ledger_id, number, master_key=self._digest.master_key, fence=True)
-        ask(self._services, self.tasks, bookie, request, answered)
+        reply = await asked(self._services, self.tasks, bookie, request)
         what = f"entry {number} of ledger {ledger_id} on {bookie}"
         try:
-            found = entry_of(await answer, self._digest, ledger_id, entry_id, what)
+            found = entry_of(reply, self._digest, ledger_id, entry_id, what)
         except BookKeeperError as error:
             return error
         self._confirmed = max(self._confirmed, found.last_add_confirmed)

@@ -12,16 +12,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from bookkeeper.client.bookie_request import ask, failure_of
-from bookkeeper.client.bookies.bookie_pool import BookiePool, ConnectionPurpose
+from bookkeeper.client.bookie_request import listed, reply_of
+from bookkeeper.client.bookies.bookie_pool import BookiePool
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.services import ClientServices
-from bookkeeper.client.tasks import Tasks
-from bookkeeper.errors import BookieUnavailableError, BookKeeperError, IllegalOperationError, MalformedFrameError
+from bookkeeper.errors import BookieUnavailableError, BookKeeperError, IllegalOperationError
 from bookkeeper.ids import Address, BookieId, IdRanges, LedgerId
 from bookkeeper.meta.acceptance import accept as accept_in_store
-from bookkeeper.wire import ListEntries, ListReply, Reply, ledgers_dropped, ledgers_held
-from bookkeeper.wire.availability import decode_availability
+from bookkeeper.wire import ListEntries, ledgers_dropped, ledgers_held
 
 KEEP_S: Final = 7 * 24 * 3600
 """Seconds for which bookies keep ledgers that metadata do not know."""
@@ -139,21 +137,5 @@ async def _list(services: ClientServices, bookie: BookieId, which: Callable[[int
 
 
 async def _page(services: ClientServices, bookie: BookieId, which: LedgerId) -> list[tuple[int, int]]:
-    answer: asyncio.Future[Reply | BookKeeperError] = asyncio.get_running_loop().create_future()
     what = f"ledgers of {bookie}"
-    tasks = Tasks(what)
-
-    def answered(reply: Reply | BookKeeperError) -> None:
-        if not answer.done():
-            answer.set_result(reply)
-
-    try:
-        ask(services, tasks, bookie, ListEntries(which), answered, use=ConnectionPurpose.LAC)
-        reply = await answer
-    finally:
-        await tasks.close()
-    if (error := failure_of(reply, what)) is not None:
-        raise error
-    if not isinstance(reply, ListReply) or reply.availability is None:
-        raise MalformedFrameError(f"{what}: the bookie answered OK, but sent no list")
-    return list(decode_availability(reply.availability).runs())
+    return list(listed(await reply_of(services, bookie, ListEntries(which), what), what).runs())

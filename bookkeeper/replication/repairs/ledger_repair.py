@@ -118,9 +118,9 @@ class _Repair:
         self._result = LedgerRepair(ledger_id)
 
     async def run(self) -> LedgerRepair:
-        result, ledgers = self._result, self._services.metadata.ledgers
+        result = self._result
         try:
-            record = LedgerView(ledgers, result.ledger_id, await ledgers.read(result.ledger_id, fresh=True))
+            record = await LedgerView.read(self._services.metadata.ledgers, result.ledger_id)
             await self._repair(record)
         except NoSuchLedgerError:
             result.deleted = True
@@ -171,9 +171,7 @@ class _Repair:
 
     async def _gone(self, record: LedgerView) -> set[BookieId]:
         """The ledger's bookies that are not registered now."""
-        bookies = self._services.metadata.bookies
-        here = {*await bookies.writable(), *await bookies.read_only()}
-        return set(record.metadata.bookies) - here
+        return set(record.metadata.bookies) - await self._services.metadata.bookies.registered()
 
     async def _decide(self, record: LedgerView, gone: Collection[BookieId]) -> None:
         """Recover a ledger that is not closed if its last fragment names a bookie that is gone, after the grace."""

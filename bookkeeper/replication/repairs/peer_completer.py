@@ -49,8 +49,7 @@ class PeerCompleter:
         async with repair_lock(self._metadata, ledger_id, self._bookie) as holder:
             if holder is not None:
                 raise BookieUnavailableError(f"{holder} holds the lock of its repair now")
-            ledgers = self._metadata.ledgers
-            record = LedgerView(ledgers, ledger_id, await ledgers.read(ledger_id, fresh=True))
+            record = await LedgerView.read(self._metadata.ledgers, ledger_id)
             context = RepairContext(
                 services=client.services,
                 throttle=self._throttle,
