@@ -15,7 +15,7 @@ from bookkeeper.seams import Disk, Lock, Workers
 from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.base.disk_state import DiskState
 from bookkeeper.storage.base.manifest import Manifest
-from bookkeeper.storage.base.results import EngineState, EngineStats
+from bookkeeper.storage.base.results import EngineState, EngineStats, ignore
 from bookkeeper.storage.base.workers import StorageWorkers
 from bookkeeper.storage.checkpoint.checkpointer import Checkpointer
 from bookkeeper.storage.checkpoint.disk_space import DiskSpace
@@ -56,8 +56,8 @@ class CommitReports:
 
     def __init__(self, state: DiskState) -> None:
         self._state = state
-        self._pause: Callable[[], None] = _nothing
-        self._resume: Callable[[], None] = _nothing
+        self._pause: Callable[[], None] = ignore
+        self._resume: Callable[[], None] = ignore
 
     def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
         """Who to tell when too many bytes wait for the journal, and when it has caught up."""
@@ -349,10 +349,6 @@ def _compactor(
         log_bytes=config.entry_log_bytes,
     )
     return Compactor(shared.disk, config.ledger_dir, schedule, steps)
-
-
-def _nothing() -> None:
-    pass
 
 
 def _no_clock() -> float:

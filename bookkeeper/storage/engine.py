@@ -36,6 +36,7 @@ from bookkeeper.storage.base.results import (
     OpenReport,
     PackedEntries,
     PublishedProgress,
+    ignore,
 )
 from bookkeeper.storage.checkpoint.disk_space import give_up_space
 from bookkeeper.storage.compaction.compactor import Compactor
@@ -399,7 +400,7 @@ class Engine:
         """Look for logs of ledgers that have ended, or had no add for long, and have them finished. Cheap; call it
         every few seconds."""
         if self._commit.failure is None and not self._state.closing and self._layout.end_idle_logs():
-            self._checkpointer.checkpoint(_nothing)
+            self._checkpointer.checkpoint(ignore)
 
     def close(self, callback: Done) -> None:
         """Clean stop: everything durable and covered by the mark, marked clean, unlocked. Adds are refused from now."""
@@ -432,7 +433,3 @@ class Engine:
         for lock in self._locks:
             lock.release()
         self._state.set(EngineState.CLOSED, str(error) if error is not None else "clean stop")
-
-
-def _nothing(_error: BaseException | None) -> None:
-    pass

@@ -22,7 +22,6 @@ from bookkeeper.errors import NoSuchLedgerError
 from bookkeeper.ids import LedgerId
 from bookkeeper.seams import Disk, Worker
 from bookkeeper.storage.base.disk_state import DiskState
-from bookkeeper.storage.base.results import Done
 from bookkeeper.volumes.calls.all_volumes import AllVolumes
 from bookkeeper.volumes.calls.merged import merged_report
 from bookkeeper.volumes.calls.reads import VolumeReads
@@ -30,7 +29,7 @@ from bookkeeper.volumes.calls.suspects import UnknownLedgers
 from bookkeeper.volumes.calls.writes import VolumeWrites
 from bookkeeper.volumes.disks.serving import ServingVolumes
 from bookkeeper.volumes.disks.volume import Volume
-from bookkeeper.volumes.disks.volume_list import VolumeList, VolumeState
+from bookkeeper.volumes.disks.volume_list import VolumeList
 from bookkeeper.volumes.disks.volume_list_file import VolumeListFile
 from bookkeeper.volumes.map.ledger_map import Placements
 from bookkeeper.volumes.map.ledger_places import LedgerPlaces
@@ -69,7 +68,7 @@ class MappedVolumes(Volumes):
         reads = VolumeReads(serving, routes, placements)
         self.members: Members = Members(serving, self._list, places, self.moves, state, unknowns, scrubber, call_later)
         """Changes which volumes serve."""
-        self._all_volumes = AllVolumes(
+        all_volumes = AllVolumes(
             merged_report([each.engine.report for each in volumes]),
             serving,
             routes,
@@ -79,7 +78,8 @@ class MappedVolumes(Volumes):
             unknowns,
             self.members,
         )
-        super().__init__(VolumeWrites(serving, routes, places, self.moves), reads, self._all_volumes, placements)
+        super().__init__(VolumeWrites(serving, routes, places, self.moves), reads, all_volumes, placements)
+        self.share_dropped, self.best_target = all_volumes.share_dropped, routes.best_target
         self.members.begin(volumes)
 
     @property
@@ -106,32 +106,6 @@ class MappedVolumes(Volumes):
     @property
     def changeable(self) -> MappedVolumes:
         return self
-
-    def share_dropped(self, callback: Done) -> None:
-        """See :meth:`AllVolumes.share_dropped`."""
-        self._all_volumes.share_dropped(callback)
-
-    # -- changes ------------------------------------------------------------------------------------------
-
-    def add(self, volume: Volume, listed: VolumeList, callback: Done) -> None:
-        """See :meth:`Members.add`."""
-        self.members.add(volume, listed, callback)
-
-    def set_state(self, number: int, state: VolumeState, callback: Done) -> None:
-        """See :meth:`Members.set_state`."""
-        self.members.set_state(number, state, callback)
-
-    def lose(self, number: int, reason: str) -> None:
-        """See :meth:`Members.lose`."""
-        self.members.lose(number, reason)
-
-    def is_last(self, number: int) -> bool:
-        """Whether there is no other volume that gets new ledgers."""
-        return self.members.is_last(number)
-
-    def best_target(self, leaving: int) -> Volume | None:
-        """The volume to which a ledger should be moved from another one; None: none can take it."""
-        return self._routes.best_target(leaving)
 
     def begin_move(self, ledger_id: LedgerId, target: Volume) -> LedgerMove:
         """From now on adds to a ledger go to another volume, too; :attr:`moves` goes on with it.

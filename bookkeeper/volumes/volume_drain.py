@@ -51,10 +51,11 @@ class VolumeDrain:
 
         Returns early when the volume is lost meanwhile.
         """
+        members = self._volumes.members
         while self._serves():
             try:
-                if await self.one_pass() and not self._volumes.is_last(self._number):
-                    await until_done(lambda done: self._volumes.set_state(self._number, VolumeState.DRAINED, done))
+                if await self.one_pass() and not members.is_last(self._number):
+                    await until_done(lambda done: members.set_state(self._number, VolumeState.DRAINED, done))
                     return
             except Exception as error:
                 log.warning("a ledger directory could not be emptied (%s): it is tried again", in_words(error))

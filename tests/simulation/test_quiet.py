@@ -61,9 +61,9 @@ def with_states(states: list[VolumeState], *, full: bool = False) -> tuple[list[
         for each, state in zip(volumes.serving, states, strict=True):
             if state is VolumeState.LOST:
                 cluster.monitor.volumes.broken.add(("b1", each.config.ledger_dir))
-                volumes.lose(each.number, "its disk is taken away")
+                volumes.members.lose(each.number, "its disk is taken away")
             elif state is VolumeState.DRAINING:
-                await until_done(partial(volumes.set_state, each.number, state))
+                await until_done(partial(volumes.members.set_state, each.number, state))
             elif full:
                 cluster.operators["b1"].disk.limit(each.config.ledger_dir, 0)
         await asyncio.sleep(5)

@@ -110,7 +110,7 @@ class LedgerDirectories:
             await self._start.grow_cookie(listed, [ledger_dir, journal_dir])
             progress = await self._publisher.add_volume(entry.number, self._highest(), volumes)
             volume = await self._start.open_added(self._publisher, entry, progress)
-            await until_done(lambda done: volumes.add(volume, listed, done))
+            await until_done(lambda done: volumes.members.add(volume, listed, done))
             log.warning(
                 "ledger directory %s is used from now on; add it to ledger_dirs: the next start needs it", ledger_dir
             )
@@ -126,7 +126,7 @@ class LedgerDirectories:
         volumes, entry = self._volumes.changeable, self._serving(ledger_dir)
         self._refuse_last(entry)
         if entry.state is not VolumeState.DRAINING:
-            await until_done(lambda done: volumes.set_state(entry.number, VolumeState.DRAINING, done))
+            await until_done(lambda done: volumes.members.set_state(entry.number, VolumeState.DRAINING, done))
         drain = self._drains.get(entry.number)
         if drain is None:
             drain = self._drains[entry.number] = self._drain_of(entry.number)
@@ -147,7 +147,7 @@ class LedgerDirectories:
         entry = self._serving(ledger_dir)
         self._refuse_last(entry)
         count = self._volumes.ledger_count(entry.number)
-        self._volumes.changeable.lose(entry.number, "an operator has given it up")
+        self._volumes.changeable.members.lose(entry.number, "an operator has given it up")
         return count
 
     # -- background ---------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ class LedgerDirectories:
         return entry
 
     def _refuse_last(self, entry: VolumeEntry) -> None:
-        if self._volumes.changeable.is_last(entry.number):
+        if self._volumes.changeable.members.is_last(entry.number):
             raise IllegalOperationError(
                 f"{entry.ledger_dir} is the last ledger directory that takes new ledgers: add another one first"
             )

@@ -30,6 +30,7 @@ from bookkeeper.bookie.identity.completion import Completion
 from bookkeeper.bookie.identity.disk_identity import NO_LEDGER, naming, newest
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta import Metadata
+from bookkeeper.storage.base.results import ignore
 from bookkeeper.volumes import Volumes
 
 log = logging.getLogger(__name__)
@@ -100,7 +101,7 @@ class LimboLedgers:
                 self._engine.end_limbo(ledger)
         if not self._left:
             self._engine.end_limbo()
-            self._engine.checkpoint(lambda error: None)
+            self._engine.checkpoint(ignore)
             log.info("bookie %s: limbo is over, every ledger is whole here again", self._bookie)
             self._on_change()
         return frozenset(self._left)

@@ -13,6 +13,10 @@ Done = Callable[[BaseException | None], None]
 """Called once, on the loop's thread: None = done and durable, else why not."""
 
 
+def ignore(*_news: object) -> None:
+    """The callback of who need not know how it ended."""
+
+
 class EngineState(Enum):
     WRITABLE = "writable"
     READ_ONLY = "read-only"

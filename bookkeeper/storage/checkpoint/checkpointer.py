@@ -21,7 +21,7 @@ from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.base.dirty_marker import unmark
 from bookkeeper.storage.base.durable_file import BLOCK, NO_SPACE, TRANSIENT, SyncFailedError, remove_files
 from bookkeeper.storage.base.manifest import Manifest
-from bookkeeper.storage.base.results import Done, EngineState, EngineStats
+from bookkeeper.storage.base.results import Done, EngineState, EngineStats, ignore
 from bookkeeper.storage.base.workers import StorageWorkers
 from bookkeeper.storage.checkpoint.checkpoint import (
     SEGMENTS,
@@ -122,7 +122,7 @@ class Checkpointer:
             if self._new_journal_file is not None:
                 self._new_journal_file()
         if self._journalled > self.config.checkpoint_bytes and not self.running:
-            self.checkpoint(_nothing)
+            self.checkpoint(ignore)
 
     # -- one checkpoint after the other -------------------------------------------------------------------
 
@@ -166,7 +166,7 @@ class Checkpointer:
         self._passed += 1
         first = FULL_RETRY if self._full else 1
         if self._passed >= min(first << (self._failures - 1), RETRY_MAX):
-            self.checkpoint(_nothing)
+            self.checkpoint(ignore)
 
     def _unmark(self) -> None:
         unmark(self.disk, dict.fromkeys((self.config.ledger_dir, self.config.journal_dir)))
@@ -346,12 +346,4 @@ class Checkpointer:
         self.layout.close(closing)
         reads = self.workers.get("read")
         if gone := [segment_name(key) for key in sorted(covered.replaced)]:
-            reads.submit(lambda: remove_files(self.disk, self.config.ledger_dir, gone), _ignore)
-
-
-def _nothing(_error: BaseException | None) -> None:
-    pass
-
-
-def _ignore(_result: object, _error: BaseException | None) -> None:
-    pass
+            reads.submit(lambda: remove_files(self.disk, self.config.ledger_dir, gone), ignore)

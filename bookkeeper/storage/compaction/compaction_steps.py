@@ -24,7 +24,7 @@ from typing import TypeVar
 from bookkeeper.errors import BookieFailedError, CorruptionError, in_words
 from bookkeeper.storage.base.disk_state import DiskState
 from bookkeeper.storage.base.durable_file import BLOCK, TRANSIENT, SyncFailedError
-from bookkeeper.storage.base.results import Done, EngineStats
+from bookkeeper.storage.base.results import Done, EngineStats, ignore
 from bookkeeper.storage.base.workers import StorageWorkers
 from bookkeeper.storage.checkpoint.checkpointer import Checkpointer
 from bookkeeper.storage.checkpoint.disk_space import DiskSpace
@@ -380,9 +380,9 @@ class CompactionSteps:
         target, self._source, self._target, self._held = self._target, None, None, None
         if not self.state.closing:  # else a start removes what is left over
             worker = self.workers.get("checkpoint")
-            worker.submit(self.files.close_source, _ignore)
+            worker.submit(self.files.close_source, ignore)
             if target is not None and not target.taken_in:
-                worker.submit(partial(self.files.discard, target.log_id), _ignore)
+                worker.submit(partial(self.files.discard, target.log_id), ignore)
         if error is None:
             self.stats.compactions += 1
         else:
@@ -390,10 +390,6 @@ class CompactionSteps:
         ended, self._ended = self._ended, None
         if ended is not None:
             ended(None if error is None else BookieFailedError(f"the compaction has ended: {error}"))
-
-
-def _ignore(_result: object, _error: BaseException | None) -> None:
-    pass
 
 
 def _add_up(usage: Usage, more: Usage) -> None:

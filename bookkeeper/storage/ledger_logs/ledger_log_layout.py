@@ -16,7 +16,7 @@ from typing import Final
 from bookkeeper.errors import BookieFailedError, in_words
 from bookkeeper.seams import File
 from bookkeeper.storage.base.durable_file import TRANSIENT
-from bookkeeper.storage.base.results import Done
+from bookkeeper.storage.base.results import Done, ignore
 from bookkeeper.storage.base.workers import StorageWorkers, WorkerName
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.journal.entry_log_layout import CopyObserver, GroupCopied
@@ -337,7 +337,7 @@ class LedgerLogLayout:
         if self._stopped:
             return  # who has stopped this closes them
         if len(workers) > 1:
-            self._workers.get(workers[0]).submit(_nothing, lambda _result, _error: self._pass_on(files, workers[1:]))
+            self._workers.get(workers[0]).submit(ignore, lambda _result, _error: self._pass_on(files, workers[1:]))
             return
 
         def closed(_result: None, error: BaseException | None) -> None:
@@ -356,10 +356,6 @@ class LedgerLogLayout:
     def open_files(self) -> Iterable[File]:
         """The descriptors that wait to be closed. The others are the entry logs'."""
         return list(self._closing)
-
-
-def _nothing() -> None:
-    pass
 
 
 def _close_all(files: Iterable[File]) -> None:

@@ -30,7 +30,7 @@ from bookkeeper.seams import Disk
 from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.base.disk_state import DiskState
 from bookkeeper.storage.base.durable_file import BLOCK, replace_file
-from bookkeeper.storage.base.results import Done, EngineStats
+from bookkeeper.storage.base.results import Done, EngineStats, ignore
 from bookkeeper.storage.base.workers import StorageWorkers
 from bookkeeper.storage.checkpoint.checkpointer import Checkpointer
 from bookkeeper.storage.compaction.schedule import CompactionSchedule
@@ -274,7 +274,7 @@ class Scrubber:
                 self._step()
 
         if seconds <= 0 or self.call_later is None:
-            self.workers.get("scrub").submit(_nothing, lambda _result, _error: step())
+            self.workers.get("scrub").submit(ignore, lambda _result, _error: step())
         else:
             self.call_later(seconds, step)
 
@@ -421,9 +421,9 @@ class Scrubber:
                     self.suspect(damage.ledgers)
             case FileKind.INDEX:
                 self.unknowns.found_index_damage(CorruptionError(text))
-                self.checkpointer.checkpoint(_ignore_error)
+                self.checkpointer.checkpoint(ignore)
             case FileKind.MANIFEST | FileKind.JOURNAL:
-                self.checkpointer.checkpoint(_ignore_error)
+                self.checkpointer.checkpoint(ignore)
             case _:
                 pass
 
@@ -528,11 +528,3 @@ def _some(check: Check) -> list[int | DamagedPlace]:
             if count >= STEP_BYTES:
                 return [*items, 0]
     return [*items, 0 if len(items) == 64 else _END]
-
-
-def _nothing() -> None:
-    pass
-
-
-def _ignore_error(_error: BaseException | None) -> None:
-    pass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from bookkeeper.seams import File
-from bookkeeper.storage.base.results import Done
+from bookkeeper.storage.base.results import Done, ignore
 from bookkeeper.storage.base.workers import StorageWorkers
 from bookkeeper.storage.entry_log.entry_log_file import EntryLogWriter
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
@@ -85,7 +85,7 @@ class SharedLayout:
         """See :class:`EntryLogLayout`: after the reads in progress."""
         reads = self._workers.get("read")
         for file in files:
-            reads.submit(file.close, _ignore)
+            reads.submit(file.close, ignore)
 
     def ledger_closed(self, ledger_id: int) -> None:
         """See :class:`EntryLogLayout`."""
@@ -100,7 +100,3 @@ class SharedLayout:
     def open_files(self) -> Iterable[File]:
         """See :class:`EntryLogLayout`."""
         return ()
-
-
-def _ignore(_result: object, _error: BaseException | None) -> None:
-    pass

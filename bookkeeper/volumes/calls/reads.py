@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from bookkeeper.codec import Answers, Reads
 from bookkeeper.errors import DataUnknownError, NoSuchLedgerError
 from bookkeeper.ids import EntryId, LedgerId
-from bookkeeper.storage.base.results import AvailabilityRun, PackedEntries
+from bookkeeper.storage.base.results import AvailabilityRun, PackedEntries, ignore
 from bookkeeper.volumes.disks.serving import ServingVolumes
 from bookkeeper.volumes.map.ledger_map import Placements
 from bookkeeper.volumes.routing.routes import Routes
@@ -70,7 +70,7 @@ class VolumeReads:
     def on_lac(self, ledger_id: LedgerId, callback: Callable[[int], None]) -> Callable[[], None]:
         """See :meth:`Engine.on_lac`; of a ledger that is not here nothing is ever told."""
         volume = self._routes.at(ledger_id)
-        return _nothing if volume is None else volume.engine.on_lac(ledger_id, callback)
+        return ignore if volume is None else volume.engine.on_lac(ledger_id, callback)
 
     def has(self, ledger_id: LedgerId) -> bool:
         """See :meth:`Engine.has`."""
@@ -86,7 +86,3 @@ class VolumeReads:
         """Every ledger with anything here, a snapshot. What a move has left on another volume is not here."""
         where = self._placements.volume_of
         return [ledger for each in self._serving for ledger in each.engine.ledgers() if where(ledger) == each.number]
-
-
-def _nothing() -> None:
-    pass

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from bookkeeper.errors import DiskFullError, in_words
 from bookkeeper.seams import Disk, Worker
 from bookkeeper.storage.base.durable_file import NO_SPACE, SyncFailedError
-from bookkeeper.storage.base.results import Done
+from bookkeeper.storage.base.results import Done, ignore
 from bookkeeper.volumes.disks.volume_list import NAME, VolumeList, VolumeState, write_volumes
 
 
@@ -20,7 +20,7 @@ class VolumeListFile:
     def __init__(self, disk: Disk, directory: str, listed: VolumeList, worker: Worker) -> None:
         self.now = listed
         """Changed by whoever calls :meth:`write` then."""
-        self.failed: Callable[[BaseException], None] = lambda error: None
+        self.failed: Callable[[BaseException], None] = ignore
         """Called when the list could not be written, and space is not what is missing."""
         self._follows = True
         self._disk, self._directory, self._worker = disk, directory, worker
@@ -52,14 +52,14 @@ class VolumeListFile:
             for each in waiting:
                 each(error)
             if self._waiting:
-                self.write(lambda _error: None)
+                self.write(ignore)
 
         self._worker.submit(lambda: write_volumes(self._disk, self._directory, wanted), written)
 
     def catch_up(self) -> None:
         """Write the list again if there was no space for it."""
         if not self._follows and not self._writing:
-            self.write(lambda _error: None)
+            self.write(ignore)
 
     def _judged(self, error: BaseException) -> BaseException:
         """Why the list could not be written. A file that could not be replaced is as it was."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bookkeeper.ids import LedgerId
-from bookkeeper.storage.base.results import Done
+from bookkeeper.storage.base.results import Done, ignore
 from bookkeeper.volumes.map.ledger_map import PlacementKind, PlacementRecord, Placements
 from bookkeeper.volumes.map.placement_log import PlacementLog
 
@@ -22,7 +22,7 @@ class LedgerPlaces:
     def record(self, kind: PlacementKind, ledger_id: int = -1, volume: int = 0) -> None:
         """A change, at once in memory, and durable soon."""
         self.note(kind, ledger_id, volume)
-        self.log.when_durable(_ignore)
+        self.log.when_durable(ignore)
 
     def note(self, kind: PlacementKind, ledger_id: int = -1, volume: int = 0) -> None:
         """The same, durable with the next change that is."""
@@ -54,7 +54,7 @@ class LedgerPlaces:
         """See to it that places which nobody waits for become durable soon."""
         self.log.catch_up()
         if self._fresh or not self.log.is_durable:
-            self.when_placed(_ignore)
+            self.when_placed(ignore)
 
     def forget_empty(self, volume: int) -> None:
         """What is still placed on a volume, and of which nothing is stored there, is nowhere. A lost ledger stays lost,
@@ -66,7 +66,7 @@ class LedgerPlaces:
                 self.note(PlacementKind.WHOLE, ledger_id)
             if lost:
                 self.note(PlacementKind.LOST, ledger_id)
-        self.log.when_durable(_ignore)
+        self.log.when_durable(ignore)
 
     def forget(self, ledger_ids: Iterable[LedgerId], callback: Done) -> None:
         """Ledgers were deleted; ``callback`` when that is durable. One that is lost stays so until it is known to be
@@ -75,7 +75,3 @@ class LedgerPlaces:
             if ledger_id not in self.placements.lost:
                 self.note(PlacementKind.GONE, ledger_id)
         self.log.when_durable(callback)
-
-
-def _ignore(_error: BaseException | None) -> None:
-    pass

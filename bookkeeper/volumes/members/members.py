@@ -14,7 +14,7 @@ from dataclasses import replace
 from bookkeeper.errors import BookieFailedError, in_words
 from bookkeeper.storage.base.disk_state import DiskState
 from bookkeeper.storage.base.durable_file import NO_SPACE, TRANSIENT
-from bookkeeper.storage.base.results import Done
+from bookkeeper.storage.base.results import Done, ignore
 from bookkeeper.storage.engine import EngineState
 from bookkeeper.volumes.after_all import after_all
 from bookkeeper.volumes.disks.serving import ServingVolumes
@@ -76,13 +76,13 @@ class Members:
             if error is not None or self._state.closing:
                 if error is not None:
                     self._list.now = self._list.now.with_state(volume.number, VolumeState.DRAINED)
-                volume.engine.close(_ignore)
+                volume.engine.close(ignore)
                 return callback(error or BookieFailedError("the bookie is closing"))
             return collects(volume.engine, self._serving.dropped)(remembered)
 
         def remembered(error: BaseException | None) -> None:
             if self._state.closing:
-                volume.engine.close(_ignore)
+                volume.engine.close(ignore)
                 return callback(BookieFailedError("the bookie is closing"))
             self.admit(volume)
             if volume.number not in self._serving.by_number:
@@ -141,7 +141,7 @@ class Members:
     def _serve_again(self, volume: Volume) -> None:
         """A volume could not be let go: the next attempt finds it where it was."""
         if self._state.closing:
-            return volume.engine.close(_ignore)
+            return volume.engine.close(ignore)
         self._serving.begin(volume)
         if volume.engine.state is EngineState.FAILED:
             self.lose(volume.number, "it failed while it was let go")
@@ -162,8 +162,8 @@ class Members:
         count = self._places.placements.count(number)
         self._places.record(PlacementKind.VOLUME_LOST, volume=number)
         self._list.now = self._list.now.with_state(number, VolumeState.LOST, reason)
-        self._list.write(_ignore)
-        self._call_later(0.0, lambda: volume.engine.close(_ignore))
+        self._list.write(ignore)
+        self._call_later(0.0, lambda: volume.engine.close(ignore))
         self.on_loss(volume.config.ledger_dir, reason, count)
         self._scrubber.departed()
         self._scrubber.tell_suspects()
@@ -251,17 +251,13 @@ class Members:
         self._judge()
 
 
-def _ignore(_error: BaseException | None) -> None:
-    pass
-
-
 class Pressure:
     """Owned by the loop's thread."""
 
     def __init__(self) -> None:
         self._pressed: set[int] = set()
-        self._pause: Callable[[], None] = _nothing
-        self._resume: Callable[[], None] = _nothing
+        self._pause: Callable[[], None] = ignore
+        self._resume: Callable[[], None] = ignore
 
     def on_change(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
         """Who to tell."""
@@ -277,7 +273,3 @@ class Pressure:
         self._pressed.discard(number)
         if not self._pressed:
             self._resume()
-
-
-def _nothing() -> None:
-    pass

@@ -15,6 +15,7 @@ from bookkeeper.errors import CorruptionError
 from bookkeeper.ids import LedgerId
 from bookkeeper.meta.records.disks import PlacementsEnd
 from bookkeeper.seams import Disk, Worker
+from bookkeeper.storage.base.results import ignore
 from bookkeeper.storage.engine import Engine
 from bookkeeper.volumes.disks.volume import Volume
 from bookkeeper.volumes.disks.volume_list import (
@@ -172,9 +173,5 @@ def open_mapped(
     elif recalled.doubted:
         listed = listed.with_doubt()
     write_volumes(disk, directory, listed)  # after the placements: a loss that it notes is in them
-    placement_log = PlacementLog(disk, directory, listed.file_id, recalled.end, worker("placements"), _nobody)
+    placement_log = PlacementLog(disk, directory, listed.file_id, recalled.end, worker("placements"), ignore)
     return MappedVolumes(directory, disk, volumes, listed, placements, placement_log, worker("volumes"), call_later)
-
-
-def _nobody(_error: BaseException) -> None:
-    pass

@@ -528,7 +528,7 @@ def test_an_error_that_nobody_foresaw_is_one_line_a_second(caplog: pytest.LogCap
         def broken(*_: object) -> None:
             raise RuntimeError("not foreseen")
 
-        house.engine.fence = broken  # type: ignore[method-assign,assignment]
+        house.engine.fence = broken  # type: ignore[assignment]
         fence = read(-1, fence=True, master_key=KEY)
         for _ in range(50):
             assert await status(connection, fence) is Status.IO_ERROR
@@ -580,7 +580,7 @@ def test_advice_that_a_ledger_is_closed_is_passed_on_and_takes_nothing_from_anyb
     async def main(house: House) -> None:
         connection = await house.client()
         told: list[LedgerId] = []
-        house.engine.ledger_closed = told.append  # type: ignore[method-assign,assignment]
+        house.engine.ledger_closed = told.append  # type: ignore[assignment]
         await status(connection, add(0))
         adds = [asyncio.ensure_future(status(connection, add(entry_id))) for entry_id in (1, 2)]
         advice = await ask(connection, wire.GetBookieInfo(0, closed_ledger=L))

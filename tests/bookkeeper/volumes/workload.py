@@ -99,7 +99,7 @@ async def _life(disk: RecordingDisk, rng: Random, ends: Published) -> Truth:
     write(40)
     number = rng.choice([1, 2, 3])
     draining: list[BaseException | None] = []
-    volumes.set_state(number, VolumeState.DRAINING, draining.append)
+    volumes.members.set_state(number, VolumeState.DRAINING, draining.append)
     drain = asyncio.get_running_loop().create_task(VolumeDrain(volumes, number, 0).run())
     turns = 0
     while not drain.done():

@@ -50,7 +50,7 @@ def test_a_disk_that_leaves_though_it_works_is_seen() -> None:
     door.add(1, 0)
     door.noted()
     door.acked(1, 1)
-    door.volumes.lose(1, "no reason")
+    door.volumes.members.lose(1, "no reason")
     assert [each[:3] for each in door.monitor.problems] == ["B12", "B12"]
 
 
@@ -61,7 +61,7 @@ def test_a_regular_add_to_a_ledger_that_was_on_a_lost_disk_is_seen() -> None:
     door.noted()
     door.acked(1, 1)
     door.monitor.volumes.broken.add(("b1", "/d1"))
-    door.volumes.lose(1, "burnt")
+    door.volumes.members.lose(1, "burnt")
     assert is_lost(door.volumes, 1) and engine_with(door.volumes, 1) is None
     assert door.monitor.durable["b1"] == set() and door.monitor.volumes.gone["b1"] == {(1, 0), (1, 1)}
     door.volumes.placements.take(PlacementRecord(PlacementKind.GONE, 1))  # as if it had been deleted

@@ -371,7 +371,7 @@ def test_a_plain_read_of_an_entry_at_hand_is_answered_and_counted_like_any_other
             answered.append(answers.n if answers is not None else 0)
             return answers
 
-        house.engine.try_read_cached = counting  # type: ignore[method-assign,assignment]
+        house.engine.try_read_cached = counting  # type: ignore[assignment]
         assert await connection.request(read(1), 5) == expected
         assert answered == [1]
         entries = [0, 2, 3, 1, 2]

@@ -22,7 +22,7 @@ def test_a_retired_ledger_that_is_nowhere_is_forgotten_when_it_is_deleted() -> N
     door = Door()
     door.acked(1, 0)
     door.acked(2, 0)
-    door.volumes.lose(1, "burnt")
+    door.volumes.members.lose(1, "burnt")
     assert door.volumes.end_suspicion(LedgerId(1), door.volumes.suspicion(LedgerId(1)))
     assert door.volumes.placements.retired == {1} and door.volumes.placements.volume_of(1) is None
     assert door.done(lambda done: door.volumes.collect((), done, never_again=[(2, 9)])) is None

@@ -29,7 +29,7 @@ from tests.bookkeeper.volumes.stories import (
 def test_a_fence_of_a_lost_ledger_is_taken_and_reads_stay_unknown() -> None:
     door = Door()
     door.acked(1, 0, 1)
-    door.volumes.lose(1, "burnt")
+    door.volumes.members.lose(1, "burnt")
     assert door.fenced(1) is None
     assert door.volumes.placements.volume_of(1) == 2
     for entry in (0, 1, 2, -1):
@@ -51,12 +51,12 @@ def test_a_fence_of_a_lost_ledger_is_taken_and_reads_stay_unknown() -> None:
 def test_proof_of_an_earlier_loss_does_not_end_a_later_one() -> None:
     door = Door(3)
     door.acked(1, 0)
-    door.volumes.lose(1, "burnt")
+    door.volumes.members.lose(1, "burnt")
     suspicion = door.volumes.suspicion(LedgerId(1))
     door.acked(1, 0, recovery=True)
     number = door.volumes.placements.volume_of(1)
     assert number in (2, 3)
-    door.volumes.lose(number, "burnt, too")
+    door.volumes.members.lose(number, "burnt, too")
     assert not door.volumes.end_suspicion(LedgerId(1), suspicion)
     assert isinstance(door.read(1, 0), DataUnknownError) and 1 in door.volumes.suspects
 
@@ -76,7 +76,7 @@ def test_a_fence_that_was_lost_holds_when_the_ledger_is_whole_again(entries: int
         assert await status(cluster, fence) in (Status.OK, Status.NO_ENTRY)
         assert await status(cluster, add(ledger, entries)) is Status.FENCED
         volumes = volumes_of(cluster)
-        volumes.lose(volumes.placements.volume_of(ledger) or 0, "burnt")
+        volumes.members.lose(volumes.placements.volume_of(ledger) or 0, "burnt")
         assert await status(cluster, add(ledger, entries)) is Status.IO_ERROR, "failed, not fenced: writers go on"
         for entry_id in range(entries):
             assert await status(cluster, add(ledger, entry_id, recovery=True)) is Status.OK

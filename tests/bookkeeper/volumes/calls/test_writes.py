@@ -100,7 +100,7 @@ def test_what_was_answered_unsynced_before_a_loss_is_never_forced() -> None:
         deferred = wire.AddEntry(ledger, EntryId(0), KEY, plain.entry, deferred_sync=True)
         assert await status(cluster, deferred) is Status.OK
         volumes = volumes_of(cluster)
-        volumes.lose(volumes.placements.volume_of(ledger) or 0, "burnt")
+        volumes.members.lose(volumes.placements.volume_of(ledger) or 0, "burnt")
         assert await status(cluster, wire.ForceLedger(ledger)) is Status.IO_ERROR
         await change(metadata, ledger, -1)
         await asyncio.sleep(200)
@@ -169,7 +169,7 @@ def test_what_waits_for_its_place_fails_when_its_volume_is_lost_meanwhile(what: 
     begin(door, what, answers.append)
     door.pump()
     assert answers == [], "it is not published where it lies"
-    door.volumes.lose(door.volumes.placements.volume_of(1) or 0, "burnt")
+    door.volumes.members.lose(door.volumes.placements.volume_of(1) or 0, "burnt")
     door.pump()
     door.publish()
     door.pump()

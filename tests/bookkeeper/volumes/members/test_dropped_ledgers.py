@@ -32,7 +32,7 @@ def test_what_a_drained_volume_had_dropped_is_remembered() -> None:
     """A writer that is late must not make a deleted ledger anew."""
     door = with_one_that_knows()
     for state in (VolumeState.DRAINING, VolumeState.DRAINED):
-        assert door.done(lambda done: door.volumes.set_state(1, state, done)) is None  # noqa: B023
+        assert door.done(lambda done: door.volumes.members.set_state(1, state, done)) is None  # noqa: B023
     for life in (door, door.again()):
         assert [each.number for each in life.volumes.serving] == [2]
         with pytest.raises(LedgerFencedError):

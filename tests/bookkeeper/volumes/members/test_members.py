@@ -135,7 +135,7 @@ def test_who_is_told_that_a_directory_is_drained_may_take_its_disk_away(monkeypa
             server, node = cluster.servers["b1"], cluster.node("b1")
 
             volumes = cluster.volumes("b1")
-            set_state = volumes.set_state
+            set_state = volumes.members.set_state
 
             def slow(number: int, state: VolumeState, callback: Done) -> None:
                 node.disk.sync_s = 1.0 if state is VolumeState.DRAINED else 0.0001
@@ -198,7 +198,7 @@ def test_a_volume_that_was_drained_leaves_no_ledger_that_counts_as_lost() -> Non
                 if door.engine(2).has(ledger):
                     move = moving(door, ledger)
                     assert door.done(lambda done: door.volumes.moves.finish(move, done)) is None  # noqa: B023
-        assert door.done(lambda done: door.volumes.set_state(2, state, done)) is None  # noqa: B023
+        assert door.done(lambda done: door.volumes.members.set_state(2, state, done)) is None  # noqa: B023
     again = door.again()
     assert not again.volumes.suspects and again.has(3, 0)
 
@@ -223,7 +223,7 @@ def test_a_bookie_has_failed_at_once_when_its_last_volume_has() -> None:
     door.volumes.on_state(lambda state, reason: told.append((state, reason)))
     states = []
     for number, reason in ((1, "burnt"), (2, "burnt, too")):
-        door.volumes.lose(number, reason)
+        door.volumes.members.lose(number, reason)
         states.append(door.volumes.state)
     assert states == [EngineState.WRITABLE, EngineState.FAILED]
     assert told == [(EngineState.FAILED, "the last ledger directory, /d2: burnt, too")]
@@ -245,7 +245,7 @@ def added(door: Door) -> tuple[Volume, list[BaseException | None]]:
     listed, ended = door.volumes.volume_list.with_new("/d3", "/d3"), list[BaseException | None]()
     config = share_of(CONFIG, listed.entries[-1], 1)
     volume = Volume(3, config, Engine.open(config, door.disk, door.workers))
-    door.volumes.add(volume, listed, ended.append)
+    door.volumes.members.add(volume, listed, ended.append)
     return volume, ended
 
 
@@ -277,7 +277,7 @@ def test_a_volume_that_is_added_while_the_bookie_closes_is_closed_too(steps: int
 
 
 def drained(door: Door, number: int) -> BaseException | None:
-    return door.done(lambda done: door.volumes.set_state(number, VolumeState.DRAINED, done))
+    return door.done(lambda done: door.volumes.members.set_state(number, VolumeState.DRAINED, done))
 
 
 @pytest.mark.parametrize("state", [VolumeState.DRAINING, VolumeState.DRAINED])
@@ -285,18 +285,18 @@ def test_a_full_disk_with_the_list_ends_no_bookie(state: VolumeState) -> None:
     """Who asked is told what to do, nothing has changed, and it can be asked for again."""
     door = Door(3)
     door.acked(2, 0)
-    assert door.done(lambda done: door.volumes.set_state(1, VolumeState.DRAINING, done)) is None
+    assert door.done(lambda done: door.volumes.members.set_state(1, VolumeState.DRAINING, done)) is None
     number = 3 if state is VolumeState.DRAINING else 1
     before = [(each.number, each.state) for each in door.volumes.volume_list]
     door.disk.faults["open", "/home/volumes"] = OSError(errno.ENOSPC, "full")
-    error = door.done(lambda done: door.volumes.set_state(number, state, done))
+    error = door.done(lambda done: door.volumes.members.set_state(number, state, done))
     assert isinstance(error, DiskFullError) and "free some space there" in str(error)
     assert door.volumes.state is EngineState.WRITABLE
     assert [(each.number, each.state) for each in door.volumes.volume_list] == before
     assert {each.number for each in door.volumes.serving} == {1, 2, 3}
     door.acked(2, 1)
     door.disk.faults.clear()
-    assert door.done(lambda done: door.volumes.set_state(number, state, done)) is None
+    assert door.done(lambda done: door.volumes.members.set_state(number, state, done)) is None
     assert door.volumes.members.is_last(2) is (number == 3)
 
 
@@ -304,7 +304,7 @@ def test_a_loss_that_could_not_be_noted_is_noted_when_there_is_space() -> None:
     door = Door(3)
     door.acked(2, 0)
     door.disk.faults["open", "/home/volumes"] = OSError(errno.ENOSPC, "full")
-    door.volumes.lose(1, "burnt")
+    door.volumes.members.lose(1, "burnt")
     door.pump()
     assert door.volumes.state is EngineState.WRITABLE
     door.disk.faults.clear()
@@ -320,7 +320,7 @@ def test_a_volume_that_cannot_be_let_go_now_is_let_go_later() -> None:
     door = Door(3)
     door.acked(1, 0)
     assert door.done(lambda done: door.engine(1).collect({LedgerId(1)}, done)) is None
-    assert door.done(lambda done: door.volumes.set_state(1, VolumeState.DRAINING, done)) is None
+    assert door.done(lambda done: door.volumes.members.set_state(1, VolumeState.DRAINING, done)) is None
     door.disk.faults["open", "/d3/"] = OSError(errno.ENOSPC, "full")
     assert drained(door, 1) is not None
     assert {each.number for each in door.volumes.serving} == {1, 2, 3}, "it is tried again"
@@ -333,11 +333,11 @@ def test_a_volume_that_cannot_be_let_go_now_is_let_go_later() -> None:
 
 def test_a_volume_that_fails_while_it_is_let_go_is_lost() -> None:
     door = Door(3)
-    assert door.done(lambda done: door.volumes.set_state(1, VolumeState.DRAINING, done)) is None
+    assert door.done(lambda done: door.volumes.members.set_state(1, VolumeState.DRAINING, done)) is None
     volume = door.volume(1)
     door.disk.faults["open", "/home/volumes"] = OSError(errno.ENOSPC, "full")
     ended: list[BaseException | None] = []
-    door.volumes.set_state(1, VolumeState.DRAINED, ended.append)
+    door.volumes.members.set_state(1, VolumeState.DRAINED, ended.append)
     door.disk.faults["write", "/d1/"] = OSError(errno.EIO, "burnt")
     volume.engine.fence(LedgerId(99), KEY, lambda error: None)
     door.pump()
@@ -354,7 +354,7 @@ def test_a_volume_that_is_lost_while_it_has_too_much_to_write_keeps_no_caller_wa
         door.volumes.append_entry(LedgerId(1), KEY, make_entry(1, entry, size=2000))
     door.volumes.when_durable(lambda error: None)
     assert said[-1] == "pause"
-    door.volumes.lose(1, "burnt")
+    door.volumes.members.lose(1, "burnt")
     assert said[-1] == "resume"
 
 

@@ -75,7 +75,7 @@ def test_a_loss_is_told_like_damage() -> None:
     told: list[frozenset[int]] = []
     door.volumes.scrubber.on_suspects(lambda: told.append(door.volumes.suspects))
     assert told == [frozenset()], "whoever begins to listen looks at once"
-    door.volumes.lose(1, "burnt")
+    door.volumes.members.lose(1, "burnt")
     assert told[-1] == {1, 3}
 
 
@@ -98,7 +98,7 @@ def test_the_bookies_own_files_are_checked_when_the_first_volume_is_lost() -> No
     door = filled()
     scrubber = door.volumes.scrubber
     scrubber.state_files = check = lambda: iter(())
-    door.volumes.lose(1, "burnt")
+    door.volumes.members.lose(1, "burnt")
     assert door.engine(2).scrubber.state_files is check
 
 
@@ -107,7 +107,7 @@ def test_the_bookies_own_files_are_checked_when_the_first_volume_is_let_go() -> 
     scrubber = door.volumes.scrubber
     scrubber.state_files = check = lambda: iter(())
     for state in (VolumeState.DRAINING, VolumeState.DRAINED):
-        assert door.done(lambda done: door.volumes.set_state(1, state, done)) is None  # noqa: B023
+        assert door.done(lambda done: door.volumes.members.set_state(1, state, done)) is None  # noqa: B023
     assert [each.number for each in door.volumes.serving] == [2, 3]
     assert door.engine(2).scrubber.state_files is check
 
@@ -128,7 +128,7 @@ def _added(door: Door) -> Engine:
     listed = door.volumes.volume_list.with_new("/d3", "/d3")
     engine = door.engine_at("/d3", monotonic=lambda: 0.0, call_later=lambda seconds, call: None)
     volume = Volume(3, share_of(CONFIG, listed.entries[-1], 1), engine)
-    assert door.done(lambda done: door.volumes.add(volume, listed, done)) is None
+    assert door.done(lambda done: door.volumes.members.add(volume, listed, done)) is None
     return engine
 
 

@@ -104,6 +104,6 @@ def test_a_move_knows_that_its_volume_was_lost(which: str) -> None:
     assert door.done(door.volumes.when_durable) is None
     source = door.volumes.placements.volume_of(1)
     move = door.volumes.begin_move(LedgerId(1), next(each for each in door.volumes.serving if each.number != source))
-    door.volumes.lose(getattr(move, which).number, "burnt")
+    door.volumes.members.lose(getattr(move, which).number, "burnt")
     assert isinstance(move.error, BookieFailedError)
     assert "was lost: burnt" in str(move.error)

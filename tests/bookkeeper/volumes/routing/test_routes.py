@@ -74,7 +74,7 @@ def test_b3_a_ledger_whose_fence_was_lost_takes_no_regular_add_ever_again() -> N
             number = volumes.placements.volume_of(writer.id)
             assert number is not None
             cluster.pull_out(hurt, f"/disk{number}")
-            volumes.lose(number, "a test has pulled it out")
+            volumes.members.lose(number, "a test has pulled it out")
             assert volumes.is_fenced(writer.id)
             entry = _entry(writer.id, 5)
             with pytest.raises(BookieFailedError, match="has failed"):
@@ -103,7 +103,7 @@ def test_of_a_lost_ledger_nothing_is_denied_forced_or_added() -> None:
     assert number == 1 and door.volumes.placements.volume_of(2) == 2
     door.add(1, 2)
     door.volumes.start_writing()  # deferred: answered, and not durable
-    door.volumes.lose(1, "burnt")
+    door.volumes.members.lose(1, "burnt")
     for here in (door, None):
         if here is None:
             door.pump()

@@ -105,7 +105,7 @@ def test_with_a_loss_nobody_can_tell_what_was_lost(how: str) -> None:
 def test_a_loss_counts_also_when_its_directory_is_used_again(how: str) -> None:
     """The ledgers that were lost are not whole yet; the list names the new volume alone."""
     door = filled()
-    door.volumes.lose(2, "burnt")
+    door.volumes.members.lose(2, "burnt")
     door.pump()
     files = changed(door, DAMAGE[how])
     listed = door.volumes.volume_list.with_new("/d2", "/d2", USED)
@@ -127,7 +127,7 @@ def test_without_the_places_nobody_can_tell_which_fences_were_lost(how: str) -> 
     """All ledgers are whole again. Which of them had their fence on the lost disk only the damaged file has said."""
     door = filled()
     assert door.fenced(2) is None
-    door.volumes.lose(2, "burnt")
+    door.volumes.members.lose(2, "burnt")
     door.pump()
     for ledger in (2, 4):
         door.acked(ledger, 0, 1, recovery=True)
@@ -164,7 +164,7 @@ def test_a_torn_tail_is_cut() -> None:
 def test_a_group_torn_by_a_crash_is_no_damage_and_keeps_no_start_from_its_way() -> None:
     """Nobody was answered: of a group that was being written any part may be there."""
     door = filled()
-    door.volumes.lose(2, "burnt")
+    door.volumes.members.lose(2, "burnt")
     door.pump()
     door = door.again()
     for ledger in range(100, 160):  # three sectors
@@ -392,7 +392,7 @@ def test_what_was_let_go_of_is_not_lost_when_the_file_is_older() -> None:
     for ledger in (1, 3):
         move = moving(door, ledger)
         assert door.done(lambda done, move=move: door.volumes.moves.finish(move, done)) is None  # type: ignore[misc]
-    assert door.done(lambda done: door.volumes.set_state(1, DRAINED, done)) is None
+    assert door.done(lambda done: door.volumes.members.set_state(1, DRAINED, done)) is None
     again = Door(files={**door.disk.files(), PLACEMENTS: older}, published=door.published[-1][1], boot=2)
     assert not again.volumes.suspects and all(again.has(ledger, 1) for ledger in (1, 2, 3, 4))
 
