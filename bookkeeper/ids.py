@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from ipaddress import IPv6Address
+from itertools import islice
 from typing import Final, NamedTuple, NewType
 
 LedgerId = NewType("LedgerId", int)
@@ -157,3 +158,9 @@ class IdRanges:
         return self._firsts == other._firsts and self._lasts == other._lasts
 
     __hash__ = None  # type: ignore[assignment]  # it changes
+
+
+def some_of(items: Collection[object], most: int) -> str:
+    """The first ``most`` of these for people, and how many more there are: ``1, 2 and 7 more``."""
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return ", ".join(map(str, islice(items, most))) + more

@@ -17,7 +17,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from bookkeeper.errors import check
-from bookkeeper.ids import BookieId
+from bookkeeper.ids import BookieId, some_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,24 +80,21 @@ class LostBookies:
                 "Nothing is repaired until they come back, or until `bk autorecovery trigger` says that they will not",
             )
         waiting = [bookie for bookie in new if bookie not in due]
-        why = f"{_names(waiting)} may come back: repair begins {delay_s:g} s after a bookie was lost" if waiting else ""
+        why = (
+            f"{some_of(waiting, 5)} may come back: repair begins {delay_s:g} s after a bookie was lost"
+            if waiting
+            else ""
+        )
         return AuditPlan(frozenset([*due, *again]), min(later, default=None), why)
 
     def _are_away(self, new: Collection[BookieId]) -> str:
         """What several bookies that are away together look like."""
+        who = some_of(new, 5)
         if self.seen.isdisjoint(new):
-            return (
-                f"have not been there since this auditor began ({_names(new)}): they are starting, or cannot be reached"
-            )
-        return f"are lost together ({_names(new)}): that looks like a cut network"
+            return f"have not been there since this auditor began ({who}): they are starting, or cannot be reached"
+        return f"are lost together ({who}): that looks like a cut network"
 
     def on_marked(self, bookies: Collection[BookieId], now: float) -> None:
         """All ledgers that name ``bookies`` are marked."""
         self.marked_at |= {bookie: now for bookie in bookies if bookie in self.since}
         self.requested = False
-
-
-def _names(bookies: Collection[BookieId], at_most: int = 5) -> str:
-    names = list(bookies)
-    more = f" and {len(names) - at_most} more" if len(names) > at_most else ""
-    return ", ".join(names[:at_most]) + more

@@ -157,9 +157,7 @@ def gc(
     ]
     several = ["directory"] if any(row["directory"] for row in rows) else []
     columns = [*several, "log", "size", "alive", "taken by", "frees", "remark"]
-    print_table(counted(len(rows), "entry log"), columns, rows[:_SHOWN])
-    if len(rows) > _SHOWN:
-        click.echo(f"and {len(rows) - _SHOWN} more; --json shows all")
+    print_table(counted(len(rows), "entry log"), columns, rows, most=_SHOWN)
     if not dry_run:
         won = max(0, found["bytes_before"] - found["bytes_after"])
         click.echo(f"dropped {counted(len(found['dropped']), 'ledger')}; {size_in_words(won)} came free")

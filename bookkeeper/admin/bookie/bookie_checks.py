@@ -15,7 +15,7 @@ from bookkeeper.admin.bookie.stopped_bookie import StoppedBookie, stopped_bookie
 from bookkeeper.admin.shared import counted, json_option, print_json, print_table, size_in_words
 from bookkeeper.bookie.identity.state_files import check_state_files
 from bookkeeper.errors import CorruptionError, UnsupportedFormatError
-from bookkeeper.ids import IdRanges
+from bookkeeper.ids import IdRanges, some_of
 from bookkeeper.storage.base.dirty_marker import is_marked
 from bookkeeper.storage.base.durable_file import remove_files, replace_file
 from bookkeeper.storage.base.manifest import Manifest
@@ -143,8 +143,7 @@ def _whose(ledgers: frozenset[int] | None) -> str:
         return "; of which ledgers, nobody can tell"
     if not ledgers:
         return ""
-    some = ", ".join(map(str, sorted(ledgers)[:8])) + (f" and {len(ledgers) - 8} more" if len(ledgers) > 8 else "")
-    return f"; entries of {'ledger' if len(ledgers) == 1 else 'ledgers'} {some}"
+    return f"; entries of {'ledger' if len(ledgers) == 1 else 'ledgers'} {some_of(sorted(ledgers), 8)}"
 
 
 def checks_of(bookie: StoppedBookie, *, deep: bool) -> Iterator[tuple[FileKind, int, Check]]:
@@ -372,7 +371,5 @@ def collect_offline(bookie: StoppedBookie, as_json: bool, dry_run: bool) -> None
         }
         for row, use in zip(rows, uses, strict=True)
     ]
-    print_table(counted(len(shown), "entry log"), ["log", "size", "alive", "remark"], shown[:_SHOWN])
-    if len(shown) > _SHOWN:
-        click.echo(f"and {len(shown) - _SHOWN} more; --json shows all")
+    print_table(counted(len(shown), "entry log"), ["log", "size", "alive", "remark"], shown, most=_SHOWN)
     click.echo(f"{size_in_words(won)} {'would come' if dry_run else 'came'} free")

@@ -17,6 +17,7 @@ from bookkeeper.admin.bookie.stopped_bookie import StoppedBookie, stopped_bookie
 from bookkeeper.admin.shared import CommandGroup, StreamedTable, counted, json_option, print_json
 from bookkeeper.codec.shapes import Scan
 from bookkeeper.errors import CorruptionError, UnsupportedFormatError, in_words
+from bookkeeper.ids import some_of
 from bookkeeper.option_types import WholeNumber
 from bookkeeper.seams import File
 from bookkeeper.storage.base.dirty_marker import is_marked
@@ -170,7 +171,6 @@ class _JournalDump:
             _show_records(self.table, scan, header.offset, self.ledger, **where)
             return
         ledgers = sorted(set(scan.ledger_ids))
-        shown = " ".join(map(str, ledgers[:8])) + (f" and {len(ledgers) - 8} more" if len(ledgers) > 8 else "")
         stop = "clean stop" if header.flags & CLEAN_STOP else ""
         self.table.row(
             file=f"{header.file_id:016x}",
@@ -179,7 +179,7 @@ class _JournalDump:
             durable_below=header.durable_below,
             records=header.records,
             bytes=header.size,
-            what=stop or (f"ledgers {shown}" if ledgers else "empty"),
+            what=stop or (f"ledgers {some_of(ledgers, 8)}" if ledgers else "empty"),
             clean_stop=bool(stop),
             ledgers=ledgers,
         )

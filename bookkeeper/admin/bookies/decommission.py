@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from bookkeeper.admin.bookies.operations import drain_config, drain_options, give_up_option
+from bookkeeper.admin.bookies.operations import drain_config, drain_options, give_up_option, print_moved, print_stuck
 from bookkeeper.admin.shared import (
     VerbAnswer,
     counted,
     json_option,
     metadata_option,
     on_cluster,
-    print_table,
+    progress_bar,
     size_in_words,
 )
+from bookkeeper.ids import some_of
 from bookkeeper.option_types import Number
 from bookkeeper.replication.config import DecommissionConfig
 from bookkeeper.settings import default_of
@@ -66,8 +66,9 @@ def decommission(
     async def work(bk: BookKeeper) -> VerbAnswer:
         from bookkeeper.replication.decommissioning import decommission as take_out
 
-        with decommission_bar(", ".join(names)) as (show, say):
-            report = await take_out(bk, names, config, show, say)
+        named = ", ".join(names)
+        with progress_bar(named, "looking for ledgers") as (update, say):
+            report = await take_out(bk, names, config, partial(show_progress, update, named), say)
         return VerbAnswer(_document(report), lambda: _print_report(report), is_good=report.is_complete)
 
     work(metadata=metadata, as_json=as_json)
@@ -90,63 +91,31 @@ def _document(report: DecommissionReport) -> dict[str, Any]:
 
 
 def _print_report(report: DecommissionReport) -> None:
-    names, moved = ", ".join(report.bookies), report.moved
-    click.echo(
-        f"{names}: moved {sum(each.entries for each in moved)} entries of "
-        f"{counted(len({each.ledger_id for each in moved}), 'ledger')}, {size_in_words(sum(e.size for e in moved))}"
-    )
+    names = ", ".join(report.bookies)
+    print_moved(names, report.moved)
     if report.recovered:
         click.echo(f"recovered and closed: {', '.join(map(str, report.recovered))}")
     if report.is_complete:
         click.echo(f"{counted(report.held, 'ledger')} found whole; forgotten: {', '.join(report.forgotten)}")
         if report.given_up:
-            given_up = ", ".join(map(str, report.given_up[:_SHOWN]))
-            more = f" and {len(report.given_up) - _SHOWN} more" if len(report.given_up) > _SHOWN else ""
-            click.echo(f"copies of deleted ledgers that were given up: {given_up}{more}")
+            click.echo(f"copies of deleted ledgers that were given up: {some_of(report.given_up, _SHOWN)}")
         return
     if report.stuck:
-        rows = [
-            {"ledger": each.ledger_id, "what": str(each.copy or ""), "why": each.reason}
-            for each in report.stuck[:_SHOWN]
-        ]
-        print_table(f"stuck: {len(report.stuck)}", ["ledger", "what", "why"], rows)
-        if len(report.stuck) > _SHOWN:
-            click.echo(f"and {len(report.stuck) - _SHOWN} more (--json lists all)")
+        print_stuck(report.stuck, most=_SHOWN)
         click.echo(f"{names} not forgotten; when the reasons are gone, start this command again")
     elif report.running:
         running = ", ".join(report.running)
         click.echo(f"{running} holds nothing any more, and still runs: stop it, and start this command again")
 
 
-@contextmanager
-def decommission_bar(names: str) -> Iterator[tuple[Callable[[DecommissionProgress], None], Callable[[str], None]]]:
-    """A progress bar on a terminal, with reasons above it; otherwise reasons alone."""
-    if not sys.stderr.isatty():
-        yield (lambda progress: None), (lambda reason: click.echo(reason, err=True))
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = [
-        TextColumn("{task.fields[step]}"),
-        BarColumn(),
-        TextColumn("{task.fields[said]}"),
-        TimeRemainingColumn(),
-    ]
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("decommission", total=None, step=names, said="looking for ledgers")
-
-        def show(progress: DecommissionProgress) -> None:
-            drained = progress.drain
-            entries = drained.entries + drained.ledgers
-            done = min(drained.entries_done + drained.ledgers_done, entries)
-            said = f"{progress.whole}/{progress.ledgers} ledgers whole, {size_in_words(drained.bytes_sent)}"
-            bar.update(
-                task,
-                total=entries + progress.ledgers,
-                completed=done + progress.whole,
-                step=f"{names}: {progress.step}",
-                said=said,
-            )
-
-        yield show, lambda reason: bar.console.print(reason, markup=False, highlight=False)
+def show_progress(update: Callable[..., Any], names: str, progress: DecommissionProgress) -> None:
+    """Let a bar show how far the bookies are out."""
+    drained = progress.drain
+    entries = drained.entries + drained.ledgers
+    done = min(drained.entries_done + drained.ledgers_done, entries)
+    update(
+        total=entries + progress.ledgers,
+        completed=done + progress.whole,
+        step=f"{names}: {progress.step}",
+        said=f"{progress.whole}/{progress.ledgers} ledgers whole, {size_in_words(drained.bytes_sent)}",
+    )

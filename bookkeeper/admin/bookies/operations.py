@@ -5,8 +5,9 @@ from __future__ import annotations
 import platform
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -22,10 +23,13 @@ from bookkeeper.admin.shared import (
     on_cluster,
     print_json,
     print_table,
+    progress_bar,
     size_in_words,
+    status_line,
 )
 from bookkeeper.admin.shared.options import F
 from bookkeeper.errors import BookKeeperError
+from bookkeeper.ids import some_of
 from bookkeeper.option_types import Number, WholeNumber
 from bookkeeper.replication.config import DrainConfig
 from bookkeeper.settings import default_of
@@ -39,10 +43,12 @@ if TYPE_CHECKING:
         DrainReport,
         ForgottenBookies,
         LedgerShare,
+        MovedCopy,
         StuckLedger,
     )
 
-_STUCK_SHOWN = 20
+_SHOWN: Final = 20
+"""Ledgers that a list for people has at most."""
 
 
 @click.command()
@@ -201,7 +207,9 @@ def _dry_run(metadata: str, names: tuple[str, ...], config: DrainConfig, as_json
         f"about {size_in_words(size)} of closed ledgers"
     )
     if not_closed:
-        click.echo(f"writers must move the last fragments of ledgers that are not closed: {_list(not_closed)}")
+        click.echo(
+            f"writers must move the last fragments of ledgers that are not closed: {some_of(not_closed, _SHOWN)}"
+        )
     for line in unreadable:
         click.echo(str(line))
     if writable:
@@ -211,10 +219,10 @@ def _dry_run(metadata: str, names: tuple[str, ...], config: DrainConfig, as_json
         )
     if stuck:
         click.echo(f"{counted(len(stuck), 'copy')} cannot move now; add a bookie")
-        for each in stuck[:_STUCK_SHOWN]:
+        for each in stuck[:_SHOWN]:
             click.echo(f"  {each}")
-        if len(stuck) > _STUCK_SHOWN:
-            click.echo(f"  and {len(stuck) - _STUCK_SHOWN} more")
+        if len(stuck) > _SHOWN:
+            click.echo(f"  and {len(stuck) - _SHOWN} more")
     _refuse_stuck(stuck, unreadable)
 
 
@@ -224,16 +232,12 @@ def _refuse_stuck(stuck: Sequence[StuckLedger], unreadable: Sequence[StuckLedger
         sys.exit(1)
 
 
-def _list(ledgers: Sequence[int]) -> str:
-    return ", ".join(map(str, ledgers[:20])) + (f" and {len(ledgers) - 20} more" if len(ledgers) > 20 else "")
-
-
 @on_cluster(changes=True)
 async def _drain(bk: BookKeeper, names: tuple[str, ...], config: DrainConfig) -> VerbAnswer:
     from bookkeeper.replication import drain as drain_them
 
-    with _bar(", ".join(names)) as show:
-        report = await drain_them(bk, names, config, show)
+    with progress_bar(f"draining {', '.join(names)}", "looking for ledgers") as (update, _):
+        report = await drain_them(bk, names, config, partial(_show, update))
     return VerbAnswer(_document(report), lambda: _print_report(report), is_good=report.is_complete)
 
 
@@ -261,16 +265,11 @@ def _document(report: DrainReport) -> dict[str, Any]:
 
 
 def _print_report(report: DrainReport) -> None:
-    moved = report.moved
-    ledgers = len({each.ledger_id for each in moved})
-    click.echo(
-        f"{', '.join(report.bookies)}: moved {sum(each.entries for each in moved)} entries of "
-        f"{counted(ledgers, 'ledger')}, {size_in_words(sum(each.size for each in moved))}"
-    )
-    for target, count in sorted(Counter(each.new for each in moved).items()):
+    print_moved(", ".join(report.bookies), report.moved)
+    for target, count in sorted(Counter(each.new for each in report.moved).items()):
         click.echo(f"  {count} to {target}")
     if report.recovered:
-        click.echo(f"recovered and closed: {_list(report.recovered)}")
+        click.echo(f"recovered and closed: {some_of(report.recovered, _SHOWN)}")
     for mark in report.marks:
         click.echo(f"mark of ledger {mark.ledger_id} {'removed' if mark.removed else 'kept'}: {mark.reason}")
     if report.deleted:
@@ -278,10 +277,21 @@ def _print_report(report: DrainReport) -> None:
 
         click.echo(f"not moved: {in_words(report.deleted)}")
     if report.stuck:
-        rows = [{"ledger": s.ledger_id, "what": str(s.copy or ""), "why": s.reason} for s in report.stuck]
-        print_table(f"stuck: {len(rows)}", ["ledger", "what", "why"], rows)
+        print_stuck(report.stuck)
     else:
         click.echo("no ledger names " + ("it" if len(report.bookies) == 1 else "them") + " any more")
+
+
+def print_moved(names: str, moved: Sequence[MovedCopy]) -> None:
+    """Print what was moved off bookies."""
+    entries, size = sum(each.entries for each in moved), size_in_words(sum(each.size for each in moved))
+    click.echo(f"{names}: moved {entries} entries of {counted(len({e.ledger_id for e in moved}), 'ledger')}, {size}")
+
+
+def print_stuck(stuck: Sequence[StuckLedger], *, most: int | None = None) -> None:
+    """Print a table of what cannot be moved, and why."""
+    rows = [{"ledger": each.ledger_id, "what": str(each.copy or ""), "why": each.reason} for each in stuck]
+    print_table(f"stuck: {len(rows)}", ["ledger", "what", "why"], rows, most=most)
 
 
 give_up_option: Final = click.option(
@@ -339,44 +349,19 @@ def forget(
             "them names these bookies"
         )
         if done.given_up:
-            click.echo(f"copies of deleted ledgers that were given up: {_list(done.given_up)}")
+            click.echo(f"copies of deleted ledgers that were given up: {some_of(done.given_up, _SHOWN)}")
 
 
 @contextmanager
-def counting(names: str) -> Iterator[Any]:
+def counting(names: str) -> Iterator[Callable[[int], None]]:
     """Show on a terminal how many ledgers were checked; otherwise nothing."""
-    if not sys.stderr.isatty():
-        yield lambda ledgers: None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("looking for ledgers") as status:
-        yield lambda ledgers: status.update(f"looking for {names} in {counted(ledgers, 'ledger')}")
+    with status_line("looking for ledgers") as show:
+        yield lambda ledgers: show(f"looking for {names} in {counted(ledgers, 'ledger')}")
 
 
-@contextmanager
-def _bar(names: str) -> Iterator[Any]:
-    """A progress bar on a terminal; otherwise nothing."""
-    if not sys.stderr.isatty():
-        yield lambda progress: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = [
-        TextColumn(f"draining {names}"),
-        BarColumn(),
-        TextColumn("{task.fields[said]}"),
-        TimeRemainingColumn(),
-    ]
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("drain", total=None, said="looking for ledgers")
-
-        def show(progress: DrainProgress) -> None:
-            said = f"{progress.ledgers_done}/{progress.ledgers} ledgers, {size_in_words(progress.bytes_sent)}"
-            if progress.stuck:
-                said += f", {progress.stuck} stuck"
-            done = min(progress.entries_done + progress.ledgers_done, progress.entries + progress.ledgers)
-            bar.update(task, total=progress.entries + progress.ledgers, completed=done, said=said)
-
-        yield show
+def _show(update: Callable[..., Any], progress: DrainProgress) -> None:
+    said = f"{progress.ledgers_done}/{progress.ledgers} ledgers, {size_in_words(progress.bytes_sent)}"
+    if progress.stuck:
+        said += f", {progress.stuck} stuck"
+    done = min(progress.entries_done + progress.ledgers_done, progress.entries + progress.ledgers)
+    update(total=progress.entries + progress.ledgers, completed=done, said=said)

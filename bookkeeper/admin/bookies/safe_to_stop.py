@@ -56,7 +56,5 @@ def _print_verdict(found: StopVerdict) -> None:
         click.echo(f"yes: {names} can be stopped ({counted(found.ledgers, 'ledger')} looked at)")
         return
     click.echo(f"no: do not stop {names} now")
-    rows = [{"ledger": each.ledger_id, "why": each.reason} for each in found.obstacles[:_SHOWN]]
-    print_table(f"{counted(len(found.obstacles), 'ledger')} would suffer", ["ledger", "why"], rows)
-    if len(found.obstacles) > _SHOWN:
-        click.echo(f"and {len(found.obstacles) - _SHOWN} more (--json lists all)")
+    rows = [{"ledger": each.ledger_id, "why": each.reason} for each in found.obstacles]
+    print_table(f"{counted(len(rows), 'ledger')} would suffer", ["ledger", "why"], rows, most=_SHOWN)

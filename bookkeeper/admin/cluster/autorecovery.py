@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import time
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -16,6 +15,7 @@ from bookkeeper.admin.shared import (
     counted,
     json_option,
     metadata_option,
+    moment,
     on_cluster,
     print_table,
     size_in_words,
@@ -175,7 +175,7 @@ def _print_report(found: AutorecoveryStatus) -> None:
         click.echo(f"a bookie that is away counts as lost after {found.delay_s} s")
     for check, at in found.checks.items():
         what = "all ledgers" if check.name == "ALL_LEDGERS" else "what bookies hold"
-        click.echo(f"last check of {what}: {_when(at)}")
+        click.echo(f"last check of {what}: {moment(at, 'not yet')}")
     click.echo(f"under-replicated: {counted(len(found.marked), 'ledger')}")
     for report in found.reports:
         click.echo(
@@ -189,12 +189,6 @@ def _print_report(found: AutorecoveryStatus) -> None:
     if found.stuck:
         rows = [{"ledger": ledger, "why": reason} for ledger, reason in sorted(found.stuck.items())]
         print_table(f"stuck: {len(rows)}", ["ledger", "why"], rows[:_SHOWN])
-
-
-def _when(ms: int | None) -> str:
-    if ms is None:
-        return "not yet"
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ms / 1000))
 
 
 @autorecovery.command()

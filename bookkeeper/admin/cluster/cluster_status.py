@@ -22,6 +22,7 @@ from bookkeeper.admin.shared import (
     table_of,
 )
 from bookkeeper.errors import MetadataError, in_words
+from bookkeeper.ids import some_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -199,5 +200,4 @@ def lines(found: ClusterStatus) -> list[str]:
 def _named(ledgers: Sequence[int]) -> str:
     if not ledgers:
         return "none"
-    more = f" and {len(ledgers) - _SHOWN} more" if len(ledgers) > _SHOWN else ""
-    return f"{counted(len(ledgers), 'ledger')} ({', '.join(map(str, ledgers[:_SHOWN]))}{more})"
+    return f"{counted(len(ledgers), 'ledger')} ({some_of(ledgers, _SHOWN)})"

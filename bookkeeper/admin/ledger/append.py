@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-import sys
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -27,14 +27,13 @@ from bookkeeper.admin.shared import (
     note,
     password_option,
     print_json,
+    progress_bar,
 )
 from bookkeeper.admin.shared.ledger_shape import ledger_shape_options
 from bookkeeper.errors import BookKeeperError, TooManyRequestsError
 from bookkeeper.option_types import WholeNumber
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from bookkeeper.client.bookkeeper import BookKeeper
     from bookkeeper.client.ledgers.ledger_creation import WhenShortName
     from bookkeeper.client.write.advanced_handle import AdvancedHandle
@@ -57,14 +56,9 @@ class _Job:
     source: BinaryIO
     size: int | None
     count: int
-    with_ids: bool
     deferred: bool
-    password: bytes = field(repr=False)
-    digest: str
-    ensemble: int
-    write_quorum: int
-    ack_quorum: int
-    when_short: WhenShortName
+    ledger: Mapping[str, Any] = field(repr=False)
+    """What ``create_ledger`` gets."""
 
 
 @click.command()
@@ -106,11 +100,8 @@ def append(
     count: int,
     with_ids: bool,
     deferred: bool,
-    ensemble: int,
-    write_quorum: int,
-    ack_quorum: int,
-    digest: str,
     when_short: WhenShortName,
+    **shape: Any,
 ) -> None:
     """Create a ledger, write the lines of SOURCE (default: standard input) as entries, close it, print its id.
 
@@ -124,19 +115,8 @@ def append(
       printf '1 second\\n0 first\\n' | bk ledger append --with-ids
     """
     _refuse_combinations(size, with_ids, deferred, when_short)
-    job = _Job(
-        source=source,
-        size=size,
-        count=count,
-        with_ids=with_ids,
-        deferred=deferred,
-        password=password.encode(),
-        digest=digest,
-        ensemble=ensemble,
-        write_quorum=write_quorum,
-        ack_quorum=ack_quorum,
-        when_short=when_short,
-    )
+    ledger = {**shape, "password": password.encode(), "when_short": when_short, "deferred_sync": deferred}
+    job = _Job(source=source, size=size, count=count, deferred=deferred, ledger=ledger)
 
     async def work() -> tuple[int, int]:
         with Interruption() as asked:
@@ -172,15 +152,7 @@ def _refuse_combinations(size: int | None, with_ids: bool, deferred: bool, when_
 
 async def _append_in_order(bk: BookKeeper, job: _Job, asked: Interruption) -> tuple[int, int]:
     """Create the ledger, write it, close it. Returns its id and its last entry."""
-    writer = await bk.create_ledger(
-        ensemble=job.ensemble,
-        write_quorum=job.write_quorum,
-        ack_quorum=job.ack_quorum,
-        password=job.password,
-        digest=job.digest,
-        when_short=job.when_short,
-        deferred_sync=job.deferred,
-    )
+    writer = await bk.create_ledger(**job.ledger)
     _announce(writer, asked)
     in_flight = RunsInFlight(writer, bk.services.config.entry_size_max)
     lines = LineInput(job.source, line_max=bk.services.config.entry_size_max)
@@ -192,13 +164,13 @@ async def _append_in_order(bk: BookKeeper, job: _Job, asked: Interruption) -> tu
                     for at in range(0, len(run), _RUN):
                         await in_flight.append(run[at : at + _RUN])
             else:
-                with _progress(job.count) as advance:
+                with progress_bar("appending", f"0/{job.count}") as (update, _):
                     for at in range(0, job.count, _RUN):
                         if asked:
                             break
                         run = [bytes(job.size)] * min(_RUN, job.count - at)
                         await in_flight.append(run)
-                        advance(len(run))
+                        update(completed=at + len(run), total=job.count, said=f"{at + len(run)}/{job.count}")
             await in_flight.flush()
             if job.deferred:
                 await writer.force()
@@ -261,16 +233,7 @@ async def _append_with_ids(bk: BookKeeper, job: _Job, asked: Interruption) -> tu
 
     Raises: ClickException: a line has no id, or an id is missing; the ledger is closed below that id.
     """
-    writer = await bk.create_ledger(
-        ensemble=job.ensemble,
-        write_quorum=job.write_quorum,
-        ack_quorum=job.ack_quorum,
-        password=job.password,
-        digest=job.digest,
-        when_short=job.when_short,
-        deferred_sync=job.deferred,
-        advanced=True,
-    )
+    writer = await bk.create_ledger(advanced=True, **job.ledger)
     _announce(writer, asked)
     highest, entries, number = -1, 0, 0
     lines = LineInput(job.source, line_max=bk.services.config.entry_size_max)
@@ -346,33 +309,3 @@ def _confirmed_so_far(writer: WriteHandle, acknowledged: int = 0) -> str:
     if acknowledged <= confirmed:
         return said
     return f"{said}; {acknowledged - confirmed} more were written and are not known to be durable"
-
-
-class _progress:
-    """A progress bar on a terminal if the end is known; otherwise nothing."""
-
-    def __init__(self, total: int | None) -> None:
-        self._total = total
-        self._bar: Progress | None = None
-
-    def __enter__(self) -> Any:
-        if self._total is None or not sys.stderr.isatty():
-            return lambda count: None
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-        self._bar = Progress(
-            TextColumn("appending"),
-            BarColumn(),
-            TextColumn("{task.completed}/{task.total}"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-        )
-        self._bar.start()
-        task = self._bar.add_task("append", total=self._total)
-        bar = self._bar
-        return lambda count: bar.advance(task, count)
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()

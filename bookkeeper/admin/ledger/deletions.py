@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -103,8 +102,3 @@ async def deleted_rows(metadata: str) -> list[dict[str, Any]]:
                 row |= {"state": found.state.name, "last_entry": last, "length": found.length}
             rows.append(row)
     return rows
-
-
-def moment(ms: int) -> str:
-    """A time by the store's clock, in this machine's time zone, for people."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ms / 1000))

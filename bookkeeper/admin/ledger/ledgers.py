@@ -19,7 +19,7 @@ import click
 from bookkeeper.admin.ledger.accept_loss import recover_with_loss
 from bookkeeper.admin.ledger.append import append
 from bookkeeper.admin.ledger.copies import read_copies
-from bookkeeper.admin.ledger.deletions import delete, deleted_rows, moment, undelete
+from bookkeeper.admin.ledger.deletions import delete, deleted_rows, undelete
 from bookkeeper.admin.ledger.entries import entries
 from bookkeeper.admin.ledger.explain import explain
 from bookkeeper.admin.ledger.ledger_metadata import ledger_metadata
@@ -32,6 +32,7 @@ from bookkeeper.admin.shared import (
     json_option,
     ledger_argument,
     metadata_option,
+    moment,
     on_cluster,
     password_option,
     print_json,

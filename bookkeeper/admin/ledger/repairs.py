@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -19,9 +17,11 @@ from bookkeeper.admin.shared import (
     json_option,
     ledger_argument,
     metadata_option,
+    moment,
     on_cluster,
     print_table,
     size_in_words,
+    status_line,
 )
 from bookkeeper.option_types import Number
 from bookkeeper.replication.config import DrainConfig
@@ -59,15 +59,11 @@ async def underreplicated(bk: BookKeeper, missing: str | None) -> VerbAnswer:
     if not found:
         return VerbAnswer(document, "no ledger is under-replicated" + (f" on {missing}" if missing else ""))
     rows = [
-        {"ledger": m.ledger_id, "since": _when(m.since_ms), "bookies": list(m.bookies), "stuck": m.reason}
+        {"ledger": m.ledger_id, "since": moment(m.since_ms, "not known"), "bookies": list(m.bookies), "stuck": m.reason}
         for m in found
     ]
     title, columns = counted(len(rows), "under-replicated ledger"), ["ledger", "since", "bookies", "stuck"]
     return VerbAnswer(document, lambda: print_table(title, columns, rows), is_good=False)
-
-
-def _when(ms: int | None) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ms / 1000)) if ms is not None else "not known"
 
 
 @click.command()
@@ -153,17 +149,12 @@ def _print_report(done: LedgerRepair) -> None:
 @contextmanager
 def repair_progress(ledger_id: int) -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None]]]:
     """Show on a terminal what is being done and how much was copied; otherwise nothing."""
-    if not sys.stderr.isatty():
-        yield (lambda what: None), (lambda entries, size: None)
-        return
-    from rich.console import Console
-
     doing, entries_done, bytes_done = "", 0, 0
-    with Console(stderr=True).status(f"ledger {ledger_id}") as status:
+    with status_line(f"ledger {ledger_id}") as update:
 
         def show() -> None:
             copied = f" ({entries_done} entries, {size_in_words(bytes_done)} copied)" if entries_done else ""
-            status.update(f"ledger {ledger_id}: {doing}{copied}")
+            update(f"ledger {ledger_id}: {doing}{copied}")
 
         def say(what: str) -> None:
             nonlocal doing

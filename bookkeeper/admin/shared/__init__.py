@@ -8,6 +8,7 @@ interruption      Ctrl-C, for verbs that must finish something
 line_input        lines as they arrive
 ledger_shape      quorums and digest of a new ledger; loads the client's settings, so not through this door
 streamed_table    rows that are printed as they come
+progress          how far a verb has come
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from bookkeeper.admin.shared.options import (
     json_option,
     ledger_argument,
     metadata_option,
+    moment,
     password_option,
     print_json,
     print_table,
@@ -34,6 +36,7 @@ from bookkeeper.admin.shared.options import (
     state_in_words,
     table_of,
 )
+from bookkeeper.admin.shared.progress import progress_bar, status_line
 from bookkeeper.admin.shared.streamed_table import StreamedTable
 
 __all__ = [
@@ -54,15 +57,18 @@ __all__ = [
     "json_option",
     "ledger_argument",
     "metadata_option",
+    "moment",
     "note",
     "on_cluster",
     "password_option",
     "print_json",
     "print_table",
+    "progress_bar",
     "screen_console",
     "show_answer",
     "size_in_words",
     "state_in_words",
+    "status_line",
     "table_of",
     "time_in_words",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -246,20 +247,24 @@ WORD_MAX: Final = 12
 """Words of tables up to this length, numbers above all, are never broken; longer ones, paths, may be."""
 
 
-def print_table(title: str, columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> None:
-    """Print a line, and below it :func:`table_of` these rows. Without rows the line says so."""
+def print_table(
+    title: str, columns: Sequence[str], rows: Sequence[Mapping[str, object]], *, most: int | None = None
+) -> None:
+    """Print a line, and below it :func:`table_of` these rows, ``most`` of them. Without rows the line says so."""
     from rich.text import Text
 
     if not rows:
         click.echo(title if title.startswith("0 ") else f"{title}: none")
         return
     console = screen_console(markup=False, emoji=False)  # what others have written is shown as it is
-    shown = table_of(columns, rows, console.width)
+    shown = table_of(columns, rows[:most], console.width)
     click.echo(title)  # above the table, and not in it, where it would be broken at the table's width
     if isinstance(shown, Text):
         click.echo(shown.plain)  # the terminal breaks the lines, and what is copied from it has no breaks
     else:
         console.print(shown)
+    if most is not None and len(rows) > most:
+        click.echo(f"and {len(rows) - most} more (--json lists all)")
 
 
 def table_of(columns: Sequence[str], rows: Sequence[Mapping[str, object]], width: int) -> Table | Text:
@@ -321,6 +326,11 @@ def in_cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def moment(ms: int | None, unknown: str = "") -> str:
+    """Milliseconds since 1970 as a time of this place."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ms / 1000)) if ms is not None else unknown
 
 
 def state_in_words(state: str) -> str:

@@ -25,7 +25,7 @@ from typing import Final, Protocol
 
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.errors import BookKeeperError, MetadataFormatError, NoSuchLedgerError, in_words
-from bookkeeper.ids import BookieId, EntryId, LedgerId
+from bookkeeper.ids import BookieId, EntryId, LedgerId, some_of
 from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.meta import Metadata
 from bookkeeper.metrics import Metrics
@@ -297,9 +297,7 @@ async def _count_from(engine: Volumes, ledger: LedgerId, first: EntryId, count: 
 
 
 def _ledgers(ledgers: list[LedgerId]) -> str:
-    some = ", ".join(map(str, sorted(ledgers)[:NAMED_MAX]))
-    more = f" and {len(ledgers) - NAMED_MAX} more" if len(ledgers) > NAMED_MAX else ""
-    return f"ledger{'s' if len(ledgers) > 1 else ''} {some}{more}"
+    return f"ledger{'s' if len(ledgers) > 1 else ''} {some_of(sorted(ledgers), NAMED_MAX)}"
 
 
 def _they(ledgers: list[LedgerId]) -> str:

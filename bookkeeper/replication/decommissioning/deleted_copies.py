@@ -11,7 +11,7 @@ from typing import Final
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.operators import Operator
 from bookkeeper.errors import MetadataFormatError
-from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.ids import BookieId, LedgerId, some_of
 
 SHOWN: Final = 10
 """Ledgers that a sentence names at most."""
@@ -59,13 +59,12 @@ async def deleted_copies(client: BookKeeper, bookies: Collection[BookieId]) -> l
 def in_words(copies: Sequence[DeletedCopies]) -> str:
     """What is lost with the bookies, and what can be done about it: for an error, or for people who look."""
     bookies = ", ".join(sorted({bookie for each in copies for bookie in each.bookies}))
-    shown = ", ".join(str(each.ledger_id) for each in copies[:SHOWN])
-    more = f" and {len(copies) - SHOWN} more" if len(copies) > SHOWN else ""
+    shown = some_of([each.ledger_id for each in copies], SHOWN)
     last = max(copies, key=lambda each: each.until_ms)
     until = _moment(last.until_ms) if last.until_ms else ""
     wait = f"wait until {until}, when that is over for all of them; or " if until else ""
     return (
-        f"{bookies} has copies of ledgers that are deleted and can still be brought back: {shown}{more}. {wait}bring "
+        f"{bookies} has copies of ledgers that are deleted and can still be brought back: {shown}. {wait}bring "
         "them back (`bk ledger undelete`) and drain it once more; or give these copies up with --give-up-deleted"
     )
 

@@ -31,7 +31,7 @@ from bookkeeper.errors import (
     MetadataFormatError,
     NoSuchKeyError,
 )
-from bookkeeper.ids import BookieId, LedgerId
+from bookkeeper.ids import BookieId, LedgerId, some_of
 from bookkeeper.meta import Version
 from bookkeeper.replication.decommissioning.deleted_copies import deleted_copies, in_words
 
@@ -172,7 +172,4 @@ async def _refuse_deleted(client: BookKeeper, done: ForgottenBookies, give_up: b
 
 
 def _some(ledgers: Sequence[LedgerId]) -> str:
-    shown = ", ".join(map(str, ledgers[:SHOWN]))
-    if len(ledgers) > SHOWN:
-        return f"ledgers {shown} and {len(ledgers) - SHOWN} more"
-    return f"ledger{'s' if len(ledgers) > 1 else ''} {shown}"
+    return f"ledger{'s' if len(ledgers) > 1 else ''} {some_of(ledgers, SHOWN)}"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from bookkeeper.admin.bookies.decommission import decommission_bar
+from bookkeeper.admin.bookies.decommission import show_progress
+from bookkeeper.admin.shared import progress_bar
 from bookkeeper.replication.decommissioning import DrainProgress
 from bookkeeper.replication.decommissioning.decommission import DecommissionProgress, DecommissionStep
 from tests.bookkeeper.admin.commands import Terminal, bk
@@ -59,7 +61,8 @@ def test_on_a_terminal_a_bar_shows_the_step_and_reasons_stand_above_it(monkeypat
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
     monkeypatch.setenv("COLUMNS", "120")
-    with decommission_bar("b3") as (show, say):
+    with progress_bar("b3", "looking for ledgers") as (update, say):
+        show = partial(show_progress, update, "b3")
         show(DecommissionProgress(DecommissionStep.DRAINS, DrainProgress(ledgers=4, entries=10), 4, 0))
         say("ledger 7: it is [open]")
         drained = DrainProgress(ledgers=4, ledgers_done=4, entries=10, entries_done=10, bytes_sent=2048)
