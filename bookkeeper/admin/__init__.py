@@ -10,7 +10,6 @@ Read in this order
     servers     bk zookeeper, bk standalone
     console_script  what is installed as ``bk``: it loads the command
     command_group    a group of commands, whose help has a whole sentence of each
-    standard_output  standard output, whose errors name it
     extras      which optional part of the distribution brings a missing package
 
 Verbs of other packages, like the gateway's, come through that group, so nothing here imports upwards.

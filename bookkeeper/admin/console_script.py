@@ -6,9 +6,79 @@ without a traceback. This module therefore imports nothing but what it needs for
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
+
+
+NAME: Final = "standard output"
+
+
+class NamedOutput(io.FileIO):
+    """Writes to a descriptor. Its first error names standard output; what comes after that goes nowhere.
+
+    The system says "No space left on device" and not of what, so a full disk below the output of a command would look
+    like one below its data.
+
+    That the reader has gone (``bk ... | head``) is a BrokenPipeError, as ever.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(descriptor, "wb", closefd=False)
+        self._failed = False
+
+    def write(self, data: Buffer, /) -> int:
+        size = memoryview(data).nbytes
+        if self._failed or not size:  # Python writes what is left when it ends; click tries out writers with nothing
+            return size
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            self._failed = True
+            named = OSError(error.errno, os.strerror(error.errno or 0), NAME)
+            named.add_note("what was printed is not complete")
+            raise named from error
+
+
+def open_what_is_closed() -> None:
+    """Open on ``/dev/null`` what is closed of standard input, output and error (``<&- >&- 2>&-``).
+
+    Otherwise the next file or connection gets the number of standard output, and what is printed is written into it.
+    """
+    for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)  # it gets the least number that is free
+            os.set_inheritable(opened, True)
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(descriptor, mode, closefd=False))
+
+
+def name_standard_output() -> None:
+    """Let the errors of ``sys.stdout`` name it, and let it show what its encoding lacks as ``\\u0436``: what a command
+    did is not to end in a traceback. An output that is not the process's own stays."""
+    plain = sys.stdout
+    if plain is not sys.__stdout__ or not isinstance(plain, io.TextIOWrapper):
+        return
+    plain.flush()
+    raw = NamedOutput(plain.fileno())
+    unbuffered = plain.write_through
+    sys.stdout = io.TextIOWrapper(
+        raw if unbuffered else io.BufferedWriter(raw),
+        encoding=plain.encoding,
+        errors="backslashreplace" if plain.errors == "strict" else plain.errors,
+        line_buffering=plain.line_buffering,
+        write_through=unbuffered,
+    )
+
 
 SERVERS = {"bookie", "standalone", "gateway", "autorecovery", "zookeeper"}
 """Verbs whose processes stay. Whoever waits for one reads in its log how far its start is."""
@@ -27,7 +97,7 @@ def main() -> None:
     ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not if the shell has us ignore it
     if ours:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from bookkeeper.admin.standard_output import name_standard_output, open_what_is_closed
+    from bookkeeper.admin.console_script import name_standard_output, open_what_is_closed
 
     open_what_is_closed()
     if is_server(sys.argv[1:]):

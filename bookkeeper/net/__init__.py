@@ -2,7 +2,6 @@
 
 Read in this order
     connection        a client's connection to one bookie: requests, streams of adds
-    add_stream        the adds of one writer on one connection
     replies           which reply belongs to which request: a pure machine per dialect
     frame_protocol    sends and receives frames, for both sides
     receive_memory    bounds the memory of frames that have arrived in part: a pure machine

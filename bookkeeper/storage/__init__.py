@@ -36,8 +36,7 @@
     |     +-- journal/spare_files         journal files that are ready to be used next
     |     `-- journal/entry_log_layout    which logs records go to
     |           |-- shared_log/shared_layout        all into one
-    |           |     |-- shared_log/group_copier         the way of durable groups into it
-    |           |     `-- entry_log/entry_log_file      the open entry log
+    |     |           |     `-- entry_log/entry_log_file      the open entry log
     |           `-- ledger_logs/ledger_log_layout     a log per ledger: durable groups are taken in, written late
     |                 |-- ledger_logs/ledger_logs          the machine: what goes where, and is written when
     |                 `-- ledger_logs/log_writes           writes, makes, syncs and closes files

@@ -9,7 +9,7 @@ Of several a volume is the unit of failure (B12). One that fails leaves, the oth
 everything is unknown until their copies are whole on another volume.
 """
 
-from bookkeeper.volumes.disks.volume import Volume
+from bookkeeper.volumes.disks.serving import Volume
 from bookkeeper.volumes.mapped_volumes import MappedVolumes
 from bookkeeper.volumes.volumes import OneVolume, Volumes
 

@@ -22,13 +22,11 @@ from bookkeeper.errors import NoSuchLedgerError
 from bookkeeper.ids import LedgerId
 from bookkeeper.seams import Disk, Worker
 from bookkeeper.storage.base.disk_state import DiskState
-from bookkeeper.volumes.calls.all_volumes import AllVolumes
-from bookkeeper.volumes.calls.merged import merged_report
+from bookkeeper.volumes.calls.all_volumes import AllVolumes, merged_report
 from bookkeeper.volumes.calls.reads import VolumeReads
 from bookkeeper.volumes.calls.suspects import UnknownLedgers
 from bookkeeper.volumes.calls.writes import VolumeWrites
-from bookkeeper.volumes.disks.serving import ServingVolumes
-from bookkeeper.volumes.disks.volume import Volume
+from bookkeeper.volumes.disks.serving import ServingVolumes, Volume
 from bookkeeper.volumes.disks.volume_list import VolumeList
 from bookkeeper.volumes.disks.volume_list_file import VolumeListFile
 from bookkeeper.volumes.map.ledger_map import Placements

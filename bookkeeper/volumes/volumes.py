@@ -21,7 +21,7 @@ from bookkeeper.storage.scrub.scrubber import Scrubber
 from bookkeeper.volumes.calls.all_volumes import AllVolumes
 from bookkeeper.volumes.calls.reads import VolumeReads
 from bookkeeper.volumes.calls.writes import VolumeWrites
-from bookkeeper.volumes.disks.volume import Volume
+from bookkeeper.volumes.disks.serving import Volume
 from bookkeeper.volumes.disks.volume_list import ONLY, VolumeList
 from bookkeeper.volumes.map.ledger_map import Placements
 from bookkeeper.volumes.map.placement_log import PlacementLog

@@ -32,7 +32,7 @@ PLANTS: dict[str, tuple[str, str]] = {
     ),
     "The floors of a bookie's disk: imports go down": (
         "bookkeeper.storage.journal.group_commit",
-        "bookkeeper.storage.shared_log.group_copier",
+        "bookkeeper.storage.shared_log.shared_layout",
     ),
     "The floors of metadata: imports go down": ("bookkeeper.meta.records.layout", "bookkeeper.meta.stores.tree"),
     "The floors of the command bk: imports go down": (

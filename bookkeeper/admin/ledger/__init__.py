@@ -3,7 +3,6 @@
 ledgers           the group; read, tail, show, list, recover
 append            ``append``
 copies            ``read --bookie``: the copies that one bookie has
-entries           ``entries``
 explain           ``explain``
 repairs           ``underreplicated``, ``repair``
 accept_loss       ``recover --accept-loss``

@@ -18,9 +18,8 @@ import click
 
 from bookkeeper.admin.ledger.accept_loss import recover_with_loss
 from bookkeeper.admin.ledger.append import append
-from bookkeeper.admin.ledger.copies import read_copies
+from bookkeeper.admin.ledger.copies import entries, read_copies
 from bookkeeper.admin.ledger.deletions import delete, deleted_rows, undelete
-from bookkeeper.admin.ledger.entries import entries
 from bookkeeper.admin.ledger.explain import explain
 from bookkeeper.admin.ledger.ledger_metadata import ledger_metadata
 from bookkeeper.admin.ledger.repairs import repair, underreplicated

@@ -3,7 +3,6 @@
 options           ``--metadata``, ``--json`` and others; connecting; running a coroutine; tables and JSON
 answers           what a verb answers: JSON or words, and the exit status; verbs that ask a cluster
 amounts           bytes and times, as people write and read them
-default_command   a group of commands, one of which is meant when none is named
 interruption      Ctrl-C, for verbs that must finish something
 line_input        lines as they arrive
 ledger_shape      quorums and digest of a new ledger; loads the client's settings, so not through this door
@@ -13,10 +12,9 @@ progress          how far a verb has come
 
 from __future__ import annotations
 
-from bookkeeper.admin.command_group import CommandGroup
+from bookkeeper.admin.command_group import CommandGroup, DefaultCommandGroup
 from bookkeeper.admin.shared.amounts import byte_count, size_in_words, time_in_words
 from bookkeeper.admin.shared.answers import Answered, VerbAnswer, answering, on_cluster, show_answer
-from bookkeeper.admin.shared.default_command import DefaultCommandGroup
 from bookkeeper.admin.shared.interruption import Interruption, note
 from bookkeeper.admin.shared.line_input import LineInput
 from bookkeeper.admin.shared.options import (

@@ -3,7 +3,6 @@
 zookeeper             the store in ZooKeeper: its operations
 zookeeper_session, zookeeper_watches, zookeeper_client
                       its session, its watches, and the client library
-zookeeper_tls         its connections by TLS
 write_batcher         sends the writes of one turn together
 credentials, access_list
                       this process's identity in ZooKeeper; who may read and change which node

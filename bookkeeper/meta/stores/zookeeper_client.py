@@ -16,9 +16,11 @@ from typing import Any, Final
 
 from kazoo import exceptions as zk
 from kazoo.client import KazooClient
+from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, Permissions
 
 from bookkeeper.errors import (
+    ConfigError,
     KeyExistsError,
     MetadataConflictError,
     MetadataError,
@@ -28,9 +30,48 @@ from bookkeeper.errors import (
     NotEmptyError,
     SessionExpiredError,
 )
-from bookkeeper.meta.stores.credentials import Credentials
-from bookkeeper.meta.stores.zookeeper_tls import TlsHandler
+from bookkeeper.meta.stores.credentials import Credentials, ZooKeeperTls
 from bookkeeper.rate_limited_log import RateLimit, counted
+from bookkeeper.real import FileTls
+from bookkeeper.seams import TlsFiles
+
+
+class TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]  # the library has no types
+    """The client's threads, and its connections by TLS: by the same code, with the same rules, as those to bookies.
+
+    The client's own context would trust the public authorities beside the one that was named, would take a key that
+    others may read, and would never look at its files again.
+
+    Raises:
+        ConfigError: a file cannot be read or used, or others may read the private key.
+    """
+
+    def __init__(self, tls: ZooKeeperTls) -> None:
+        super().__init__()
+        self._public = tls.ca is None
+        self._tls = FileTls(
+            TlsFiles(server=False, cert=tls.certificate, key=tls.key, ca=tls.ca, verify_host=tls.check_host)
+        )
+
+    def create_connection(
+        self, address: tuple[str, int], hostname: str | None = None, timeout: float | None = None, **_: Any
+    ) -> Any:
+        """Connect, and shake hands. Raises: OSError."""
+        try:
+            self._tls.refresh()
+        except ConfigError as error:
+            _log.warning("the changed TLS files for ZooKeeper cannot be used, so the old ones stay in use: %s", error)
+        context = self._tls.context
+        if self._public:
+            context.load_default_certs()
+        plain = super().create_connection(address, timeout=timeout)
+        try:
+            plain.settimeout(timeout)
+            return context.wrap_socket(plain, server_hostname=hostname)
+        except BaseException:
+            plain.close()
+            raise
+
 
 REPEAT_S: Final = 30.0
 """Seconds until the same warning of the client is logged again."""

@@ -7,7 +7,7 @@ machines, and calls those who waited.
     :class:`~bookkeeper.storage.journal.write_schedule.WriteSchedule`    when it is written, and on which thread
     :class:`~bookkeeper.storage.journal.deferred_start.DeferredStart`    when records are written that nobody waits for
 
-A group is answered when it is durable. Then a copier (:mod:`~bookkeeper.storage.shared_log.group_copier`) brings it to
+A group is answered when it is durable. Then a copier (:mod:`~bookkeeper.storage.shared_log.shared_layout`) brings it to
 the entry log: a small one in the same job of the journal's worker, before its answers; a large one by the log's worker
 while the next is made durable; one that was written on the loop's own thread a turn later, when its answers are on
 their way.

@@ -1,5 +1,4 @@
 """The shared layout: all ledgers in one entry log, in the order in which their records came.
 
 shared_layout   the layout
-group_copier    copies durable groups from memory into the log
 """

@@ -4,5 +4,4 @@ writes        what is written to a ledger
 reads         what is read of a ledger
 all_volumes   what concerns all ledgers
 suspects      ledgers of which entries may be missing
-merged        what several starts have found, and several disks counted, as one
 """

@@ -15,8 +15,7 @@ from bookkeeper.storage.base.results import Done
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.updates.record_runs import EntryRecords, RecordRun
 from bookkeeper.volumes.after_all import after_all, after_all_ledgers
-from bookkeeper.volumes.disks.serving import ServingVolumes
-from bookkeeper.volumes.disks.volume import Volume
+from bookkeeper.volumes.disks.serving import ServingVolumes, Volume
 from bookkeeper.volumes.map.ledger_places import LedgerPlaces
 from bookkeeper.volumes.routing.ledger_moves import LedgerMoves
 from bookkeeper.volumes.routing.routes import Routes, lost_error

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from bookkeeper.ids import IdRanges
+from bookkeeper.storage.base.config import StorageConfig
 from bookkeeper.storage.engine import Engine
-from bookkeeper.volumes.disks.volume import Volume
+
+
+@dataclass(eq=False, slots=True)
+class Volume:
+    """A ledger directory with its journal, open."""
+
+    number: int
+    config: StorageConfig
+    engine: Engine
 
 
 class ServingVolumes:

@@ -2,6 +2,5 @@
 
 members               one is added, fails, is given up, is drained; the bookie's state follows; callers
                       pause while any has too much to write
-dropped_ledgers       all of them remember every ledger that was dropped
 volume_housekeeping   the scrubs and compactions of all of them, as one
 """

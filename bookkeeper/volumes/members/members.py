@@ -12,20 +12,44 @@ from contextlib import suppress
 from dataclasses import replace
 
 from bookkeeper.errors import BookieFailedError, in_words
+from bookkeeper.ids import IdRanges, LedgerId
 from bookkeeper.storage.base.disk_state import DiskState
 from bookkeeper.storage.base.durable_file import NO_SPACE, TRANSIENT
 from bookkeeper.storage.base.results import Done, ignore
-from bookkeeper.storage.engine import EngineState
+from bookkeeper.storage.engine import Engine, EngineState
 from bookkeeper.volumes.after_all import after_all
-from bookkeeper.volumes.disks.serving import ServingVolumes
-from bookkeeper.volumes.disks.volume import Volume
+from bookkeeper.volumes.disks.serving import ServingVolumes, Volume
 from bookkeeper.volumes.disks.volume_list import VolumeList, VolumeState, last_of
 from bookkeeper.volumes.disks.volume_list_file import VolumeListFile
 from bookkeeper.volumes.map.ledger_map import PlacementKind
 from bookkeeper.volumes.map.ledger_places import LedgerPlaces
-from bookkeeper.volumes.members.dropped_ledgers import collects
 from bookkeeper.volumes.members.volume_housekeeping import VolumeScrubbers
 from bookkeeper.volumes.routing.ledger_moves import LedgerMoves
+
+
+def share(dropped: IdRanges, engines: Iterable[Engine], callback: Done) -> None:
+    """Have every engine remember that these were dropped; ``callback`` when they do. Nothing is written twice."""
+    ranges = list(dropped)
+    lacking = [engine for engine in engines if not all(engine.dropped.covers(*run) for run in ranges)]
+    after_all([collects(engine, ranges) for engine in lacking], callback)
+
+
+def collects(
+    engine: Engine, never_again: Iterable[tuple[int, int]], dead: Callable[[LedgerId], bool] = lambda ledger: False
+) -> Callable[[Done], None]:
+    """Collects on one volume. What a volume cannot do because it has just failed is not missing."""
+    ranges = list(never_again)
+
+    def begin(done: Done) -> None:
+        def ended(error: BaseException | None) -> None:
+            done(None if engine.state in (EngineState.FAILED, EngineState.CLOSED) else error)
+
+        try:
+            engine.collect(dead, ended, never_again=ranges)
+        except BookieFailedError as error:
+            ended(error)
+
+    return begin
 
 
 class Members:

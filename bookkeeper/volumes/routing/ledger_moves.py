@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from bookkeeper.ids import LedgerId
 from bookkeeper.storage.base.results import Done
 from bookkeeper.storage.engine import Engine
-from bookkeeper.volumes.disks.volume import Volume
+from bookkeeper.volumes.disks.serving import Volume
 from bookkeeper.volumes.map.ledger_map import PlacementKind, PlacementRecord
 from bookkeeper.volumes.map.ledger_places import LedgerPlaces
 

@@ -13,8 +13,7 @@ from bookkeeper.errors import BookieFailedError, DataUnknownError, LedgerFencedE
 from bookkeeper.ids import LedgerId
 from bookkeeper.storage.base.disk_state import DiskState
 from bookkeeper.storage.engine import Engine, EngineState
-from bookkeeper.volumes.disks.serving import ServingVolumes
-from bookkeeper.volumes.disks.volume import Volume
+from bookkeeper.volumes.disks.serving import ServingVolumes, Volume
 from bookkeeper.volumes.disks.volume_list_file import VolumeListFile
 from bookkeeper.volumes.map.ledger_map import least_used
 from bookkeeper.volumes.map.ledger_places import LedgerPlaces

@@ -17,7 +17,7 @@ from bookkeeper.meta.records.disks import PlacementsEnd
 from bookkeeper.seams import Disk, Worker
 from bookkeeper.storage.base.results import ignore
 from bookkeeper.storage.engine import Engine
-from bookkeeper.volumes.disks.volume import Volume
+from bookkeeper.volumes.disks.serving import Volume
 from bookkeeper.volumes.disks.volume_list import (
     VolumeList,
     VolumeState,

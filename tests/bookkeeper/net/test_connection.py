@@ -11,7 +11,7 @@ from bookkeeper import codec, wire
 from bookkeeper.codec import ReadReplies
 from bookkeeper.errors import BookieError, BookieUnavailableError, RequestTimedOutError
 from bookkeeper.ids import Address, EntryId, LedgerId
-from bookkeeper.net.connection import AddRun, BookieConnection, StreamIds, connect_bookie
+from bookkeeper.net.connection import AddRun, AddStream, BookieConnection, StreamIds, connect_bookie
 from bookkeeper.net.frame_protocol import FrameProtocol
 from bookkeeper.net.in_process import InProcessNet
 from bookkeeper.real import system_seams
@@ -19,6 +19,36 @@ from bookkeeper.seams import Buffer
 from bookkeeper.wire import Dialect, Status
 from bookkeeper.wire import bookkeeper_pb2 as pb
 from bookkeeper.wire.framing import frame
+
+
+def test_a_stream_that_is_closed_or_lost_reports_nothing_more() -> None:
+    connection = BookieConnection(Address("b", 1), Dialect.V3)
+    error = BookieUnavailableError("gone")
+    for ending in (AddStream.close, lambda stream: stream.lost(error)):
+        got: list[AddRun] = []
+        lost: list[BookieError] = []
+        stream = connection.open_stream(1, LedgerId(7), got.extend, lost.append)
+        stream.answered([(0, 3, Status.OK)])
+        ending(stream)
+        told = len(lost)
+        stream.answered([(3, 1, Status.OK)])
+        stream.lost(error)
+        stream.close()
+        assert stream.closed
+        assert got == [(0, 3, Status.OK)]
+        assert len(lost) == told
+        connection.close_stream(stream)
+
+
+def test_stream_ids_are_small_and_begin_again() -> None:
+    ids = StreamIds()
+    assert [ids.next(), ids.next()] == [1, 2]
+    ids._last = (1 << 23) - 1
+    assert ids.next() == 1
+    connection = BookieConnection(Address("b", 1), Dialect.V3)
+    stream = connection.open_stream(5, LedgerId(7), lambda runs: None, lambda error: None)
+    assert stream.txn_base == 5 << 40
+
 
 KEY = b"k" * 20
 LEDGER = LedgerId(7)

@@ -11,7 +11,7 @@ from bookkeeper.ids import LedgerId
 from bookkeeper.seams import File
 from bookkeeper.storage.engine import Engine
 from bookkeeper.testing.patches import Patch
-from bookkeeper.volumes.disks.volume import Volume
+from bookkeeper.volumes.disks.serving import Volume
 from bookkeeper.volumes.map.ledger_map import PlacementKind, PlacementRecord, Placements
 from bookkeeper.volumes.map.ledger_places import LedgerPlaces
 from bookkeeper.volumes.map.placement_log import PlacementLog

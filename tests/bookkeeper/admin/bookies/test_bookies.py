@@ -9,6 +9,25 @@ import pytest
 from tests.bookkeeper.admin.commands import bk
 from tests.integration.processes import Bookies, until
 
+ONE = ("--ensemble", 1, "--write-quorum", 1, "--ack-quorum", 1)
+
+
+def test_the_only_copy_keeps_its_bookie_from_being_stopped(embedded: str) -> None:
+    bk("ledger", "append", "-m", embedded, "--size", 10, "--count", 5, *ONE)
+    no = bk("bookies", "safe-to-stop", "b1", "-m", embedded)
+    assert no.status == 1 and no.out.startswith("no: do not stop b1 now") and "1 ledger would suffer" in no.out
+
+
+def test_a_bookie_is_ordered_to_be_read_only_and_back(cluster: Bookies) -> None:
+    assert "b1 is ordered to take no new entries" in bk("bookies", "read-only", "b1", "-m", cluster.uri).out
+    until(lambda: cluster.states()["b1"] == "read-only")
+    assert "may take new entries again" in bk("bookies", "read-only", "b1", "--off", "-m", cluster.uri).out
+    until(lambda: cluster.states()["b1"] == "writable")
+
+
+def test_nobody_is_ordered_whom_the_cluster_does_not_know(cluster: Bookies) -> None:
+    bk("bookies", "read-only", "b9", "-m", cluster.uri).refused("there is no bookie b9; known are b1, b2, b3")
+
 
 @pytest.mark.parametrize(
     ("address", "words"),

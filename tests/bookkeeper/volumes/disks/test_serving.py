@@ -11,6 +11,14 @@ from bookkeeper.volumes.disks.serving import ServingVolumes
 from tests.bookkeeper.volumes.doors import Door
 
 
+def test_a_volume_that_was_opened_again_is_another_one() -> None:
+    door = Door()
+    before = door.volumes.serving[0]
+    after = door.again().volumes.serving[0]
+    assert (before.number, before.config) == (after.number, after.config)
+    assert before == before and before != after
+
+
 def test_a_volume_serves_until_it_ends() -> None:
     door, serving = Door(), ServingVolumes()
     first, second = door.volumes.serving
