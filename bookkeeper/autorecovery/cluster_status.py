@@ -42,9 +42,8 @@ def judge(metadata: LedgerMetadata, up: AbstractSet[BookieId]) -> LedgerHealth:
         return LedgerHealth.WELL
     spec, short = metadata.spec, False
     for index, fragment in enumerate(metadata.fragments):
-        begin, end = int(fragment.first_entry), metadata.fragment_end(index)
-        stop = begin + spec.ensemble_size
-        for entry in range(begin, stop if end is None else min(stop, end + 1)):
+        end = metadata.fragment_end(index)
+        for entry in spec.one_turn(fragment.first_entry, None if end is None else end + 1):
             write_set = set(spec.write_set(entry, fragment.ensemble))
             if not write_set & up:
                 return LedgerHealth.LOST

@@ -82,6 +82,12 @@ class QuorumSpec:
         whole, rest = divmod(count, self.ensemble_size)
         return whole * self.write_quorum + sum(self.holds(position, first + i) for i in range(rest))
 
+    def one_turn(self, first: int, stop: int | None = None) -> range:
+        """The first entries of ``first .. stop - 1`` (None: without end) that have every write set between them: the
+        others repeat theirs."""
+        behind = first + self.ensemble_size
+        return range(first, behind if stop is None else max(first, min(stop, behind)))
+
     def next_held(self, position: int, entry_id: int) -> int:
         """The lowest id not below ``entry_id`` that the bookie at ``position`` holds."""
         behind = (position - entry_id) % self.ensemble_size

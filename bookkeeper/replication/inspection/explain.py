@@ -126,7 +126,7 @@ def holders(
     if end is None:
         return counted
     for begin, stop in _segments(first_entry, end, copies):
-        for entry in range(begin, min(stop, begin + spec.ensemble_size)):
+        for entry in spec.one_turn(begin, stop):
             having = (copies[position] for position in spec.positions(entry) if copies[position].has(begin))
             counted[frozenset(copy.bookie for copy in having)] += len(range(entry, stop, spec.ensemble_size))
     return counted
@@ -173,7 +173,7 @@ def without_copy(spec: QuorumSpec, first_entry: int, end: int, copies: Sequence[
     """The entries of a range that have no good copy, ascending. ``copies``: by position."""
     found: list[range] = []
     for begin, stop in _segments(first_entry, end, copies):
-        turns = range(begin, min(stop, begin + spec.ensemble_size))
+        turns = spec.one_turn(begin, stop)
         bare = {e % spec.ensemble_size for e in turns if not any(copies[p].has(begin) for p in spec.positions(e))}
         if len(bare) == len(turns):
             _extend(found, range(begin, stop))

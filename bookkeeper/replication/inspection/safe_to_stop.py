@@ -81,7 +81,7 @@ def metadata_obstacles(
                     f"{', '.join(fragment.ensemble)} only these would be up: {up_then}"
                 )
             continue
-        entries = range(begin, min(end + 1, begin + spec.ensemble_size))
+        entries = spec.one_turn(begin, end + 1)
         if any(not left & set(spec.write_set(entry, fragment.ensemble)) for entry in entries):
             found.append(f"entries {begin}..{end}: no other bookie that is up has copies of all of them")
     return found

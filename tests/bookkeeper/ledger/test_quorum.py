@@ -41,6 +41,16 @@ def test_quorums_that_do_not_nest_are_refused(sizes: tuple[int, int, int]) -> No
         QuorumSpec(ensemble_size=sizes[0], write_quorum=sizes[1], ack_quorum=sizes[2])
 
 
+@pytest.mark.parametrize("spec", list(shapes()), ids=str)
+def test_one_turn_has_every_write_set_of_a_range(spec: QuorumSpec) -> None:
+    for first in range(9):
+        assert len(spec.one_turn(first)) == spec.ensemble_size
+        for stop in range(first + 12):
+            turn = spec.one_turn(first, stop)
+            assert turn.start == first and turn.stop <= max(first, stop)
+            assert {spec.positions(e) for e in turn} == {spec.positions(e) for e in range(first, stop)}
+
+
 @pytest.mark.rule("Q1")
 @pytest.mark.parametrize("spec", list(shapes()), ids=str)
 def test_a_write_set_is_the_next_qw_positions(spec: QuorumSpec) -> None:
