@@ -18,7 +18,7 @@ from bookkeeper.client.closing_advice import advise_closed
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.client.write.ensemble_change import RETRY_S, STORE_AWAY
+from bookkeeper.client.write.metadata_writes import RETRY_S, STORE_AWAY
 from bookkeeper.client.write.missing_copies import CATCH_UP_S
 from bookkeeper.errors import (
     BookKeeperError,

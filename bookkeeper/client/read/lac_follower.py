@@ -24,7 +24,7 @@ from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tail_caches import TailCache
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.client.write.append_futures import fresh
-from bookkeeper.client.write.ensemble_change import STORE_AWAY
+from bookkeeper.client.write.metadata_writes import STORE_AWAY
 from bookkeeper.errors import BookKeeperError, MalformedFrameError, NoSuchLedgerError
 from bookkeeper.ids import NO_ENTRY, BookieId, EntryId
 from bookkeeper.ledger import DigestScheme, Entry, classify

@@ -4,7 +4,7 @@ write_handle, advanced_handle   appending, with entry ids chosen here or by the 
 append_futures, packets         who waits for which entry; frames that may have to be sent again
 writer_shell                    performs the machine's effects and reports events to it
 add_channel                     the adds of one writer to one bookie
-ensemble_change                 finds stand-ins, and records the change by compare-and-set
+metadata_writes                 finds stand-ins, and records changes and the close by compare-and-set
 missing_copies                  the copies that re-replication has to make after this writer
 incarnation_watch               waits until a failed bookie answers again
 retry_pauses, lac_turns         decide when to try a failed bookie again, and when to send a last add confirmed alone

@@ -23,9 +23,9 @@ from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.client.write.add_channel import AddChannel
 from bookkeeper.client.write.append_futures import AppendFutures, fresh
-from bookkeeper.client.write.ensemble_change import STORE_AWAY, change_ensemble, choose_stand_ins, close_ledger
 from bookkeeper.client.write.incarnation_watch import pauses, watch_incarnation
 from bookkeeper.client.write.lac_turns import LAC_REST_S, AnotherTurn, LacTurns
+from bookkeeper.client.write.metadata_writes import STORE_AWAY, change_ensemble, choose_stand_ins, close_ledger
 from bookkeeper.client.write.missing_copies import CATCH_UP_S, MissingCopies
 from bookkeeper.client.write.packets import Packets
 from bookkeeper.client.write.retry_pauses import RetryPauses

@@ -5,13 +5,13 @@ sync_policy       what an ack means: durable, or written and to be forced
 slow_bookies      measures which live bookies stand still or trail
 member            one bookie of it
 acks              what one bookie has acknowledged
-ensemble_change   plans the change of an ensemble from the metadata that are stored now
+replan            plans the change of an ensemble from the metadata that are stored now
 
 Which bookies a new ledger gets is decided in :mod:`bookkeeper.ledger.placement`.
 """
 
-from bookkeeper.ledger.ensemble.ensemble_change import replan, still_failed
 from bookkeeper.ledger.ensemble.member import EnsembleMember
+from bookkeeper.ledger.ensemble.replan import replan, still_failed
 from bookkeeper.ledger.ensemble.writer_ensemble import (
     WAIT,
     EndWriter,

@@ -22,7 +22,7 @@ from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.read.entry_source import EntrySource
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.client.write.ensemble_change import RETRY_S, STORE_AWAY
+from bookkeeper.client.write.metadata_writes import RETRY_S, STORE_AWAY
 from bookkeeper.client.write.recovery_adds import RecoveryAdds
 from bookkeeper.errors import (
     BookKeeperError,

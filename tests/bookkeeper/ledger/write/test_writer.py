@@ -20,7 +20,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import BookieId, EntryId
 from bookkeeper.ledger.config import WriterConfig
-from bookkeeper.ledger.ensemble.ensemble_change import replan
+from bookkeeper.ledger.ensemble.replan import replan
 from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.ledger.quorum import QuorumSpec
 from bookkeeper.ledger.write import (

@@ -6,7 +6,7 @@ import pytest
 
 from bookkeeper.errors import LedgerClosedError, LedgerFencedError, MetadataFormatError
 from bookkeeper.ids import BookieId
-from bookkeeper.ledger.ensemble.ensemble_change import replan, still_failed
+from bookkeeper.ledger.ensemble.replan import replan, still_failed
 from tests.bookkeeper.ledger.test_metadata import CLOSED, IN_RECOVERY, OPEN, bookies
 
 STAND_INS = {BookieId("b2"): BookieId("b9")}
