@@ -326,7 +326,7 @@ def _print_difference(found: CheckpointDifference) -> None:
 @json_option
 @access_options
 def fsck(location: str, as_json: bool, access: GatewayAccess) -> None:
-    """Read every file of a checkpoint, and say what is damaged and what helps.
+    """Read the logs and the state of a checkpoint, and say what is damaged and what helps.
 
     It names holes in the logs, files of state that are missing, short or damaged, and files that Spark does not
     write. The exit status is 1 if something is damaged, also if the query can go on without it. It changes nothing;

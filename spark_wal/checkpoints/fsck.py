@@ -277,7 +277,7 @@ def _others(checkpoint: Checkpoint, checks: StateChecks) -> Iterable[CheckpointF
     for path in checkpoint.temporary:
         what = "a temporary file: somebody is writing it, or its writer died"
         yield CheckpointFinding(
-            path, what, "nothing: the gateway removes it when nobody has touched it for a day", is_damage=False
+            path, what, "nothing: a gateway removes it when nobody has touched it for a day", is_damage=False
         )
     for path in sorted(checks.unchecked & checks.usable):
         what = "only looked at, because it is not compressed with lz4"

@@ -19,6 +19,9 @@ T = TypeVar("T")
 WORKERS: Final = 8
 """Files that are read at a time."""
 
+LARGE: Final = 64 << 20
+"""Bytes above which a file of state is read alone, because it is in memory as a whole."""
+
 
 def load(store: CheckpointStore) -> Checkpoint:
     """Read a checkpoint's listing and its logs.
@@ -45,7 +48,10 @@ def check_state(store: CheckpointStore, checkpoint: Checkpoint) -> dict[str, Fil
         sidecar = b"".join(store.read(beside)) if beside in checkpoint.listing else None
         return check_state_file(file, b"".join(store.read(path)), sidecar)
 
-    return _for_all([path for path, each in checkpoint.meanings.items() if each.kind is Kind.STATE], check)
+    paths = [path for path, each in checkpoint.meanings.items() if each.kind is Kind.STATE]
+    large = [path for path in paths if checkpoint.listing[path].size > LARGE]
+    found = _for_all([path for path in paths if path not in set(large)], check)
+    return found | {path: check(path) for path in large}
 
 
 def read_changes(store: CheckpointStore, checkpoint: Checkpoint) -> dict[tuple[StatePartition, int], str | None]:

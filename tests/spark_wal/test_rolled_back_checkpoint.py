@@ -146,7 +146,8 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 @pytest.mark.parametrize("store", STORES)
 def test_a_query_that_went_back_counts_each_row_once(session: Session, store: str) -> None:
     """The batch behind the rollback takes the files of several earlier ones, so that state that was left over would
-    be wrong."""
+    be wrong. The last run reads the state of the one before: that had it in memory, too, and Spark's manager keeps a
+    file that is there already."""
     query = Query(session, f"back-{store.replace(' ', '-')}", store)
     query.add(6)
     assert query.finish() == 5
@@ -155,6 +156,8 @@ def test_a_query_that_went_back_counts_each_row_once(session: Session, store: st
     assert query.verb("fsck")["next_batch"] == 3
     query.add(2)
     assert query.finish() >= 3
+    query.add(1)
+    assert query.finish() >= 4
     assert query.verb("fsck")["whole"]
     (row,) = [row for row in listed(session) if row["location"] == query.location]
     assert row["last_commit"] == query.verb("show")["next_batch"] - 1

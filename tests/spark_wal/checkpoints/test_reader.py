@@ -1,6 +1,12 @@
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+
+import pytest
+
 from spark_wal.checkpoint_copy.contents import FileStamp
+from spark_wal.checkpoints import reader
 from spark_wal.checkpoints.reader import check_state, load, places_of_checkpoints
 from tests.spark_wal.checkpoints.samples import SampleStore
 
@@ -11,6 +17,24 @@ def test_logs_are_read_and_state_is_checked() -> None:
     assert len(found.offsets) == len(found.commits) == 9
     checks = check_state(store, found)
     assert len(checks) == 22 and not any(check.problem for check in checks.values())
+
+
+def test_large_files_of_state_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SampleStore("hdfs")
+    found = load(store)
+    whole = check_state(store, found)
+    threads: dict[str, str] = {}
+    read = store.read
+
+    def noting(path: str) -> Iterator[bytes]:
+        threads[path] = threading.current_thread().name
+        return read(path)
+
+    monkeypatch.setattr(store, "read", noting)
+    monkeypatch.setattr(reader, "LARGE", 105)
+    assert check_state(store, found) == whole
+    own = threading.current_thread().name
+    assert {path for path, name in threads.items() if name == own} == {p for p in whole if len(store.files[p]) > 105}
 
 
 def test_checkpoints_are_found_wherever_they_lie() -> None:
