@@ -11,13 +11,21 @@ from typing import Any, Final
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.seams import Seams
 from segments.entries import RecordColumns
-from segments.errors import AppendOutcomeUnknownError, BatchRefusedError, OwnershipLostError, StreamError
+from segments.errors import (
+    AppendOutcomeUnknownError,
+    BatchRefusedError,
+    OwnershipLostError,
+    StreamError,
+    StreamUnavailableError,
+)
 from segments.namespace import StreamNamespace
-from segments.publish import BatchKey, StagedRows, StreamPublisher
+from segments.protocol import segments_pb2 as pb
+from segments.protocol.publish_messages import get_published, put_key, put_rows
+from segments.publish import BatchKey, PublishedBatch, StagedRows, StreamPublisher
 from segments.publish.staged_writer import INLINE_BYTES, StagedWriter
 from segments.stream import Stream
 from tests.segments.world.batch_judge import Attempt
-from tests.segments.world.world_state import APP, DRIVERS, EXECUTORS, STREAM, WorldState
+from tests.segments.world.world_state import APP, DRIVERS, EXECUTORS, STREAM, PublishCall, WorldState
 
 Program = Callable[[Seams], Coroutine[Any, Any, None]]
 
@@ -25,6 +33,8 @@ _LOOK_S: Final = 0.01
 _LOOKS: Final = 200
 """A task that has told nothing after so many looks is run again."""
 _CLAIMS: Final = 4
+_CALLS: Final = 12
+"""Most gateways only say that another one owns the stream."""
 
 
 @dataclass(slots=True, eq=False)
@@ -150,14 +160,19 @@ class _Driver:
         key = BatchKey(attempt.app, "query", attempt.number) if attempt.app else None
         for row in attempt.rows:
             world.judge.on_sent(row)
-        for _ in range(_CLAIMS):
+        through_gateway = world.gateways and self._rng.random() < 0.7
+        for _ in range(_CALLS if through_gateway else _CLAIMS):
             attempt.calls += 1
             world.publishing.set()
             world.batch_busy.set()
             world.busy.set()
             try:
-                publisher = self._publisher or await self._claimed()
-                world.batches.on_published(attempt, await publisher.publish(key, staged))
+                if through_gateway:
+                    done = await self._through_gateway(key, staged)
+                else:
+                    publisher = self._publisher or await self._claimed()
+                    done = await publisher.publish(key, staged)
+                world.batches.on_published(attempt, done)
                 return
             except BatchRefusedError:
                 attempt.refused = True
@@ -169,6 +184,20 @@ class _Driver:
                 if key is None:
                     raise
             await asyncio.sleep(self._rng.random() * 0.3)
+
+    async def _through_gateway(self, key: BatchKey | None, staged: list[StagedRows]) -> PublishedBatch:
+        """Have a gateway publish the batch. A call that is not answered may be done later all the same."""
+        call = PublishCall(
+            pb.PublishRequest(stream=STREAM, key=None if key is None else put_key(key), rows=map(put_rows, staged))
+        )
+        self._world.calls.append(call)
+        for _ in range(_LOOKS):
+            if call.error is not None:
+                raise call.error
+            if call.reply is not None:
+                return get_published(call.reply)
+            await asyncio.sleep(_LOOK_S)
+        raise StreamUnavailableError("no gateway answers")
 
     async def _claimed(self) -> StreamPublisher:
         self._publisher = await self._stream.publisher(owner=self._name, take_over=self._rng.random() < 0.5)

@@ -10,8 +10,9 @@ cursor, one at a time. Another one truncates, applies retention and looks for le
 segments, so that most are in pages. Faults: the owner is killed, paused and woken, or overtaken while it is well; so
 are readers and the cleaner; a bookie crashes; the session of a host ends; requests to the metadata store and its
 replies are lost; the store is away; the owner reaches no bookie. In worlds from seed 1000 on two drivers of one query
-publish batches besides, whose tasks executors run; they take the stream over or wait, and are killed and paused between
-any two steps, and each attempt at a batch has other rows. Afterwards all is well again, and:
+publish batches besides, whose tasks executors run; they take the stream over, or wait, or let a gateway publish. They
+are killed and paused between any two steps, their batches are given up, and each attempt at a batch has other rows.
+Afterwards all is well again, and:
 
 * what was acknowledged is in the stream, where it was said to be; what was refused is not;
 * nothing is in it twice, each producer's numbers follow each other, and who opens one is told which comes next;

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Coroutine
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from bookkeeper import BookKeeper
 from bookkeeper.client.tasks import Tasks
@@ -15,10 +15,14 @@ from bookkeeper.gateways.lease import StoreLease
 from bookkeeper.outcome import Outcome
 from bookkeeper.seams import Seams
 from segments.errors import StreamError
+from segments.gateway.call_guard import GrpcCall
 from segments.gateway.config import GrpcGatewayConfig
+from segments.gateway.publish_calls import PublishCalls
+from segments.gateway.served_streams import ServedStream
 from segments.gateway.stream_ownership import StreamOwnership
 from segments.names import stream_path
 from segments.namespace import StreamNamespace
+from segments.protocol.refusals import as_stream_error
 from segments.record import StoredRecord
 from segments.retention.deletion import LeakedLedgers
 from segments.stream import Stream
@@ -97,6 +101,7 @@ class Hosts:
 
             ownership = StreamOwnership(STREAM, lease, open_writer, seams.clock, GATEWAY, tasks)
             world.ownerships[name] = ownership
+            tasks.start(self._publish_for_drivers(stream, ownership), "publish for drivers")
             while not world.calm:
                 try:
                     writer = await ownership.writer()
@@ -112,6 +117,25 @@ class Hosts:
             await ownership.end()
 
         return serve
+
+    async def _publish_for_drivers(self, stream: Stream, ownership: StreamOwnership[Writer]) -> None:
+        """Answer calls of drivers, whoever owns the stream."""
+        world, served = self._world, ServedStream(stream, ownership, 0.0)
+
+        class Table:
+            async def get(self, name: str) -> ServedStream:
+                return served
+
+        calls = PublishCalls(cast(Any, Table()))
+        while not world.calm:
+            if not world.calls:
+                await asyncio.sleep(0.01)
+                continue
+            call = world.calls.pop(0)
+            try:
+                call.reply = await calls.publish(call.request, GrpcCall(None, lambda: True))
+            except (StreamError, BookKeeperError) as error:
+                call.error = as_stream_error(error)
 
     async def _opened(self, client: BookKeeper) -> Stream:
         while True:

@@ -12,7 +12,9 @@ from bookkeeper.errors import BookKeeperError
 from bookkeeper.meta.stores.memory import MemoryStore
 from bookkeeper.testing.world import Node
 from segments.config import ProducerPolicy, RollPolicy, StreamConfig
+from segments.errors import StreamError
 from segments.position import Position
+from segments.protocol import segments_pb2 as pb
 from segments.record import StoredRecord
 from tests.segments.world.batch_judge import BatchJudge
 from tests.segments.world.chain_witness import ChainWitness
@@ -45,6 +47,15 @@ CONFIG: Final = StreamConfig(
 )
 
 
+@dataclass(slots=True, eq=False)
+class PublishCall:
+    """A call of a driver that lets a gateway publish a batch."""
+
+    request: pb.PublishRequest
+    reply: pb.PublishReply | None = None
+    error: StreamError | None = None
+
+
 @dataclass(slots=True)
 class WorldState:
     """One world, as its parts see it."""
@@ -73,6 +84,8 @@ class WorldState:
     """Set whenever a driver begins with a step."""
     publishing: asyncio.Event = field(default_factory=asyncio.Event)
     """Set whenever a driver begins to publish."""
+    calls: list[PublishCall] = field(default_factory=list)
+    """Calls of drivers that no gateway has taken yet."""
     sessions: dict[str, MemoryStore] = field(default_factory=dict)
     tailed: list[StoredRecord] = field(default_factory=list)
     """What a reader has seen that follows the stream from its beginning."""
