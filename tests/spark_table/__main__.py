@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from tests.integration.processes import bookies
 from tests.kills.harness import GatewayUnderFire
 from tests.spark_table.modes import MODES, lakes
 from tests.spark_table.page import TITLE, is_as_it_should_be, said, text
-from tests.spark_table.trial import Trial
+from tests.spark_table.trial import Trial, outcome_in
 from tests.spark_wal.processes import ROOT, conf
 
 PAGE = ROOT / "docs" / "spark.md"
@@ -34,27 +33,27 @@ def main() -> int:
     names = [name for name, mode in MODES.items() if arguments.only in name and (arguments.lakes or not mode.lake)]
     chosen = names[int(number) - 1 :: int(parts)]
     with tempfile.TemporaryDirectory(prefix="bk-spark-table-") as fresh:
-        home = arguments.home or Path(fresh)
-        home.mkdir(parents=True, exist_ok=True)
-        with gateway(home) as address:
-            trial = Trial(home, address)
-            of_lakes = Trial(home, address, python=arguments.lakes, settings=conf(version=lakes.SPARK) | lakes.SETTINGS)
-            for one, is_lake in ((trial, False), (of_lakes, True)):
-                kind = [name for name in chosen if MODES[name].lake == is_lake and one.outcome(name) is None]
-                for first in range(0, len(kind), arguments.at_once):
-                    one.run(kind[first : first + arguments.at_once])
-        outcomes = {name: found for name in MODES if (found := trial.outcome(name)) is not None}
+        home = arguments.home or Path(fresh) / "home"
+        if missing := [name for name in chosen if outcome_in(home, name) is None]:
+            run(home, Path(fresh), missing, arguments.lakes, arguments.at_once)
+        outcomes = {name: found for name in MODES if (found := outcome_in(home, name)) is not None}
     for name in chosen:
         print(f"{name}: {said(MODES[name], outcomes[name])}")
     if arguments.write:
         done = [(MODES[name], found) for name, found in outcomes.items()]
-        put_section(PAGE, TITLE, text(done, [name for name in MODES if name not in outcomes], sparks()))
+        put_section(PAGE, TITLE, text(done, [name for name in MODES if name not in outcomes]))
     return 0 if all(is_as_it_should_be(MODES[name], outcomes[name]) for name in chosen) else 1
 
 
-def sparks() -> list[str]:
-    """What it was tried with."""
-    return [f"PySpark {importlib.metadata.version('pyspark')}", f"{lakes.DELTA} and {lakes.ICEBERG} on {lakes.SPARK}"]
+def run(home: Path, fresh: Path, modes: list[str], python: str | None, at_once: int) -> None:
+    """Run modes on a new cluster, those of each Spark together; ``python`` is that of Delta and Iceberg."""
+    with gateway(fresh) as address:
+        usual = Trial(home, address)
+        of_lakes = Trial(home, address, python=python, settings=conf(version=lakes.SPARK) | lakes.SETTINGS)
+        for trial, is_lake in ((usual, False), (of_lakes, True)):
+            kind = [name for name in modes if MODES[name].lake == is_lake]
+            for first in range(0, len(kind), at_once):
+                trial.run(kind[first : first + at_once])
 
 
 @contextmanager

@@ -57,18 +57,13 @@ class Trial:
         self._home, self._gateway, self._tell = home, gateway, tell
         self._python = {} if python is None else {"python": python}
         self._settings = conf() if settings is None else dict(settings)
-        self._done = home / "outcomes"
-        self._done.mkdir(parents=True, exist_ok=True)
+        _path(home, "").parent.mkdir(parents=True, exist_ok=True)
         self._inputs = home / "inputs"
         write_inputs(self._inputs)
 
     def outcome(self, mode: str) -> Outcome | None:
         """What came of a mode that is done."""
-        path = self._done / f"{_word(mode)}.json"
-        if not path.exists():
-            return None
-        fields = json.loads(path.read_text())
-        return Outcome(**{**fields, "differences": tuple(fields["differences"])})
+        return outcome_in(self._home, mode)
 
     def run(self, modes: Sequence[str]) -> list[Outcome]:
         """Run those that are not done, all of them in the same three processes."""
@@ -122,8 +117,7 @@ class Trial:
             tuple(found),
             round(took, 1),
         )
-        path = self._done / f"{_word(mode)}.json"
-        path.write_text(json.dumps(asdict(outcome)))
+        _path(self._home, mode).write_text(json.dumps(asdict(outcome)))
         self._tell(f"{mode}: {'equal' if outcome.is_equal else found}")
 
     def _orders(self, mode: str) -> Iterator[Order]:
@@ -152,6 +146,20 @@ class Trial:
             yield process
         finally:
             process.kill()
+
+
+def outcome_in(home: Path, mode: str) -> Outcome | None:
+    """What came of a mode in a trial's home; None: it was not run there."""
+    path = _path(home, mode)
+    if not path.exists():
+        return None
+    fields = json.loads(path.read_text())
+    return Outcome(**{**fields, "differences": tuple(fields["differences"])})
+
+
+def _path(home: Path, mode: str) -> Path:
+    """Of an outcome."""
+    return home / "outcomes" / f"{_word(mode)}.json"
 
 
 def _word(mode: str) -> str:

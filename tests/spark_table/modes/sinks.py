@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import functions as f
@@ -28,25 +29,27 @@ def _(scene: Scene) -> None:
         scene.see("rows", scene.spark.table(scene.name("overwritten")))
 
 
+class Noting:
+    """A foreach sink: notes the rows of each partition of a batch."""
+
+    def __init__(self, out: Path) -> None:
+        self._out = out
+
+    def open(self, partition: int, batch: int) -> bool:
+        self._path, self._rows = self._out / f"partition.{batch}-{partition}", list[Any]()
+        return True
+
+    def process(self, row: Any) -> None:
+        self._rows.append(row.asDict())
+
+    def close(self, error: Exception | None) -> None:
+        if error is None:
+            put(self._path, self._rows)
+
+
 @mode("foreach")
 def _(scene: Scene) -> None:
-    out = scene.out
-
-    class Writer:
-        """Notes the rows of a partition of a batch."""
-
-        def open(self, partition: int, batch: int) -> bool:
-            self.path, self.rows = out / f"partition.{batch}-{partition}", list[Any]()
-            return True
-
-        def process(self, row: Any) -> None:
-            self.rows.append(row.asDict())
-
-        def close(self, error: Exception | None) -> None:
-            if error is None:
-                put(self.path, self.rows)
-
-    scene.run(scene.rows().writeStream.foreach(Writer()))
+    scene.run(scene.rows().writeStream.foreach(Noting(scene.out)))
 
 
 @mode("memory sink, complete")
@@ -145,12 +148,13 @@ def _(scene: Scene) -> None:
 
 @mode("asynchronous progress tracking", again=False)
 def _(scene: Scene) -> None:
-    scene.to_batches(scene.rows(), **PROGRESS)
+    scene.run(scene.rows().writeStream.foreach(Noting(scene.out)).options(**PROGRESS))
 
 
 @mode("asynchronous progress tracking, stateful", reason="Spark has it for stateless queries only.")
 def _(scene: Scene) -> None:
-    scene.to_batches(counted(scene.rows(), "key"), "update", **PROGRESS)
+    writer = counted(scene.rows(), "key").writeStream.outputMode("update").foreach(Noting(scene.out))
+    scene.run(writer.options(**PROGRESS))
 
 
 @mode("Real-Time Mode", reason="Of Spark's sources only Kafka's has it.")
