@@ -19,6 +19,8 @@ _HEAD: Final = (
     "A mode is equal if both places have the same rows in each batch, the same results, "
     "the same offsets, commits and logs of sources and sinks for each batch, "
     "and the same files of state (unique names, times and addresses aside).",
+    "`make test` draws three modes at times, with a namespace in a directory: "
+    "the left outer join of streams, applyInPandasWithState and the file sink.",
 )
 
 
