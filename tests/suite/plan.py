@@ -143,7 +143,8 @@ def _inner_weights(costs: Costs, taken: Collection[str], units: Collection[str],
     """Module -> seconds, of those that have tests within the process."""
     weights: dict[str, float] = {}
     if wanted.core:
-        weights = dict.fromkeys(_unmeasured(costs, taken), NEW_S)
+        weights = dict.fromkeys(_without_core(costs, taken), 0.0)
+        weights |= dict.fromkeys(_unmeasured(costs, taken), NEW_S)
         for kind in (CORE, HEAVY) if wanted.heavy else (CORE,):
             for file, cost in costs.of[kind].items():
                 if file in taken:
@@ -152,6 +153,12 @@ def _inner_weights(costs: Costs, taken: Collection[str], units: Collection[str],
         if (file := module_of(unit)) in taken:
             weights[file] = weights.get(file, 0.0) + costs.of[DRAWN][unit].seconds
     return weights
+
+
+def _without_core(costs: Costs, modules: Collection[str]) -> set[str]:
+    """Of these modules those that had no test of the core within Python when they were measured: they may have got some
+    since then, which nobody would run."""
+    return {module for module in modules if module not in costs.of[CORE] and module not in costs.of[HEAVY]}
 
 
 def _unmeasured(costs: Costs, modules: Collection[str]) -> set[str]:

@@ -78,6 +78,16 @@ def test_a_module_that_nobody_has_measured_is_run() -> None:
     assert takers(found, "tests/test_new.py::test_x", outside=True) == ["outside"]
 
 
+def test_what_a_module_has_got_since_it_was_measured_is_run() -> None:
+    """A quick test beside others that only the draw took, or that start processes, was in no plan."""
+    costs = some_costs()
+    del costs.of[CORE]["tests/test_worlds.py"]
+    for heavy in (True, False):
+        found = plans(Wanted(heavy=heavy), MODULES, costs, LISTS, 2)
+        for test in ("tests/test_worlds.py::test_one", "tests/test_cells.py::test_new"):
+            assert len(takers(found, test, outside=False)) == 1
+
+
 def test_a_room_is_its_own_tests_without_those_that_start_processes() -> None:
     found = plans(Wanted(outside=False, below={"tests/test_mixed.py"}), MODULES, some_costs(), LISTS, 2)
     assert [(plan.files, plan.outside) for plan in found] == [(("tests/test_mixed.py",), False)]
