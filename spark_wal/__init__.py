@@ -37,10 +37,14 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Import on first use, so that importing this package is quick and needs no HTTP library."""
+    if name == "batch_writer":
+        from spark_wal.foreach_batch import batch_writer
+
+        return batch_writer
     if name in __all__:
         from bookkeeper import real, secret
-        from spark_wal import foreach_batch, service, spark_access
+        from spark_wal import service, spark_access
 
-        rooms = {"GatewayAccess": spark_access, "batch_writer": foreach_batch, "Secret": secret, "read_secret": real}
+        rooms = {"GatewayAccess": spark_access, "Secret": secret, "read_secret": real}
         return getattr(rooms.get(name, service), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

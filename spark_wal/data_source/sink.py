@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import TaskContext
-from pyspark.sql.datasource import WriterCommitMessage
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from segments import (
     AppendOutcomeUnknownError,
@@ -33,9 +33,9 @@ from spark_wal.data_source.options import DataSourceOptionError, WriteSettings, 
 from spark_wal.data_source.rows import RowColumns
 
 try:
-    from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter
 except ImportError:  # PySpark 4.0
-    DataSourceArrowWriter = DataSourceStreamArrowWriter = None
+    DataSourceStreamArrowWriter = None
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter
@@ -59,7 +59,11 @@ def stream_writer(options: Mapping[str, str], schema: StructType, *, overwrite: 
             'a stream is appended to, and complete mode replaces everything: use outputMode("append"), or '
             '"update" with foreachBatch and spark_wal.batch_writer'
         )
-    _require_arrow()
+    if DataSourceStreamArrowWriter is None:
+        raise DataSourceOptionError(
+            "a query writes with PySpark 4.1 or later, in which its tasks write Arrow batches; with 4.0 it writes by "
+            "foreachBatch and spark_wal.batch_writer"
+        )
     return StreamSink(write_settings(options, streaming=True), schema)
 
 
@@ -67,13 +71,7 @@ def writer(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -
     """Writes one batch. Raises DataSourceOptionError."""
     if overwrite:
         raise DataSourceOptionError('a stream is appended to and not overwritten: use mode("append")')
-    _require_arrow()
     return BatchSink(write_settings(options, streaming=False), schema)
-
-
-def _require_arrow() -> None:
-    if DataSourceArrowWriter is None:
-        raise DataSourceOptionError("writing needs PySpark 4.1 or later, in which tasks write Arrow batches")
 
 
 @dataclass
@@ -144,7 +142,7 @@ class _Sink:
         return patiently(publish, settings.retry_s, lambda: _forget(settings))
 
 
-if DataSourceArrowWriter is not None:
+if DataSourceStreamArrowWriter is not None:
 
     class StreamSink(_Sink, DataSourceStreamArrowWriter):
         """The sink of a query."""
@@ -161,22 +159,23 @@ if DataSourceArrowWriter is not None:
         def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
             """The batch has failed. What tasks have written is deleted with the next batch, or within an hour."""
 
-    class BatchSink(_Sink, DataSourceArrowWriter):
-        """The sink of a single write."""
 
-        def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-            """Make the batch visible, unless another run has published this version."""
-            settings = self._settings
+class BatchSink(_Sink, DataSourceArrowWriter):
+    """The sink of a single write."""
 
-            def key(told: SinkMessage) -> BatchKey | None:
-                if settings.app is None or settings.version is None:
-                    return None
-                return BatchKey(settings.app, told.query, settings.version, settings.start, told.run or _run())
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Make the batch visible, unless another run has published this version."""
+        settings = self._settings
 
-            self._publish(messages, key)
+        def key(told: SinkMessage) -> BatchKey | None:
+            if settings.app is None or settings.version is None:
+                return None
+            return BatchKey(settings.app, told.query, settings.version, settings.start, told.run or _run())
 
-        def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-            """The write has failed. What tasks have written is deleted within an hour."""
+        self._publish(messages, key)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """The write has failed. What tasks have written is deleted within an hour."""
 
 
 def _append(stream: sync.Stream, records: Any, settings: WriteSettings) -> int:

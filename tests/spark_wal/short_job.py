@@ -30,6 +30,15 @@ def main(metadata: str, home: str, remote: str | None = None) -> None:
         rows.write.format("bookkeeper").options(**options("written"), createStream="true").mode("append").save()
         return count("written")
 
+    def each_batch() -> int:
+        import spark_wal
+
+        write = spark_wal.batch_writer(**options("batches"), app="batches", createStream="true")
+        rows = spark.readStream.format("bookkeeper").options(**options("given")).load().select("value")
+        run = rows.writeStream.foreachBatch(write).option("checkpointLocation", f"{home}/batches")
+        run.trigger(availableNow=True).start().awaitTermination()
+        return count("batches")
+
     def query() -> int:
         rows = spark.readStream.format("bookkeeper").options(**options("given"), maxRowsPerTrigger="60").load()
         copy = rows.select("value").writeStream.format("bookkeeper").options(**options("copied"), createStream="true")
@@ -52,7 +61,8 @@ def main(metadata: str, home: str, remote: str | None = None) -> None:
         except Exception as error:
             return str(error)
 
-    told = {"read": seen(lambda: count("given")), "write": seen(write), "source": seen(source), "query": seen(query)}
+    told = {"read": seen(lambda: count("given")), "write": seen(write)}
+    told |= {"source": seen(source), "foreachBatch": seen(each_batch), "query": seen(query)}
     sys.stdout.write(json.dumps(told) + "\n")
     sys.stdout.flush()
     spark.stop()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import spark_wal
@@ -50,3 +52,11 @@ def test_a_batch_is_written_under_its_application_and_number() -> None:
         7,
     )
     assert settings.create
+
+
+def test_it_is_there_without_an_http_library() -> None:
+    """The cause: every name of the package imported the gateway, and a program that only writes batches has no
+    aiohttp."""
+    code = "import sys; sys.modules['aiohttp'] = None; import spark_wal; print(spark_wal.batch_writer.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "batch_writer\n", done.stderr
