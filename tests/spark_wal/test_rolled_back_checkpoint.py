@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ STORES = {
     "rocksdb with ids": {**ROCKSDB, "spark.sql.streaming.stateStore.checkpointFormatVersion": "2"},
 }
 LINES = 10
+YOUNG_S = 1_700_000_000
 
 
 class Session:
@@ -78,9 +80,11 @@ class Query:
         self.files = 0
 
     def add(self, count: int) -> None:
+        """Add files, each a second younger: Spark reads them by age, and those of one millisecond in any order."""
         for number in range(self.files, self.files + count):
             lines = "\n".join(str(number * LINES + line) for line in range(LINES))
             (self.source / f".{number}").write_text(lines)
+            os.utime(self.source / f".{number}", (YOUNG_S + number, YOUNG_S + number))
             (self.source / f".{number}").rename(self.source / f"{number:03}.txt")
         self.files += count
 
