@@ -15,6 +15,22 @@ T = TypeVar("T")
 _Job = tuple[Callable[[], Any], Callable[[Any, "BaseException | None"], None], asyncio.AbstractEventLoop]
 
 
+def called(worker: Worker, job: Callable[[], T]) -> Awaitable[T]:
+    """What ``call`` of a worker returns: the job's result, or its error."""
+    waiter: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+    def done(result: T | None, error: BaseException | None) -> None:
+        if waiter.cancelled():
+            return
+        if error is not None:
+            waiter.set_exception(error)
+        else:
+            waiter.set_result(result)  # type: ignore[arg-type]
+
+    worker.submit(job, done)
+    return waiter
+
+
 class ThreadWorker:
     """One daemon thread; jobs one after the other, in the order of ``submit``."""
 
@@ -41,18 +57,7 @@ class ThreadWorker:
         self._jobs.put((job, done, self._loop))
 
     def call(self, job: Callable[[], T]) -> Awaitable[T]:
-        waiter: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-
-        def done(result: T | None, error: BaseException | None) -> None:
-            if waiter.cancelled():
-                return
-            if error is not None:
-                waiter.set_exception(error)
-            else:
-                waiter.set_result(result)  # type: ignore[arg-type]
-
-        self.submit(job, done)
-        return waiter
+        return called(self, job)
 
     def close(self) -> None:
         if not self._closed:

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from bookkeeper.testing.cluster import SESSION_TIMEOUT_S, SimCluster
+from bookkeeper.testing.patches import patches
 
 SLOW_SYNC_S: Final = 2.0
 """Virtual seconds of a sync on a slow disk."""
@@ -55,29 +56,19 @@ def frozen(cluster: SimCluster, *nodes: str) -> Iterator[None]:
 @contextmanager
 def slow(cluster: SimCluster, *bookies: str, sync_s: float = SLOW_SYNC_S) -> Iterator[None]:
     """A sync of these bookies' disks takes so many virtual seconds."""
-    disks = {name: cluster.node(name).disk for name in bookies}
-    before = {name: disk.sync_s for name, disk in disks.items()}
-    for disk in disks.values():
-        disk.sync_s = sync_s
-    try:
+    with patches() as patch:
+        for name in bookies:
+            patch(cluster.node(name).disk, "sync_s", sync_s)
         yield
-    finally:
-        for name, disk in disks.items():
-            disk.sync_s = before[name]
 
 
 @contextmanager
 def full_disk(cluster: SimCluster, *bookies: str) -> Iterator[None]:
     """No byte more fits on these bookies' disks."""
-    disks = {name: cluster.node(name).disk for name in bookies}
-    before = {name: disk.capacity for name, disk in disks.items()}
-    for disk in disks.values():
-        disk.capacity = disk.used()
-    try:
+    with patches() as patch:
+        for name in bookies:
+            patch(disk := cluster.node(name).disk, "capacity", disk.used())
         yield
-    finally:
-        for name, disk in disks.items():
-            disk.capacity = before[name]
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +23,7 @@ from bookkeeper.storage.base.manifest import Manifest
 from bookkeeper.storage.compaction.log_use import uses_of
 from bookkeeper.storage.entry_log.entry_log_file import log_ids, log_name
 from bookkeeper.storage.index.index_segment import read_segment, segment_ids, segment_name
+from bookkeeper.storage.index.segment_table import SegmentTable
 from bookkeeper.storage.scrub.damage import DamagedPlace, FileKind
 from bookkeeper.storage.scrub.file_checks import (
     check_journal,
@@ -194,17 +196,18 @@ def dropped_of(bookie: StoppedBookie, manifest: Manifest | None) -> IdRanges:
     dropped = IdRanges()
     disk, directory = bookie.disk, bookie.storage.ledger_dir
     for segment_id in manifest.segments if manifest is not None else sorted(segment_ids(disk, directory)):
-        try:
-            file = disk.open(f"{directory}/{segment_name(segment_id)}", write=False)
-        except OSError:
-            continue
-        try:
-            dropped.update(read_segment(file, segment_id).dropped)
-        except (CorruptionError, UnsupportedFormatError, OSError):  # the check of the segment says so
-            continue
-        finally:
-            file.close()
+        if (segment := _readable(bookie, segment_id)) is not None:
+            dropped.update(segment.dropped)
     return dropped
+
+
+def _readable(bookie: StoppedBookie, segment_id: int) -> SegmentTable | None:
+    """An index segment; None if it cannot be read, which its check says."""
+    try:
+        with closing(bookie.disk.open(f"{bookie.storage.ledger_dir}/{segment_name(segment_id)}", write=False)) as file:
+            return read_segment(file, segment_id)
+    except (CorruptionError, UnsupportedFormatError, OSError):
+        return None
 
 
 def _remarks(bookie: StoppedBookie) -> Iterator[str]:
@@ -262,15 +265,9 @@ def _suspects(bookie: StoppedBookie, damages: list[DamagedPlace]) -> set[int]:
 def _everyone(bookie: StoppedBookie) -> set[int]:
     """Every ledger that the index knows."""
     found: set[int] = set()
-    disk, directory = bookie.disk, bookie.storage.ledger_dir
-    for segment_id in segment_ids(disk, directory):
-        file = disk.open(f"{directory}/{segment_name(segment_id)}", write=False)
-        try:
-            found.update(row.ledger_id for row in read_segment(file, segment_id).all_states())
-        except (CorruptionError, UnsupportedFormatError, OSError):
-            continue
-        finally:
-            file.close()
+    for segment_id in segment_ids(bookie.disk, bookie.storage.ledger_dir):
+        if (segment := _readable(bookie, segment_id)) is not None:
+            found.update(row.ledger_id for row in segment.all_states())
     return found
 
 

@@ -18,14 +18,13 @@ from bookkeeper.client.closing_advice import advise_closed
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.client.write.metadata_writes import RETRY_S, STORE_AWAY
+from bookkeeper.client.write.metadata_writes import STORE_AWAY, reread
 from bookkeeper.client.write.missing_copies import CATCH_UP_S
 from bookkeeper.errors import (
     BookKeeperError,
     LedgerClosedError,
     MetadataConflictError,
     MetadataError,
-    MetadataUnavailableError,
     RecoveryInconclusiveError,
     in_words,
 )
@@ -308,17 +307,5 @@ class _RecoveryShell:
         return self._machine.on_close_lost(self._record.metadata, self._loop.time())
 
     async def _reread(self) -> None:
-        """Read until the store answers, for ``metadata_timeout_ms`` at most."""
-        deadline = self._loop.time() + self._services.config.metadata_timeout_ms / 1000
-        while True:
-            try:
-                await self._record.refresh()
-            except STORE_AWAY as error:
-                if self._loop.time() >= deadline:
-                    raise MetadataUnavailableError(
-                        f"ledger {self._ledger_id} is not recovered: the metadata store does not answer ({error}); "
-                        "open or recover it again later"
-                    ) from error
-                await asyncio.sleep(RETRY_S)
-            else:
-                return
+        what = " is not recovered: the metadata store does not answer ({}); open or recover it again later"
+        await reread(self._services, self._record, what)

@@ -121,3 +121,25 @@ def choose_stand_ins(
     doubtful = [bookie for bookie in candidates if watcher.is_quarantined(bookie) or bookie in avoided]
     ensemble = metadata.last_fragment.ensemble
     return services.placement.replace(metadata.spec, ensemble, failed, candidates, avoided=doubtful)
+
+
+async def reread(services: ClientServices, record: LedgerView, what: str) -> None:
+    """Read the metadata until the store answers, for ``metadata_timeout_ms`` at most.
+
+    Args:
+        what: what follows the ledger's id in the error, with ``{}`` for the reason.
+
+    Raises:
+        MetadataUnavailableError: the store did not answer in time.
+        NoSuchLedgerError: the ledger was deleted.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + services.config.metadata_timeout_ms / 1000
+    while True:
+        try:
+            await record.refresh()
+            return
+        except STORE_AWAY as error:
+            if loop.time() >= deadline:
+                raise MetadataUnavailableError(f"ledger {record.ledger_id}{what.format(error)}") from error
+            await asyncio.sleep(RETRY_S)

@@ -22,7 +22,7 @@ from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.read.entry_source import EntrySource
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.client.write.metadata_writes import RETRY_S, STORE_AWAY
+from bookkeeper.client.write.metadata_writes import STORE_AWAY, reread
 from bookkeeper.client.write.recovery_adds import RecoveryAdds
 from bookkeeper.errors import (
     BookKeeperError,
@@ -30,7 +30,6 @@ from bookkeeper.errors import (
     MalformedFrameError,
     MetadataConflictError,
     MetadataError,
-    MetadataUnavailableError,
     NoSuchLedgerError,
     in_words,
 )
@@ -354,7 +353,11 @@ class _RepairShell:
             except MetadataConflictError:
                 await self._record.refresh()
             except STORE_AWAY:
-                await self._reread()
+                what = (
+                    f": it is not known whether {swap.new} was swapped in, because the metadata store does not answer "
+                    "({}); repair it again"
+                )
+                await reread(self._services, self._record, what)
         except NoSuchLedgerError:
             effects = self._machine.on_gone(self._loop.time())
         except BookKeeperError as error:
@@ -374,22 +377,6 @@ class _RepairShell:
             reborn, self._incarnation = incarnation != self._incarnation, incarnation
             effects = self._machine.on_target_restarted(self._loop.time()) if reborn else self._machine.on_confirmed()
         self._perform(effects)
-
-    async def _reread(self) -> None:
-        """Read until the store answers, for ``metadata_timeout_ms`` at most."""
-        deadline = self._loop.time() + self._services.config.metadata_timeout_ms / 1000
-        while True:
-            try:
-                await self._record.refresh()
-            except STORE_AWAY as error:
-                if self._loop.time() >= deadline:
-                    raise MetadataUnavailableError(
-                        f"ledger {self._record.ledger_id}: it is not known whether {self._machine.target} was swapped "
-                        f"in, because the metadata store does not answer ({error}); repair it again"
-                    ) from error
-                await asyncio.sleep(RETRY_S)
-            else:
-                return
 
 
 async def _all(futures: Sequence[asyncio.Future[Any]]) -> list[Any]:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, TypeVar
 
+from bookkeeper.real.workers import called
 from bookkeeper.seams import Seams, Worker
 from bookkeeper.testing.world.disk import NodeCrashed, SimDisk
 from bookkeeper.testing.world.disks import SimDisks
@@ -80,18 +81,7 @@ class SimWorker:
             self._schedule()
 
     def call(self, job: Callable[[], T]) -> Awaitable[T]:
-        waiter: asyncio.Future[T] = self._node.world.loop.create_future()
-
-        def done(result: T | None, error: BaseException | None) -> None:
-            if waiter.cancelled():
-                return
-            if error is not None:
-                waiter.set_exception(error)
-            else:
-                waiter.set_result(result)  # type: ignore[arg-type]
-
-        self.submit(job, done)
-        return waiter
+        return called(self, job)
 
     def close(self) -> None:
         """Run what is left now, as joining a thread would."""
