@@ -27,7 +27,6 @@ from bookkeeper.storage.index.entry_index import place
 from bookkeeper.storage.index.index_segment import segment_ids
 from bookkeeper.storage.journal.group_writer import journal_ids, journal_name
 from bookkeeper.storage.journal.journal_format import (
-    CLEAN_STOP,
     GROUP_HEADER,
     DamagedStretch,
     FileHeader,
@@ -105,7 +104,7 @@ class JournalReplay:
         report, logs, sequence = self._found.report, self._found.entry_logs, group.header.sequence
         report.replayed_groups += 1
         report.replayed_records += group.header.records
-        if group.header.flags & CLEAN_STOP or not group.header.records:
+        if not group.header.records:
             return self._replayed.add(sequence, 0, 0, 0)
         if not self._replayed.follows(sequence):
             logs.leave_current()  # in a log the groups follow one another without a gap

@@ -11,7 +11,7 @@ from bookkeeper.errors import DataUnknownError
 from bookkeeper.storage.base.results import PublishedProgress
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.entry_log.entry_log_file import first_group_of, log_ids, log_name
-from bookkeeper.storage.journal.journal_format import GROUP_HEADER, GroupHeader, padded
+from bookkeeper.storage.journal.journal_format import CLEAN_STOP, GROUP_HEADER, GroupHeader, padded
 from bookkeeper.storage.start.replay import AHEAD, STEP, FileReadAhead
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
 from tests.bookkeeper.storage.start.crashed_life import a_life, groups_of, manifest_of
@@ -113,6 +113,38 @@ def test_after_a_clean_stop_there_is_no_torn_tail(disk: RecordingDisk) -> None:
     files[name] = files[name][:after] + begun + files[name][after + len(begun) :]
     engine, _ = open_engine(RecordingDisk(files))
     assert engine.report.limbo_reason is not None and "clean stop" in engine.report.limbo_reason
+
+
+@pytest.mark.rule("K7", "K17", "K22")
+@pytest.mark.parametrize("logged", [True, False], ids=["killed", "without power"])
+def test_a_stop_that_is_cut_short_behind_its_last_group_loses_nothing_of_it(disk: RecordingDisk, logged: bool) -> None:
+    """What was added before the stop went into the group that announces it, was acknowledged, and was passed over."""
+    engine, workers = open_engine(disk)
+    entries, durable = list[bytes](), list[BaseException | None]()
+    for entry_id in range(2):
+        entries.append(add(engine, 1, entry_id))
+        engine.when_durable(durable.append)
+    engine.close(lambda error: None)
+    while len(durable) < 2:
+        assert workers.step()
+    assert durable == [None, None]
+    _, (_, group) = groups_of(disk)
+    assert (group.header.flags, group.header.records) == (CLEAN_STOP, 1)
+    files = {key: data for key, data in disk.files().items() if logged or not key.endswith(".log")}
+    engine, workers = open_engine(RecordingDisk(files))
+    assert [read(engine, workers, 1, entry_id) for entry_id in range(2)] == entries
+    assert engine.report.limbo_reason is None and engine.report.quarantined == []
+
+
+def test_a_group_without_records_makes_no_log(disk: RecordingDisk) -> None:
+    engine, workers = open_engine(disk)
+    engine.close(lambda error: None)
+    while not groups_of(disk):
+        assert workers.step()
+    disk = RecordingDisk(disk.files())
+    engine, _ = open_engine(disk)
+    assert (engine.report.replayed_groups, engine.report.replayed_records) == (1, 0)
+    assert log_ids(disk, "/ledgers") == []
 
 
 @pytest.mark.rule("K9", "K33")
