@@ -146,11 +146,6 @@ class PendingGroup:
     # -- while it is read from memory: see ``reads/unwritten`` --------------------------------------------
 
     @property
-    def end(self) -> int:
-        """Where its records end in the log."""
-        return self.log_offset + self.size
-
-    @property
     def name(self) -> str:
         return f"the memory of group {self.sequence}"
 

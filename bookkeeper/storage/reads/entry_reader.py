@@ -271,9 +271,9 @@ class EntryReader:
     def _stretch(self, state: LedgerDescriptor, first: int, start: int, offsets: array[int]) -> _Stretch:
         log_offset = start & OFFSET_MASK
         if (memory := self.unwritten.holding(start)) is not None:
-            end, last = min(offsets[-1] + state.read_hint, memory.end - log_offset), offsets[-1]
+            last = offsets[-1]
             size = RECORD_HEADER + int.from_bytes(memory.read(log_offset + last, 4), "big")
-            data = memory.read(log_offset, max(end, last + size))
+            data = memory.read(log_offset, last + max(state.read_hint, size))
             return _Stretch(data, 0, len(data), first, offsets, memory.name, log_offset)
         file = self.entry_logs.file(start >> LOG_SHIFT)
         return _Stretch(file, log_offset, offsets[-1] + state.read_hint, first, offsets, file.path, log_offset)

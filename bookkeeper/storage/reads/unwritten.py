@@ -19,10 +19,6 @@ class RecordsInMemory(Protocol):
     """Consecutive records of one log."""
 
     @property
-    def end(self) -> int:
-        """Where they end in the log."""
-
-    @property
     def name(self) -> str:
         """Which they are, for people."""
 

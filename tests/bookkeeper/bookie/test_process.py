@@ -139,8 +139,8 @@ def test_an_insecure_bookie_says_so_at_once_and_every_hour(caplog: pytest.LogCap
 
 @pytest.mark.rule("F1", "F9")
 @pytest.mark.parametrize("lost", [SessionExpiredError, MetadataUnavailableError])
-def test_a_start_that_loses_its_session_is_repeated_with_a_new_one(
-    tmp_path: Path, lost: type[MetadataError], monkeypatch: pytest.MonkeyPatch
+def test_a_start_that_loses_its_session_is_repeated_with_a_new_one_and_says_how_far_it_is(
+    tmp_path: Path, lost: type[MetadataError], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The process ended: a machine on which a first start takes longer than a session never had a bookie."""
     sessions: list[Metadata] = []
@@ -168,3 +168,9 @@ def test_a_start_that_loses_its_session_is_repeated_with_a_new_one(
     monkeypatch.setattr(BookieServer, "start", loses)
     monkeypatch.setattr("bookkeeper.bookie.process.AGAIN_S", 0.0)
     real.run(main())
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("starting: ")]
+    assert said == [
+        *["starting: session with the metadata store"] * 3,
+        "starting: opening storage",
+        "starting: registering",
+    ]

@@ -121,6 +121,18 @@ def test_a_merge_makes_one_extent_of_each_page_and_copies_what_nothing_is_added_
     }
 
 
+def test_a_merge_cuts_extents_that_reach_over_a_page_and_leaves_out_those_without_places() -> None:
+    disk = RecordingDisk()
+    writer = IndexSegmentWriter(disk, "/d", 1, 0)
+    writer.add(7, 500, array("q", range(1, 41)))
+    writer.add(8, 0, array("q", [0, 0]))
+    writer.write()
+    merged = IndexSegmentWriter(disk, "/d", 2, 0)
+    merge_segments(merged, [(1, disk.open(f"/d/{segment_name(1)}"))], {}, {}, ())
+    found = [(extent.ledger_id, extent.first, extent.count) for extent in merged.write().all_extents()]
+    assert found == [(7, 500, 12), (7, 512, 28)]
+
+
 @pytest.mark.rule("K19")
 @pytest.mark.parametrize("ledger_id", [5, 7])
 def test_a_damaged_page_ends_a_merge(ledger_id: int) -> None:

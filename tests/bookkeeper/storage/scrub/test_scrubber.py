@@ -13,6 +13,7 @@ from bookkeeper.storage.base.durable_file import BLOCK
 from bookkeeper.storage.base.manifest import read_manifest
 from bookkeeper.storage.engine import Engine
 from bookkeeper.storage.entry_log.entry_log_file import log_name
+from bookkeeper.storage.scrub import scrubber as scrubber_module
 from bookkeeper.storage.scrub.damage import DamagedPlace, FileKind
 from bookkeeper.storage.scrub.scrub_notes import ScrubNotes
 from tests.bookkeeper.storage.recording_disk import QueueWorkers, RecordingDisk
@@ -307,6 +308,24 @@ def test_damage_that_a_reader_meets_does_not_wait_for_a_slow_pass() -> None:
     later.run(lived.workers, 2)
     assert lived.engine.suspects == {2} and lived.engine.stats.scrub_passes == 0
     assert scrubber.schedule.running and slow, "and goes on"
+
+
+@pytest.mark.rule("K30")
+def test_a_log_that_gives_way_in_the_middle_is_read_from_its_beginning_in_the_same_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scrubber_module, "STEP_BYTES", 1)
+    lived = Lived()
+    scrubber = lived.engine.scrubber
+    first, other = sorted(scrubber.checkpointer.manifest.logs)[:2]
+    path = f"/ledgers/{log_name(first)}"
+    lived.flip(path, lived.disk.read_file(path).rindex(b"/"))
+    scrubber.run_now(ignore)
+    while not ((file := scrubber._file) and (file.kind, file.number) == (FileKind.LOG, first) and scrubber._read):
+        assert lived.workers.step()
+    scrubber.look_at(other)
+    lived.workers.pump()
+    assert [damage.number for damage in scrubber.damages] == [first] and lived.engine.stats.scrub_passes == 1
 
 
 @pytest.mark.rule("K30")

@@ -250,9 +250,13 @@ def test_s4_who_follows_a_file_follows_it_through_renames_of_it_and_above_it_unt
     tree.put("/c/d/f")
     tree.put("/c/d/g")
     followed, other = tree.namespace.follow("/c/d/f"), tree.namespace.follow("/c/d/g")
+    once_more = tree.namespace.follow_node(other)
     tree.rename("/c/d", "/e")
+    tree.namespace.unfollow(other)
     tree.rename("/e/f", "/e/ff")
-    assert (followed.path, other.path) == ("/e/ff", "/e/g")
+    tree.rename("/e/g", "/e/gg")
+    assert (followed.path, other.path, once_more.path) == ("/e/ff", "/e/g", "/e/gg"), "each until its own end"
+    other = once_more
     assert tree.namespace.still_there(followed) and tree.namespace.still_there(other)
     tree.put("/e/ff", b"another", overwrite=True)
     assert not tree.namespace.still_there(followed) and tree.namespace.still_there(other)
