@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks import spark_batches
 from benchmarks.processes import ROOT, BookieProcesses
 from benchmarks.report import Aim, Figure, Report
 
@@ -102,8 +103,14 @@ def _batches(report: Report, uri: str, size: Size, directory: Path) -> None:
     grown = max(mb for _, mb in seen["sizes"]) - max(early)
     note = f"from {max(early):.0f} MB after a tenth of them"
     report.add(Figure("the largest Python process has grown", grown, "MB", Aim(20, 20, lower=True), note))
-    left = _left_over(uri)
-    report.add(Figure("ledgers that no stream names", left, "", Aim(0, 0, lower=True)))
+    _write(uri, "third", 0, 1)
+    own: dict[int, float] = {}
+    moved = spark_batches.sizes(uri, "first", "third", TRIGGER, own.__setitem__)
+    assert moved == TRIGGER * size.batches, f"{moved} records have arrived"
+    first, last = own[max(1, len(own) // 10)], own[len(own)]
+    note = f"{len(own)} batches by the same code in one process, {first:.0f} MB after a tenth of them"
+    report.add(Figure("without Spark: the process has grown", last - first, "MB", Aim(20, 20, lower=True), note))
+    report.add(Figure("ledgers that no stream names", _left_over(uri), "", Aim(0, 0, lower=True)))
 
 
 def _left_over(uri: str) -> int:
