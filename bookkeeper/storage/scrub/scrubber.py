@@ -83,6 +83,7 @@ class Scrubber:
     report_problem: Callable[[str, BaseException | None], None] = lambda text, error: None
     """Gets a sentence for the log, and the error behind it if it was not expected; set by who has a log."""
     schedule: ScrubSchedule = field(init=False)
+    """Set by :meth:`recall`."""
     remembered: frozenset[int] = frozenset()
     """The suspects that a start after a crash would know of."""
     _damages: list[DamagedPlace] = field(default_factory=list)
@@ -110,9 +111,6 @@ class Scrubber:
     _noting: bool = False
     _unnoted: bool = False
     """The notes are not what they should be."""
-
-    def __post_init__(self) -> None:
-        self.schedule = ScrubSchedule(self.config, self.monotonic())
 
     # -- from start to stop -------------------------------------------------------------------------------
 

@@ -301,6 +301,7 @@ def test_damage_that_a_reader_meets_does_not_wait_for_a_slow_pass() -> None:
     scrubber.begin()
     later.run(lived.workers, 1)
     assert scrubber.schedule.running and later.timers[-1][0] > 1000.0, "it takes its time"
+    assert scrubber.report()["next_pass_in_s"] is None, "this one goes on"
     lived.flip(*lived.place_of(2, 5))
     assert isinstance(read(lived.engine, lived.workers, 2, 5), CorruptionError)
     slow = [timer for timer in later.timers if timer[0] > 1000.0]
@@ -435,6 +436,22 @@ def test_a_second_rotten_place_of_a_log_is_looked_at_when_a_reader_meets_it() ->
     assert lived.engine.suspects == {1, 2} and lived.engine.stats.scrub_damages == 2
 
 
+@pytest.mark.rule("K30")
+def test_damage_of_one_log_does_not_explain_what_a_reader_meets_at_the_same_place_of_another() -> None:
+    lived = Lived()
+    lived.flip(*lived.place_of(2, 5))
+    lived.scrubbed()
+    scrubber, stats = lived.engine.scrubber, lived.engine.stats
+    (damage,) = scrubber.damages
+    before = stats.scrubbed_bytes
+    scrubber.look_at(damage.number, damage.offset)
+    lived.workers.pump()
+    assert stats.scrubbed_bytes == before
+    scrubber.look_at(next(log_id for log_id in lived.engine._entry_logs.logs if log_id != damage.number), damage.offset)
+    lived.workers.pump()
+    assert stats.scrubbed_bytes > before
+
+
 def test_what_only_a_reader_meets_is_not_looked_for_again_and_again() -> None:
     lived = Lived()
     log_id = next(iter(lived.engine._entry_logs.logs))
@@ -536,6 +553,15 @@ def test_notes_are_written_once_for_many_changes_and_before_the_end() -> None:
     lived.workers.pump()
     again, _ = open_engine(lived.disk, UNLIMITED)
     assert again.suspects == {*range(2990, 3000), 5000, 6000}
+
+
+@pytest.mark.rule("K30")
+def test_after_a_crash_behind_the_end_of_a_pass_the_next_one_is_not_due_at_once() -> None:
+    lived = Lived()
+    lived.scrubbed()
+    lived.engine._let_go(None)
+    engine, _ = open_engine(lived.disk, UNLIMITED)
+    assert engine.scrubber.schedule.ended
 
 
 @pytest.mark.rule("K30")

@@ -72,11 +72,13 @@ def test_what_lies_behind_the_last_replayed_group_is_not_known() -> None:
 @pytest.mark.rule("K9", "K33")
 def test_a_log_that_the_manifest_names_goes_on_behind_the_mark() -> None:
     covered = b"covered" * 9
-    file = log_of(MARK - 2, covered, *GROUPS)
     begin = BLOCK + len(covered)
-    assert replayed(5).known_below(file, 4, begin, named=True) == begin + size_of(*GROUPS[:5])
-    file = log_of(MARK + 1, covered, *GROUPS)
-    assert replayed().known_below(file, 4, begin, named=True) == begin, "the header and the manifest disagree"
+    for first in (1, MARK - 2, MARK):
+        file = log_of(first, covered, *GROUPS)
+        assert replayed(5).known_below(file, 4, begin, named=True) == begin + size_of(*GROUPS[:5])
+    for first in (0, MARK + 1):
+        file = log_of(first, covered, *GROUPS)
+        assert replayed().known_below(file, 4, begin, named=True) == begin, "the header and the manifest disagree"
 
 
 @pytest.mark.rule("K9", "K33")
