@@ -209,7 +209,7 @@ def test_who_is_told_that_a_directory_is_drained_may_take_its_disk_away(monkeypa
             async def says(_text: str) -> None:
                 pass
 
-            monkeypatch.setattr(volumes, "set_state", slow)
+            monkeypatch.setattr(volumes.members, "set_state", slow)
             await server.ledger_directories.drain("/disk2", says)
             surviving = node.disk.surviving("/data/volumes")
             assert surviving is not None
