@@ -97,8 +97,7 @@ class ProducerPolicy:
     max_producers: int = 10_000
     """The one that was idle longest is forgotten first."""
     idle_after_s: float = 6 * 3600.0
-    """Of a producer that appended nothing for this long the positions are forgotten with the next snapshot; its last
-    number stays."""
+    """Has no effect: stored settings name it. Producers are forgotten by their number and by the size of a snapshot."""
     positions_each: int = 64
     """Of each producer, the positions of as many last batches are remembered, to answer duplicates."""
 

@@ -303,20 +303,6 @@ class ProducerTable:
             while state.recent and state.recent[0].position < start:
                 state.recent.popleft()
 
-    def forget_idle(self, now_ms: int) -> int:
-        """Forget the positions of producers that were idle for too long. Returns of how many.
-
-        Their last sequence numbers stay, so that nothing of theirs is ever taken twice.
-        """
-        before, idle = now_ms - int(self.policy.idle_after_s * 1000), 0
-        for state in self._states.values():
-            if state.last_ms >= before:
-                break
-            if state.recent and not state.pushed:
-                state.recent.clear()
-                idle += 1
-        return idle
-
     def forget_unknown(self) -> None:
         """Note that producers were forgotten of whom nothing is known, not even how many they were."""
         self.forgotten += 1

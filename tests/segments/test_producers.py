@@ -104,30 +104,6 @@ def test_what_was_truncated_away_is_too_old_to_tell() -> None:
     ] * 2
 
 
-def test_an_idle_producer_keeps_its_last_number() -> None:
-    table = with_records(2)
-    assert table.forget_idle(now_ms=10**9) == 1 and table.forget_idle(now_ms=10**9) == 0
-    assert (
-        table.judge("p", 1, 1, 1).verdict is SequenceVerdict.TOO_OLD
-        and table.judge("p", 1, 2, 1).verdict is SequenceVerdict.NEW
-    )
-
-
-def test_a_producer_whose_records_become_durable_is_not_idle() -> None:
-    table = with_records(1, idle_after_s=10)
-    table.push("p", 1, 1, 1)
-    table.confirm("p", 1, at(1), 15_000)
-    assert table.forget_idle(24_000) == 0
-    assert table.forget_idle(26_000) == 1
-
-
-def test_a_producer_with_records_on_their_way_is_not_idle_however_long_they_take() -> None:
-    table = with_records(2, idle_after_s=10)
-    table.push("p", 1, 2, 1)
-    assert table.forget_idle(10**9) == 0
-    assert table.judge("p", 1, 1, 1).verdict is SequenceVerdict.DUPLICATE
-
-
 def test_an_entry_without_records_says_which_number_comes_next() -> None:
     """What an import, or a producer that was opened anew, has left in the stream."""
     table = ProducerTable()

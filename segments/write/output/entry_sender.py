@@ -165,7 +165,6 @@ class EntrySender:
         """Write what is known of the producers and of this segment, so that a take-over need not read from its
         beginning."""
         assert self.open_segment is not None
-        self.state.producers.forget_idle(self._clock.wall_ms())
         payload = encode_snapshot(self.tally, self.state.producers)
         entry = self.open_segment.next_entry
         self._send(Flight(EntryKind.SNAPSHOT, self._payload(EntryKind.SNAPSHOT, payload), None))

@@ -21,7 +21,6 @@ from segments.config import ProducerPolicy, RollPolicy, StreamConfig
 from segments.entries import RecordColumns, decode_entry
 from segments.errors import (
     OwnershipLostError,
-    SequenceTooOldError,
     StreamCorruptError,
     StreamError,
     StreamInvariantError,
@@ -559,28 +558,6 @@ async def test_an_overtaken_owner_whose_empty_ledger_was_deleted_is_told_that_it
         with pytest.raises(OwnershipLostError):
             await first.close()
         await second.append(b"0")
-    await check_stream(cluster, stream)
-
-
-@in_virtual_time
-async def test_the_places_of_an_idle_producer_are_forgotten_with_the_next_snapshot_and_its_numbers_stay() -> None:
-    """The cause: ``producers.idle_after_s`` had no effect."""
-    cluster = Cluster(1)
-    policy = ProducerPolicy(snapshot_every_bytes=300, idle_after_s=60.0)
-    stream = await stream_on(cluster, config=StreamConfig(producers=policy))
-    async with stream.producer("idle") as idle, stream.producer("busy") as busy:
-        for number in range(3):
-            await idle.append(b"i%d" % number, seq=number)
-        for pause_s, known in ((50, True), (20, False)):
-            await asyncio.sleep(pause_s)
-            await busy.append(bytes(400))
-            await busy.append(b"behind the snapshot")
-            if known:
-                assert (await idle.append(b"i1", seq=1)).duplicate
-            else:
-                with pytest.raises(SequenceTooOldError):
-                    await idle.append(b"i1", seq=1)
-        assert (await idle.append(b"i3", seq=3)).seq_no == 7
     await check_stream(cluster, stream)
 
 
