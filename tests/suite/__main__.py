@@ -73,13 +73,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"--hypothesis-seed={work.number}",
             f"--randomly-seed={work.number}",
         ]
-        at_a_time = count + 1 if count > 1 else 1
-        run = Run(Path(directory), arguments, {}, at_a_time, _tell)
+        run = Run(Path(directory), arguments, {}, _at_a_time(count), _tell)
         outcome = run.run(work.plans)
     if options.record:
         _record(outcome, costs)
     _tell_end(outcome, work, time.monotonic() - began)
     return 0 if outcome.is_good else 1
+
+
+def _at_a_time(count: int) -> int:
+    """How many processes keep so many cores busy: a third of the time a process waits."""
+    return count + 1 if count > 1 else 1
 
 
 def _work(what: str, room: str | None, costs: cost_table.Costs, lists: Selection, count: int) -> _Work:
@@ -88,7 +92,7 @@ def _work(what: str, room: str | None, costs: cost_table.Costs, lists: Selection
         case "all":
             return _Work(everything(modules, costs, count), is_all=True)
         case "unit":
-            return _Work(plans(Wanted(outside=False, heavy=False), modules, costs, lists, count))
+            return _Work(plans(Wanted(outside=False, heavy=False), modules, costs, lists, _at_a_time(count)))
         case "room":
             return _Work(plans(Wanted(outside=False, below=_of_room(str(room), modules)), modules, costs, lists, count))
         case "changed":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.suite.workers import here, workers
+from tests.suite.workers import _busy_ticks, here, workers
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,27 @@ def test_this_machine_has_at_least_one() -> None:
     count, why = here()
     assert count >= 1
     assert str(count) in why
+
+
+@pytest.mark.parametrize(("busy", "load", "told"), [(0, 8.0, None), (60, 8.0, "1.2"), (60, 0.1, None)])
+def test_what_has_ended_counts_no_more_and_what_rests_for_a_moment_neither(
+    busy: int, load: float, told: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = iter([1000, 1000 + busy])
+    now = iter([7.0, 7.5])
+    monkeypatch.setattr("tests.suite.workers._busy_ticks", lambda: next(ticks))
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    monkeypatch.setattr("time.monotonic", lambda: next(now))
+    monkeypatch.setattr("os.sysconf", lambda _: 100)
+    monkeypatch.setattr("os.getloadavg", lambda: (load, 0.0, 0.0))
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(8)))
+    _, why = here()
+    assert ("of which others use" in why) is (told is not None)
+    assert told is None or f"others use {told}" in why
+
+
+def test_this_machine_tells_what_its_cores_have_done() -> None:
+    before = _busy_ticks()
+    assert before is not None
+    sum(range(2_000_000))
+    assert (_busy_ticks() or 0) > before

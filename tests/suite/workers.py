@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Final
 
 MEMORY_EACH: Final = 1_500_000_000
 """Bytes that one process of tests and what it starts may need."""
+_WATCHED_S: Final = 0.5
 _V2: Final = Path("/sys/fs/cgroup")
 _V1_QUOTA: Final = "cpu.cfs_quota_us"
 _V1_PERIOD: Final = "cpu.cfs_period_us"
@@ -35,7 +37,26 @@ def workers(cores: int, quota: float | None, memory: int | None, load: float) ->
 
 def here() -> tuple[int, str]:
     """The same for this machine, now."""
-    return workers(len(os.sched_getaffinity(0)), _quota(), _free_memory(), os.getloadavg()[0])
+    return workers(len(os.sched_getaffinity(0)), _quota(), _free_memory(), min(os.getloadavg()[0], _busy_cores()))
+
+
+def _busy_cores() -> float:
+    """How many cores are busy now, while this process sleeps. The load of the last minute has what ended in it."""
+    before, began = _busy_ticks(), time.monotonic()
+    time.sleep(_WATCHED_S)
+    after = _busy_ticks()
+    if before is None or after is None:
+        return float("inf")
+    return (after - before) / os.sysconf("SC_CLK_TCK") / (time.monotonic() - began)
+
+
+def _busy_ticks() -> int | None:
+    """Ticks that all cores together have worked, for whomever."""
+    for line in _lines(Path("/proc/stat")):
+        if line.startswith("cpu "):
+            user, nice, system, _, _, irq, soft_irq, steal = map(int, line.split()[1:9])
+            return user + nice + system + irq + soft_irq + steal
+    return None
 
 
 def _quota() -> float | None:
