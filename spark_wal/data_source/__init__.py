@@ -4,11 +4,12 @@ PySpark finds :mod:`pyspark_bookkeeper`, which comes here with the first method 
 
 source        which reader or writer the options ask for
 sink          writes batches into a stream, exactly once
-batch         reads what there is now: streams, a ledger
+tables        reads what there is now: streams, a ledger
 journal_rows  the same of a journal
 stream_source reads a stream, batch after batch
 hold_keeper   keeps what a query has not committed from being removed
 stream_plan   where a batch ends, and how it is cut into partitions
+partition_reader  reads one partition of a stream, whole or not at all
 rows          a query's rows as records
 columns       records as the columns that Spark asks for
 values        values that are JSON or Arrow, as a user's own columns

@@ -9,9 +9,9 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from journal_manager import JournalUnavailableError
 from journal_manager import sync as journals
-from spark_wal.data_source.batch import NumberRange, TablePartition, read_again, row_batches
 from spark_wal.data_source.columns import arrow_schema
 from spark_wal.data_source.connections import FAILURES, patiently
+from spark_wal.data_source.tables import NumberRange, TablePartition, read_again, row_batches
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

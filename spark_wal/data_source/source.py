@@ -30,7 +30,7 @@ def schema(options: Mapping[str, str]) -> str:
 
 def reader(options: Mapping[str, str], columns: StructType) -> DataSourceReader:
     """Reads what there is now. Raises DataSourceOptionError."""
-    from spark_wal.data_source.batch import LedgerRows, StreamsRows
+    from spark_wal.data_source.tables import LedgerRows, StreamsRows
 
     settings = read_settings(options, streaming=False)
     _check(settings, columns)

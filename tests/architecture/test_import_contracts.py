@@ -54,7 +54,7 @@ PLANTS: dict[str, tuple[str, str]] = {
     "PySpark finds the data source above everything of ours": ("spark_wal.gateway_location", "pyspark_bookkeeper"),
     "The modules of Spark's data source: imports go down": (
         "spark_wal.data_source.offsets",
-        "spark_wal.data_source.batch",
+        "spark_wal.data_source.tables",
     ),
     "What a user of Spark's data source asks for is decided purely: no I/O, no clock, no dice, no Spark": (
         "spark_wal.data_source.options",

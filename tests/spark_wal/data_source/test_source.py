@@ -10,11 +10,11 @@ from pyspark.sql import types as t
 
 from pyspark_bookkeeper import BookKeeperDataSource, DefaultSource
 from spark_wal.data_source import source
-from spark_wal.data_source.batch import LedgerRows, StreamsRows
 from spark_wal.data_source.columns import JOURNAL_DDL, LEDGER_DDL, STREAM_DDL, STREAMS_DDL
 from spark_wal.data_source.journal_rows import JournalRows
 from spark_wal.data_source.options import DataSourceOptionError
 from spark_wal.data_source.stream_source import QuerySource
+from spark_wal.data_source.tables import LedgerRows, StreamsRows
 
 URI = {"metadata": "sqlite:///tmp/x"}
 SEQ_NO = t.StructType([t.StructField("seq_no", t.LongType())])

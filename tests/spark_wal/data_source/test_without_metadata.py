@@ -12,8 +12,8 @@ from pyspark.sql import types as t
 
 from bookkeeper.launchers.zookeeper import ZooKeeperServer
 from spark_wal.data_source import connections
-from spark_wal.data_source.batch import LedgerRows, StreamsRows
 from spark_wal.data_source.options import ReadSettings
+from spark_wal.data_source.tables import LedgerRows, StreamsRows
 from tests.integration.processes import Bookies, bookies, free_port
 from tests.spark_wal.data_source.clusters import NUMBERS, read_all, written
 

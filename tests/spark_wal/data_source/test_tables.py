@@ -8,8 +8,8 @@ from pyspark.sql import types as t
 from bookkeeper.sync import BookKeeper
 from segments import AtSeqNo, PositionTruncatedError, sync
 from spark_wal.data_source import connections
-from spark_wal.data_source.batch import LedgerRows, StreamsRows
 from spark_wal.data_source.options import ReadSettings
+from spark_wal.data_source.tables import LedgerRows, StreamsRows
 from tests.spark_wal.data_source.clusters import NUMBERS, read_all, rows, settings, written
 
 ENTRIES = t.StructType([t.StructField("entry_id", t.LongType()), t.StructField("payload", t.BinaryType())])
