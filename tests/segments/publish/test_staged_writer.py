@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from bookkeeper import EntryId, WriteHandle
+from segments import Record
 from segments.entries import EntryKind, RecordColumns, decode_entry
+from segments.entries.footer import SegmentFooter
 from segments.errors import StreamMetadataError, StreamUnavailableError
 from segments.publish import staged_writer
 from segments.publish.staged_writer import INLINE_BYTES, StagedWriter
@@ -47,6 +49,19 @@ async def test_many_rows_are_in_a_closed_ledger_with_a_footer_and_nobody_sees_th
         assert entries[-1].kind is EntryKind.FOOTER
         assert contents.bytes == sum(entry.size for entry in entries)
         assert await stream.segments() == ()
+
+
+@story
+async def test_the_footer_says_how_many_records_have_keys(programs: Programs) -> None:
+    async with programs.stream() as stream:
+        writer = StagedWriter(stream.client, (stream.name, stream.id), stream.config, "s", "a", inline=-1)
+        await writer.add(RecordColumns.of_records([Record(b"v", key=b"k"), Record(b"w", key=b"l")]))
+        await writer.add(RecordColumns.of_values([b"without a key"]))
+        rows = await writer.finish()
+        assert rows.ledger is not None
+        async with await stream.client.open_ledger(rows.ledger.ledger_id, recovery=False) as ledger:
+            footer = decode_entry(await ledger.read_entry(rows.ledger.contents.last_entry))
+        assert SegmentFooter.decode(footer.payload).keyed == 2
 
 
 @story
