@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from bookkeeper.gateways.tokens import Principal, TokenBook
+from bookkeeper.gateways.tokens import Caller, TokenBook
 from bookkeeper.ids import counted_address
 from bookkeeper.seams import Clock, Rng
 
@@ -66,7 +66,7 @@ class Authenticator:
         """Whether the gateway requires neither tokens nor certificates."""
         return self._book is None and not self._certificates
 
-    def principal(self, shown: RequestCredentials, now_ms: int) -> Principal | None:
+    def principal(self, shown: RequestCredentials, now_ms: int) -> Caller | None:
         """Return who sends the request; None if the gateway does not authenticate.
 
         Raises:
@@ -80,7 +80,7 @@ class Authenticator:
                 raise UnauthenticatedError(self._texts.bad_token)
             return owner
         if self._certificates and self._suffices and shown.certificate:
-            return Principal(certificate_name(shown.certificate))
+            return Caller(certificate_name(shown.certificate))
         raise UnauthenticatedError(self._texts.no_token if self._book is not None else self._texts.no_certificate)
 
 

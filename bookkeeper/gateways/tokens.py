@@ -37,7 +37,7 @@ _NO_HASH: Final = "0" * 64
 
 
 @dataclass(frozen=True, slots=True)
-class Principal:
+class Caller:
     """The authenticated sender of a request."""
 
     name: str
@@ -56,7 +56,7 @@ class Principal:
 @dataclass(frozen=True, slots=True)
 class _Token:
     digest: str
-    principal: Principal
+    principal: Caller
 
 
 class TokenBook:
@@ -83,7 +83,7 @@ class TokenBook:
                 case ["token", name, digest, *roots]:
                     if not (_NAME.fullmatch(name) and (found := _HASH.fullmatch(digest)) and all(map(_is_root, roots))):
                         raise _bad_line(source, number)
-                    tokens.append(_Token(found[1], Principal(name, tuple(roots) or ("/",))))
+                    tokens.append(_Token(found[1], Caller(name, tuple(roots) or ("/",))))
                 case ["signing-key", name, key] if _NAME.fullmatch(name) and _KEY.fullmatch(key):
                     if keys.setdefault(name, bytes.fromhex(key)) != bytes.fromhex(key):
                         raise ConfigError(f"{source}, line {number}: another signing key has this name already")
@@ -98,7 +98,7 @@ class TokenBook:
     def can_sign(self) -> bool:
         return bool(self._keys)
 
-    def owner(self, text: str, now_ms: int) -> Principal | None:
+    def owner(self, text: str, now_ms: int) -> Caller | None:
         """The owner of a token or access token; None if it is not valid, whatever the reason (X11)."""
         if len(text) > _TOKEN_MAX:
             return None
@@ -122,7 +122,7 @@ class TokenBook:
         same = hmac.compare_digest(digest, token.digest if token is not None else _NO_HASH)
         return token if same else None
 
-    def _owner_of_access(self, parts: re.Match[str], now_ms: int) -> Principal | None:
+    def _owner_of_access(self, parts: re.Match[str], now_ms: int) -> Caller | None:
         key, token = parts[1], self._tokens.get(parts[2])
         if key not in self._keys:
             return None

@@ -21,7 +21,7 @@ import grpc
 import grpc.aio
 
 from bookkeeper.gateways.authentication import AuthenticationFailures, UnauthenticatedError
-from bookkeeper.gateways.tokens import Principal
+from bookkeeper.gateways.tokens import Caller
 from bookkeeper.rate_limited_log import RateLimitedLogger
 from bookkeeper.seams import Clock
 from segments.errors import (
@@ -57,7 +57,7 @@ DELAYED_MAX: Final = 500
 class GrpcCall:
     """One call."""
 
-    principal: Principal | None
+    principal: Caller | None
     """Who sent it; None if nobody is asked."""
     is_still_good: Callable[[], bool]
     """Whether the credentials of a long call are still valid."""
@@ -215,7 +215,7 @@ class CallGuard:
             call.bytes.close()
             self.budget.leave(network)
 
-    async def _who(self, context: Any) -> tuple[Principal | None, Callable[[], bool]]:
+    async def _who(self, context: Any) -> tuple[Caller | None, Callable[[], bool]]:
         caller = self._caller
         if caller is None:
             return None, _always

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from bookkeeper.gateways.tokens import Principal, TokenBook
+from bookkeeper.gateways.tokens import Caller, TokenBook
 from bookkeeper.meta import init_cluster
 from bookkeeper.real import PosixDisk, system_seams
 from spark_wal.commands import gateway
@@ -189,7 +189,7 @@ def test_a_token_is_printed_once_and_kept_as_a_hash(tmp_path: Path) -> None:
     assert not [token for token in made if token in text]
     assert text.count("signing-key") == 1
     book = TokenBook.parse(text, "tokens")
-    assert [book.owner(token, 0) for token in made] == [Principal("alice"), Principal("alice", ("/etl",))]
+    assert [book.owner(token, 0) for token in made] == [Caller("alice"), Caller("alice", ("/etl",))]
     refused = runner.invoke(gateway, ["token", "a b", "--token-file", str(path)])
     assert refused.exit_code == 1
     path.chmod(0o644)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from bookkeeper.gateways.authentication import RefusalTexts
-from bookkeeper.gateways.tokens import Principal
+from bookkeeper.gateways.tokens import Caller
 from spark_wal.hadoop_tokens import TokenFormatError, password_of
 from spark_wal.webhdfs.errors import AccessDeniedError
 
@@ -47,7 +47,7 @@ def token_of(authorization: str | None, delegation: str | None) -> str | None:
     return None
 
 
-def authorize(principal: Principal | None, path: str, operation: str) -> None:
+def authorize(principal: Caller | None, path: str, operation: str) -> None:
     """Check that this principal may perform the operation on the path (X57).
 
     Above its roots it may check whether a directory exists, and read the server's defaults, because clients do that.

@@ -34,7 +34,7 @@ from bookkeeper.gateways.access_control import AccessControl
 from bookkeeper.gateways.authentication import RequestCredentials, UnauthenticatedError
 from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.listener import BoundSockets, CountedListener
-from bookkeeper.gateways.tokens import Principal
+from bookkeeper.gateways.tokens import Caller
 from bookkeeper.ids import Address
 from bookkeeper.metrics import Metrics
 from bookkeeper.rate_limited_log import RateLimitedLogger, one_line
@@ -149,7 +149,7 @@ class HttpServer:
         raw_path = request.raw_path.partition("?")[0]
         if (strange := self._strange(request)) is not None:
             return strange
-        principal: Principal | None = None
+        principal: Caller | None = None
         if self._access is not None and not self._access.authenticator.is_open:
             if raw_path == oauth2.ENDPOINT:
                 return await self._access_token(request)
@@ -188,7 +188,7 @@ class HttpServer:
 
     # -- authentication --------------------------------------------------------------------------------
 
-    def _authenticate(self, request: web.BaseRequest) -> Principal | None:
+    def _authenticate(self, request: web.BaseRequest) -> Caller | None:
         assert self._access is not None
         transport = request.transport
         shown = RequestCredentials(
@@ -254,7 +254,7 @@ class HttpServer:
 
     # -- WebHDFS ---------------------------------------------------------------------------------------
 
-    async def _noted(self, request: web.BaseRequest, principal: Principal | None, log: UploadLog) -> web.StreamResponse:
+    async def _noted(self, request: web.BaseRequest, principal: Caller | None, log: UploadLog) -> web.StreamResponse:
         """Like :meth:`_webhdfs`, and note when uploads begin and when their answer has been sent."""
         raw_path, _, raw_query = request.raw_path.partition("?")
         query, path = Query(raw_query), raw_path.removeprefix(PREFIX)
@@ -277,7 +277,7 @@ class HttpServer:
         finally:
             asyncio.get_running_loop().call_soon(log.answered, number, status)  # the loop has written it by then
 
-    async def _webhdfs(self, request: web.BaseRequest, principal: Principal | None) -> web.StreamResponse:
+    async def _webhdfs(self, request: web.BaseRequest, principal: Caller | None) -> web.StreamResponse:
         started = self._clock.monotonic()
         raw_path, _, raw_query = request.raw_path.partition("?")
         if raw_path != PREFIX and not raw_path.startswith(PREFIX + "/"):

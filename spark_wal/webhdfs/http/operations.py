@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final
 from urllib.parse import quote
 
-from bookkeeper.gateways.tokens import Principal
+from bookkeeper.gateways.tokens import Caller
 from spark_wal.webhdfs.access.authentication import authorize
 from spark_wal.webhdfs.contents.uploads import Upload
 from spark_wal.webhdfs.errors import (
@@ -73,7 +73,7 @@ class Request:
     scheme: str = "http"
     take_any_time: Callable[[], None] = lambda: None
     """Tells the connection that the body may pause for as long as it wants."""
-    principal: Principal | None = None
+    principal: Caller | None = None
     """The authenticated client. None: the gateway does not authenticate, and ``user.name`` is believed."""
 
     @property

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from bookkeeper.errors import ConfigError
 from bookkeeper.gateways.tokens import (
     ACCESS_TOKEN_S,
-    Principal,
+    Caller,
     TokenBook,
     new_token,
     signing_key_line,
@@ -29,8 +29,8 @@ def book(text: str = TEXT) -> TokenBook:
 def test_the_file_holds_no_token() -> None:
     assert ALICE.reveal() not in TEXT
     assert len(ALICE.reveal()) >= 43, "256 bits"
-    assert book().owner(ALICE.reveal(), NOW) == Principal("alice")
-    assert book().owner(BOB.reveal(), NOW) == Principal("bob", ("/bob", "/shared"))
+    assert book().owner(ALICE.reveal(), NOW) == Caller("alice")
+    assert book().owner(BOB.reveal(), NOW) == Caller("bob", ("/bob", "/shared"))
     hashed = TEXT.split("sha256:")[1].split()[0]
     for wrong in ("", hashed, f"sha256:{hashed}", ALICE.reveal() + "x", "x" * 5000, "\udcff"):
         assert book().owner(wrong, NOW) is None
@@ -41,7 +41,7 @@ def test_an_access_token_is_good_for_its_time_and_for_its_owner() -> None:
     bought = book().exchange("bob", BOB.reveal(), NOW)
     assert bought is not None
     text, end = bought.reveal(), NOW + ACCESS_TOKEN_S * 1000
-    assert book().owner(text, end - 1) == Principal("bob", ("/bob", "/shared"))
+    assert book().owner(text, end - 1) == Caller("bob", ("/bob", "/shared"))
     assert book().owner(text, end) is None
     assert book().exchange("alice", BOB.reveal(), NOW) is None
     assert book().exchange("bob", text, NOW) is None, "an access token buys no other"
@@ -56,7 +56,7 @@ def test_what_is_taken_from_the_file_is_revoked_and_keys_are_changed_without_a_g
     bought = book().exchange("alice", ALICE.reveal(), NOW)
     assert bought is not None
     renewed = TEXT.replace(KEYS, signing_key_line("k2") + KEYS)
-    assert book(renewed).owner(bought.reveal(), NOW) == Principal("alice")
+    assert book(renewed).owner(bought.reveal(), NOW) == Caller("alice")
     fresh = book(renewed).exchange("alice", ALICE.reveal(), NOW)
     assert fresh is not None
     assert fresh.reveal().startswith("bk1~k2~")
@@ -89,10 +89,10 @@ def test_lines_are_made_of_names_and_paths_only() -> None:
 
 @pytest.mark.rule("X57")
 def test_roots_are_directories_not_prefixes() -> None:
-    bob = Principal("bob", ("/a/b",))
+    bob = Caller("bob", ("/a/b",))
     assert [p for p in ("/", "/a", "/a/b", "/a/b/c", "/a/bc", "/b") if bob.holds(p)] == ["/a/b", "/a/b/c"]
     assert [p for p in ("/", "/a", "/a/b", "/a/", "/x") if bob.leads_to(p)] == ["/", "/a"]
-    assert Principal("root").holds("/anything")
+    assert Caller("root").holds("/anything")
 
 
 @pytest.mark.rule("X40")

@@ -9,7 +9,7 @@ import grpc.aio
 import pytest
 
 from bookkeeper.gateways.authentication import AuthenticationFailures, UnauthenticatedError
-from bookkeeper.gateways.tokens import Principal
+from bookkeeper.gateways.tokens import Caller
 from bookkeeper.real import SystemClock
 from segments.errors import StreamAccessError, StreamNotFoundError
 from segments.gateway import call_guard
@@ -91,7 +91,7 @@ async def test_a_bug_becomes_a_status_too_and_never_says_that_nothing_was_done()
 
 
 def test_a_principal_may_use_the_streams_below_its_roots() -> None:
-    call = GrpcCall(Principal("etl", ("/a", "/b/c")), lambda: True)
+    call = GrpcCall(Caller("etl", ("/a", "/b/c")), lambda: True)
     for name in ("a", "a/x", "b/c"):
         call.require(name)
     for name in ("ab", "b", "c", ""):
@@ -99,7 +99,7 @@ def test_a_principal_may_use_the_streams_below_its_roots() -> None:
             call.require(name)
     with pytest.raises(StreamAccessError, match="may not look at all streams: its token is valid below /a, /b/c"):
         call.require_all()
-    GrpcCall(Principal("root", ("/",)), lambda: True).require_all()
+    GrpcCall(Caller("root", ("/",)), lambda: True).require_all()
     nobody = GrpcCall(None, lambda: True)
     assert nobody.may_use("anything")
     nobody.require_all()

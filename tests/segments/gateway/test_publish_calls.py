@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bookkeeper.gateways.tokens import Principal
+from bookkeeper.gateways.tokens import Caller
 from segments.entries import RecordColumns
 from segments.errors import BatchRefusedError, StreamAccessError, StreamConfigError, StreamOwnedError
 from segments.gateway.call_guard import GrpcCall
@@ -95,13 +95,13 @@ async def test_whoever_may_not_use_a_stream_publishes_nothing_and_no_ledger_of_a
         rows = await staged(stream, "s1", [b"a"])
         request = pb.PublishRequest(stream="s", rows=map(put_rows, rows))
         with pytest.raises(StreamAccessError, match="etl may not use stream s"):
-            await calls.publish(request, GrpcCall(Principal("etl", ("/mine",)), lambda: True))
+            await calls.publish(request, GrpcCall(Caller("etl", ("/mine",)), lambda: True))
         mine = await gateway._namespace.create("mine/t", config=CONFIG)
         theirs = [StagedRows(each.staging, mine.id, each.records, each.ledger) for each in rows]
         with pytest.raises(BatchRefusedError, match="was not written for this batch of stream mine/t"):
             await calls.publish(
                 pb.PublishRequest(stream="mine/t", rows=map(put_rows, theirs)),
-                GrpcCall(Principal("etl", ("/mine",)), lambda: True),
+                GrpcCall(Caller("etl", ("/mine",)), lambda: True),
             )
         for name in ("", "../chain", "a/b", "s1.7"):
             with pytest.raises(StreamConfigError, match="a staging has a name of"):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bookkeeper.gateways.tokens import Principal
+from bookkeeper.gateways.tokens import Caller
 from bookkeeper.launchers.machine_speed import stretch
 from segments.errors import StreamAccessError, StreamConfigError, StreamError, StreamNotReadyError
 from segments.gateway import transfer_calls
@@ -150,7 +150,7 @@ async def test_a_name_in_the_file_counts_as_one_that_is_given(tmp_path: Path) ->
         await filled(gateway)
         calls, _ = calls_of(gateway)
         chunks = await exported(calls)
-        caller = GrpcCall(Principal("etl", ("/mine",)), lambda: True)
+        caller = GrpcCall(Caller("etl", ("/mine",)), lambda: True)
         for opened in ({}, {"stream": "other"}, {"dry_run": True}):
             with pytest.raises(StreamAccessError, match="etl may not use stream"):
                 await refused(calls.import_stream(sent(chunks, **opened), caller))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bookkeeper.gateways.tokens import Principal
+from bookkeeper.gateways.tokens import Caller
 from spark_wal.webhdfs.access.authentication import authorize, token_of
 from spark_wal.webhdfs.errors import AccessDeniedError
 
@@ -27,7 +27,7 @@ def test_the_header_comes_before_the_parameter(
 
 @pytest.mark.rule("X57")
 def test_above_the_roots_one_may_look_and_nothing_else() -> None:
-    etl = Principal("etl", ("/a/b",))
+    etl = Caller("etl", ("/a/b",))
     authorize(etl, "/a/b/c", "DELETE")
     authorize(etl, "/a", "GETFILESTATUS")
     authorize(None, "/", "DELETE")

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from bookkeeper.gateways.tokens import Principal, TokenBook, new_token, signing_key_line, token_line
+from bookkeeper.gateways.tokens import Caller, TokenBook, new_token, signing_key_line, token_line
 from spark_wal.webhdfs.http.oauth2 import FORM_MAX, grant
 
 TOKEN = new_token()
@@ -35,7 +35,7 @@ def basic(text: str) -> str:
 def test_a_token_is_exchanged_from_the_form_or_the_header(body: bytes, header: str | None) -> None:
     given = grant(BOOK, body, header, 0)
     assert given.status == 200
-    assert BOOK.owner(str(given.fields["access_token"]), 0) == Principal("alice")
+    assert BOOK.owner(str(given.fields["access_token"]), 0) == Caller("alice")
 
 
 @pytest.mark.rule("X11")

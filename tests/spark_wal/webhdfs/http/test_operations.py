@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bookkeeper.gateways.tokens import Principal
+from bookkeeper.gateways.tokens import Caller
 from spark_wal.webhdfs.contents.blob_store import BlobInfo
 from spark_wal.webhdfs.files.inodes import FileNode
 from spark_wal.webhdfs.files.records import SetAttributes, SetQuota
@@ -197,7 +197,7 @@ def test_how_much_others_have_is_not_told() -> None:
         await gateway.start()
 
         async def used(roots: tuple[str, ...]) -> object:
-            asked = Request("GET", "/mine", Query("op=GETSTATUS"), "h", no_body(), principal=Principal("me", roots))
+            asked = Request("GET", "/mine", Query("op=GETSTATUS"), "h", no_body(), principal=Caller("me", roots))
             return json.loads((await perform(gateway, asked)).body)["FsStatus"]["used"]
 
         for path, data in (("/mine/f", b"12"), ("/theirs/f", b"34567")):

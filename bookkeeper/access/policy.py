@@ -1,0 +1,96 @@
+"""The policy: who has which rights on what (X12). Everything that it does not grant is denied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from bookkeeper.access.principal import Principal, PrincipalKind, Subject
+from bookkeeper.access.resource import Resource, ResourceKind
+from bookkeeper.access.rights import Right
+
+OWNERS_RIGHTS: Final = frozenset({Right.APPEND, Right.READ, Right.RECOVER, Right.CREATE, Right.DELETE})
+"""What a principal may do with the ledgers that he owns, without a grant."""
+
+
+class Mode(StrEnum):
+    """What servers do with the policy's answers."""
+
+    OFF = "off"
+    """Nobody is asked: every admitted client may do everything."""
+    OBSERVE = "observe"
+    """What would be denied is told and counted, and done."""
+    ENFORCE = "enforce"
+    """What is denied is not done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Rights that somebody has on a resource and all below it."""
+
+    who: Subject
+    rights: frozenset[Right]
+    on: Resource
+
+    def __str__(self) -> str:
+        return f"{self.who} {','.join(sorted(self.rights))} {self.on}"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """An answer of the policy."""
+
+    allowed: bool
+    reason: str
+    """The grant that decided, or what there is none of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """All grants of a cluster, and what servers do with them."""
+
+    mode: Mode = Mode.OFF
+    grants: tuple[Grant, ...] = ()
+
+    def rights(self, principal: Principal, resource: Resource) -> frozenset[Right]:
+        """The rights of a principal on a resource. They are the same until the policy changes."""
+        found: set[Right] = set()
+        for grant in self.grants:
+            if grant.on.covers(resource) and grant.who.means(principal):
+                found |= grant.rights
+        if _owns(principal, resource):
+            found |= OWNERS_RIGHTS
+        return frozenset(found)
+
+    def decide(self, principal: Principal, right: Right, resource: Resource) -> Decision:
+        """Whether the policy grants this, and why; its mode is not looked at."""
+        for grant in self.grants:
+            if right in grant.rights and grant.on.covers(resource) and grant.who.means(principal):
+                return Decision(True, f"granted: {grant}")
+        if right in OWNERS_RIGHTS and _owns(principal, resource):
+            return Decision(True, f"{principal} owns {resource}")
+        return Decision(False, f"no grant gives {principal} the right to {right} on {resource}")
+
+    def with_grant(self, grant: Grant) -> Policy:
+        """The policy with a further grant; the rights of an equal subject and resource are put together."""
+        same = [each for each in self.grants if (each.who, each.on) == (grant.who, grant.on)]
+        joined = Grant(grant.who, grant.rights.union(*(each.rights for each in same)), grant.on)
+        rest = tuple(each for each in self.grants if each not in same)
+        return replace(self, grants=(*rest, joined))
+
+    def without_rights(self, grant: Grant) -> Policy:
+        """The policy without these rights of exactly this subject on exactly this resource."""
+        kept: list[Grant] = []
+        for each in self.grants:
+            if (each.who, each.on) == (grant.who, grant.on):
+                if each.rights - grant.rights:
+                    kept.append(replace(each, rights=each.rights - grant.rights))
+            else:
+                kept.append(each)
+        return replace(self, grants=tuple(kept))
+
+
+def _owns(principal: Principal, resource: Resource) -> bool:
+    named = principal.kind is not PrincipalKind.NOBODY and bool(principal.name)
+    return named and resource == Resource(ResourceKind.LEDGERS, principal.name)
