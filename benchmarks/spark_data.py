@@ -98,6 +98,7 @@ def _batches(report: Report, uri: str, size: Size, directory: Path) -> None:
     _write(uri, "second", 0, 1)
     given = {"metadata": uri, "stream": "first", "sink": "second", "trigger": TRIGGER, "files": str(directory / "many")}
     seen = _job("batches", given)
+    assert _records(uri, "second") == TRIGGER * size.batches, "each record has arrived, once"
     report.heading(f"{seen['batches']} batches of {TRIGGER} rows from stream to stream")
     early = [mb for batch, mb in seen["sizes"] if batch <= seen["batches"] // 10] or [seen["sizes"][0][1]]
     grown = max(mb for _, mb in seen["sizes"]) - max(early)
@@ -111,6 +112,14 @@ def _batches(report: Report, uri: str, size: Size, directory: Path) -> None:
     note = f"{len(own)} batches by the same code in one process, {first:.0f} MB after a tenth of them"
     report.add(Figure("without Spark: the process has grown", last - first, "MB", Aim(20, 20, lower=True), note))
     report.add(Figure("ledgers that no stream names", _left_over(uri), "", Aim(0, 0, lower=True)))
+
+
+def _records(uri: str, stream: str) -> int:
+    """How many records a stream has."""
+    from segments import sync
+
+    with sync.connect(uri) as namespace, namespace.open(stream).read() as reader:
+        return sum(batch.num_rows for batch in reader.arrow_batches())
 
 
 def _left_over(uri: str) -> int:

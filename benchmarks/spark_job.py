@@ -142,7 +142,9 @@ def batches(spark: SparkSession, given: dict[str, Any]) -> object:
         progress = query.lastProgress
         if progress is not None:
             sizes[progress["batchId"]] = python_mb()
-    return {"batches": max(sizes) + 1, "sizes": sorted(sizes.items())}
+    last = query.lastProgress
+    assert last is not None, "a batch was run"
+    return {"batches": last["batchId"] + 1, "sizes": sorted(sizes.items())}
 
 
 KINDS = {"read": read, "write": write, "trigger": trigger, "batches": batches}
