@@ -371,6 +371,9 @@ class ConfigError(BookKeeperError):
 class AuthenticationError(BookKeeperError):
     """A provider of authentication does not accept the peer."""
 
+    claimed: str = ""
+    """The name that the peer presented, where it presented one; for the audit log. Never a secret."""
+
 
 class InvariantError(BookKeeperError):
     """A rule of docs/rules.md does not hold, so this component must stop. The cause is a bug or damaged memory."""

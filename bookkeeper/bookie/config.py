@@ -15,6 +15,9 @@
     cert = "/etc/bookie/cert.pem"
     key = "/etc/bookie/key.pem"
     client_ca = "/etc/bookie/clients.pem"
+
+    [audit]                          # see bookkeeper.audit.config.AuditConfig
+    to = "/var/log/bookie/audit"
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from bookkeeper.audit import AuditConfig
 from bookkeeper.auth.config import NONE, TLS, AuthConfig
 from bookkeeper.bookie.page_address import require_page_address
 from bookkeeper.codec import FRAME_MAX, RECORD_MAX
@@ -79,6 +83,9 @@ class BookieConfig:
 
     auth: AuthConfig = field(default_factory=AuthConfig)
     """Authentication of clients. Default: by their certificates, if ``tls`` asks for them."""
+
+    audit: AuditConfig = field(default_factory=AuditConfig)
+    """Where it is noted who did what, or was refused. Default: nowhere."""
 
     insecure: bool = False
     """Serve beyond loopback without authentication and encryption: everyone who reaches the port may read and

@@ -19,9 +19,11 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from bookkeeper.audit import NO_AUDIT, AuditLog, open_audit_log
 from bookkeeper.bookie.assembly import BookieParts, BookieReports, build_bookie
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.connections.bookie_port import BookiePort
+from bookkeeper.bookie.connections.connection_audit import ConnectionAudit
 from bookkeeper.bookie.control.ledger_directories import LedgerDirectories
 from bookkeeper.bookie.health.bookie_metrics import refresh_metrics
 from bookkeeper.bookie.health.health import BookieHealth, health, liveness, readiness
@@ -60,6 +62,8 @@ class BookieServer:
         self.say_stage: Callable[[str], object] = lambda stage: None
         """Called with what the start does next, so that others see that it goes on."""
         self.port = BookiePort(config, seams, self.metrics)
+        self.audit: AuditLog = NO_AUDIT
+        """Who did what, or was refused; switched off before the start."""
         self._begun = BookieStart(config, seams, metadata)
         self._seams = seams
         self._metadata = metadata
@@ -178,7 +182,7 @@ class BookieServer:
         log.info("bookie %s serves at %s, boot %d", self.bookie_id, self.address, self.boot)
 
     def _take_directory(self) -> None:
-        """Lock the directory, and refuse one of Java's bookie."""
+        """Lock the directory, and refuse one of Java's bookie. Open the audit log."""
         config, disk = self.config, self._seams.disk
         refuse_java(disk, [config.directory, *config.data_directories])
         disk.make_directories(config.directory)
@@ -190,6 +194,10 @@ class BookieServer:
                 "directory"
             ) from error
         self._held.callback(lock.release)
+        audit = open_audit_log(config.audit, self._seams.clock, disk, self._seams.workers, self.metrics)
+        self._held.callback(audit.close)
+        self.audit = audit
+        self.port.audit = ConnectionAudit(audit)
 
     async def _settle_identity(self) -> tuple[ProgressPublisher, SeenMetadata]:
         """Take the port, and settle who the bookie is, how often it has started, and what its disk may have lost."""

@@ -142,7 +142,7 @@ async def _take_commands(server: BookieServer, config: BookieConfig, listen: Lis
     """Listen for commands. A bookie that cannot serves without them."""
     path = os.path.join(config.directory, SOCKET)
     try:
-        return await listen(path, BookieControl(commands_of(server)).answer)
+        return await listen(path, BookieControl(commands_of(server), server.audit).answer)
     except (ConfigError, OSError) as error:
         log.warning("bookie %s takes no commands: %s", server.bookie_id, in_words(error))
         return None

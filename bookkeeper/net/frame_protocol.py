@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 
 from bookkeeper.codec import FRAME_MAX
 from bookkeeper.errors import MalformedFrameError
+from bookkeeper.ids import Address
 from bookkeeper.net.receive_memory import FREE, RECEIVE_BUFFER, ReceiveMemory
 from bookkeeper.seams import Buffer
 
@@ -119,7 +120,9 @@ class FrameProtocol(asyncio.BufferedProtocol):
     def peer(self) -> str:
         """The other side's address, for messages to people."""
         name = self._transport.get_extra_info("peername") if self._transport is not None else None
-        return f"{name[0]}:{name[1]}" if isinstance(name, tuple) and len(name) >= 2 else str(name or "unknown")
+        if not isinstance(name, tuple) or len(name) < 2:
+            return str(name or "unknown")
+        return str(Address(str(name[0]), int(name[1])))
 
     @property
     def keeps_memory(self) -> bool:

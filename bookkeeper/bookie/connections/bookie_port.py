@@ -12,6 +12,7 @@ from bookkeeper.auth.provider_loader import server_provider
 from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.connections.admission import Admission
+from bookkeeper.bookie.connections.connection_audit import ConnectionAudit
 from bookkeeper.bookie.connections.server import Connections
 from bookkeeper.bookie.connections.server_connection import ServerConnection
 from bookkeeper.ids import Address
@@ -28,6 +29,8 @@ class BookiePort:
     def __init__(self, config: BookieConfig, seams: Seams, metrics: Metrics) -> None:
         self._config, self._seams, self._metrics = config, seams, metrics
         self.admission = Admission(config.in_progress_bytes, config.reserved_bytes)
+        self.audit = ConnectionAudit()
+        """Replaced before :meth:`secure`, where an audit log is kept."""
         self.connections: Connections | None = None
         """None before it serves."""
         self.security: ConnectionSecurity | None = None
@@ -61,7 +64,9 @@ class BookiePort:
         )
 
         asks_tls = config.auth_provider == TLS
-        self.security = ConnectionSecurity(seams.net, config.tls, provider, self._metrics, seams.rng, asks_tls=asks_tls)
+        self.security = ConnectionSecurity(
+            seams.net, config.tls, provider, self._metrics, seams.rng, asks_tls=asks_tls, audit=self.audit
+        )
 
     async def bind(self, port: int | None) -> int:
         """Take the port, and return it: ``port``, if the configuration leaves it open. Connections are closed at once
@@ -88,6 +93,7 @@ class BookiePort:
             idle_s=config.connection_idle_s,
             receive_bytes=config.receive_bytes,
             give_back=give_back,
+            audit=self.audit,
         )
         connections.begin()
         assert self._early_listener is not None

@@ -16,6 +16,7 @@ from typing import Any, Final
 from bookkeeper import wire
 from bookkeeper.auth.certificate import EXPIRES_SOON_S, CertificateNames, admitted, not_after
 from bookkeeper.auth.provider import ExchangeResult, Peer, ServerExchange, ServerProvider
+from bookkeeper.bookie.connections.connection_audit import ConnectionAudit
 from bookkeeper.bookie.connections.handshake import (
     Admit,
     AskProvider,
@@ -56,7 +57,15 @@ class ConnectionSecurity:
     """What all connections of one bookie share."""
 
     def __init__(
-        self, net: Net, tls: ServerTls, provider: ServerProvider | None, metrics: Metrics, rng: Rng, *, asks_tls: bool
+        self,
+        net: Net,
+        tls: ServerTls,
+        provider: ServerProvider | None,
+        metrics: Metrics,
+        rng: Rng,
+        *,
+        asks_tls: bool,
+        audit: ConnectionAudit | None = None,
     ) -> None:
         """With ``asks_tls`` the client's TLS certificate is its authentication.
 
@@ -68,6 +77,7 @@ class ConnectionSecurity:
         self.net = net
         self.rng = rng
         self.asks_tls = asks_tls
+        self.audit = audit or ConnectionAudit()
         self.tls: Tls | None = None
         self.shaking: dict[SecuredConnection, None] = {}
         """Connections in the TLS handshake, the oldest first."""
@@ -148,9 +158,12 @@ class ConnectionSecurity:
         self._failures[account] = (count, now)
         return REFUSAL_DELAY_S * (1 + self.rng.random()) * (1 << min(count - 1, DOUBLINGS_MAX))
 
-    def refused(self, connection: SecuredConnection, reason: str) -> None:
-        """Count a refused connection, and log it at a limited rate."""
+    def refused(self, connection: SecuredConnection, reason: str, *, claimed: str = "") -> None:
+        """Count a refused connection, note it, and log it at a limited rate. ``claimed`` is the name that it presented,
+        if one is known. ``reason`` holds no secret."""
         self.refused_total.add()
+        proven = connection.names.principal if connection.names is not None else None
+        self.audit.refused(connection, reason, proven=proven or "", claimed=claimed)
         connection.server.complaints.warning("refused the connection from %s: %.200s", connection.host, reason)
 
     def close(self) -> None:
@@ -179,8 +192,6 @@ class SecuredConnection(ServerConnection):
     def __init__(self, server: Connections, security: ConnectionSecurity) -> None:
         super().__init__(server)
         self.security = security
-        self.principal: str | None = None
-        """Who the client is; None if nobody has asked. It never changes after the handshake."""
         self.names: CertificateNames | None = None
         self._in = False
         self._handshake = Handshake(security.mode, asks=security.provider is not None)
@@ -299,6 +310,8 @@ class SecuredConnection(ServerConnection):
         elif self.names is not None:
             self.principal = self.names.principal
         if self._handshake.encrypted(admitted=not security.asks_tls or self.principal is not None):
+            if security.asks_tls:
+                security.audit.admitted(self, "certificate")
             self._enter()
 
     async def _ask(self, header: wire.RequestHeader, plugin: str, payload: bytes) -> None:
@@ -306,9 +319,11 @@ class SecuredConnection(ServerConnection):
         try:
             answer = await self._answer_of(plugin, payload)
         except Exception as error:  # whatever it is: the client is refused, and does not learn why
-            reason = str(error) if isinstance(error, AuthenticationError) else repr(error)
+            known = isinstance(error, AuthenticationError)
+            reason = str(error) if known else f"the provider raised {type(error).__name__}"
+            claimed = error.claimed if isinstance(error, AuthenticationError) else ""
             await asyncio.sleep(self.security.penalty(self.account, self._now()))
-            self._refuse(refusal_of(header), f"authentication failed: {reason}")
+            self._refuse(refusal_of(header), f"authentication failed: {reason}", claimed=claimed)
             return
         finally:
             self._busy = False
@@ -318,6 +333,7 @@ class SecuredConnection(ServerConnection):
         if answer.principal is not None and self._handshake.state is HandshakeState.ASKING:
             self.principal = answer.principal
             self._handshake.known()
+            self.security.audit.admitted(self, f"provider {plugin[:100]}")
             self._enter()
 
     async def _answer_of(self, plugin: str, payload: bytes) -> ExchangeResult:
@@ -329,10 +345,10 @@ class SecuredConnection(ServerConnection):
             self._exchange = provider.exchange(Peer(self.peer, encrypted=self.encrypted, names=self.names))
         return await self._exchange.answer(payload)
 
-    def _refuse(self, reply: bytes | None, reason: str) -> None:
+    def _refuse(self, reply: bytes | None, reason: str, *, claimed: str = "") -> None:
         """Send ``reply``, if there is one, and close the connection."""
         self._handshake.shut()
         if reply is not None:
             self.write(reply)
-        self.security.refused(self, reason)
+        self.security.refused(self, reason, claimed=claimed)
         self.close()

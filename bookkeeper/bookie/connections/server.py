@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.bookie.connections.admission import Admission
+from bookkeeper.bookie.connections.connection_audit import ConnectionAudit
 from bookkeeper.bookie.connections.flow_control import FlowControl, Slowness
 from bookkeeper.bookie.connections.request_log import RequestLog
 from bookkeeper.bookie.connections.server_metrics import ServerMetrics
@@ -88,6 +89,7 @@ class Connections:
         idle_s: float = math.inf,
         receive_bytes: int = NO_LIMIT,
         give_back: Callable[[], object] = lambda: None,
+        audit: ConnectionAudit | None = None,
     ) -> None:
         """``give_back`` returns freed memory to the system. It is called after many connections have ended.
 
@@ -109,6 +111,7 @@ class Connections:
         self._slow_frame_s = slow_frame_s
         self._idle_s = idle_s
         self._sweeper: asyncio.TimerHandle | None = None
+        self.audit = audit or ConnectionAudit()
         self.complaints = RateLimitedLogger(log, lambda: asyncio.get_running_loop().time())
         self.requests = RequestLog(lambda: asyncio.get_running_loop().time())
 

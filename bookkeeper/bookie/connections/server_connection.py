@@ -41,6 +41,10 @@ class ServerConnection(FrameProtocol):
         self.detector = wire.DialectDetector()
         self.flow = FlowControl()
         self.host = ""
+        self.principal: str | None = None
+        """Who the client is; None if nobody has asked. It never changes after the handshake."""
+        self.fences_noted: dict[LedgerId, None] = {}
+        """Ledgers whose fence the audit log has from this connection."""
         self._polls: dict[Callable[[wire.Reply], None], None] = {}
         """Long polls that wait. They end with the connection."""
         self._reads = False
@@ -208,6 +212,8 @@ class ServerConnection(FrameProtocol):
         if status is Status.OK:
             self._store(adds, adds.runs, charge)
             return
+        if status is Status.UNAUTHORIZED:
+            self.server.audit.wrong_key(self, "ADD", adds.runs[0].ledger_id)
         self.admission.release(charge)
         self.counts.adds_refused.add(count)
         self.write(codec.fail_acks(adds.acks, adds.ack_ends, 0, count, status))
@@ -229,6 +235,8 @@ class ServerConnection(FrameProtocol):
                     extend(taken, run)
             else:
                 refused += run.i1 - run.i0
+                if status is Status.UNAUTHORIZED:
+                    self.server.audit.wrong_key(self, "ADD", run.ledger_id)
                 self.server.requests.run(self.host, run, adds.entry_ids[run.i0], status, 0.0)
                 self.write(codec.fail_acks(adds.acks, adds.ack_ends, run.i0, run.i1, status))
         counts.adds_refused.value += refused
@@ -348,6 +356,7 @@ class ServerConnection(FrameProtocol):
             took = self._now() - begun
             if took >= SLOW_S or answer.status not in ANSWERED:
                 self.server.requests.request(self.host, header, request, answer.status, took)
+            self.server.audit.answered(self, header.op.name, request, answer.status)
             size = self._answer(header, answer)
             if not counted:
                 self._polls.pop(reply, None)

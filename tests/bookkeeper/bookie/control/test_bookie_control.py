@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from bookkeeper.audit import AuditAction
 from bookkeeper.bookie.control.bookie_control import BookieControl, Says
 from bookkeeper.errors import IllegalOperationError
+from tests.bookkeeper.audit.events import KeptEvents
 
 
 async def double(request: Mapping[str, Any], says: Says) -> Mapping[str, Any]:
@@ -49,3 +51,19 @@ async def test_what_nobody_foresaw_is_answered_too(caplog: pytest.LogCaptureFixt
 async def test_what_is_no_command_is_told_which_there_are(request_: bytes) -> None:
     (answer,) = await asked(request_)
     assert answer["error"].endswith("there are double, refuse")
+
+
+@pytest.mark.rule("X16")
+async def test_commands_that_may_change_something_are_noted_with_what_came_of_them() -> None:
+    kept = KeptEvents()
+
+    async def send(line: bytes) -> None:
+        pass
+
+    control = BookieControl({"double": double, "refuse": refuse, "status": refuse}, kept)
+    for request in (b'{"command": "double", "number": 21}', b'{"command": "refuse"}', b'{"command": "status"}', b"?"):
+        await control.answer(request, send)
+    assert [(event.what, event.on, event.allowed, event.reason) for event in kept.events] == [
+        (AuditAction.ADMINISTER, "bookie: double (number 21)", True, ""),
+        (AuditAction.ADMINISTER, "bookie: refuse", False, "not while it rains"),
+    ]

@@ -1,0 +1,87 @@
+"""What a bookie's connections note in the audit log: who was let in or refused, fences, and keys that are wrong (X16).
+
+Nothing is noted for an entry or a read. A recovery fences with each of its reads: for each ledger the first one of a
+connection is noted, and each that was refused.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from bookkeeper import wire
+from bookkeeper.audit import NO_AUDIT, AuditAction, AuditEvent, AuditLog
+from bookkeeper.bookie.connections.request_log import ANSWERED
+from bookkeeper.ids import LedgerId
+from bookkeeper.wire import Status
+
+WRONG_KEY: Final = "the key is not the ledger's"
+
+FENCES_MAX: Final = 256
+"""Of how many ledgers a connection remembers that their fence is noted. One more, and the oldest is forgotten."""
+
+
+class Audited(Protocol):
+    """A connection, as lines of the audit log name it."""
+
+    principal: str | None
+    fences_noted: dict[LedgerId, None]
+
+    @property
+    def peer(self) -> str: ...
+
+
+class ConnectionAudit:
+    """Makes the lines of one bookie's connections."""
+
+    def __init__(self, log: AuditLog = NO_AUDIT) -> None:
+        self.log = log
+        self._is_on = log is not NO_AUDIT
+
+    def admitted(self, connection: Audited, how: str) -> None:
+        """A client is let in; ``how`` it has shown who it is."""
+        self._note(AuditAction.AUTHENTICATE, connection, "bookie", allowed=True, reason=how)
+
+    def refused(self, connection: Audited, reason: str, *, proven: str = "", claimed: str = "") -> None:
+        """A client is not let in. It has ``proven`` a name, or ``claimed`` one, or none is known."""
+        self.log.note(
+            AuditEvent(
+                what=AuditAction.AUTHENTICATE,
+                who=proven or claimed,
+                claimed=not proven and bool(claimed),
+                address=connection.peer,
+                on="bookie",
+                allowed=False,
+                reason=reason,
+            )
+        )
+
+    def answered(self, connection: Audited, operation: str, request: wire.Request, status: Status) -> None:
+        """A request is answered that is no plain add: note a fence, or a wrong key."""
+        if not self._is_on:
+            return
+        if isinstance(request, wire.ReadEntry | wire.BatchRead) and request.fence:
+            self._fenced(connection, request.ledger_id, status)
+        elif status is Status.UNAUTHORIZED:
+            self.wrong_key(connection, operation, getattr(request, "ledger_id", -1))
+
+    def _fenced(self, connection: Audited, ledger_id: LedgerId, status: Status) -> None:
+        allowed, noted = status is not Status.UNAUTHORIZED, connection.fences_noted
+        if allowed:
+            if ledger_id in noted:
+                return
+            if len(noted) >= FENCES_MAX:
+                del noted[next(iter(noted))]
+            noted[ledger_id] = None
+        reason = WRONG_KEY if not allowed else "" if status in ANSWERED else f"answer {status.name}"
+        self._note(AuditAction.FENCE, connection, f"ledger {ledger_id}", allowed=allowed, reason=reason)
+
+    def wrong_key(self, connection: Audited, what: str, ledger_id: int) -> None:
+        """A request with another key than the ledger's is refused."""
+        self._note(AuditAction.DENY, connection, f"ledger {ledger_id}", allowed=False, reason=f"{what}: {WRONG_KEY}")
+
+    def _note(self, what: AuditAction, connection: Audited, on: str, *, allowed: bool, reason: str) -> None:
+        if self._is_on:
+            who = connection.principal or ""
+            self.log.note(
+                AuditEvent(what=what, who=who, address=connection.peer, on=on, allowed=allowed, reason=reason)
+            )
