@@ -6,12 +6,15 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from bookkeeper.access.change import CHANGES_MAX, PolicyChange
 from bookkeeper.access.principal import Principal, PrincipalKind, Subject
+from bookkeeper.access.quota import PrincipalQuota, Quota, smallest
 from bookkeeper.access.resource import Resource, ResourceKind
 from bookkeeper.access.rights import Right
+from bookkeeper.access.tenant import Tenant, check_tenants
 
 OWNERS_RIGHTS: Final = frozenset({Right.APPEND, Right.READ, Right.RECOVER, Right.CREATE, Right.DELETE})
-"""What a principal may do with the ledgers that he owns, without a grant."""
+"""What a principal may do with the ledgers that he owns, and a member with what his tenant owns, without a grant."""
 
 
 class Mode(StrEnum):
@@ -48,10 +51,21 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """All grants of a cluster, and what servers do with them."""
+    """All grants, tenants and quotas of a cluster, and what servers do with them.
+
+    Raises:
+        ConfigError: two tenants have one name, or own the same.
+    """
 
     mode: Mode = Mode.OFF
     grants: tuple[Grant, ...] = ()
+    tenants: tuple[Tenant, ...] = ()
+    quotas: tuple[PrincipalQuota, ...] = ()
+    changes: tuple[PolicyChange, ...] = ()
+    """The last changes, oldest first."""
+
+    def __post_init__(self) -> None:
+        check_tenants(self.tenants)
 
     def rights(self, principal: Principal, resource: Resource) -> frozenset[Right]:
         """The rights of a principal on a resource. They are the same until the policy changes."""
@@ -59,7 +73,7 @@ class Policy:
         for grant in self.grants:
             if grant.on.covers(resource) and grant.who.means(principal):
                 found |= grant.rights
-        if _owns(principal, resource):
+        if self._owner(principal, resource) is not None:
             found |= OWNERS_RIGHTS
         return frozenset(found)
 
@@ -68,9 +82,25 @@ class Policy:
         for grant in self.grants:
             if right in grant.rights and grant.on.covers(resource) and grant.who.means(principal):
                 return Decision(True, f"granted: {grant}")
-        if right in OWNERS_RIGHTS and _owns(principal, resource):
-            return Decision(True, f"{principal} owns {resource}")
+        if right in OWNERS_RIGHTS and (owner := self._owner(principal, resource)) is not None:
+            return Decision(True, owner)
         return Decision(False, f"no grant gives {principal} the right to {right} on {resource}")
+
+    def tenant_of(self, resource: Resource) -> str | None:
+        """The name of the tenant that owns a resource, and whose quota counts for it; None: no tenant does."""
+        return next((tenant.name for tenant in self.tenants if tenant.owns_it(resource)), None)
+
+    def tenant(self, name: str) -> Tenant | None:
+        """The tenant with this name."""
+        return next((tenant for tenant in self.tenants if tenant.name == name), None)
+
+    def quota_of(self, principal: Principal) -> Quota:
+        """A principal's own quota: the smallest limit of each kind among those that mean him."""
+        return smallest(each.quota for each in self.quotas if each.who.means(principal))
+
+    def changed(self, change: PolicyChange) -> Policy:
+        """The policy, with a note of who made it what it is."""
+        return replace(self, changes=(*self.changes, change)[-CHANGES_MAX:])
 
     def with_grant(self, grant: Grant) -> Policy:
         """The policy with a further grant; the rights of an equal subject and resource are put together."""
@@ -89,6 +119,15 @@ class Policy:
             else:
                 kept.append(each)
         return replace(self, grants=tuple(kept))
+
+    def _owner(self, principal: Principal, resource: Resource) -> str | None:
+        """Why somebody has an owner's rights on a resource; None: he has not."""
+        if _owns(principal, resource):
+            return f"{principal} owns {resource}"
+        for tenant in self.tenants:
+            if tenant.owns_it(resource) and tenant.has_member(principal):
+                return f"{principal} is a member of the tenant {tenant.name}, which owns {resource}"
+        return None
 
 
 def _owns(principal: Principal, resource: Resource) -> bool:

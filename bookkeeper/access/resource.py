@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -84,6 +85,13 @@ class Resource:
         if self.kind is not other.kind:
             return False
         return not self.name or other.name == self.name or other.name.startswith(self.name + "/")
+
+    def above(self) -> Iterator[Resource]:
+        """The resources of its kind with names that cover it, without itself, from the nearest up."""
+        name, slash, _ = self.name.rpartition("/")
+        while slash and name:
+            yield Resource(self.kind, name)
+            name, slash, _ = name.rpartition("/")
 
 
 CLUSTER: Final = Resource(ResourceKind.CLUSTER, "")

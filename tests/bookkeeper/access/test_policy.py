@@ -4,7 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from bookkeeper.access import CLUSTER, Grant, Policy, Principal, PrincipalKind, Resource, Right, Subject
+from bookkeeper.access import (
+    CLUSTER,
+    Grant,
+    Policy,
+    PolicyChange,
+    Principal,
+    PrincipalKind,
+    PrincipalQuota,
+    Quota,
+    Resource,
+    Right,
+    Subject,
+    Tenant,
+)
+from bookkeeper.access.change import CHANGES_MAX
+from bookkeeper.errors import ConfigError
 
 ETL = Principal(PrincipalKind.CERTIFICATE, "etl")
 OTHER = Principal(PrincipalKind.CERTIFICATE, "other")
@@ -53,3 +68,50 @@ def test_grants_of_one_subject_on_one_resource_are_one_grant() -> None:
     assert [str(each) for each in policy.grants] == ["etl append streams:app"]
     assert policy.without_rights(_grant("etl", {Right.APPEND}, "streams:app")).grants == ()
     assert policy.without_rights(_grant("etl", {Right.APPEND}, "streams:app/x")) == policy
+
+
+RED = Tenant("red", (Subject.parse("etl"),), (Resource.parse("streams:red"), Resource.parse("ledgers:red-owner")))
+
+
+def test_members_use_what_their_tenant_owns_and_nothing_of_others() -> None:
+    blue = Tenant("blue", (Subject.parse("other"),), (Resource.parse("streams:blue"),))
+    policy = Policy(tenants=(RED, blue))
+    inside = Resource.parse("streams:red/x")
+    assert policy.rights(ETL, inside) == set(Right) - {Right.REPAIR, Right.ADMINISTER}
+    assert policy.decide(ETL, Right.READ, inside).reason == (
+        "etl is a member of the tenant red, which owns streams:red/x"
+    )
+    assert policy.rights(OTHER, inside) == frozenset()
+    assert policy.rights(ETL, Resource.parse("streams:blue")) == frozenset()
+    assert policy.rights(ETL, Resource.parse("streams:/")) == frozenset(), "what is above is not the tenant's"
+    assert not policy.decide(ETL, Right.REPAIR, inside).allowed
+
+
+def test_the_tenant_of_a_resource_is_the_one_that_owns_it_or_something_above_it() -> None:
+    policy = Policy(tenants=(RED,))
+    assert policy.tenant_of(Resource.parse("streams:red/x/y")) == "red"
+    assert policy.tenant_of(Resource.parse("streams:redder")) is None
+    assert policy.tenant("red") == RED and policy.tenant("blue") is None
+
+
+def test_two_tenants_cannot_own_the_same() -> None:
+    with pytest.raises(ConfigError, match="streams:red/x of the tenant blue overlaps with streams:red of the tenant"):
+        Policy(tenants=(RED, Tenant("blue", (), (Resource.parse("streams:red/x"),))))
+
+
+def test_the_smallest_limit_that_means_a_principal_counts() -> None:
+    policy = Policy(
+        quotas=(
+            PrincipalQuota(Subject.parse("anyone"), Quota(adds_per_s=100, ledgers=5)),
+            PrincipalQuota(Subject.parse("etl"), Quota(adds_per_s=50, ledgers=9)),
+        )
+    )
+    assert policy.quota_of(ETL) == Quota(adds_per_s=50, ledgers=5)
+    assert policy.quota_of(OTHER) == Quota(adds_per_s=100, ledgers=5)
+
+
+def test_the_last_changes_are_remembered_and_no_more() -> None:
+    policy = Policy()
+    for number in range(CHANGES_MAX + 3):
+        policy = policy.changed(PolicyChange(number, "eve", "x"))
+    assert [each.at_ms for each in policy.changes] == list(range(3, CHANGES_MAX + 3))

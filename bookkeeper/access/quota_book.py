@@ -1,0 +1,164 @@
+"""Who has used how much of which quota: asked once for each run of entries, and for each ledger that is made. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from bookkeeper.access.policy import Mode, Policy
+from bookkeeper.access.principal import Principal
+from bookkeeper.access.quota import Quota, QuotaKind, QuotaRefusal
+from bookkeeper.access.usage import NOTHING, Amount, Usage
+
+BURST_S: Final = 1.0
+"""Seconds for which a rate may be saved up."""
+REMEMBERED: Final = 8192
+"""Principals whose quotas and rates are remembered at once; beyond it those are forgotten who have not used theirs."""
+
+
+class TokenBucket:
+    """A rate. A request is admitted while anything is left, and may be larger than what is left: the next ones wait
+    until that is made up for. So no request is too large, none is passed over for ever by smaller ones, and on average
+    the rate holds."""
+
+    __slots__ = ("_at", "_left", "_per_s")
+
+    def __init__(self, per_s: int, now: float) -> None:
+        self._per_s = per_s
+        self._left = per_s * BURST_S
+        self._at = now
+
+    def wait_s(self, now: float) -> float:
+        """Seconds until a request is admitted; 0: now."""
+        if now > self._at:
+            self._left = min(self._left + (now - self._at) * self._per_s, self._per_s * BURST_S)
+            self._at = now
+        return max(0.0, (1 - self._left) / self._per_s)
+
+    def take(self, amount: int) -> None:
+        """Count a request that was admitted."""
+        self._left -= amount
+
+    def is_full(self, now: float) -> bool:
+        """Whether it is as good as a new one."""
+        self.wait_s(now)
+        return self._left >= self._per_s * BURST_S
+
+
+@dataclass(frozen=True, slots=True)
+class _Account:
+    """One whose quotas count."""
+
+    whose: str
+    quota: Quota
+    counted: Amount
+    """What he had when it was counted last."""
+
+
+class QuotaBook:
+    """The quotas of a cluster, on one server. Rates hold for this server; what is kept is that of the last count, and
+    what came in here since then. Runs on the loop's thread.
+
+    In :attr:`Mode.OFF` everything is admitted, and nothing is counted. In :attr:`Mode.OBSERVE` the caller tells of a
+    refusal, and does what was asked.
+    """
+
+    def __init__(self, policy: Policy | None = None) -> None:
+        self._policy = policy or Policy()
+        self._usage = Usage()
+        self._since: dict[str, Amount] = {}
+        self._quotas: dict[Principal, Quota] = {}
+        self._buckets: dict[tuple[str, QuotaKind, int], TokenBucket] = {}
+        self._tidy_at = REMEMBERED
+        self.set_policy(self._policy)
+
+    def set_policy(self, policy: Policy) -> None:
+        """From now on this policy's quotas count. A rate that stays the same keeps what it has used."""
+        self._policy = policy
+        self._tenants = {tenant.name: tenant for tenant in policy.tenants if tenant.quota.document()}
+        self._quotas.clear()
+
+    def set_usage(self, usage: Usage) -> None:
+        """Everything was counted anew; what came in here before counts no more by itself."""
+        if usage.counted_ms != self._usage.counted_ms:
+            self._since.clear()
+        self._usage = usage
+
+    def take(
+        self, principal: Principal, tenant: str | None, adds: int, size: int, now: float, *, ledgers: int = 0
+    ) -> QuotaRefusal | None:
+        """Count what somebody wants to add or to make, if his quotas and the tenant's allow it.
+
+        Args:
+            principal: who asks.
+            tenant: whose ledger it is (:meth:`Policy.tenant_of`); None: no tenant's.
+            adds, size: entries, and their bytes.
+            now: seconds, of a clock that never goes back.
+            ledgers: how many are made.
+
+        Returns:
+            None: it is counted. Else why not, and when it may be asked again; nothing was counted.
+        """
+        if self._policy.mode is Mode.OFF:
+            return None
+        accounts = list(self._accounts(principal, tenant))
+        asked = Amount(size, ledgers)
+        longest: QuotaRefusal | None = None
+        due: list[tuple[TokenBucket, int]] = []
+        for account in accounts:
+            if (refusal := self._beyond(account, asked)) is not None:
+                return refusal
+            for kind, amount in ((QuotaKind.ADDS_PER_S, adds), (QuotaKind.BYTES_PER_S, size)):
+                limit = account.quota.limit(kind)
+                if limit is None or not amount:
+                    continue
+                bucket = self._bucket(account.whose, kind, limit, now)
+                due.append((bucket, amount))
+                wait_s = bucket.wait_s(now)
+                if wait_s and (longest is None or longest.after_s is None or wait_s > longest.after_s):
+                    longest = QuotaRefusal(account.whose, kind, limit, wait_s)
+        if longest is not None:
+            return longest
+        for bucket, amount in due:
+            bucket.take(amount)
+        for account in accounts:
+            if account.quota.bytes_kept is None and account.quota.ledgers is None:
+                continue
+            self._since[account.whose] = self._since.get(account.whose, NOTHING) + asked
+        return None
+
+    def _accounts(self, principal: Principal, tenant: str | None) -> Iterator[_Account]:
+        found = self._tenants.get(tenant) if tenant is not None else None
+        if found is not None:
+            yield _Account(f"tenant {found.name}", found.quota, self._usage.tenants.get(found.name, NOTHING))
+        quota = self._quotas.get(principal)
+        if quota is None:
+            if len(self._quotas) >= REMEMBERED:
+                self._quotas.clear()
+            quota = self._quotas[principal] = self._policy.quota_of(principal)
+        if quota.document():
+            counted = self._usage.owners.get(principal.name, NOTHING)
+            yield _Account(f"principal {principal}", quota, counted)
+
+    def _beyond(self, account: _Account, asked: Amount) -> QuotaRefusal | None:
+        """The quota of what is kept that would be exceeded."""
+        has = account.counted + self._since.get(account.whose, NOTHING)
+        for kind, more, have in (
+            (QuotaKind.BYTES_KEPT, asked.bytes_kept, has.bytes_kept),
+            (QuotaKind.LEDGERS, asked.ledgers, has.ledgers),
+        ):
+            limit = account.quota.limit(kind)
+            if limit is not None and more and have + more > limit:
+                return QuotaRefusal(account.whose, kind, limit, None)
+        return None
+
+    def _bucket(self, whose: str, kind: QuotaKind, limit: int, now: float) -> TokenBucket:
+        key = (whose, kind, limit)
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            if len(self._buckets) >= self._tidy_at:
+                self._buckets = {key: each for key, each in self._buckets.items() if not each.is_full(now)}
+                self._tidy_at = max(REMEMBERED, 2 * len(self._buckets))
+            bucket = self._buckets[key] = TokenBucket(limit, now)
+        return bucket
