@@ -7,6 +7,7 @@ A *tenant* is principals who share what they own. A *quota* limits how much a te
 """
 
 from bookkeeper.access.change import PolicyChange
+from bookkeeper.access.observation import Observations, ObservedDenial
 from bookkeeper.access.operations import LedgerOperation, allowed_by
 from bookkeeper.access.policy import Decision, Grant, Mode, Policy
 from bookkeeper.access.policy_format import decode_policy, encode_policy
@@ -28,6 +29,8 @@ __all__ = [
     "Grant",
     "LedgerOperation",
     "Mode",
+    "Observations",
+    "ObservedDenial",
     "Policy",
     "PolicyChange",
     "Principal",

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from bookkeeper.access.change import CHANGES_MAX, PolicyChange
-from bookkeeper.access.principal import Principal, PrincipalKind, Subject
+from bookkeeper.access.principal import TENANT, Principal, PrincipalKind, Subject
 from bookkeeper.access.quota import PrincipalQuota, Quota, smallest
 from bookkeeper.access.resource import Resource, ResourceKind
 from bookkeeper.access.rights import Right
@@ -71,7 +71,7 @@ class Policy:
         """The rights of a principal on a resource. They are the same until the policy changes."""
         found: set[Right] = set()
         for grant in self.grants:
-            if grant.on.covers(resource) and grant.who.means(principal):
+            if grant.on.covers(resource) and self.means(grant.who, principal):
                 found |= grant.rights
         if self._owner(principal, resource) is not None:
             found |= OWNERS_RIGHTS
@@ -80,11 +80,17 @@ class Policy:
     def decide(self, principal: Principal, right: Right, resource: Resource) -> Decision:
         """Whether the policy grants this, and why; its mode is not looked at."""
         for grant in self.grants:
-            if right in grant.rights and grant.on.covers(resource) and grant.who.means(principal):
+            if right in grant.rights and grant.on.covers(resource) and self.means(grant.who, principal):
                 return Decision(True, f"granted: {grant}")
         if right in OWNERS_RIGHTS and (owner := self._owner(principal, resource)) is not None:
             return Decision(True, owner)
         return Decision(False, f"no grant gives {principal} the right to {right} on {resource}")
+
+    def means(self, who: Subject, principal: Principal) -> bool:
+        """Whether ``principal`` is meant by ``who``."""
+        if who.kind == TENANT:
+            return (tenant := self.tenant(who.name)) is not None and tenant.has_member(principal)
+        return who.means(principal)
 
     def tenant_of(self, resource: Resource) -> str | None:
         """The name of the tenant that owns a resource, and whose quota counts for it; None: no tenant does."""
@@ -96,7 +102,7 @@ class Policy:
 
     def quota_of(self, principal: Principal) -> Quota:
         """A principal's own quota: the smallest limit of each kind among those that mean him."""
-        return smallest(each.quota for each in self.quotas if each.who.means(principal))
+        return smallest(each.quota for each in self.quotas if self.means(each.who, principal))
 
     def changed(self, change: PolicyChange) -> Policy:
         """The policy, with a note of who made it what it is."""

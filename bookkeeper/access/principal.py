@@ -38,19 +38,21 @@ class Principal:
 _ANYONE: Final = "anyone"
 _NAME: Final = "name"
 _ROLE: Final = "role"
+TENANT: Final = "tenant"
 _KINDS: Final = frozenset(PrincipalKind) - {PrincipalKind.NOBODY}
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
     """Whom a grant means: ``etl`` (whoever has shown this name), ``role:writer``, ``certificate:etl`` (by a certificate
-    alone; also ``token:``, ``sasl:``, ``provider:``), or ``anyone`` (every client that is admitted).
+    alone; also ``token:``, ``sasl:``, ``provider:``), ``tenant:red`` (the members of a tenant), or ``anyone`` (every
+    client that is admitted).
 
     A name that begins like one of these is written ``name:role:writer``.
     """
 
     kind: str
-    """``name``, ``role``, ``anyone``, or a kind of principal."""
+    """``name``, ``role``, ``tenant``, ``anyone``, or a kind of principal."""
     name: str
 
     @classmethod
@@ -63,7 +65,7 @@ class Subject:
         if text == _ANYONE:
             return ANYONE
         kind, colon, name = text.partition(":")
-        if not colon or kind not in {_NAME, _ROLE, *_KINDS}:
+        if not colon or kind not in {_NAME, _ROLE, TENANT, *_KINDS}:
             kind, name = _NAME, text
         return cls(kind, checked_name(name, "a principal's name"))
 
@@ -74,7 +76,7 @@ class Subject:
         return self.name if plain else f"{self.kind}:{self.name}"
 
     def means(self, principal: Principal) -> bool:
-        """Whether ``principal`` is meant."""
+        """Whether ``principal`` is meant. Who belongs to a tenant only the policy knows (:meth:`Policy.means`)."""
         match self.kind:
             case "anyone":
                 return True

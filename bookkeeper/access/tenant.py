@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bookkeeper.access.names import checked_name
-from bookkeeper.access.principal import Principal, Subject
+from bookkeeper.access.principal import ANYONE, TENANT, Principal, Subject
 from bookkeeper.access.quota import NO_QUOTA, Quota
 from bookkeeper.access.resource import Resource, ResourceKind
 from bookkeeper.errors import ConfigError
@@ -23,6 +23,9 @@ class Tenant:
 
     def __post_init__(self) -> None:
         checked_name(self.name, "a tenant's name")
+        for member in self.members:
+            if member.kind in (TENANT, ANYONE.kind):
+                raise ConfigError(f"{member} is no member of a tenant: name principals or roles")
         for each in self.owns:
             if each.kind is ResourceKind.CLUSTER or not each.name:
                 raise ConfigError(f"a tenant owns resources with names, not {each}: grant rights on it instead")

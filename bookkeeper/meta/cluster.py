@@ -18,6 +18,7 @@ from bookkeeper.meta import service_uri
 from bookkeeper.meta.records import layout as layouts
 from bookkeeper.meta.records import lineage as lineages
 from bookkeeper.meta.records.access_policy import AccessPolicies
+from bookkeeper.meta.records.access_servers import AccessServers
 from bookkeeper.meta.records.bookies import Bookies
 from bookkeeper.meta.records.cookies import Cookies
 from bookkeeper.meta.records.disks import Disks
@@ -43,6 +44,7 @@ class Metadata:
         self.instance_id = instance_id
         """The cluster's UUID as text."""
         self.access = AccessPolicies(store, paths)
+        self.access_servers = AccessServers(store, paths)
         self.cookies = Cookies(store, paths)
         self.bookies = Bookies(store, paths, self.cookies)
         self.disks = Disks(store, paths)

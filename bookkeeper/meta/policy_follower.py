@@ -11,8 +11,10 @@ from enum import StrEnum
 from typing import Any, Final
 
 from bookkeeper.access import Mode, Policy, QuotaBook, decode_policy
+from bookkeeper.access.observation import Observations
 from bookkeeper.errors import BookKeeperError, MetadataForbiddenError, MetadataFormatError, in_words
 from bookkeeper.meta.records.access_policy import AccessPolicies
+from bookkeeper.meta.records.access_servers import AccessReport, AccessServers
 from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Clock
 
@@ -64,6 +66,26 @@ class PolicyStatus:
         }
 
 
+class AccessReporter:
+    """Tells others what one server does with the policy, by a value that ends with the session."""
+
+    def __init__(self, servers: AccessServers, kind: str, name: str) -> None:
+        """``kind``: :data:`bookkeeper.meta.records.access_servers.BOOKIE` or another word; ``name``: the server's."""
+        self._servers = servers
+        self._kind = kind
+        self._name = name
+        self._told: AccessReport | None = None
+
+    async def report(self, mode: Mode, state: PolicyState, changed_ms: int, observations: Observations) -> None:
+        """Publish what there is, if it is new or the value is gone. Raises: MetadataError."""
+        report = AccessReport(
+            self._kind, self._name, mode, state.value, changed_ms, tuple(observations), observations.others
+        )
+        if report != self._told or not await self._servers.is_published(self._kind, self._name):
+            await self._servers.publish(report)
+            self._told = report
+
+
 class PolicyFollower:
     """The access policy and the quotas, as this server knows them. Runs on the loop's thread.
 
@@ -74,12 +96,23 @@ class PolicyFollower:
     """
 
     def __init__(
-        self, records: AccessPolicies, clock: Clock, metrics: Metrics | None = None, *, required: bool = False
+        self,
+        records: AccessPolicies,
+        clock: Clock,
+        metrics: Metrics | None = None,
+        *,
+        required: bool = False,
+        reporter: AccessReporter | None = None,
     ) -> None:
-        """``required``: without a policy everything is denied, or the last one counts on."""
+        """
+        Args:
+            required: without a policy everything is denied, or the last one counts on.
+            reporter: tells others what this server does with the policy.
+        """
         self._records = records
         self._clock = clock
         self._required = required
+        self._reporter = reporter
         self._wake = asyncio.Event()
         self._listeners: list[Callable[[Policy], None]] = []
         self._policy = DENY_ALL
@@ -94,6 +127,9 @@ class PolicyFollower:
         self._failures = metrics.counter(
             "access_policy_read_failures_total", "Readings of the access policy that failed"
         )
+        self.observations: Final = Observations()
+        """What this server has denied, or in the mode ``observe`` would have, since the policy changed. The server
+        notes it."""
         self.quotas: Final = QuotaBook(self._policy)
         """The quotas of the policy, as they are used on this server."""
 
@@ -136,12 +172,25 @@ class PolicyFollower:
                 except BookKeeperError as error:
                     self._failed(error)
                     pause = RETRY_S
+                else:
+                    await self._report()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._wake.wait(), pause)
                 self._wake.clear()
         finally:
             for watch in watches:
                 watch.close()
+
+    async def _report(self) -> None:
+        if self._reporter is None:
+            return
+        try:
+            changes = self._policy.changes
+            await self._reporter.report(
+                self._policy.mode, self._state, changes[-1].at_ms if changes else 0, self.observations
+            )
+        except BookKeeperError as error:
+            log.debug("what this server does with the access policy is not told: %s", in_words(error))
 
     async def _read(self) -> None:
         found = await self._records.read_bytes()
@@ -202,6 +251,7 @@ class PolicyFollower:
             self._tell()
 
     def _tell(self) -> None:
+        self.observations.clear()
         self.quotas.set_policy(self._policy)
         for callback in self._listeners:
             callback(self._policy)

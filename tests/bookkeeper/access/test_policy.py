@@ -87,6 +87,14 @@ def test_members_use_what_their_tenant_owns_and_nothing_of_others() -> None:
     assert not policy.decide(ETL, Right.REPAIR, inside).allowed
 
 
+def test_a_grant_to_a_tenant_means_its_members() -> None:
+    policy = Policy(grants=(_grant("tenant:red", {Right.READ}, "streams:blue"),), tenants=(RED,))
+    assert policy.rights(ETL, Resource.parse("streams:blue/x")) == {Right.READ}
+    assert policy.rights(OTHER, Resource.parse("streams:blue/x")) == frozenset()
+    assert policy.rights(Principal(PrincipalKind.TOKEN, "red"), Resource.parse("streams:blue")) == frozenset()
+    assert Policy(grants=policy.grants).rights(ETL, Resource.parse("streams:blue")) == frozenset()
+
+
 def test_the_tenant_of_a_resource_is_the_one_that_owns_it_or_something_above_it() -> None:
     policy = Policy(tenants=(RED,))
     assert policy.tenant_of(Resource.parse("streams:red/x/y")) == "red"

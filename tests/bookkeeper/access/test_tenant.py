@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bookkeeper.access import Resource, Tenant
+from bookkeeper.access import Resource, Subject, Tenant
 from bookkeeper.access.tenant import check_tenants
 from bookkeeper.errors import ConfigError
 
@@ -17,6 +17,12 @@ def _tenant(name: str, *owns: str) -> Tenant:
 def test_a_tenant_does_not_own_everything_of_a_kind(what: str) -> None:
     with pytest.raises(ConfigError, match="owns resources with names"):
         _tenant("red", what)
+
+
+@pytest.mark.parametrize("who", ["anyone", "tenant:blue"])
+def test_members_are_principals_and_roles(who: str) -> None:
+    with pytest.raises(ConfigError, match="name principals or roles"):
+        Tenant("red", (Subject.parse(who),))
 
 
 def test_a_tenants_name_has_the_form_of_names() -> None:

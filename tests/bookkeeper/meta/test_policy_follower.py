@@ -14,6 +14,7 @@ from bookkeeper.access import (
     Amount,
     Grant,
     Mode,
+    ObservedDenial,
     Policy,
     PolicyChange,
     Principal,
@@ -26,8 +27,10 @@ from bookkeeper.access import (
     Usage,
 )
 from bookkeeper.errors import MetadataUnavailableError
-from bookkeeper.meta.policy_follower import DENY_ALL, PolicyFollower, PolicyState
+from bookkeeper.ids import BookieId
+from bookkeeper.meta.policy_follower import DENY_ALL, AccessReporter, PolicyFollower, PolicyState
 from bookkeeper.meta.records.access_policy import AccessPolicies
+from bookkeeper.meta.records.access_servers import BOOKIE, AccessServers
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.stores.memory import MemoryCluster, MemoryStore
 from bookkeeper.metrics import Metrics
@@ -283,3 +286,33 @@ async def test_the_status_is_plain_data() -> None:
     async with followed() as it:
         found = it.follower.status.document()
         assert found == {"state": "none", "mode": "off", "read_ms": found["read_ms"], "reason": ""}
+
+
+@in_virtual_time
+async def test_a_server_says_what_it_does_with_the_policy_and_what_it_would_have_denied() -> None:
+    cluster = MemoryCluster()
+    store, other = cluster.connect(), cluster.connect()
+    servers, others = AccessServers(store, Paths()), AccessServers(other, Paths())
+    policies = AccessPolicies(other, Paths())
+    follower = PolicyFollower(
+        AccessPolicies(store, Paths()), LoopClock(), reporter=AccessReporter(servers, BOOKIE, "b1:3181")
+    )
+    running = asyncio.create_task(follower.run())
+    await asyncio.sleep(WITHIN_S)
+    assert [(each.kind, each.name, each.mode, each.state) for each in await others.reports()] == [
+        ("bookie", "b1:3181", Mode.OFF, "none")
+    ]
+    await policies.change(lambda policy: replace(policy, mode=Mode.OBSERVE), NOTE)
+    follower.observations.note(ETL, "add", APP)
+    await asyncio.sleep(0.01)
+    follower.observations.note(ETL, "read", APP)
+    await asyncio.sleep(WITHIN_S)
+    report = (await others.reports())[0]
+    assert (report.mode, report.changed_ms) == (Mode.OBSERVE, NOTE.at_ms)
+    assert report.denials == (ObservedDenial("etl", "read", "streams:app", 1),), "a new policy begins anew"
+    await other.delete(others.path(BOOKIE, "b1:3181"), None)
+    await asyncio.sleep(WITHIN_S)
+    assert await others.without_report([BookieId("b1:3181"), BookieId("java:3181")]) == ["java:3181"]
+    running.cancel()
+    await store.close()
+    assert await others.reports() == [], "a report ends with its server"
