@@ -16,7 +16,7 @@ from segments.cursors import CursorFront, CursorOptions, CursorState
 from segments.directory.directory import StreamEvent, StreamInfo
 from segments.errors import StreamConfigError
 from segments.position import EARLIEST, LATEST, Position
-from segments.publish import PublisherFront, StagedWriter
+from segments.publish import PublisherFront, StagedWriterFront
 from segments.publish.batch_key import AppRecord
 from segments.read import ReaderFront, ReaderOptions, StreamEnd, StreamRange, StreamReading
 from segments.record import StoredRecord, to_ms
@@ -198,8 +198,9 @@ class StreamFront(Closing):
         """
 
     @abstractmethod
-    def stage(self, staging: str, app: str = "", *, patience_s: float = 0.0) -> StagedWriter:
-        """Write rows of a batch that a publisher makes visible later, or never.
+    def stage(self, staging: str, app: str = "", *, patience_s: float = 0.0) -> StagedWriterFront:
+        """Write rows of a batch that a publisher makes visible later, or never. Behind gateways they go along with the
+        publisher's call, which takes 16 MiB of them.
 
         Args:
             staging: the batch; the same for all who write it, and for no other batch.

@@ -40,7 +40,7 @@ from segments.cursors import CursorFront
 from segments.entries import RecordColumns
 from segments.namespace import StreamNamespace as AsyncNamespace
 from segments.position import EARLIEST, LATEST, Position
-from segments.publish import PublisherFront, StagedWriter
+from segments.publish import PublisherFront, StagedWriterFront
 from segments.read import StreamReading
 from segments.read.blocking import Reader
 from segments.record import AppendResult, Record
@@ -135,12 +135,12 @@ class Publisher(Blocking[PublisherFront]):
     close = blocking(PublisherFront.close)
 
 
-class Staged(Blocking[StagedWriter]):
+class Staged(Blocking[StagedWriterFront]):
     """Writes rows of a batch, for threads. See :class:`segments.publish.StagedWriter`."""
 
-    add = blocking(StagedWriter.add)
-    finish = blocking(StagedWriter.finish)
-    abandon = blocking(StagedWriter.abandon)
+    add = blocking(StagedWriterFront.add)
+    finish = blocking(StagedWriterFront.finish)
+    abandon = blocking(StagedWriterFront.abandon)
 
 
 def _cursor(original: CursorFront) -> Cursor:

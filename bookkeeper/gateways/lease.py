@@ -203,6 +203,29 @@ class LeaseSighting:
     at: float
 
 
+async def renewed_by(store: MetadataStore, path: str, clock: Clock) -> str | None:
+    """The address of the gateway that renews the lease. None: nobody does, for as long as a standby waits; or it was
+    given up, or there is none.
+
+    Raises: MetadataUnavailableError and others of the store. MetadataFormatError: the value is no lease.
+    """
+    looks = StoreLease(store, path, clock, owner="", address="")
+    try:
+        seen = await looks.sighting()
+        quiet_s = 0.0
+        while not seen.value.released and quiet_s <= VACANT_AFTER * seen.value.lease_ms / 1000:
+            await asyncio.sleep(seen.value.lease_ms / 1000 / LOOKS)
+            asked = clock.monotonic()
+            now = await looks.sighting()
+            if now.version != seen.version:
+                return None if now.value.released else now.value.address
+            quiet_s += asked - seen.at  # without the time that the store took to answer
+            seen = now
+    except NoSuchKeyError:
+        pass
+    return None
+
+
 class StoreLease:
     """A lease at one path of a metadata store."""
 
@@ -295,7 +318,7 @@ class StoreLease:
         """The stored lease, as soon as the store answers; None if there is none."""
         while True:
             try:
-                return await self._read()
+                return await self.sighting()
             except NoSuchKeyError:
                 return None
             except BookKeeperError as error:
@@ -303,7 +326,8 @@ class StoreLease:
                     raise
                 await asyncio.sleep(RETRY_S)
 
-    async def _read(self) -> LeaseSighting:
+    async def sighting(self) -> LeaseSighting:
+        """What the store has now. Raises: NoSuchKeyError: there is no lease. And as the store."""
         await self._store.sync(self._path)
         found = await self._store.get(self._path)
         try:
@@ -410,7 +434,7 @@ class StoreLease:
     async def _was_us(self) -> bool:
         """Whether the stored lease is our own renewal, whose reply was lost. Then its version is ours."""
         try:
-            found = await self._read()
+            found = await self.sighting()
         except NoSuchKeyError:
             return False
         assert self._value is not None

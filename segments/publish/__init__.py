@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from segments.publish.batch_key import BatchKey
 from segments.publish.publisher import PublishedBatch, PublisherFront, StreamPublisher
-from segments.publish.staged_writer import StagedLedger, StagedRows, StagedWriter
+from segments.publish.staged_writer import StagedLedger, StagedRows, StagedWriter, StagedWriterFront
 
 __all__ = [
     "BatchKey",
@@ -19,5 +19,6 @@ __all__ = [
     "StagedLedger",
     "StagedRows",
     "StagedWriter",
+    "StagedWriterFront",
     "StreamPublisher",
 ]

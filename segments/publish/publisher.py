@@ -21,6 +21,7 @@ from bookkeeper.errors import (
     NoSuchKeyError,
     NoSuchLedgerError,
 )
+from bookkeeper.gateways.lease import renewed_by
 from bookkeeper.meta.store import Operation, settled_create
 from segments.chain import SegmentContents, StreamChain, StreamHead, ledger_tags, stream_tags
 from segments.config import StreamConfig
@@ -33,6 +34,7 @@ from segments.errors import (
     StreamError,
     StreamOwnedError,
 )
+from segments.names import stream_path
 from segments.publish.app_record import AppRecords
 from segments.publish.batch_key import AppRecord, BatchKey, KnownBatch, judge_batch
 from segments.publish.staged_writer import StagedLedger, StagedRows, StagedWriter
@@ -105,32 +107,16 @@ class StreamPublisher:
             take_over: also from a writer that has a segment open, which may be alive: the segment is recovered, and
                 that writer appends no more.
 
+        A gateway that has left the stream open, and renews its lease no more, is no owner: this waits as long as
+        another gateway would, one and a half leases, and takes the stream.
+
         Raises:
-            StreamOwnedError: a writer has it open, and not ``take_over``. StreamNotFoundError, StreamSealedError,
-            StreamUnavailableError, StreamMetadataError, OwnershipLostError.
+            StreamOwnedError: a writer or a gateway has it open, and not ``take_over``. StreamNotFoundError,
+            StreamSealedError, StreamUnavailableError, StreamMetadataError, OwnershipLostError.
         """
-
-        def check(chain: StreamChain) -> None:
-            if take_over:
-                return
-            if chain.location:
-                raise StreamOwnedError(
-                    f"the gateway at {chain.location} owns stream {record.name}: let it publish batches (Spark: "
-                    f'option("gateway", "grpc://{chain.location}"); a program: a publisher of a stream behind it). If '
-                    f"that gateway is gone, `bk stream roll {record.name}` ends what it left",
-                    stream=record.name,
-                )
-            if chain.open_segment is not None:
-                raise StreamOwnedError(
-                    f"stream {record.name} is open for writing by {chain.owner or 'a writer'}, and batches are "
-                    "published by the stream's owner. Close that writer; if its program is gone, "
-                    f"`bk stream roll {record.name}` ends what it left open",
-                    stream=record.name,
-                )
-
         config = await read_config()
         name = owner or f"{os.uname().nodename}-{os.getpid()}"
-        owned = await StreamOwner.claim(record, name, claim_nonce(client), check)
+        owned = await _claim(client, record, name, take_over=take_over)
         publisher = cls(client, owned, read_config)
         if owned.chain.open_segment is not None or owned.chain.next_ledger is not None:
             found = await find_end(client, owned, config.producers)
@@ -381,6 +367,45 @@ class StreamPublisher:
     async def close(self) -> None:
         """Say that nobody publishes now. Raises StreamMetadataError."""
         await self._owner.step(lambda chain: chain.release())
+
+
+async def _claim(client: BookKeeper, record: StreamHead, name: str, *, take_over: bool) -> StreamOwner:
+    """Claim the stream, if nobody has it who may be alive."""
+    at_gateway: list[StreamChain] = []
+    gone: tuple[int, str] | None = None
+
+    def check(chain: StreamChain) -> None:
+        if take_over or (chain.epoch, chain.location) == gone:
+            return
+        if chain.location:
+            at_gateway.append(chain)
+            raise StreamOwnedError(
+                f"the gateway at {chain.location} owns stream {record.name}: let it publish batches (Spark: "
+                f'option("gateway", "grpc://{chain.location}"); a program: a publisher of a stream behind it)',
+                stream=record.name,
+            )
+        if chain.open_segment is not None:
+            raise StreamOwnedError(
+                f"stream {record.name} is open for writing by {chain.owner or 'a writer'}, and batches are "
+                "published by the stream's owner. Close that writer; if its program is gone, "
+                f"`bk stream roll {record.name}` ends what it left open",
+                stream=record.name,
+            )
+
+    metadata = client.metadata_store
+    while True:
+        try:
+            return await StreamOwner.claim(record, name, claim_nonce(client), check)
+        except StreamOwnedError:
+            if not at_gateway:
+                raise
+            lease = stream_path(metadata, record.stream_id, "lease")
+            with worded(f"looking for the gateway that owns stream {record.name}", record.name):
+                if await renewed_by(metadata.store, lease, client.services.seams.clock) is not None:
+                    raise
+            left = at_gateway.pop()
+            gone = left.epoch, left.location
+            _log.warning("stream %s is taken from the gateway at %s, which is gone", record.name, left.location)
 
 
 def _by_staging(staged: Sequence[StagedRows], ledgers: Sequence[StagedLedger]) -> dict[str, list[int]]:

@@ -11,7 +11,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from bookkeeper.errors import BookKeeperError, MetadataUnavailableError, SessionExpiredError
 from segments.chain import SegmentContents, stream_tags
@@ -63,6 +63,16 @@ class StagedRows:
     ledger: StagedLedger | None = None
     entries: tuple[bytes, ...] = ()
     """The rows themselves, where they are few; their sequence numbers count from 0."""
+
+
+class StagedWriterFront(Protocol):
+    """What takes the rows of one task, for a publisher of this process's cluster or of gateways."""
+
+    async def add(self, *parts: RecordColumns) -> None: ...
+
+    async def finish(self) -> StagedRows: ...
+
+    async def abandon(self) -> None: ...
 
 
 class StagedWriter:

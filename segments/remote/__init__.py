@@ -4,6 +4,7 @@ remote_namespace  connect, create, open, list, rename, delete
 remote_stream     a stream: writers, producers, readers, and what is asked of it
 remote_writer     appends and idempotent producers
 remote_publisher  batches that a gateway publishes
+message_writer    rows of a task that go along with the call that publishes them
 append_pipe       a streaming append that goes on after the gateway is gone
 append_queue      which batches are to be sent, and what becomes of them (pure)
 remote_transfer   copies of streams, out to a file and in from one

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Final
 
-from segments.errors import BatchRefusedError
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.publish_messages import get_published, put_key, put_rows
 from segments.publish import BatchKey, PublishedBatch, StagedRows
 from segments.remote.gateway_channels import GatewayChannels
-
-ENTRIES_BYTES: Final = 16 << 20
-"""Bytes of rows that a batch may have in its tasks' messages: they go to the gateway in one."""
+from segments.remote.message_writer import ENTRIES_BYTES, too_large
 
 
 class RemotePublisher:
@@ -32,11 +28,7 @@ class RemotePublisher:
             it may have been published, where the error's ``outcome`` says so; publishing it again, with its key, tells.
         """
         if (size := sum(len(entry) for each in staged for entry in each.entries)) > ENTRIES_BYTES:
-            raise BatchRefusedError(
-                f"the batch has {size} bytes of rows that are in no ledger, and a gateway takes {ENTRIES_BYTES}: write "
-                "it with fewer partitions, by coalesce()",
-                stream=self._stream,
-            )
+            raise too_large(self._stream, size, ENTRIES_BYTES)
         request = pb.PublishRequest(
             stream=self._stream, key=None if key is None else put_key(key), rows=map(put_rows, staged)
         )

@@ -22,6 +22,7 @@ from segments.read import ReaderOptions, StreamRange
 from segments.record import StoredRecord
 from segments.remote.append_pipe import AppendPipe
 from segments.remote.gateway_channels import GatewayChannels
+from segments.remote.message_writer import MessageWriter
 from segments.remote.remote_cursor import RemoteCursor
 from segments.remote.remote_publisher import RemotePublisher
 from segments.remote.remote_reader import RemoteReader
@@ -76,11 +77,15 @@ class RemoteStream(StreamFront):
         return PendingOpen(opened)
 
     async def publisher(self, *, owner: str | None = None, take_over: bool = False) -> RemotePublisher:
-        """Publish batches that were staged by programs which have the cluster's own address."""
+        """Publish batches that were staged: through gateways, or by programs which have the cluster's own address."""
         given = {name: value for name, value in (("owner", owner), ("take_over", take_over)) if value}
         self._refuse_options("a publisher", given, ())
         await self._info()
         return RemotePublisher(self._channels, self.name)
+
+    def stage(self, staging: str, app: str = "", *, patience_s: float = 0.0) -> MessageWriter:
+        """Take rows of a batch; they go along when it is published, so a batch has at most 16 MiB of them."""
+        return MessageWriter((self.name, self.id), staging)
 
     def _refuse_options(self, who: str, options: Mapping[str, object], known: tuple[str, ...]) -> None:
         if others := sorted(options.keys() - set(known)):
@@ -174,9 +179,6 @@ class RemoteStream(StreamFront):
 
     async def view(self) -> NoReturn:
         raise self._refused("tell what others must know to read from bookies")
-
-    def stage(self, staging: str, app: str = "", *, patience_s: float = 0.0) -> NoReturn:
-        raise self._refused("write rows of a batch, which go to bookies by themselves")
 
     async def apps(self) -> NoReturn:
         raise self._refused("list the applications that publish batches")

@@ -115,7 +115,8 @@ class WriteSettings:
     metadata: str
     stream: str
     gateway: str | None = None
-    """Who publishes the batch, where a gateway owns the stream."""
+    """Who publishes the batch, where a gateway owns the stream. The same as ``metadata`` where tasks reach gateways
+    alone: then their rows go along in their messages."""
     at_least_once: bool = False
     """Tasks append through gateways, whose address is ``metadata``."""
     create: bool = False
@@ -196,8 +197,13 @@ def write_settings(options: Mapping[str, str], *, streaming: bool) -> WriteSetti
     value_format = found.get("valueFormat")
     if value_format is not None:
         value_format = found.word("valueFormat", ("raw", "json"), "raw")
+    metadata = found.text(METADATA, "")
+    alone = metadata.startswith(_GATEWAYS)
+    if alone and not at_least_once:
+        _check_gateway_alone(found)
+        gateway = metadata
     return WriteSettings(
-        metadata=found.text(METADATA, "") if at_least_once else found.metadata(),
+        metadata=metadata if alone else found.metadata(),
         gateway=gateway,
         at_least_once=at_least_once,
         stream=found.text("stream", ""),
@@ -220,6 +226,15 @@ def _check_at_least_once(found: _Options) -> None:
     for name in ("gateway", "takeOver", "txnAppId", "txnVersion", "txnStart"):
         if found.has(name):
             raise DataSourceOptionError(f"option {name} is for exactlyOnce, and guarantee atLeastOnce is asked for")
+
+
+def _check_gateway_alone(found: _Options) -> None:
+    if found.has("gateway"):
+        raise DataSourceOptionError(
+            "option gateway stands beside the cluster's own address, and metadata is a gateway's: leave one of them out"
+        )
+    if found.flag("takeOver"):
+        raise DataSourceOptionError("takeOver takes a stream from its owner, and through a gateway nothing is taken")
 
 
 def _check_places(settings: ReadSettings) -> None:
@@ -279,8 +294,7 @@ class _Options:
             )
         if uri.startswith(_GATEWAYS):
             raise DataSourceOptionError(
-                f"{uri} is a gateway: tasks read bookies themselves, so give the cluster's own address; a stream that "
-                "a gateway owns is written with the gateway's address as option gateway"
+                f"{uri} is a gateway: tasks read bookies themselves, so give the cluster's own address"
             )
         return uri
 

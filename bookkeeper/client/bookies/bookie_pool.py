@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
@@ -159,6 +159,13 @@ class BookiePool:
         """Take addresses from somebody who has just asked for them. Each is used until a connection to it fails."""
         self._addresses |= addresses
         self._told |= addresses.keys()
+
+    async def look_up(self, bookies: Iterable[BookieId]) -> None:
+        """Ask for the addresses of those bookies that have none here, so that connecting to them needs no metadata
+        store. An address that cannot be read is asked for again by whoever connects."""
+        unknown = [bookie for bookie in bookies if bookie not in self._addresses]
+        found = await asyncio.gather(*map(self._address, unknown), return_exceptions=True)
+        self.learn({bookie: told for bookie, told in zip(unknown, found, strict=True) if isinstance(told, Address)})
 
     async def address(self, bookie: BookieId) -> Address:
         """The bookie's address, as last known. Raises: BookieUnavailableError: it has none."""

@@ -179,6 +179,7 @@ async def _create(services: ClientServices, wanted: LedgerSpec) -> tuple[LedgerV
     )
     ledgers = services.metadata.ledgers
     wanted_id = None if wanted.ledger_id is None else LedgerId(wanted.ledger_id)
+    await services.pool.look_up(chosen)  # its first append works, also if the metadata store is away by then
     new_id, stored = await ledgers.create(metadata, wanted_id, absent=absent)
     _note_absent(services, new_id, absent)
     return LedgerView(ledgers, new_id, stored), DigestScheme(digest_type, wanted.password)

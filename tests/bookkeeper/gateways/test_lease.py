@@ -4,6 +4,7 @@ import asyncio
 import json
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from bookkeeper.errors import MetadataFormatError, MetadataUnavailableError
 from bookkeeper.gateways.lease import (
     DRIFT,
     LEASE_S,
+    LOOKS,
     VACANT_AFTER,
     Lease,
     LeaseEntry,
@@ -19,6 +21,7 @@ from bookkeeper.gateways.lease import (
     NamespaceOwnedError,
     SoleOwner,
     StoreLease,
+    renewed_by,
 )
 from bookkeeper.gateways.process_location import NOWHERE, OwnLocation, ProcessLocation
 from bookkeeper.meta import Version
@@ -182,6 +185,51 @@ async def test_one_that_stands_by_waits_until_the_owner_renews_no_more() -> None
     cluster.resume(store)
     await owner.release()
     await standby.release()
+
+
+@in_virtual_time
+async def test_who_renews_a_lease_is_told_within_a_renewal_and_nobody_after_a_standbys_wait() -> None:
+    cluster = MemoryCluster()
+    store, asker = cluster.connect(), cluster.connect()
+
+    async def told() -> tuple[str | None, float]:
+        began = now()
+        return await renewed_by(asker, PATH, LoopClock()), now() - began
+
+    assert await told() == (None, 0), "there is no lease"
+    owner = lease_on(store, "a")
+    await taken(owner)
+    address, took_s = await told()
+    assert address == "a:1" and took_s < LEASE_S * 0.7
+    cluster.suspend(store)
+    address, took_s = await told()
+    assert address is None and VACANT_AFTER < took_s < VACANT_AFTER + 0.5
+    cluster.resume(store)
+    await asyncio.sleep(1)
+    assert (await told())[0] == "a:1"
+    await owner.release()
+    assert await told() == (None, 0), "it was given up"
+
+
+@in_virtual_time
+async def test_the_time_that_the_store_takes_to_answer_makes_no_lease_vacant() -> None:
+    cluster = MemoryCluster()
+    store, asker = cluster.connect(), cluster.connect()
+    owner = lease_on(store, "a")
+    await taken(owner)
+    cluster.suspend(store)
+    get, asked = asker.get, 0
+
+    async def slow(path: str) -> Any:
+        nonlocal asked
+        asked += 1
+        await asyncio.sleep(1.0)
+        return await get(path)
+
+    asker.get = slow  # type: ignore[method-assign]
+    assert await renewed_by(asker, PATH, LoopClock()) is None
+    assert asked >= VACANT_AFTER * LOOKS
+    await owner.release()
 
 
 @in_virtual_time

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bookkeeper.gateways.lease import StoreLease
 from bookkeeper.gateways.tokens import Caller
 from segments.entries import RecordColumns
 from segments.errors import BatchRefusedError, StreamAccessError, StreamConfigError, StreamOwnedError
@@ -86,6 +87,39 @@ async def test_a_program_of_the_cluster_is_told_to_publish_through_the_gateway_t
         assert await values_of(remote) == [b"x", b"a"]
         with pytest.raises(StreamOwnedError, match=said):
             await stream.publisher()
+
+
+async def test_a_stream_of_a_gateway_that_is_gone_is_taken_without_a_word_from_anybody(tmp_path: Path) -> None:
+    """The cause: a gateway that was killed, or ended while the metadata were away, does not release its streams."""
+    async with both_ways(tmp_path) as (gateway, remote, stream):
+        writer = await remote.writer()
+        await writer.append(b"x")
+        assert gateway._table is not None
+        served = await gateway._table.get("s")
+        lease = served.ownership._lease
+        assert isinstance(lease, StoreLease) and lease._renewing is not None
+        lease._renewing.cancel()  # as its process ends
+        publisher = await stream.publisher()
+        done = await publisher.publish(BatchKey("app", "q", 0), await staged(stream, "s1", [b"a"]))
+        assert done.first_seq_no == 1
+        assert await values_of(remote) == [b"x", b"a"]
+
+
+@pytest.mark.rule("S14")
+async def test_rows_that_reach_gateways_alone_are_published_once(tmp_path: Path) -> None:
+    async with both_ways(tmp_path) as (_, remote, _):
+        large = bytes(3_000_000)
+        tasks = []
+        for values in ([b"a", b"b"], [large], []):
+            writer = remote.stage("s1", "app")
+            await writer.add(RecordColumns.of_values(values))
+            tasks.append(await writer.finish())
+        publisher = await remote.publisher()
+        assert (await publisher.publish(BatchKey("app", "q", 0), tasks)).records == 3
+        again = remote.stage("s2", "app")
+        await again.add(RecordColumns.of_values([b"other"]))
+        assert (await publisher.publish(BatchKey("app", "q", 0), [await again.finish()])).already_there
+        assert await values_of(remote) == [b"a", b"b", large]
 
 
 async def test_whoever_may_not_use_a_stream_publishes_nothing_and_no_ledger_of_another_one(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from segments.entries.footer import SegmentFooter
 from segments.errors import StreamMetadataError, StreamUnavailableError
 from segments.publish import staged_writer
 from segments.publish.staged_writer import INLINE_BYTES, StagedWriter
+from segments.retention.stagings import Stagings
 from tests.segments.publish.cluster import Programs, story
 
 
@@ -145,3 +146,29 @@ async def test_while_metadata_are_away_rows_that_were_taken_wait(programs: Progr
             publisher = await stream.publisher()
             assert (await publisher.publish(None, [rows])).records == 3
     await programs.check()
+
+
+@pytest.mark.rule("Z12")
+@pytest.mark.parametrize("idle_s", [0, 50])
+def test_metadata_that_vanish_before_the_first_row_of_a_ledger_fail_no_task(idle_s: int) -> None:
+    """The cause: the client read the addresses of a ledger's bookies with its first append."""
+
+    @story
+    async def told(programs: Programs) -> None:
+        metadata, large = programs.cluster.store, bytes(2 * INLINE_BYTES)
+        note = Stagings.note_ledger
+
+        async def noted(stagings: Stagings, staging: str, ledger: int) -> None:
+            await note(stagings, staging, ledger)
+            metadata.begin_outage()
+            asyncio.get_running_loop().call_later(60, metadata.end_outage)
+            await asyncio.sleep(idle_s)
+
+        async with programs.stream() as stream:
+            writer = stream.stage("s", "a", patience_s=120)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(Stagings, "note_ledger", noted)
+                await writer.add(RecordColumns.of_values([large]))
+            assert (await writer.finish()).records == 1
+
+    told()

@@ -65,6 +65,8 @@ def _(scene: Scene) -> None:
 
 @mode("Delta: two concurrent writers", lake=True)
 def _(scene: Scene) -> None:
+    if scene.life == 0:  # two that make it refuse each other, at any place
+        scene.spark.sql(f"CREATE TABLE delta.`{scene.at('table')}` ({SCHEMA}, side STRING) USING delta")
     writers = [
         scene.rows(side).withColumn("side", f.lit(side)).writeStream.format("delta").option("path", scene.at("table"))
         for side in ("left", "right")

@@ -157,7 +157,7 @@ def _(scene: Scene) -> None:
     scene.run(writer.options(**PROGRESS))
 
 
-@mode("Real-Time Mode", reason="Of Spark's sources only Kafka's has it.")
+@mode("Real-Time Mode", reason="A source must be made for it, and Spark's files are not.")
 def _(scene: Scene) -> None:
     scene.run(scene.rows().writeStream.outputMode("update").format("console").trigger(realTime="5 seconds"))
 

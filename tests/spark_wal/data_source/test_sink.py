@@ -197,6 +197,17 @@ def test_a_stream_that_a_gateway_owns_is_written_through_it_exactly_once(
     assert values(totals) == [b"before", b"a", b"b", large, b"c", b"after"]
 
 
+@pytest.mark.rule("S14")
+def test_tasks_that_reach_a_gateway_alone_write_exactly_once(totals: sync.Stream, gateway: str) -> None:
+    alone = options.write_settings({"metadata": gateway, "stream": totals.name, "retrySeconds": "0"}, streaming=True)
+    assert alone.gateway == gateway
+    for values_of_tasks in (((b"a", b"b"), (b"c",)), ((b"other", b"rows"),)):
+        told = [task(StreamSink(alone, SCHEMA), at, *part) for at, part in enumerate(values_of_tasks)]
+        StreamSink(alone, SCHEMA).commit([*reversed(told)], 0)
+        sink._publishers.clear()  # a new driver
+    assert values(totals) == [b"a", b"b", b"c"]
+
+
 def test_at_least_once_tasks_append_through_a_gateway(totals: sync.Stream, gateway: str) -> None:
     schema = t.StructType([*SCHEMA.fields, t.StructField("key", t.BinaryType())])
     planned = StreamSink(settings(totals, gateway, at_least_once=True), schema)
@@ -213,7 +224,8 @@ def test_at_least_once_tasks_append_through_a_gateway(totals: sync.Stream, gatew
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"metadata": "grpc://g:1"}, "a gateway owns is written with the gateway's address as option gateway"),
+        ({"metadata": "grpc://g:1", "gateway": "grpc://g:1"}, "leave one of them out"),
+        ({"metadata": "grpc://g:1", "takeOver": "true"}, "through a gateway nothing is taken"),
         ({"gateway": "sqlite:///x"}, "option gateway is grpc://HOST:PORT"),
         ({"gateway": "grpc://g:1", "takeOver": "true"}, "through a gateway nothing is taken"),
         ({"guarantee": "atLeastOnce"}, "the option metadata is grpc://HOST:PORT then"),

@@ -148,6 +148,21 @@ async def test_while_the_store_is_away_the_last_known_address_is_used() -> None:
     await house.pool.close()
 
 
+@pytest.mark.rule("Z12")
+async def test_a_bookie_that_was_looked_up_is_reached_while_the_store_is_away() -> None:
+    house = House()
+    await house.listen()
+    house.store_away = True
+    await house.pool.look_up([B1])
+    house.store_away = False
+    await house.pool.look_up([B1])
+    await house.pool.look_up([B1])
+    house.store_away = True
+    assert not (await house.pool.get(B1)).closed
+    assert house.asked == 2, "once in vain, and once for all who come after"
+    await house.pool.close()
+
+
 async def test_a_bookie_that_came_back_elsewhere_is_found_there() -> None:
     house = House()
     await house.listen()
