@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 COMMAND_GROUP = "bookkeeper.commands"
 
 OWN: Final[Mapping[str, str]] = {
+    "access": "bookkeeper.admin.access.access:access",
     "autorecovery": "bookkeeper.admin.cluster.autorecovery:autorecovery",
     "bookie": "bookkeeper.admin.bookie.bookie:bookie",
     "bookies": "bookkeeper.admin.bookies.bookies:bookies",
@@ -42,6 +43,8 @@ OWN: Final[Mapping[str, str]] = {
 """The verbs of this package, and where they are. No other package can take such a name."""
 
 SENTENCES: Final[Mapping[str, str]] = {
+    "bookkeeper.admin.access.access:access": "Show who may do what (the default), grant and revoke rights, keep "
+    "tenants and quotas, switch enforcement on and off.",
     "bookkeeper.admin.cluster.autorecovery:autorecovery": "Find under-replicated ledgers and repair them (the "
     "default), show what is being done, switch it off and on.",
     "bookkeeper.admin.bookie.bookie:bookie": "Run a bookie in the foreground (the default), command one that runs on "
