@@ -1,9 +1,10 @@
 """The auditor: one process of the cluster, by election, that finds what is under-replicated and marks it.
 
-It does three things, again and again, each from what the metadata say now:
+It does four things, again and again, each from what the metadata say now:
 
     * lost bookies: every ledger that names one is marked (:mod:`~bookkeeper.autorecovery.lost_bookies` decides when);
     * all ledgers, in turn: what their bookies say they hold is compared with the metadata; what is missing is marked;
+    * where copies stand: ledgers with entries whose copies are all in too few racks are counted, and marked if asked;
     * its name, where Apache's tools look for it.
 
 Java's auditors and ours vote under the same nodes, so that one of them works at a time. If two do, both mark the same.
@@ -50,6 +51,8 @@ class Auditor:
         self._look_again_at: float | None = None
         self._check: asyncio.Task[None] | None = None
         """The check of all ledgers, which takes long: lost bookies are looked for beside it."""
+        self.placed = ""
+        """What the last check of placement has found; empty: all is well, or none was made."""
         self.elected = False
         self.doing = "it has not begun"
         """What it does, or why it does nothing: a sentence for people."""
@@ -179,15 +182,22 @@ class Auditor:
     # -- all ledgers, in turn ------------------------------------------------------------------------------
 
     async def _is_due(self, check: ClusterCheck) -> bool:
-        if self._config.ledgers_interval_s <= 0:
+        config = self._config
+        if check is ClusterCheck.PLACEMENT and self._services.config.placement == "random":
+            return False
+        interval_s = config.placement_interval_s if check is ClusterCheck.PLACEMENT else config.ledgers_interval_s
+        if interval_s <= 0:
             return False
         last = await self._records.last_check(check)
-        return last is None or self._clock.wall_ms() - last >= 1000 * self._config.ledgers_interval_s
+        return last is None or self._clock.wall_ms() - last >= 1000 * interval_s
 
     async def _check_ledgers(self, due: Sequence[ClusterCheck]) -> None:
         """Check every copy of every ledger. What is cut short is begun anew."""
         try:
-            await self._pass()
+            if ClusterCheck.PLACEMENT in due:
+                await self._check_placement()
+            if set(due) - {ClusterCheck.PLACEMENT}:
+                await self._pass()
             for check in due:
                 await self._records.record_check(check, self._clock.wall_ms())
         except BookKeeperError as error:
@@ -195,6 +205,24 @@ class Auditor:
             self.checking = f"the last check was cut short: {in_words(error)}"
         finally:
             self._check = None
+
+    async def _check_placement(self) -> None:
+        """Count the closed ledgers of which all copies of some entries stand in too few racks, and mark them if that is
+        wanted: a mark that names nobody, as Apache's."""
+        placement, found = self._services.placement, 0
+        async for ledger_id, metadata in self._operator.all_metadata():
+            if isinstance(metadata, BookKeeperError) or not metadata.is_closed:
+                continue
+            lacks = [placement.shortfall(metadata.spec, fragment.ensemble) for fragment in metadata.fragments]
+            if any(lacks):
+                found += 1
+                if self._config.repair_placement:
+                    await self._mark(ledger_id, [])
+        marked = "; they are marked, and moved apart as far as there are racks" if self._config.repair_placement else ""
+        said = f"{found} closed ledgers have entries whose copies all stand in too few racks{marked}"
+        if found and self.placed != said:
+            _log.warning("%s", said)
+        self.placed = said if found else ""
 
     async def _pass(self) -> None:
         loop, rate, began = (

@@ -28,6 +28,11 @@ class AutorecoveryConfig:
     """Ledgers that a check of all ledgers looks at in a second; 0 sets no limit."""
     sample_percent: float = 0.0
     """Of each copy, so many in a hundred entries are read and verified, besides the first and the last."""
+    placement_interval_s: float = DAY_S
+    """Whether the copies of closed ledgers stand in enough racks is checked after so long; 0 or less: never. Apache's
+    default is never."""
+    repair_placement: bool = False
+    """Have the copies of ledgers that do not stand in enough racks moved apart. Without it they are counted."""
     poll_s: float = 5.0
     """The metadata are read again after so long, though no watch told of a change."""
 

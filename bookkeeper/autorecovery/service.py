@@ -99,7 +99,7 @@ class AutorecoveryService:
     def report(self) -> AutorecoveryReport:
         """What it does now, and what it cannot do."""
         auditor = self.auditor
-        auditing = "; ".join(filter(None, (auditor.doing, auditor.checking)))
+        auditing = "; ".join(filter(None, (auditor.doing, auditor.checking, auditor.placed)))
         return replace(self.worker.report(self.name), auditor=auditor.elected, auditing=auditing)
 
     async def _publish(self) -> None:

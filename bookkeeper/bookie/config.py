@@ -33,6 +33,7 @@ from bookkeeper.bookie.page_address import require_page_address
 from bookkeeper.codec import FRAME_MAX, RECORD_MAX
 from bookkeeper.errors import ConfigError, in_words, require, require_below, require_range
 from bookkeeper.ids import Address, bookie_id, is_loopback
+from bookkeeper.ledger.placement import Location
 from bookkeeper.meta import service_uri
 from bookkeeper.meta.stores import credentials
 from bookkeeper.net.tls import ServerTls
@@ -74,6 +75,10 @@ class BookieConfig:
 
     advertise: str | None = None
     """HOST:PORT under which clients reach this bookie. Default: the address at which it listens."""
+
+    location: str | None = None
+    """Where the bookie stands, as /RACK or /REGION/RACK: clients spread the copies of an entry over racks. It is kept
+    in the metadata. Default: what is there (``bk bookies place``). Apache's clients ask a script of their own."""
 
     bookie_id: str | None = None
     """The bookie's id, which never changes. Default: the advertised HOST:PORT of its first start."""
@@ -171,6 +176,8 @@ class BookieConfig:
     def __post_init__(self) -> None:
         require(bool(self.metadata_uri), "metadata_uri is empty; it must be the address of the metadata store")
         require(bool(self.directory), "directory is empty; it must be the bookie's directory")
+        if self.location is not None:
+            Location.parse(self.location)
         for name in ("listen", "advertise", "http_listen"):
             if value := getattr(self, name):
                 try:

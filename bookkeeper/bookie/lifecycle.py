@@ -36,6 +36,7 @@ from bookkeeper.bookie.identity.seen_metadata import SeenMetadata
 from bookkeeper.bookie.start.bookie_start import BookieStart
 from bookkeeper.errors import DirectoryLockedError, MetadataError, in_words
 from bookkeeper.ids import Address, BookieId, LedgerId
+from bookkeeper.ledger.placement import Location
 from bookkeeper.meta import Metadata, Registration, ServiceInfo
 from bookkeeper.meta.records.bookies import FOREIGN_WAIT_S
 from bookkeeper.meta.store import SessionState
@@ -248,6 +249,8 @@ class BookieServer:
         config = self.config
         info = ServiceInfo.bookie(self.address, tls=self.port.encrypts, http=self.http_address)
         read_only = self._wants_read_only()
+        if config.location is not None:
+            await self._metadata.locations.put(self.bookie_id, Location.parse(config.location))
         self.say_stage("registering")
         self._registration = registration = await self._metadata.bookies.register(
             self.bookie_id,

@@ -15,6 +15,7 @@ from typing import Any, Literal, Unpack, overload
 
 from bookkeeper.client import openers
 from bookkeeper.client.arguments import ledger_number, require_bytes
+from bookkeeper.client.bookies.bookie_places import BookiePlaces
 from bookkeeper.client.bookies.bookie_pool import BookiePool
 from bookkeeper.client.bookies.bookie_watcher import BookieWatcher
 from bookkeeper.client.config import ClientConfig
@@ -48,6 +49,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import Address, BookieId, LedgerId
 from bookkeeper.ledger import DigestScheme, DigestType, LedgerMetadata
+from bookkeeper.ledger.placement import PlacementPolicy, RandomChoice, SpreadChoice
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.records.rollback import RollbackWatch
 from bookkeeper.metrics import Metrics
@@ -105,12 +107,15 @@ class BookKeeper:
         self._loop = asyncio.get_running_loop()
         self._closing: asyncio.Task[None] | None = None
         metadata = cluster.metadata
+        places = BookiePlaces(metadata.locations, config)
         self._services = ClientServices(
             seams=seams,
             config=config,
             metadata=metadata,
             pool=BookiePool(cluster.net or seams.net, seams.rng, config, metadata.bookies.address),
             watcher=BookieWatcher(metadata.bookies, seams.rng, config),
+            places=places,
+            placement=_placement(config, places),
         )
         if known is not None:
             self._services.pool.learn(known.addresses)
@@ -167,6 +172,8 @@ class BookKeeper:
         self._services.pool.begin()
         if not self._reads_known:
             await self._services.watcher.start()
+            if self._config.placement != "random":
+                await self._services.places.start()
         self._cluster.metadata.when_open(self._watch_metadata)
 
     def _watch_metadata(self) -> None:
@@ -374,6 +381,7 @@ class BookKeeper:
                 await handle.close()
         if self._quiet is not None:
             await self._quiet.close()
+        await self._services.places.close()
         await self._services.watcher.close()
         await self._services.pool.close()
         await self._cluster.close()
@@ -429,3 +437,14 @@ def _digest_of(record: LedgerView, password: bytes) -> DigestScheme:
     if metadata.has_password and metadata.password != password:
         raise UnauthorizedError(f"the password given is not the password of ledger {record.ledger_id}")
     return DigestScheme(metadata.digest_type or DigestType.CRC32, password)
+
+
+def _placement(config: ClientConfig, places: BookiePlaces) -> PlacementPolicy:
+    if config.placement == "random":
+        return RandomChoice()
+    return SpreadChoice(
+        places,
+        racks_min=config.racks_min,
+        enforced=config.racks_enforced,
+        by_region=config.placement == "region",
+    )

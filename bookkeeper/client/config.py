@@ -97,6 +97,18 @@ class ClientConfig:
     """After so long without contact the session with ZooKeeper (or a SQLite file) ends, and a repair's locks with it.
     ZooKeeper's servers grant 2 to 20 of their ticks (4 to 40 s), whatever is asked for. ``embedded:`` ignores it."""
 
+    placement: str = "rack"
+    """How the bookies of a ledger are chosen. ``"rack"``: the copies of each entry in as many racks as there are.
+    ``"region"``: in as many regions (the first part of a location), and then racks. ``"random"``: any. Where bookies
+    stand is in the metadata (``bk bookies place``, or the bookie's own setting ``location``)."""
+
+    racks_min: int = 2
+    """The racks that the copies of each entry are to have, as far as there are so many copies."""
+
+    racks_enforced: bool = False
+    """Create no ledger, and take no stand-in, that would have fewer racks. A writer then goes on with the bookies it
+    has, as long as they are enough for its acknowledgements."""
+
     quarantine_ms: int = 30_000
     """How long a bookie that failed is chosen last for new ensembles. A preference, never a refusal."""
 
@@ -127,6 +139,14 @@ class ClientConfig:
 
     def __post_init__(self) -> None:
         require(self.protocol in ("v2", "v3"), f'protocol must be "v2" or "v3", not "{self.protocol}"')
+        require(
+            self.placement in ("rack", "region", "random"),
+            f'placement must be "rack", "region" or "random", not "{self.placement}"',
+        )
+        require(
+            not self.racks_enforced or self.placement != "random",
+            'racks_enforced needs placement = "rack" or "region"',
+        )
         require_range(self, *_POSITIVE, above=0)
         require_range(self, *_NOT_NEGATIVE, least=0)
         require_below(self, "long_poll_ms", "request_timeout_ms")

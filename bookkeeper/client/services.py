@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from bookkeeper.client.bookies.bookie_places import BookiePlaces
 from bookkeeper.client.bookies.bookie_pool import BookiePool
 from bookkeeper.client.bookies.bookie_watcher import BookieWatcher
 from bookkeeper.client.config import ClientConfig
@@ -24,6 +25,7 @@ class ClientServices:
     metadata: Metadata
     pool: BookiePool
     watcher: BookieWatcher
+    places: BookiePlaces
     placement: PlacementPolicy = field(default_factory=RandomChoice)
     streams: StreamIds = field(default_factory=StreamIds)
     tails: TailCaches = field(default_factory=TailCaches)

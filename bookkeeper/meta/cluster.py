@@ -25,6 +25,7 @@ from bookkeeper.meta.records.disks import Disks
 from bookkeeper.meta.records.layout import Layout
 from bookkeeper.meta.records.ledgers import Ledgers
 from bookkeeper.meta.records.lineage import Lineage
+from bookkeeper.meta.records.locations import Locations
 from bookkeeper.meta.records.paths import DEFAULT_ROOT, Paths
 from bookkeeper.meta.records.rollback import RollbackCheck
 from bookkeeper.meta.records.under_replication import UnderReplication
@@ -48,6 +49,7 @@ class Metadata:
         self.cookies = Cookies(store, paths)
         self.bookies = Bookies(store, paths, self.cookies)
         self.disks = Disks(store, paths)
+        self.locations = Locations(store, paths)
         self.under_replication = UnderReplication(store, paths)
         self.present = RollbackCheck(store, paths)
         """Checks that these metadata are those with which this process began, or later ones."""

@@ -380,6 +380,7 @@ def _client(rng: Random) -> ClientConfig:
     return ClientConfig(
         delete_grace_s=0,
         close_advice=False,
+        placement="random",
         protocol=rng.choice(["v3", "v3", "v2"]),
         connect_timeout_ms=500,
         request_timeout_ms=1_500,

@@ -95,9 +95,38 @@ async def read_only(bk: BookKeeper, name: str, off: bool) -> str:
     return f"{name} is ordered to take no new entries{done}"
 
 
+@click.command("place")
+@metadata_option
+@click.argument("name", metavar="ID")
+@click.argument("location", required=False, metavar="[/RACK | /REGION/RACK]")
+@click.option("--forget", "forgotten", is_flag=True, help="Forget where it stands: it counts as in the default rack.")
+@on_cluster(changes=True)
+async def place(bk: BookKeeper, name: str, location: str | None, forgotten: bool) -> str:
+    """Say in which rack a bookie stands. Clients spread the copies of an entry over racks.
+
+    The place is kept in the metadata, also when the bookie is gone, and clients that run follow it. A bookie whose own
+    settings have a `location` writes that at its next start. Ledgers that are there stay where they are: `bk ledger
+    explain` shows what a rack's loss would take. Apache's clients do not read it.
+    """
+
+    from bookkeeper.client.operators import Operator, require_bookies
+    from bookkeeper.ids import BookieId
+    from bookkeeper.ledger.placement import DEFAULT_RACK, Location
+
+    if (location is None) is not forgotten:
+        raise click.UsageError("give a location such as /rack1, or --forget")
+    require_bookies([name], await Operator(bk).all_bookies())
+    changed = await bk.metadata_store.locations.put(
+        BookieId(name), None if location is None else Location.parse(location)
+    )
+    stands = f"in {Location.parse(location)}" if location is not None else f"nowhere that is known: {DEFAULT_RACK}"
+    return f"{name} stands {stands}" + ("" if changed else ", as before")
+
+
 @click.group(cls=DefaultCommandGroup, default="list")
 def bookies() -> None:
-    """List bookies (the default), ask how full they are and which may stop, move ledgers off them, forget them."""
+    """List bookies (the default), say where they stand, ask how full they are and which may stop, move ledgers off
+    them, forget them."""
 
 
 bookies.add_command(info)
@@ -105,6 +134,7 @@ bookies.add_command(drain)
 bookies.add_command(forget)
 bookies.add_command(decommission)
 bookies.add_command(read_only)
+bookies.add_command(place)
 bookies.add_command(safe_to_stop)
 
 
@@ -113,13 +143,17 @@ bookies.add_command(safe_to_stop)
 @json_option
 @on_cluster()
 async def list_(bk: BookKeeper) -> VerbAnswer:
-    """List the bookies: writable, read-only, and absent (known by their cookie, not registered now)."""
+    """List the bookies: writable, read-only, and absent (known by their cookie, not registered now), with the rack in
+    which clients take them to stand."""
     rows = await present(bk.metadata_store)
-    return VerbAnswer(rows, lambda: print_table(counted(len(rows), "bookie"), ["bookie", "state", "address"], rows))
+    columns = ["bookie", "state", "address", "location"]
+    return VerbAnswer(rows, lambda: print_table(counted(len(rows), "bookie"), columns, rows))
 
 
 async def present(metadata: Metadata) -> list[dict[str, Any]]:
-    """List every bookie as plain data: its id, state (writable, read-only, absent) and address."""
+    """List every bookie as plain data: its id, state (writable, read-only, absent), address and location."""
+    from bookkeeper.ledger.placement import DEFAULT_LOCATION
+
     writable = await metadata.bookies.writable()
     read_only = await metadata.bookies.read_only()
     absent = sorted(set(await metadata.bookies.known()) - set(writable) - set(read_only))
@@ -128,4 +162,7 @@ async def present(metadata: Metadata) -> list[dict[str, Any]]:
         for name in names:
             rows.append({"bookie": name, "state": state, "address": str(await metadata.bookies.address(name))})
     rows += [{"bookie": name, "state": "absent", "address": None} for name in absent]
+    places = await metadata.locations.read()
+    for row in rows:
+        row["location"] = str(places.get(row["bookie"], DEFAULT_LOCATION))
     return sorted(rows, key=lambda row: str(row["bookie"]))

@@ -68,6 +68,13 @@ def autorecovery() -> None:
     help="How often all copies of all ledgers are checked; 0: never.  [default: 168]",
 )
 @click.option(
+    "--check-placement-every",
+    type=AnyNumber(),
+    metavar="HOURS",
+    help="How often it is checked that the copies of closed ledgers stand in enough racks; 0: never.  [default: 24]",
+)
+@click.option("--repair-placement", is_flag=True, help="Have copies that stand in too few racks moved apart.")
+@click.option(
     "--sample",
     type=Number(0, 100),
     metavar="PERCENT",
@@ -87,6 +94,8 @@ def run(
     parallel: int | None,
     grace: float | None,
     check_every: float | None,
+    check_placement_every: float | None,
+    repair_placement: bool,
     sample: float | None,
     http: str | None,
     http_insecure: bool,
@@ -107,6 +116,8 @@ def run(
         "grace_ms": int(grace * 1000) if grace is not None else None,
         "ledgers_interval_s": check_every * 3600 if check_every is not None else None,
         "sample_percent": sample,
+        "placement_interval_s": check_placement_every * 3600 if check_placement_every is not None else None,
+        "repair_placement": repair_placement or None,
     }
     pages = _pages(http, allowed=http_insecure) if http is not None else None
     if names_secrets(os.environ):

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 @ledger_argument
 @on_cluster()
 async def explain(bk: BookKeeper, ledger_id: int) -> VerbAnswer:
-    """Show where every range of a ledger's entries is, and what one or two more failures would lose.
+    """Show where every range of a ledger's entries is, and what one or two more failures, or the loss of a rack, would
+    lose.
 
     \b
     A copy is
@@ -56,6 +57,7 @@ def _document(found: ExplainedLedger) -> dict[str, Any]:
         "lost": found.lost,
         "one_more": _loss(found.after(1)),
         "two_more": _loss(found.after(2)),
+        "racks": {rack: _loss(loss) for rack, loss in found.after_losing_each_place().items()},
         "ranges": [
             {
                 "first_entry": each.first_entry,
@@ -68,6 +70,7 @@ def _document(found: ExplainedLedger) -> dict[str, Any]:
                 "copies": [
                     {
                         "bookie": copy.bookie,
+                        "location": found.places[copy.bookie],
                         "state": copy.state.value,
                         "missing": copy.missing,
                         "reason": copy.reason or None,
@@ -97,6 +100,12 @@ def _print_report(found: ExplainedLedger) -> None:
     ]
     columns = ["entries", "copies", "one_more_failure_loses", "two_more_lose"]
     print_table(counted(len(rows), "range"), columns, rows)
+    racks = found.after_losing_each_place()
+    for rack, loss in racks.items():
+        if loss.entries and len(racks) > 1:
+            click.echo(f"the loss of {rack} ({', '.join(loss.bookies)}) would lose {counted(loss.entries, 'entry')}")
+    if len(racks) > 1 and not any(loss.entries for loss in racks.values()):
+        click.echo(f"the loss of any one rack ({', '.join(racks)}) would lose nothing")
     for each in found.ranges:
         for copy in each.copies:
             if copy.reason:

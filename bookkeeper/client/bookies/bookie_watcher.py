@@ -16,6 +16,7 @@ from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import MetadataError
 from bookkeeper.ids import BookieId
+from bookkeeper.ledger.placement import Candidates
 from bookkeeper.meta import Watch
 from bookkeeper.seams import Rng
 
@@ -63,15 +64,20 @@ class BookieWatcher:
             self._watch.close()
         await self._tasks.close()
 
-    def candidates(self) -> list[BookieId]:
+    def candidates(self) -> Candidates:
         """Writable bookies in random order, those in quarantine last."""
-        now = asyncio.get_running_loop().time()
-        self._quarantined = {bookie: until for bookie, until in self._quarantined.items() if until > now}
-        healthy = [bookie for bookie in self.writable if bookie not in self._quarantined]
-        doubtful = [bookie for bookie in self.writable if bookie in self._quarantined]
-        self._rng.shuffle(healthy)
-        self._rng.shuffle(doubtful)
-        return healthy + doubtful
+        quarantined = self.quarantined()
+        if not quarantined:
+            return Candidates(self.writable, (), self._rng)
+        healthy = tuple(bookie for bookie in self.writable if bookie not in quarantined)
+        return Candidates(healthy, [bookie for bookie in self.writable if bookie in quarantined], self._rng)
+
+    def quarantined(self) -> frozenset[BookieId]:
+        """The bookies that are in quarantine now."""
+        if self._quarantined:
+            now = asyncio.get_running_loop().time()
+            self._quarantined = {bookie: until for bookie, until in self._quarantined.items() if until > now}
+        return frozenset(self._quarantined)
 
     @property
     def has_quarantined(self) -> bool:

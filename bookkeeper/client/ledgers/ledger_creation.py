@@ -199,11 +199,10 @@ def _place(
     services: ClientServices, spec: QuorumSpec, absent: Sequence[BookieId], when_short: WhenShort
 ) -> tuple[BookieId, ...]:
     watcher = services.watcher
-    candidates = watcher.candidates()
     return services.placement.new_ensemble(
         spec,
-        candidates,
-        avoided=[bookie for bookie in candidates if watcher.is_quarantined(bookie)],
+        watcher.candidates(),
+        avoided=watcher.quarantined(),
         known_absent=absent,
         when_short=when_short,
     )

@@ -259,10 +259,13 @@ class _RecoveryShell:
         watcher = self._services.watcher
         for bookie in wanted.failed:
             watcher.quarantine(bookie)
-        candidates = watcher.candidates()
-        doubtful = [bookie for bookie in candidates if watcher.is_quarantined(bookie)]
-        spec = self._record.metadata.spec
-        chosen = self._services.placement.replace(spec, wanted.ensemble, wanted.failed, candidates, avoided=doubtful)
+        chosen = self._services.placement.replace(
+            self._record.metadata.spec,
+            wanted.ensemble,
+            wanted.failed,
+            watcher.candidates(),
+            avoided=watcher.quarantined(),
+        )
         self._perform(self._machine.on_stand_ins(chosen, self._loop.time()))
 
     async def _begin(self) -> None:

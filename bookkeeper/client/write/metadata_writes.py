@@ -117,10 +117,9 @@ def choose_stand_ins(
 ) -> Mapping[BookieId, BookieId]:
     """Writable bookies outside the ensemble, those in quarantine last."""
     watcher = services.watcher
-    candidates = watcher.candidates()
-    doubtful = [bookie for bookie in candidates if watcher.is_quarantined(bookie) or bookie in avoided]
     ensemble = metadata.last_fragment.ensemble
-    return services.placement.replace(metadata.spec, ensemble, failed, candidates, avoided=doubtful)
+    doubtful = watcher.quarantined().union(avoided)
+    return services.placement.replace(metadata.spec, ensemble, failed, watcher.candidates(), avoided=doubtful)
 
 
 async def reread(services: ClientServices, record: LedgerView, what: str) -> None:

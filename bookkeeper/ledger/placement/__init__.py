@@ -1,6 +1,19 @@
-"""Policies that choose the bookies of a ledger, and the one that knows no topology."""
+"""Policies that choose the bookies of a ledger: one that knows no topology, and one that keeps copies apart."""
 
+from bookkeeper.ledger.placement.candidates import Candidates
+from bookkeeper.ledger.placement.location import DEFAULT_LOCATION, DEFAULT_RACK, Location
 from bookkeeper.ledger.placement.policy import PlacementPolicy, WhenShort
 from bookkeeper.ledger.placement.random_choice import RandomChoice
+from bookkeeper.ledger.placement.spread_choice import Places, SpreadChoice
 
-__all__ = ["PlacementPolicy", "RandomChoice", "WhenShort"]
+__all__ = [
+    "DEFAULT_LOCATION",
+    "DEFAULT_RACK",
+    "Candidates",
+    "Location",
+    "PlacementPolicy",
+    "Places",
+    "RandomChoice",
+    "SpreadChoice",
+    "WhenShort",
+]

@@ -56,3 +56,17 @@ class PlacementPolicy(Protocol):
     ) -> Mapping[BookieId, BookieId]:
         """Stand-ins for the failed members of ``ensemble``. No stand-in is a member or failed, and each is used once.
         There are fewer stand-ins than failed members if there are too few bookies."""
+
+    def shortfall(self, spec: QuorumSpec, ensemble: Sequence[BookieId]) -> str | None:
+        """What an ensemble lacks of what the policy wants, in words; None if nothing."""
+
+    def move(
+        self,
+        spec: QuorumSpec,
+        ensemble: Sequence[BookieId],
+        candidates: Sequence[BookieId],
+        *,
+        avoided: Collection[BookieId] = (),
+    ) -> tuple[BookieId, BookieId] | None:
+        """A member, and a candidate that should take its place because the ensemble then lacks less. None: nothing
+        lacks, or no single exchange helps."""

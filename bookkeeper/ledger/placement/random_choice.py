@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 
 from bookkeeper.errors import NotEnoughBookiesError
 from bookkeeper.ids import BookieId
@@ -27,12 +28,16 @@ class RandomChoice:
         when_short: WhenShort = WhenShort.FAIL,
     ) -> tuple[BookieId, ...]:
         """See :class:`bookkeeper.ledger.placement.policy.PlacementPolicy`."""
-        usable = _by_preference(candidates, set(excluded), avoided)
+        left_out = {*excluded, *avoided}
+        first = list(islice((each for each in candidates if each not in left_out), spec.ensemble_size))
+        if len(set(first)) == spec.ensemble_size:
+            return tuple(first)
+        usable = by_preference(candidates, set(excluded), avoided)
         chosen = usable[: spec.ensemble_size]
         if len(chosen) == spec.ensemble_size:
             return tuple(chosen)
         if when_short is WhenShort.NAME_ABSENT:
-            absent = _by_preference(known_absent, {*excluded, *usable}, ())
+            absent = by_preference(known_absent, {*excluded, *usable}, ())
             ensemble = _spread(chosen, absent[: spec.ensemble_size - len(chosen)])
             full = len(ensemble) == spec.ensemble_size
             if full and len(chosen) >= _UP_MIN and spec.can_acknowledge(frozenset(chosen), ensemble):
@@ -54,11 +59,26 @@ class RandomChoice:
     ) -> Mapping[BookieId, BookieId]:
         """See :class:`bookkeeper.ledger.placement.policy.PlacementPolicy`."""
         assert len(ensemble) == spec.ensemble_size
-        spares = _by_preference(candidates, {*ensemble, *failed}, avoided)
+        spares = by_preference(candidates, {*ensemble, *failed}, avoided)
         return dict(zip((b for b in ensemble if b in failed), spares, strict=False))
 
+    def shortfall(self, spec: QuorumSpec, ensemble: Sequence[BookieId]) -> str | None:
+        """Nothing is wanted of an ensemble."""
+        return None
 
-def _by_preference(
+    def move(
+        self,
+        spec: QuorumSpec,
+        ensemble: Sequence[BookieId],
+        candidates: Sequence[BookieId],
+        *,
+        avoided: Collection[BookieId] = (),
+    ) -> tuple[BookieId, BookieId] | None:
+        """Nothing is to be moved."""
+        return None
+
+
+def by_preference(
     candidates: Sequence[BookieId], excluded: Collection[BookieId], avoided: Collection[BookieId]
 ) -> list[BookieId]:
     """Distinct candidates that are not excluded, the avoided ones last, else in their order."""

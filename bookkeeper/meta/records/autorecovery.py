@@ -43,6 +43,8 @@ class ClusterCheck(Enum):
     """Every copy can be read."""
     REPLICAS = "replicascheckctime"
     """What the bookies say they hold is what the metadata say."""
+    PLACEMENT = "placementpolicycheckctime"
+    """The copies of each entry stand in enough racks."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -152,6 +152,16 @@ def worst_loss(counted: Holders, failures: int) -> Loss:
     return worst
 
 
+def loss_of_places(counted: Holders, places: Mapping[BookieId, str]) -> dict[str, Loss]:
+    """What the loss of each place (a rack, with these bookies in it) would lose of what has a good copy now."""
+    found: dict[str, Loss] = {}
+    for place in sorted(set(places.values())):
+        there = frozenset(bookie for bookie in places if places[bookie] == place)
+        lost = sum(count for having, count in counted.items() if having and having <= there)
+        found[place] = Loss(lost, tuple(sorted(there)))
+    return found
+
+
 def _needed(counted: Holders, fail: Collection[BookieId], lost: int) -> tuple[BookieId, ...]:
     """``fail`` without bookies whose failure adds nothing."""
     needed = set(fail)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from bookkeeper.client.bookkeeper import BookKeeper
@@ -11,6 +11,7 @@ from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.errors import in_words
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, QuorumSpec
+from bookkeeper.ledger.placement import DEFAULT_LOCATION
 from bookkeeper.replication.copying.copies import Copy
 from bookkeeper.replication.copying.repair import RepairContext
 from bookkeeper.replication.inspection.check import CheckedLedger, IncompleteCopy, check_ledger
@@ -20,6 +21,7 @@ from bookkeeper.replication.inspection.explain import (
     ExplainedRange,
     Loss,
     explain_range,
+    loss_of_places,
     total,
     worst_loss,
 )
@@ -34,6 +36,8 @@ class ExplainedLedger:
     ledger_id: LedgerId
     metadata: LedgerMetadata
     ranges: tuple[ExplainedRange, ...]
+    places: Mapping[BookieId, str]
+    """In which rack each of its bookies stands."""
 
     @property
     def unseen(self) -> int:
@@ -54,6 +58,10 @@ class ExplainedLedger:
         """What so many further failures would lose at most, of all ranges together."""
         return worst_loss(total(self.ranges, self.metadata.spec), failures)
 
+    def after_losing_each_place(self) -> dict[str, Loss]:
+        """By rack: what would be lost if all of the ledger's bookies there failed."""
+        return loss_of_places(total(self.ranges, self.metadata.spec), self.places)
+
 
 async def explain_ledger(client: BookKeeper, ledger_id: LedgerId) -> ExplainedLedger:
     """Ask every bookie of the ledger which entries it holds, and explain every range. Changes nothing.
@@ -67,9 +75,10 @@ async def explain_ledger(client: BookKeeper, ledger_id: LedgerId) -> ExplainedLe
     registered = await metadata.bookies.registered()
     context = RepairContext(services=client.services)
     checked = await check_ledger(context, record)
-    return ExplainedLedger(
-        ledger_id, record.metadata, tuple(explained_ranges(record.metadata, checked, registered, context.tells_nothing))
-    )
+    known = await metadata.locations.read()
+    places = {bookie: str(known.get(bookie, DEFAULT_LOCATION)) for bookie in record.metadata.bookies}
+    ranges = explained_ranges(record.metadata, checked, registered, context.tells_nothing)
+    return ExplainedLedger(ledger_id, record.metadata, tuple(ranges), places)
 
 
 def explained_ranges(

@@ -5,7 +5,9 @@
        grace period, and then recovered.
     3. What bookies that are here lack is copied to them, or, if they cannot take it, to another bookie.
     4. What bookies hold that the mark names is read back, and copied anew where it is damaged.
-    5. Only when every copy was seen as the metadata are stored now, the mark goes.
+    5. If the mark names nobody, or there is none, copies that all stand in one rack are moved apart, as far as there
+       are racks (Q6).
+    6. Only when every copy was seen as the metadata are stored now, the mark goes.
 
 Everything is looked at anew each time: a repair that was cut short is simply begun again.
 """
@@ -142,9 +144,12 @@ class _Repair:
         if self._replace_gone:  # a bookie that does not know what it has lost is of no more use to an idle writer
             doubtful = [each for each in lacking if isinstance(each.unknown, DataUnknownError)]
             await self._decide(record, {each.copy.bookie for each in doubtful if not each.copy.is_decided})
+        named = self._mark is not None and bool(self._mark.bookies)
         if doubted := self._doubted(record, lacking):
             for copy in doubted:
                 await self._complete(record, copy)
+            lacking = await incomplete_copies(self._context, record)
+        if not lacking and not named and await self._move_apart(record):
             lacking = await incomplete_copies(self._context, record)
         if lacking:
             self._result.problems += map(str, lacking)
@@ -219,6 +224,31 @@ class _Repair:
             raise
         except BookKeeperError as error:
             self._result.problems.append(f"{copy}: {in_words(error)}")
+
+    async def _move_apart(self, record: LedgerView) -> bool:
+        """Move copies of fragments of which all copies of some entries stand in too few racks. Returns whether any was
+        moved. What cannot be moved stays: a ledger is whole all the same, unless racks are enforced."""
+        placement, watcher = self._services.placement, self._services.watcher
+        moved = False
+        for first_entry in [fragment.first_entry for fragment in record.metadata.fragments]:
+            spec = record.metadata.spec
+            for _ in range(spec.ensemble_size):
+                ensemble = record.metadata.fragment_of(first_entry).ensemble
+                exchange = placement.move(spec, ensemble, watcher.candidates(), avoided=watcher.quarantined())
+                if exchange is None or not await self._exchange(record, first_entry, *exchange):
+                    break
+                moved = True
+        return moved
+
+    async def _exchange(self, record: LedgerView, first_entry: EntryId, old: BookieId, new: BookieId) -> bool:
+        copies = [each for each in copies_of(record.metadata, old) if each.first_entry == first_entry]
+        if not copies or not copies[0].is_decided:
+            return False
+        self._say(f"copies {copies[0]} to {new}, in another rack")
+        copied = await copy_fragment(self._context, record, copies[0], new)
+        self._note(copies[0], copied)
+        await record.refresh()
+        return copied.outcome is not CopyOutcome.FAILED
 
     async def _complete(self, record: LedgerView, copy: Copy) -> None:
         """Copy to a bookie what it lacks of its own share, and read back the rest; if it cannot take it, to another."""

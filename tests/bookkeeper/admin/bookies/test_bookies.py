@@ -29,6 +29,35 @@ def test_nobody_is_ordered_whom_the_cluster_does_not_know(cluster: Bookies) -> N
     bk("bookies", "read-only", "b9", "-m", cluster.uri).refused("there is no bookie b9; known are b1, b2, b3")
 
 
+@pytest.mark.rule("Q6")
+def test_where_bookies_stand_is_said_shown_and_explained(cluster: Bookies) -> None:
+    bk("ledger", "append", "-m", cluster.uri, "--size", 10, "--count", 5)
+    ledger = bk("ledger", "list", "-m", cluster.uri, "--json").document[-1]["ledger"]
+    assert bk("bookies", "place", "b1", "rack1/", "-m", cluster.uri).out == "b1 stands in /rack1\n"
+    assert bk("bookies", "place", "b1", "/rack1", "-m", cluster.uri).out == "b1 stands in /rack1, as before\n"
+    bk("bookies", "place", "b2", "/east/rack2", "-m", cluster.uri)
+    rows = bk("bookies", "-m", cluster.uri, "--json").document
+    assert [row["location"] for row in rows] == ["/rack1", "/east/rack2", "/default-rack"]
+    explained = bk("ledger", "explain", ledger, "-m", cluster.uri)
+    assert "the loss of any one rack (/default-rack, /east/rack2, /rack1) would lose nothing" in explained.out
+    for name in ("b2", "b3"):
+        bk("bookies", "place", name, "/rack1", "-m", cluster.uri)
+    bk("bookies", "place", "b1", "--forget", "-m", cluster.uri)
+    lost = bk("ledger", "explain", ledger, "-m", cluster.uri, "--json").document["racks"]
+    assert {rack: loss["entries"] for rack, loss in lost.items()} == {"/default-rack": 0, "/rack1": 0}
+    for name in ("b2", "b3"):
+        said = bk("bookies", "place", name, "--forget", "-m", cluster.uri).out
+        assert said == f"{name} stands where nobody knows, and counts as in /default-rack\n"
+
+
+def test_a_place_that_is_none_is_refused(cluster: Bookies) -> None:
+    bk("bookies", "place", "b1", "/a b", "-m", cluster.uri).refused(
+        "is no network location: write /RACK or /REGION/RACK"
+    )
+    bk("bookies", "place", "b9", "/a", "-m", cluster.uri).refused("there is no bookie b9")
+    assert bk("bookies", "place", "b1", "-m", cluster.uri).status == 2
+
+
 @pytest.mark.parametrize(
     ("address", "words"),
     [
@@ -64,7 +93,7 @@ def test_a_bookie_that_is_killed_is_absent_at_once_and_read_only_by_order_is_sho
     try:
         until(lambda: cluster.states()["b3"] == "absent", 30, cluster.states)
         row = bk("bookies", "-m", cluster.uri, "--json").document[2]
-        assert row == {"bookie": "b3", "state": "absent", "address": None}
+        assert row == {"bookie": "b3", "state": "absent", "address": None, "location": "/default-rack"}
         settings = cluster.home / "read-only.toml"
         settings.write_text("read_only = true\n[storage]\njournal_file_bytes = 8388608\nreserve_bytes = 1048576\n")
         cluster.add("b3", "--config", str(settings)).until_said("serves at")
