@@ -119,7 +119,11 @@ async def place(bk: BookKeeper, name: str, location: str | None, forgotten: bool
     changed = await bk.metadata_store.locations.put(
         BookieId(name), None if location is None else Location.parse(location)
     )
-    stands = f"in {Location.parse(location)}" if location is not None else f"nowhere that is known: {DEFAULT_RACK}"
+    stands = (
+        f"in {Location.parse(location)}"
+        if location is not None
+        else f"where nobody knows, and counts as in {DEFAULT_RACK}"
+    )
     return f"{name} stands {stands}" + ("" if changed else ", as before")
 
 

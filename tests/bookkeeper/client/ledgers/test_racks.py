@@ -90,6 +90,18 @@ def test_where_racks_are_enforced_no_ledger_is_made_in_one_rack() -> None:
 
 
 @pytest.mark.rule("Q6")
+def test_a_bookie_whose_settings_have_a_location_keeps_it_in_the_metadata_when_it_is_gone() -> None:
+    async def story(cluster: SimCluster) -> None:
+        cluster.node("b1").crash()
+        await asyncio.sleep(30)
+        async with cluster.connect() as bk:
+            await asyncio.sleep(1)
+            assert str(bk.services.places.of(BookieId("b1"))) == "/east/r7"
+
+    SimCluster(1, 1, location="east/r7/").run(story)
+
+
+@pytest.mark.rule("Q6")
 def test_the_loss_of_a_rack_is_explained() -> None:
     async def story(cluster: SimCluster) -> None:
         async with cluster.connect() as bk:
