@@ -33,7 +33,7 @@ from bookkeeper.bookie.page_address import require_page_address
 from bookkeeper.codec import FRAME_MAX, RECORD_MAX
 from bookkeeper.errors import ConfigError, in_words, require, require_below, require_range
 from bookkeeper.ids import Address, bookie_id, is_loopback
-from bookkeeper.ledger.placement import Location
+from bookkeeper.ledger.location import Location
 from bookkeeper.meta import service_uri
 from bookkeeper.meta.stores import credentials
 from bookkeeper.net.tls import ServerTls

@@ -36,7 +36,7 @@ from bookkeeper.bookie.identity.seen_metadata import SeenMetadata
 from bookkeeper.bookie.start.bookie_start import BookieStart
 from bookkeeper.errors import DirectoryLockedError, MetadataError, in_words
 from bookkeeper.ids import Address, BookieId, LedgerId
-from bookkeeper.ledger.placement import Location
+from bookkeeper.ledger.location import Location
 from bookkeeper.meta import Metadata, Registration, ServiceInfo
 from bookkeeper.meta.records.bookies import FOREIGN_WAIT_S
 from bookkeeper.meta.store import SessionState

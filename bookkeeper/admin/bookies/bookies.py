@@ -111,7 +111,7 @@ async def place(bk: BookKeeper, name: str, location: str | None, forgotten: bool
 
     from bookkeeper.client.operators import Operator, require_bookies
     from bookkeeper.ids import BookieId
-    from bookkeeper.ledger.placement import DEFAULT_RACK, Location
+    from bookkeeper.ledger.location import DEFAULT_RACK, Location
 
     if (location is None) is not forgotten:
         raise click.UsageError("give a location such as /rack1, or --forget")
@@ -156,7 +156,7 @@ async def list_(bk: BookKeeper) -> VerbAnswer:
 
 async def present(metadata: Metadata) -> list[dict[str, Any]]:
     """List every bookie as plain data: its id, state (writable, read-only, absent), address and location."""
-    from bookkeeper.ledger.placement import DEFAULT_LOCATION
+    from bookkeeper.ledger.location import DEFAULT_LOCATION
 
     writable = await metadata.bookies.writable()
     read_only = await metadata.bookies.read_only()

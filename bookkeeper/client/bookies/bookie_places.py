@@ -15,7 +15,7 @@ from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import MetadataError
 from bookkeeper.ids import BookieId
-from bookkeeper.ledger.placement import DEFAULT_LOCATION, Location
+from bookkeeper.ledger.location import DEFAULT_LOCATION, Location
 from bookkeeper.meta import Watch
 
 _log = logging.getLogger(__name__)

@@ -1,7 +1,7 @@
 """Policies that choose the bookies of a ledger: one that knows no topology, and one that keeps copies apart."""
 
+from bookkeeper.ledger.location import DEFAULT_LOCATION, DEFAULT_RACK, Location
 from bookkeeper.ledger.placement.candidates import Candidates
-from bookkeeper.ledger.placement.location import DEFAULT_LOCATION, DEFAULT_RACK, Location
 from bookkeeper.ledger.placement.policy import PlacementPolicy, WhenShort
 from bookkeeper.ledger.placement.random_choice import RandomChoice
 from bookkeeper.ledger.placement.spread_choice import Places, SpreadChoice

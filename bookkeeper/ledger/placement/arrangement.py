@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from bookkeeper.ids import BookieId
-from bookkeeper.ledger.placement.location import Location
+from bookkeeper.ledger.location import Location
 
 STEPS_MAX: Final = 20_000
 """Positions that one search tries at most. Searches of usual ensembles need a few dozen."""

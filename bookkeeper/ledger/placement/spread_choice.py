@@ -17,9 +17,9 @@ from typing import Final, Protocol
 
 from bookkeeper.errors import NotEnoughBookiesError
 from bookkeeper.ids import BookieId
+from bookkeeper.ledger.location import Location
 from bookkeeper.ledger.placement.arrangement import Slots, Windows, arrange
 from bookkeeper.ledger.placement.candidates import Candidates
-from bookkeeper.ledger.placement.location import Location
 from bookkeeper.ledger.placement.policy import WhenShort
 from bookkeeper.ledger.placement.random_choice import RandomChoice, by_preference
 from bookkeeper.ledger.quorum import QuorumSpec

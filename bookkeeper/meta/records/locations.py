@@ -15,7 +15,7 @@ from typing import Final
 
 from bookkeeper.errors import ConfigError, MetadataFormatError
 from bookkeeper.ids import BookieId
-from bookkeeper.ledger.placement import Location
+from bookkeeper.ledger.location import Location
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store import MetadataStore, Watch, ensure_created, get_or_none, update
 

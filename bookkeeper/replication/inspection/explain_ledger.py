@@ -11,7 +11,7 @@ from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.errors import in_words
 from bookkeeper.ids import BookieId, EntryId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, QuorumSpec
-from bookkeeper.ledger.placement import DEFAULT_LOCATION
+from bookkeeper.ledger.location import DEFAULT_LOCATION
 from bookkeeper.replication.copying.copies import Copy
 from bookkeeper.replication.copying.repair import RepairContext
 from bookkeeper.replication.inspection.check import CheckedLedger, IncompleteCopy, check_ledger

@@ -12,7 +12,7 @@ from bookkeeper.client.bookies.bookie_places import BookiePlaces
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.errors import MetadataFormatError
 from bookkeeper.ids import BookieId
-from bookkeeper.ledger.placement import DEFAULT_LOCATION, Location
+from bookkeeper.ledger.location import DEFAULT_LOCATION, Location
 from bookkeeper.testing import World
 
 B1, R1, R2 = BookieId("b1"), Location.parse("/r1"), Location.parse("/r2")

@@ -14,7 +14,7 @@ from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.errors import NotEnoughBookiesError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerMetadata
-from bookkeeper.ledger.placement import Location
+from bookkeeper.ledger.location import Location
 from bookkeeper.meta.records.autorecovery import AutorecoveryNodes
 from bookkeeper.replication.inspection import explain_ledger
 from bookkeeper.testing.cluster import CLIENT, SimCluster

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import permutations
 
 from bookkeeper.ids import BookieId
-from bookkeeper.ledger.placement import Location
+from bookkeeper.ledger.location import Location
 from bookkeeper.ledger.quorum import QuorumSpec
 
 

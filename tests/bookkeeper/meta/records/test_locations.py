@@ -8,7 +8,7 @@ import pytest
 
 from bookkeeper.errors import ConfigError, MetadataFormatError
 from bookkeeper.ids import BookieId
-from bookkeeper.ledger.placement import Location
+from bookkeeper.ledger.location import Location
 from bookkeeper.meta.records.locations import SIZE_MAX, Locations, decode, encode
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.stores.memory import MemoryCluster

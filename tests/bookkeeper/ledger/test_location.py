@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bookkeeper.errors import ConfigError
-from bookkeeper.ledger.placement import DEFAULT_LOCATION, Location
+from bookkeeper.ledger.location import DEFAULT_LOCATION, Location
 
 
 @pytest.mark.parametrize(
