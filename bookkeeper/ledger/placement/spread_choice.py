@@ -42,7 +42,7 @@ class Places(Protocol):
 class SpreadChoice:
     """The policy that knows where bookies stand."""
 
-    def __init__(self, places: Places, *, racks_min: int = 2, enforced: bool = False, by_region: bool = False) -> None:
+    def __init__(self, places: Places, *, racks_min: int, enforced: bool = False, by_region: bool = False) -> None:
         """Args:
         places: where bookies stand.
         racks_min: the racks that every write set is to have, as far as its copies go.

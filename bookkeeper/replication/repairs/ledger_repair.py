@@ -6,7 +6,7 @@
     3. What bookies that are here lack is copied to them, or, if they cannot take it, to another bookie.
     4. What bookies hold that the mark names is read back, and copied anew where it is damaged.
     5. If the mark names nobody, or there is none, copies that all stand in one rack are moved apart, as far as there
-       are racks (Q6).
+       are racks.
     6. Only when every copy was seen as the metadata are stored now, the mark goes.
 
 Everything is looked at anew each time: a repair that was cut short is simply begun again.

@@ -35,7 +35,7 @@ class _Places:
 
 
 def _policy(where: Mapping[BookieId, Location], **options: bool) -> SpreadChoice:
-    return SpreadChoice(_Places(where), **options)
+    return SpreadChoice(_Places(where), racks_min=2, **options)
 
 
 @st.composite
@@ -162,7 +162,7 @@ def test_what_lacks_is_said_in_words() -> None:
 def test_of_five_hundred_bookies_a_few_are_looked_at_also_where_full_spread_cannot_be_had() -> None:
     where = {BookieId(f"b{at}"): Location.parse(f"/region{at % 2}/rack{at % 20}") for at in range(500)}
     places, chance, spec = _Places(where), random.Random(5), _spec(3, 3)
-    policy = SpreadChoice(places, by_region=True)
+    policy = SpreadChoice(places, racks_min=2, by_region=True)
     pool = tuple(sorted(where))
     policy.new_ensemble(spec, Candidates(pool, (), chance))
     for _ in range(20):
@@ -175,7 +175,7 @@ def test_of_five_hundred_bookies_a_few_are_looked_at_also_where_full_spread_cann
 def test_what_was_the_best_is_forgotten_with_a_change_of_bookies_or_of_places() -> None:
     where = topology({"/r1": "a b c", "/r2": "d"})
     places, chance, spec = _Places(where), random.Random(5), _spec(3, 3)
-    policy = SpreadChoice(places)
+    policy = SpreadChoice(places, racks_min=2)
     pool = tuple(sorted(where))
     assert racks_in_worst_window(spec, policy.new_ensemble(spec, Candidates(pool, (), chance)), where)[1] == 2
     places.where[BookieId("c")] = Location.parse("/r3")
