@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from bookkeeper.access import Mode
 from bookkeeper.autorecovery.status import AutorecoveryStatus, status_of
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.operators import Operator
 from bookkeeper.errors import BookKeeperError, in_words
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerMetadata, LedgerState
+from bookkeeper.meta.access_coverage import not_following, policy_mode
 
 LEDGERS_EVERY_S: Final = 30.0
 """The metadata of all ledgers are read again after so long."""
@@ -87,6 +89,10 @@ class ClusterStatus:
     bookies: tuple[BookieStatus, ...]
     ledgers: LedgersStatus
     autorecovery: AutorecoveryStatus
+    access: Mode | None = Mode.OFF
+    """The mode of the access policy; None: it cannot be read."""
+    not_enforcing: tuple[BookieId, ...] = ()
+    """With a policy that is not off: the registered bookies that do not follow it."""
 
     @property
     def lost(self) -> list[LedgerId]:
@@ -136,8 +142,13 @@ class ClusterObserver:
         loop = asyncio.get_running_loop()
         if self._ledgers is None or up != self._up or loop.time() - self._read_at >= LEDGERS_EVERY_S:
             self._ledgers, self._up, self._read_at = await self._read_ledgers(up), up, loop.time()
+        mode = await policy_mode(self._metadata)
         return ClusterStatus(
-            tuple(sorted(found, key=lambda each: each.bookie)), self._ledgers, await status_of(self._metadata)
+            tuple(sorted(found, key=lambda each: each.bookie)),
+            self._ledgers,
+            await status_of(self._metadata),
+            mode,
+            () if mode is Mode.OFF else tuple(await not_following(self._metadata)),
         )
 
     async def _ask(self, bookie: BookieId, state: str) -> BookieStatus:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
+from bookkeeper.access import Mode
 from bookkeeper.admin.shared import (
     CommandGroup,
     VerbAnswer,
@@ -127,6 +128,10 @@ def document(found: ClusterStatus) -> dict[str, Any]:
             "auditing": _auditing(found) or None,
             "working": _working(found),
         },
+        "access": {
+            "mode": found.access.value if found.access is not None else None,
+            "not_enforced_by": list(found.not_enforcing),
+        },
     }
 
 
@@ -193,7 +198,21 @@ def lines(found: ClusterStatus) -> list[str]:
     else:
         said.append(": ".join(filter(None, (f"auditor {autorecovery.auditor}", _auditing(found)))))
     said += [f"  {line}" for line in _working(found)[:_SHOWN]]
+    said += _access(found)
     said.append("well: nothing is lost, short or stuck" if found.is_well else "NOT WELL")
+    return said
+
+
+def _access(found: ClusterStatus) -> list[str]:
+    """What the access policy does; nothing where it is off."""
+    if found.access is Mode.OFF:
+        return []
+    if found.access is None:
+        return ["access policy: CANNOT BE READ; `bk access list` says why"]
+    said = [f"access policy: {found.access.value}"]
+    if found.not_enforcing:
+        names = some_of(found.not_enforcing, _SHOWN)
+        said.append(f"  NOT ENFORCED by {names}: Java's, or of an earlier version, and open to every client there")
     return said
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 from pathlib import Path
@@ -68,3 +69,32 @@ def test_a_watch_looks_again_until_it_is_interrupted(tmp_path: Path) -> None:
         assert watch.stop(signal.SIGINT) != 0 and "Traceback" not in watch.said
         assert people.stop(signal.SIGINT) != 0 and "Traceback" not in people.said
         assert all(json.loads(line)["well"] for line in watch.said.split("\n") if line)
+
+
+def test_bookies_that_do_not_follow_the_access_policy_are_named(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    bk("init", "-m", uri)
+    shown: list[str] = []
+
+    async def ask() -> None:
+        async with BookKeeper.connect(uri) as client:
+            store, paths = client.metadata_store.store, client.metadata_store.paths
+            await store.create(paths.available_bookie(BookieId("127.0.0.1:1")), ephemeral=True, parents=True)
+            for words in ((), ("--json",)):
+                shown.append((await asyncio.to_thread(bk, "cluster", "status", "-m", uri, *words)).out)
+
+    run(ask())
+    bk("access", "observe", "-m", uri)
+    run(ask())
+    assert "access policy" not in shown[0]
+    assert json.loads(shown[1])["access"] == {"mode": "off", "not_enforced_by": []}
+    assert "access policy: observe" in shown[2] and "NOT ENFORCED by 127.0.0.1:1: Java's" in shown[2]
+    assert json.loads(shown[3])["access"] == {"mode": "observe", "not_enforced_by": ["127.0.0.1:1"]}
+    run(_damage(uri))
+    assert "access policy: CANNOT BE READ" in bk("cluster", "status", "-m", uri).out
+    assert bk("cluster", "status", "-m", uri, "--json").document["access"]["mode"] is None
+
+
+async def _damage(uri: str) -> None:
+    async with BookKeeper.connect(uri) as client:
+        await client.metadata_store.store.set(client.metadata_store.access.path, b"rubbish", None)
