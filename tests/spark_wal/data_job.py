@@ -11,6 +11,18 @@ from pathlib import Path
 from typing import Any
 
 
+def ended(run: Any) -> bool:
+    """Wait for the end of a query. False: it has not begun, because Spark gives a Python worker ten seconds to begin,
+    whatever the machine is like, and knows no setting for that. The next one finds more of Python in memory."""
+    try:
+        run.awaitTermination()
+    except Exception as error:
+        if "Python worker failed to connect back" not in str(error):
+            raise
+        return False
+    return True
+
+
 def main(metadata: str, stream: str, values: str, ledger: int, checkpoint: str) -> None:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -38,8 +50,11 @@ def main(metadata: str, stream: str, values: str, ledger: int, checkpoint: str) 
 
         rows = spark.readStream.format("bookkeeper").options(metadata=metadata, stream=stream, **options).load()
         writer = rows.writeStream.foreachBatch(take).option("checkpointLocation", checkpoint)
-        run = writer.trigger(availableNow=True).start()
-        run.awaitTermination()
+        writer = writer.trigger(availableNow=True)
+        run = writer.start()
+        while not ended(run):
+            assert batches == [], "the source's worker begins before the first batch"
+            run = writer.start()
         ends = [json.loads(each.sources[0].latestOffset) for each in run.recentProgress]
         return batches, [end["nextSeqNo"] for end in ends if end is not None]  # a batch that is repeated has none
 
