@@ -107,7 +107,7 @@ class BookKeeper:
         self._loop = asyncio.get_running_loop()
         self._closing: asyncio.Task[None] | None = None
         metadata = cluster.metadata
-        places = BookiePlaces(metadata.locations, config)
+        places = BookiePlaces(metadata.locations, metadata.bookies, config, seams.workers)
         self._services = ClientServices(
             seams=seams,
             config=config,
@@ -172,7 +172,7 @@ class BookKeeper:
         self._services.pool.begin()
         if not self._reads_known:
             await self._services.watcher.start()
-            if self._config.placement != "random":
+            if self._config.placement != "random" or self._config.location is not None:
                 await self._services.places.start()
         self._cluster.metadata.when_open(self._watch_metadata)
 

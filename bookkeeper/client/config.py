@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -10,6 +11,7 @@ from bookkeeper.auth.config import AuthConfig
 from bookkeeper.codec import FRAME_MAX
 from bookkeeper.errors import ConfigError, require, require_below, require_range
 from bookkeeper.ledger.config import ReadConfig, RecoveryConfig, WriterConfig
+from bookkeeper.ledger.location import Location
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.settings import default_of, structure
 
@@ -102,6 +104,14 @@ class ClientConfig:
     ``"region"``: in as many regions (the first part of a location), and then racks. ``"random"``: any. Where bookies
     stand is in the metadata (``bk bookies place``, or the bookie's own setting ``location``)."""
 
+    locations_from: str | None = None
+    """What says where bookies stand, instead of the metadata: ``file:/PATH`` with lines ``BOOKIE /RACK``,
+    ``script:/PATH`` as for Apache's clients (it gets hosts, and prints a location for each), or ``MODULE:FUNCTION``.
+    What it does not say is taken from the metadata. It is asked again every ``bookies_poll_ms``."""
+
+    location: str | None = None
+    """Where this client stands: it reads from copies in its own rack first, then from those in its region."""
+
     racks_min: int = 2
     """The racks that the copies of each entry are to have, as far as there are so many copies."""
 
@@ -142,6 +152,12 @@ class ClientConfig:
         require(
             self.placement in ("rack", "region", "random"),
             f'placement must be "rack", "region" or "random", not "{self.placement}"',
+        )
+        if self.location is not None:
+            Location.parse(self.location)
+        require(
+            self.locations_from is None or _SOURCE.fullmatch(self.locations_from) is not None,
+            f"locations_from must be file:/PATH, script:/PATH or MODULE:FUNCTION, not {self.locations_from}",
         )
         require(
             not self.racks_enforced or self.placement != "random",
@@ -192,6 +208,7 @@ class ClientConfig:
             raise ConfigError(f"client settings: {error}") from error
 
 
+_SOURCE: Final = re.compile(r"(file|script):/.+|(?!(file|script):)[A-Za-z_][\w.]{0,200}:[A-Za-z_]\w{0,100}")
 _NOT_NEGATIVE: Final = ("explicit_lac_delay_ms", "delete_grace_s")
 _POSITIVE: Final = tuple(
     name for name, kind in ClientConfig.__annotations__.items() if kind == "int" and name not in _NOT_NEGATIVE

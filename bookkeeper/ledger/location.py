@@ -46,6 +46,10 @@ class Location:
     def __str__(self) -> str:
         return "/" + "/".join(self.parts)
 
+    def distance(self, other: Location) -> int:
+        """0: the same place; 1: the same region; 2: another one."""
+        return 0 if self == other else 1 if self.region == other.region else 2
+
     @property
     def region(self) -> str:
         """The largest place: the first part."""

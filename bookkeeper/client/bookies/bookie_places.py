@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import partial
+from typing import Final, Protocol
 
+from bookkeeper.client.bookies.location_source import location_source
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.tasks import Tasks
-from bookkeeper.errors import MetadataError
+from bookkeeper.errors import ConfigError, MetadataError, in_words
 from bookkeeper.ids import BookieId
 from bookkeeper.ledger.location import DEFAULT_LOCATION, Location
 from bookkeeper.meta import Watch
+from bookkeeper.seams import Workers
 
 _log = logging.getLogger(__name__)
+
+ODD_MAX: Final = 1000
+"""Of so many odd locations each is told once; further ones are not."""
 
 
 class KnownLocations(Protocol):
@@ -28,12 +34,27 @@ class KnownLocations(Protocol):
     def watch(self, callback: Callable[[], None]) -> Watch: ...
 
 
+class KnownBookies(Protocol):
+    """The part of :class:`bookkeeper.meta.records.bookies.Bookies` that is needed."""
+
+    def known(self) -> Awaitable[list[BookieId]]: ...
+    def registered(self) -> Awaitable[Collection[BookieId]]: ...
+
+
 class BookiePlaces:
     """The places of a cluster's bookies."""
 
-    def __init__(self, locations: KnownLocations, config: ClientConfig) -> None:
+    def __init__(
+        self, locations: KnownLocations, bookies: KnownBookies, config: ClientConfig, workers: Workers
+    ) -> None:
         self._locations = locations
+        self._bookies = bookies
         self._config = config
+        self._own = None if config.location is None else Location.parse(config.location)
+        self._source = None if config.locations_from is None else location_source(config.locations_from)
+        self._worker = None if self._source is None else workers.worker("bookie places")
+        self._odd: set[tuple[str, str]] = set()
+        """What the source said that is no location, and was told: each once."""
         self._known: Mapping[BookieId, Location] = {}
         self._version = 0
         self._away = False
@@ -50,6 +71,13 @@ class BookiePlaces:
         """The place of a bookie, also of one that is gone."""
         return self._known.get(bookie, DEFAULT_LOCATION)
 
+    @property
+    def distance(self) -> Callable[[BookieId], int] | None:
+        """How far from this client a bookie stands: 0 in its rack, 1 in its region, 2 elsewhere. None: where this
+        client stands is not known."""
+        own = self._own
+        return None if own is None else lambda bookie: own.distance(self.of(bookie))
+
     async def start(self) -> None:
         """Read the places once and follow them from then on. That they cannot be read stops nothing."""
         self._watch = self._locations.watch(self._changed.set)
@@ -60,23 +88,42 @@ class BookiePlaces:
         if self._watch is not None:
             self._watch.close()
         await self._tasks.close()
+        if self._worker is not None:
+            self._worker.close()
 
     async def refresh(self) -> None:
         """Read the places now; those known stay if that fails, which is logged once."""
         self._changed.clear()
         try:
-            known = await self._locations.read()
-        except MetadataError as error:
+            known = {**await self._locations.read(), **await self._said()}
+        except (MetadataError, ConfigError, OSError) as error:
             level = logging.DEBUG if self._away else logging.WARNING
-            _log.log(
-                level, "where the bookies stand cannot be read; the last known places are used until it can: %s", error
-            )
+            said = "where bookies stand cannot be read; the last known places are used until it can: %s"
+            _log.log(level, said, in_words(error))
             self._away = True
             return
         self._away = False
         if known != self._known:
             self._known = known
             self._version += 1
+
+    async def _said(self) -> dict[BookieId, Location]:
+        """What the source says of all bookies. What it says of one that is no location is left out, and told once."""
+        if self._source is None or self._worker is None:
+            return {}
+        names = sorted({*await self._bookies.known(), *await self._bookies.registered()})
+        said = await self._worker.call(partial(self._source, names))
+        found: dict[BookieId, Location] = {}
+        for name in names:
+            if (text := said.get(name)) is None:
+                continue
+            try:
+                found[name] = Location.parse(text)
+            except ConfigError as error:
+                if (name, text) not in self._odd and len(self._odd) < ODD_MAX:
+                    self._odd.add((name, text))
+                    _log.warning("%s says of %s: %s", self._config.locations_from, name, error)
+        return found
 
     async def _follow(self) -> None:
         while True:

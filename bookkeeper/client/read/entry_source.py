@@ -129,11 +129,16 @@ class EntrySource:
             return error
 
     def order(self, ensemble: Sequence[BookieId]) -> Sequence[BookieId]:
-        """The ensemble in the order of asking: bookies take turns, and those in quarantine or in a pause come last."""
+        """The ensemble in the order of asking: bookies take turns, the nearer ones first if this client knows how near
+        they are, and those in quarantine or in a pause last."""
         watcher, pool, last = self.services.watcher, self.services.pool, self.last_resort
+        distance = self.services.places.distance
         if not watcher.has_quarantined and not pool.has_pauses and not last:
-            return self._order.next(ensemble)
-        return self._order.next(ensemble, lambda b: (b in last, watcher.is_quarantined(b), pool.pause_left(b) > 0))
+            return self._order.next(ensemble, distance)
+        away = distance or _nowhere
+        return self._order.next(
+            ensemble, lambda b: (b in last, watcher.is_quarantined(b), pool.pause_left(b) > 0, away(b))
+        )
 
 
 class RunRead:
@@ -337,3 +342,8 @@ def _entries_in(body: Buffer, count: int) -> list[bytes]:
         at = start + int.from_bytes(view[at:start], "big")
         found.append(bytes(view[start:at]))
     return found
+
+
+def _nowhere(bookie: BookieId) -> int:
+    """The distance of a bookie from a client of which nobody knows where it stands."""
+    return 0

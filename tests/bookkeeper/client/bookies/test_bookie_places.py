@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 import pytest
 
@@ -13,6 +14,7 @@ from bookkeeper.client.config import ClientConfig
 from bookkeeper.errors import MetadataFormatError
 from bookkeeper.ids import BookieId
 from bookkeeper.ledger.location import DEFAULT_LOCATION, Location
+from bookkeeper.seams import Workers
 from bookkeeper.testing import World
 
 B1, R1, R2 = BookieId("b1"), Location.parse("/r1"), Location.parse("/r2")
@@ -37,11 +39,59 @@ class _Record:
         self.closed = True
 
 
+class _Bookies:
+    async def known(self) -> list[BookieId]:
+        return [B1, BookieId("gone")]
+
+    async def registered(self) -> set[BookieId]:
+        return {B1, BookieId("new")}
+
+
+def says(names: Sequence[str]) -> Mapping[str, str]:
+    assert names == ["b1", "gone", "new"], "all that are known, also those that are gone"
+    if fails:
+        raise OSError("no such script")
+    return {"b1": "/r2/", "gone": "/a b"}
+
+
+fails: list[bool] = []
+NO_WORKERS = cast(Workers, None)
+
+
+@pytest.mark.rule("Q6")
+def test_a_source_wins_over_the_metadata_and_what_is_odd_in_it_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    with World(1) as world:
+
+        async def main() -> None:
+            record = _Record()
+            record.places = {B1: R1, BookieId("new"): R1}
+            config = ClientConfig(bookies_poll_ms=5_000, locations_from=f"{__name__}:says", location="/r2")
+            places = BookiePlaces(record, _Bookies(), config, world.node("client").seams.workers)
+            with caplog.at_level(logging.WARNING):
+                await places.start()
+                assert [str(places.of(each)) for each in (B1, BookieId("new"), BookieId("gone"))] == [
+                    "/r2",
+                    "/r1",
+                    "/default-rack",
+                ]
+                assert places.distance is not None
+                assert [places.distance(each) for each in (B1, BookieId("new"))] == [0, 2]
+                fails.append(True)
+                await asyncio.sleep(30)
+                fails.clear()
+            assert str(places.of(B1)) == "/r2", "the last that was known"
+            assert caplog.text.count("says of gone: '/a b' is no network location") == 1
+            assert caplog.text.count("no such script") == 1
+            await places.close()
+
+        world.run(main())
+
+
 @pytest.mark.rule("Q6")
 def test_places_are_followed_by_a_watch_and_by_a_timer(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         record = _Record()
-        places = BookiePlaces(record, ClientConfig(bookies_poll_ms=5_000))
+        places = BookiePlaces(record, _Bookies(), ClientConfig(bookies_poll_ms=5_000), NO_WORKERS)
         assert places.of(B1) == DEFAULT_LOCATION
         await places.start()
         assert places.of(B1) == R1 and places.of(BookieId("b9")) == DEFAULT_LOCATION

@@ -35,6 +35,12 @@ async def _place(bk: BookKeeper, **racks: str) -> None:
     await bk.services.places.refresh()
 
 
+def _reads(cluster: SimCluster) -> dict[str, float]:
+    """The reads that each running bookie has answered."""
+    ok = {"op": "read", "status": "OK"}
+    return {name: server.metrics.counter("requests_total", "", **ok).value for name, server in cluster.servers.items()}
+
+
 def _in_rack(metadata: LedgerMetadata, *names: str) -> set[BookieId]:
     return set(metadata.bookies) & set(map(BookieId, names))
 
@@ -99,6 +105,28 @@ def test_a_bookie_whose_settings_have_a_location_keeps_it_in_the_metadata_when_i
             assert str(bk.services.places.of(BookieId("b1"))) == "/east/r7"
 
     SimCluster(1, 1, location="east/r7/").run(story)
+
+
+@pytest.mark.rule("Q6")
+def test_a_reader_asks_the_copy_in_its_rack_then_one_in_its_region_and_others_if_these_fail() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await written(cluster, bk, 30, ensemble=3)
+            await _place(bk, **{"/east/a": "b1", "/east/b": "b2", "/west/c": "b3"})
+        async with cluster.connect(replace(CLIENT, location="/east/b")) as near:
+            reader = await near.open_ledger(ledger, password=b"pw", recovery=False)
+            before = _reads(cluster)
+            for entry in range(30):
+                await reader.read_entry(entry)
+            read = {name: count - before[name] for name, count in _reads(cluster).items()}
+            assert read["b2"] >= 30 and read["b1"] == read["b3"] == 0
+            cluster.node("b2").crash()
+            for entry in range(10):
+                await reader.read_entry(entry)
+            after = _reads(cluster)
+            assert after["b1"] - before["b1"] >= 10 and after["b3"] == before["b3"]
+
+    _run(story, 3)
 
 
 @pytest.mark.rule("Q6")
