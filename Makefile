@@ -92,7 +92,7 @@ sink-kills: N = 200
 sink-kills: $(STAMP) ## drivers killed while they publish batches to a stream, N times, with other rows on repetition [N=200 ARGS="--home DIR"]
 	@$(BIN)/python -m tests.sink_kills $(N) $(ARGS)
 
-spark-table: $(STAMP) ## modes of Structured Streaming over a killed driver, with the gateway and with file:// [ARGS="--part 1/4 --home DIR --write"]
+spark-table: $(STAMP) ## modes of Structured Streaming over a killed driver, with the gateway and with file:// [ARGS="--part 1/4 --home DIR --lakes PYTHON --write"]
 	@$(BIN)/python -m tests.spark_table $(ARGS)
 
 sim: $(STAMP) ## simulate whole clusters, one seed one world [SEEDS=100]

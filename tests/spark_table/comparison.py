@@ -70,21 +70,32 @@ def _by_name(found: Difference, here: Mapping[str, Any], there: Mapping[str, Any
 
 
 def _logs(files: Files, base: str) -> dict[str, str]:
-    """Path -> text, of all logs of the checkpoint and of file sinks."""
-    wanted = [p for p in files if p.removeprefix("checkpoint/").startswith(_LOGS) or "_spark_metadata/" in p]
+    """Path -> text, of all logs of checkpoints and of file sinks."""
+    wanted = [path for path in files if _of_checkpoint(path, _LOGS) or "_spark_metadata/" in path]
     return {path: _text(files[path], base) for path in wanted if belongs(path, files)}
 
 
+def without_place(text: str, base: str) -> str:
+    """A text without ids that are drawn, and without the address of the mode's directory."""
+    text = text.replace(base, "BASE").replace(base.replace("///", "/"), "BASE")
+    return _UUID.sub("UUID", text)
+
+
 def _text(data: bytes, base: str) -> str:
-    text = data.decode(errors="replace").replace(base, "BASE").replace(base.replace("///", "/"), "BASE")
-    return _OF_PLACE.sub(r"\1:0", _UUID.sub("UUID", text))
+    return _OF_PLACE.sub(r"\1:0", without_place(data.decode(errors="replace"), base))
 
 
 def _state(files: Files) -> list[str]:
     """Names of state files. Attempts' numbers and unique ids differ, and RocksDB compacts its tables when it likes."""
-    paths = [path for path in files if path.startswith("checkpoint/state/") and "/SSTs/" not in path]
+    paths = [path for path in files if _of_checkpoint(path, ("state/",)) and "/SSTs/" not in path]
     paths = [path for path in paths if belongs(path, files)]
     return sorted(_ATTEMPT.sub("", _UUID.sub("UUID", path)) for path in paths)
+
+
+def _of_checkpoint(path: str, kinds: tuple[str, ...]) -> bool:
+    """Whether a file is of these kinds, in the mode's checkpoint or in one of its other queries'."""
+    directory, _, rest = path.partition("/")
+    return directory.startswith("checkpoint") and rest.startswith(kinds)
 
 
 def _short(value: Any) -> str:

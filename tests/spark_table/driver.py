@@ -85,7 +85,9 @@ def _in_short(text: str) -> str:
     """Spark's name of a condition, or else Python's last error, or the first line."""
     conditions = [name for name in _CONDITION.findall(text) if name not in _FRAMES]
     errors = [line for line in text.splitlines() if _ERROR.match(line)]
-    return (conditions or errors[-1:] or [text.strip().partition("\n")[0]])[0][:300]
+    first = text.strip().partition("\n")[0]
+    said = first.partition("terminated with exception: ")[2] or first  # before that there is the query's own id
+    return (conditions or errors[-1:] or [said.partition(" SQLSTATE: ")[0]])[0][:300]
 
 
 def say(**fields: Any) -> None:

@@ -11,7 +11,8 @@ from tests.spark_table.trial import Outcome
 TITLE: Final = "Modes that were compared with file://"
 
 _HEAD: Final = (
-    "`make spark-table` runs each mode of this table twice on unmodified PySpark 4.3 (Delta and Iceberg: 4.1): "
+    "`make spark-table` runs each mode of this table twice on unmodified PySpark 4.3 "
+    "(Delta 4.4 on 4.2, Iceberg 1.12 on 4.1, the newest for which they are published): "
     "with all its directories behind a gateway on three bookies, and with `file://`.",
     "The driver is killed while it reads the third file of four, and goes on in a new process; "
     "then the last commit is removed, as if the driver had died just before it, "
@@ -19,8 +20,8 @@ _HEAD: Final = (
     "A mode is equal if both places have the same rows in each batch, the same results, "
     "the same offsets, commits and logs of sources and sinks for each batch, "
     "and the same files of state (unique names, times and addresses aside).",
-    "`make test` draws three modes at times, with a namespace in a directory: "
-    "the left outer join of streams, applyInPandasWithState and the file sink.",
+    "`make test` draws four modes at times, with a namespace in a directory: "
+    "the left outer join of streams, applyInPandasWithState, the file sink, and another one each time.",
 )
 
 

@@ -164,8 +164,8 @@ class Mode:
     run: Callable[[Scene], None]
     conf: Mapping[str, str]
     """Settings of the session while it runs."""
-    lake: bool = False
-    """It needs jars, and the Spark for which they are published."""
+    lake: str = ""
+    """The kind of tables for which it needs a jar, and the Spark for which that is published; empty: none."""
     commits_again: bool = True
     """Whether the last commit is removed after the second life."""
     reason: str = ""
@@ -177,7 +177,7 @@ MODES: dict[str, Mode] = {}
 
 
 def mode(
-    name: str, *, conf: Mapping[str, str] | None = None, lake: bool = False, again: bool = True, reason: str = ""
+    name: str, *, conf: Mapping[str, str] | None = None, lake: str = "", again: bool = True, reason: str = ""
 ) -> Callable[[Callable[[Scene], None]], Callable[[Scene], None]]:
     """Make a mode of a function."""
 

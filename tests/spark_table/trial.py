@@ -13,7 +13,7 @@ from typing import Final
 
 from spark_wal.checkpoint_copy.open_store import open_store
 from spark_wal.spark_access import GatewayAccess
-from tests.spark_table.comparison import Left, batches, differences
+from tests.spark_table.comparison import Left, batches, differences, without_place
 from tests.spark_table.driver import Order
 from tests.spark_table.input_files import write_inputs
 from tests.spark_table.scene import MODES
@@ -102,7 +102,12 @@ class Trial:
         crashes: Mapping[Order, int | None],
     ) -> None:
         left = [
-            Left(_files(order.base), _seen(Path(order.out)), tuple(e for e, _ in lived[order]), crashes[order])
+            Left(
+                _files(order.base),
+                _seen(Path(order.out)),
+                tuple(without_place(error, order.base) for error, _ in lived[order]),
+                crashes[order],
+            )
             for order in (here, there)
         ]
         found = differences(left[0], left[1], (here.base, there.base))

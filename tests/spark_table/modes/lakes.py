@@ -1,7 +1,8 @@
-"""Delta and Iceberg: jars from Maven, on the newest Spark for which both are published."""
+"""Delta and Iceberg: jars from Maven, each on the newest Spark for which it is published."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pyspark.sql import functions as f
@@ -10,16 +11,42 @@ from tests.spark_table.input_files import BATCHES, SCHEMA
 from tests.spark_table.modes.windows import counted
 from tests.spark_table.scene import Scene, mode
 
-SPARK: Final = "4.1.4"
-DELTA: Final = "io.delta:delta-spark_4.1_2.13:4.4.0"
-ICEBERG: Final = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
-SETTINGS: Final = {
-    "spark.jars.packages": f"{DELTA},{ICEBERG}",
-    "spark.sql.extensions": (
-        "io.delta.sql.DeltaSparkSessionExtension,org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+
+@dataclass(frozen=True)
+class Lake:
+    """What a session needs for tables of one kind."""
+
+    spark: str
+    """The newest Spark for which it is published: the first two numbers."""
+    jar: str
+    """As Maven names it."""
+    settings: dict[str, str]
+
+    @property
+    def version(self) -> str:
+        return self.jar.rpartition(":")[2]
+
+    @property
+    def conf(self) -> dict[str, str]:
+        """All settings of a session."""
+        return {"spark.jars.packages": self.jar, **self.settings}
+
+
+LAKES: Final = {
+    "Delta": Lake(
+        "4.2",
+        "io.delta:delta-spark_4.2_2.13:4.4.0",
+        {
+            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            "spark.databricks.delta.snapshotPartitions": "1",
+        },
     ),
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.databricks.delta.snapshotPartitions": "1",
+    "Iceberg": Lake(
+        "4.1",
+        "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+        {"spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"},
+    ),
 }
 
 
@@ -37,13 +64,13 @@ def see_delta(scene: Scene) -> None:
         see_table(scene, scene.spark.read.format("delta").load(place), versions)
 
 
-@mode("Delta sink", lake=True)
+@mode("Delta sink", lake="Delta")
 def _(scene: Scene) -> None:
     scene.run(scene.rows().writeStream.format("delta").option("path", scene.at("table")))
     see_delta(scene)
 
 
-@mode("Delta: foreachBatch with txnAppId and txnVersion", lake=True)
+@mode("Delta: foreachBatch with txnAppId and txnVersion", lake="Delta")
 def _(scene: Scene) -> None:
     def append(rows: Any, batch: int) -> None:
         rows.write.format("delta").mode("append").options(txnAppId="app", txnVersion=batch).save(scene.at("table"))
@@ -52,7 +79,7 @@ def _(scene: Scene) -> None:
     see_delta(scene)
 
 
-@mode("Delta source", lake=True)
+@mode("Delta source", lake="Delta")
 def _(scene: Scene) -> None:
     place = scene.at("table")
     if scene.life == 0:
@@ -63,7 +90,7 @@ def _(scene: Scene) -> None:
     scene.to_batches(counted(scene.held(source), "key"), "update")
 
 
-@mode("Delta: two concurrent writers", lake=True)
+@mode("Delta: two concurrent writers", lake="Delta")
 def _(scene: Scene) -> None:
     if scene.life == 0:  # two that make it refuse each other, at any place
         scene.spark.sql(f"CREATE TABLE delta.`{scene.at('table')}` ({SCHEMA}, side STRING) USING delta")
@@ -92,14 +119,14 @@ def see_iceberg(scene: Scene, table: str) -> None:
         see_table(scene, scene.spark.table(table), scene.spark.table(f"{table}.snapshots"))
 
 
-@mode("Iceberg sink", lake=True)
+@mode("Iceberg sink", lake="Iceberg")
 def _(scene: Scene) -> None:
     table = iceberg(scene, "sink", SCHEMA)
     scene.run_to(scene.rows().writeStream.format("iceberg"), table)
     see_iceberg(scene, table)
 
 
-@mode("Iceberg: MERGE in foreachBatch", lake=True)
+@mode("Iceberg: MERGE in foreachBatch", lake="Iceberg")
 def _(scene: Scene) -> None:
     table = iceberg(scene, "merged", "key STRING, n BIGINT, s BIGINT")
 
@@ -114,7 +141,7 @@ def _(scene: Scene) -> None:
     see_iceberg(scene, table)
 
 
-@mode("Iceberg source", lake=True)
+@mode("Iceberg source", lake="Iceberg")
 def _(scene: Scene) -> None:
     table = iceberg(scene, "source", SCHEMA)
     if scene.life == 0:
@@ -125,7 +152,7 @@ def _(scene: Scene) -> None:
     scene.to_batches(counted(scene.held(source), "key"), "update")
 
 
-@mode("Iceberg: two concurrent writers", lake=True)
+@mode("Iceberg: two concurrent writers", lake="Iceberg")
 def _(scene: Scene) -> None:
     table = iceberg(scene, "shared", f"{SCHEMA}, side STRING")
     writers = [

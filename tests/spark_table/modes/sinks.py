@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import functions as f
 
 from tests.spark_table.modes.windows import counted
-from tests.spark_table.scene import Scene, mode, put
+from tests.spark_table.scene import ROCKSDB, Scene, mode, put
 
 PROGRESS = {"asyncProgressTrackingEnabled": "true", "asyncProgressTrackingCheckpointIntervalMs": "0"}
 
@@ -157,7 +157,11 @@ def _(scene: Scene) -> None:
     scene.run(writer.options(**PROGRESS))
 
 
-@mode("Real-Time Mode", reason="A source must be made for it, and Spark's files are not.")
+@mode(
+    "Real-Time Mode",
+    conf=ROCKSDB,
+    reason="A source must be made for it, as Kafka's is; files are not, and none in Python can be.",
+)
 def _(scene: Scene) -> None:
     scene.run(scene.rows().writeStream.outputMode("update").format("console").trigger(realTime="5 seconds"))
 
