@@ -19,6 +19,7 @@ from bookkeeper.client.bookies.bookie_places import BookiePlaces
 from bookkeeper.client.bookies.bookie_pool import BookiePool
 from bookkeeper.client.bookies.bookie_watcher import BookieWatcher
 from bookkeeper.client.config import ClientConfig
+from bookkeeper.client.free_space import follow_free_space
 from bookkeeper.client.known import KnownCluster, KnownLedger
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.ledgers.ledger_creation import (
@@ -174,6 +175,8 @@ class BookKeeper:
             await self._services.watcher.start()
             if self._config.placement != "random" or self._config.location is not None:
                 await self._services.places.start()
+            if self._config.placement_by_free_space:
+                self._tasks.start(follow_free_space(self._services), "free space of the bookies")
         self._cluster.metadata.when_open(self._watch_metadata)
 
     def _watch_metadata(self) -> None:

@@ -112,6 +112,13 @@ class ClientConfig:
     location: str | None = None
     """Where this client stands: it reads from copies in its own rack first, then from those in its region."""
 
+    placement_by_free_space: bool = False
+    """Choose bookies for new ledgers the more often the more free disk they have; one with much more than most counts
+    as three times the median. The client asks all bookies for it every ``free_space_poll_ms``."""
+
+    free_space_poll_ms: int = 600_000
+    """How often that is asked."""
+
     racks_min: int = 2
     """The racks that the copies of each entry are to have, as far as there are so many copies."""
 

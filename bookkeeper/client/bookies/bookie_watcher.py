@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Protocol
 
 from bookkeeper.client.config import ClientConfig
@@ -52,6 +52,8 @@ class BookieWatcher:
         self.writable: tuple[BookieId, ...] = ()
         """Bookies that take new entries, sorted, as last read."""
         self.read_only: tuple[BookieId, ...] = ()
+        self.weights: Mapping[BookieId, float] | None = None
+        """How often each should be chosen, in relation to the others; None: all equally often."""
 
     async def start(self) -> None:
         """Read the lists once and follow them from then on. Raises: MetadataError."""
@@ -68,9 +70,10 @@ class BookieWatcher:
         """Writable bookies in random order, those in quarantine last."""
         quarantined = self.quarantined()
         if not quarantined:
-            return Candidates(self.writable, (), self._rng)
+            return Candidates(self.writable, (), self._rng, self.weights)
         healthy = tuple(bookie for bookie in self.writable if bookie not in quarantined)
-        return Candidates(healthy, [bookie for bookie in self.writable if bookie in quarantined], self._rng)
+        doubtful = [bookie for bookie in self.writable if bookie in quarantined]
+        return Candidates(healthy, doubtful, self._rng, self.weights)
 
     def quarantined(self) -> frozenset[BookieId]:
         """The bookies that are in quarantine now."""

@@ -57,3 +57,25 @@ def test_only_what_is_looked_at_is_drawn() -> None:
 def test_beyond_the_end_is_an_index_error() -> None:
     with pytest.raises(IndexError):
         Candidates(_pool(2), (), random.Random(1))[2]
+
+
+@pytest.mark.rule("Q6")
+@pytest.mark.parametrize("count", [9, EAGER_MAX + 8])
+def test_a_heavier_bookie_comes_first_more_often_up_to_three_medians(count: int) -> None:
+    pool, chance = _pool(count), random.Random(11)
+    weights = {**dict.fromkeys(pool, 10.0), pool[0]: 20.0, pool[1]: 1_000.0, pool[2]: 0.0}
+    del weights[pool[3]]
+    firsts = Counter(Candidates(pool, (), chance, weights)[0] for _ in range(20_000))
+    usual = 20_000 * 10 / (10 * (count - 3) + 20 + 30)
+    assert 1.6 < firsts[pool[0]] / usual < 2.4
+    assert 2.4 < firsts[pool[1]] / usual < 3.6, "a hundred medians count as three"
+    assert firsts[pool[2]] < usual / 4, "a full one is the last resort"
+    assert 0.7 < firsts[pool[3]] / usual < 1.3, "one that has not answered is as the median"
+    assert sorted(Candidates(pool, (), chance, weights)) == sorted(pool)
+
+
+def test_without_any_weight_above_zero_all_are_equal() -> None:
+    pool = _pool(4)
+    chance = random.Random(3)
+    firsts = Counter(Candidates(pool, (), chance, dict.fromkeys(pool, 0.0))[0] for _ in range(400))
+    assert set(firsts) == set(pool)
