@@ -236,7 +236,7 @@ async def _entries_s(bk: BookKeeper, uri: str) -> float:
         ledgers = [int(segment.location) for segment in await reader.segments()]
     began = time.perf_counter()
     for ledger in ledgers:
-        async with await bk.open_ledger(ledger, recovery=False) as handle:
+        async with await bk.open_ledger(ledger, None, recovery=False) as handle:
             async for _ in handle.read_batches(0, handle.last_add_confirmed):
                 pass
     return time.perf_counter() - began

@@ -143,7 +143,11 @@ def add(
         with Interruption() as asked:
             async with connected(metadata, config, makes=True) as bk:
                 writer = await bk.create_ledger(
-                    ensemble=ensemble, write_quorum=write_quorum, ack_quorum=ack_quorum, digest=digest
+                    ensemble=ensemble,
+                    write_quorum=write_quorum,
+                    ack_quorum=ack_quorum,
+                    digest=digest,
+                    unsafe_without_digest=digest == "dummy",
                 )
                 note(f"writing to ledger {writer.id}")
                 asked.leaves = f"ledger {writer.id} is left open; `bk ledger delete {writer.id}` removes it"

@@ -106,7 +106,7 @@ async def reading(client: BookKeeper, writer: Writer) -> dict[str, Any]:
     figures: dict[str, list[dict[str, float]]] = {"ledger": [], "records": [], "arrow": []}
     for _ in range(ROUNDS):
         began, size = time.perf_counter(), 0
-        async with await client.open_ledger(segment.ledger_id, recovery=False) as ledger:
+        async with await client.open_ledger(segment.ledger_id, None, recovery=False) as ledger:
             async for _, payloads in ledger.read_batches(0, ledger.last_add_confirmed):
                 size += sum(map(len, payloads))
         figures["ledger"].append({"bytes_per_s": size / (time.perf_counter() - began)})
@@ -139,7 +139,7 @@ async def singles(client: BookKeeper, writer: Writer) -> dict[str, Any]:
     (segment,) = await stream.segments()
 
     async def ledger() -> int:
-        async with await client.open_ledger(segment.ledger_id, recovery=False) as ledger:
+        async with await client.open_ledger(segment.ledger_id, None, recovery=False) as ledger:
             return (
                 sum([len(payloads) async for _, payloads in ledger.read_batches(0, ledger.last_add_confirmed)]) - 1
             )  # the footer

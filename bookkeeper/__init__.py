@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from bookkeeper.client.read.read_handle import ReadHandle
     from bookkeeper.client.write.advanced_handle import AdvancedHandle
     from bookkeeper.client.write.write_handle import WriteHandle
+    from bookkeeper.encryption import EncryptionConfig, KeyProvider
     from bookkeeper.errors import BookKeeperError
     from bookkeeper.ids import NO_ENTRY, BookieId, EntryId, LedgerId
     from bookkeeper.ledger import DigestType, LedgerMetadata, LedgerState, QuorumSpec
@@ -44,7 +45,9 @@ __all__ = [
     "BookieId",
     "ClientConfig",
     "DigestType",
+    "EncryptionConfig",
     "EntryId",
+    "KeyProvider",
     "LedgerEntry",
     "LedgerId",
     "LedgerMetadata",
@@ -68,7 +71,9 @@ _HOME = {
     "BookieId": "bookkeeper.ids",
     "ClientConfig": "bookkeeper.client.config",
     "DigestType": "bookkeeper.ledger",
+    "EncryptionConfig": "bookkeeper.encryption",
     "EntryId": "bookkeeper.ids",
+    "KeyProvider": "bookkeeper.encryption",
     "LedgerEntry": "bookkeeper.client.entry",
     "LedgerId": "bookkeeper.ids",
     "LedgerMetadata": "bookkeeper.ledger",

@@ -9,6 +9,7 @@ nobody reads a message.
         * :exc:`LedgerFencedError` (outcome unknown)
         * :exc:`NoSuchEntryError`, :exc:`DataMissingError`
         * :exc:`UnauthorizedError` -- another password
+        * :exc:`NoLedgerKeyError` -- its entries are encrypted, and their key is not to be had
         * :exc:`PartialAppendError` -- a run of adds of which a prefix is confirmed
         * :exc:`AddTimeoutError` (outcome unknown), :exc:`RecoveryInconclusiveError` (retryable)
         * :exc:`DuplicateEntryError`, :exc:`EntryTooLargeError`, :exc:`IllegalOperationError`
@@ -27,7 +28,7 @@ nobody reads a message.
         * :exc:`NoClusterError`, :exc:`ClusterExistsError`, :exc:`ClusterMovedError`, :exc:`SessionsLiveError`
         * :exc:`IdsUsedUpError`
     * :exc:`CorruptionError` -- bytes are not what they were
-        * :exc:`DigestMismatchError`
+        * :exc:`DigestMismatchError`, :exc:`DecryptionError`
     * :exc:`StorageError` -- a bookie's own disk
         * :exc:`DiskFullError`, :exc:`DirectoryLockedError`, :exc:`CookieError`, :exc:`UnsupportedFormatError`
     * :exc:`MalformedFrameError` -- bytes from a peer that are no message
@@ -119,6 +120,10 @@ class UnauthorizedError(LedgerError):
     """The given password is not the password of the ledger."""
 
     code = -102
+
+
+class NoLedgerKeyError(LedgerError):
+    """The ledger's entries are encrypted, and this client does not have the key, or has another one under its id."""
 
 
 class PartialAppendError(LedgerError):
@@ -325,6 +330,10 @@ class DigestMismatchError(CorruptionError):
     """An entry does not match its digest, or is another entry than the one asked for."""
 
     code = -5
+
+
+class DecryptionError(CorruptionError):
+    """An entry of an encrypted ledger is not what its writer has sealed: somebody without the key has replaced it."""
 
 
 class MalformedFrameError(BookKeeperError):

@@ -177,16 +177,20 @@ class StreamConfig:
 
     @property
     def ledger_digest(self) -> str:
-        """The digest of the ledgers of new segments. Ledgers of streams have no password, so ``hmac`` would prove
-        nothing that ``crc32c`` does not; a stream that asks for it from an earlier version goes on with that."""
-        return "crc32c" if _has_key(self.digest) else self.digest
+        """The digest of the ledgers of new segments. What travels to readers elsewhere has no password, and so no key
+        of ``hmac``; a stream that asks for it from an earlier version goes on with ``crc32c``, and so does one that
+        asks for none at all."""
+        return "crc32c" if _has_key(self.digest) or self.digest.lower() == "dummy" else self.digest
 
     def require_digest(self) -> None:
         """Check that a new stream asks for nothing that it cannot have. Raises: StreamConfigError."""
         if _has_key(self.digest):
             raise StreamConfigError(
-                "digest cannot be hmac: it needs a password, and the ledgers of streams have none; take crc32c"
+                "digest cannot be hmac: readers elsewhere, as Spark's tasks, would need the stream's password to check "
+                "it; take crc32c"
             )
+        if self.digest.lower() == "dummy":
+            raise StreamConfigError("digest cannot be dummy: readers would check nothing; take crc32c")
 
     def patched(self, patch: Mapping[str, Any]) -> StreamConfig:
         """The same settings with some changed: ``{"roll": {"max_age_s": 60}, "compression": "lz4"}``, or with dotted

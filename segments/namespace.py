@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from bookkeeper import BookKeeper
+from bookkeeper.chains import new_password
 from bookkeeper.errors import NoSuchKeyError
 from bookkeeper.secret import without_secrets
 from segments.arguments import check_address, is_gateway_uri
@@ -68,7 +69,9 @@ class StreamNamespace(NamespaceFront[Stream]):
         settings = config or DEFAULTS
         stream_id = new_stream_id(self.client.services.seams.rng.getrandbits(128))
         try:
-            await make_stream(self.client.metadata_store, name, stream_id, settings)
+            await make_stream(
+                self.client.metadata_store, name, stream_id, settings, new_password(self.client.services.seams.rng)
+            )
         except StreamExistsError:
             if not exist_ok:
                 raise

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from bookkeeper.meta import Metadata
 
 
-async def make_stream(metadata: Metadata, name: str, stream_id: str, config: StreamConfig) -> None:
-    """Create the stream: its name, settings and record appear together.
+async def make_stream(metadata: Metadata, name: str, stream_id: str, config: StreamConfig, password: bytes) -> None:
+    """Create the stream: its name, settings and record appear together. All its ledgers get ``password``.
 
     Raises:
         StreamConfigError: the settings ask for what streams cannot have. StreamExistsError: the name is taken.
@@ -25,6 +25,7 @@ async def make_stream(metadata: Metadata, name: str, stream_id: str, config: Str
     """
     config.require_digest()
     store = metadata.store
+    chain = encode_chain(StreamChain(stream_id=stream_id, password=password))
     with worded(f"making stream {name}", name):
         for parent in (names_path(metadata), streams_path(metadata)):
             if await store.exists(parent) is None:
@@ -36,7 +37,7 @@ async def make_stream(metadata: Metadata, name: str, stream_id: str, config: Str
             Create(name_path(metadata, name), stream_id.encode()),
             Create(stream_path(metadata, stream_id)),
             Create(stream_path(metadata, stream_id, "config"), config.encode()),
-            Create(stream_path(metadata, stream_id, "chain"), encode_chain(StreamChain(stream_id=stream_id))),
+            Create(stream_path(metadata, stream_id, "chain"), chain),
         ]
         try:
             await store.multi(operations)

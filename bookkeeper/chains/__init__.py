@@ -4,6 +4,7 @@ A chain's record names its ledgers, and one process at a time owns it, by an epo
 
 chain_record    the record at its path: read, create, replace a version
 owned_record    claim the next epoch; then each step is one compare-and-set, until another owner claims
+password        of the ledgers of a new chain, which its record keeps
 orphans         ledgers that carry a chain's tags and that no record names
 
 What a record holds, and which steps are legal, is the chain's own business: a journal's segments with transaction ids
@@ -15,6 +16,7 @@ from __future__ import annotations
 from bookkeeper.chains.chain_node import ChainNode, ChainValue
 from bookkeeper.chains.orphans import OrphanLedger, delete_orphans, find_orphans
 from bookkeeper.chains.owned_node import ClaimLostError, OwnedNode
+from bookkeeper.chains.password import new_password
 
 __all__ = [
     "ChainNode",
@@ -24,4 +26,5 @@ __all__ = [
     "OwnedNode",
     "delete_orphans",
     "find_orphans",
+    "new_password",
 ]

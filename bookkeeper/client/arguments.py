@@ -27,6 +27,11 @@ def require_bytes(name: str, value: object) -> None:
     require(isinstance(value, bytes), f"{name} must be bytes, not {type(value).__name__}")
 
 
+def require_bool(name: str, value: object) -> None:
+    """Check that it is True or False. Raises ConfigError."""
+    require(isinstance(value, bool), f"{name} must be True or False, not {value!r}")
+
+
 def is_whole(value: object) -> bool:
     """Whether it is a whole number, and no truth value."""
     return isinstance(value, int) and not isinstance(value, bool)

@@ -7,6 +7,7 @@ module joins their answers with metadata, passwords and handles.
 from __future__ import annotations
 
 import asyncio
+import hmac
 import logging
 from collections.abc import AsyncIterator, Generator, Iterable
 from contextlib import suppress
@@ -26,6 +27,7 @@ from bookkeeper.client.ledgers.ledger_creation import (
     LedgerOptions,
     LedgerSpec,
     create,
+    digest_named,
     refuse_unknown,
     takes_ledger_options,
 )
@@ -39,10 +41,12 @@ from bookkeeper.client.tasks import Tasks
 from bookkeeper.client.write.advanced_handle import AdvancedHandle
 from bookkeeper.client.write.append_futures import fresh
 from bookkeeper.client.write.write_handle import WriteHandle
+from bookkeeper.encryption import EntryOpener, ledger_opener
 from bookkeeper.errors import (
     BookieError,
     BookKeeperError,
     ClientClosedError,
+    DigestMismatchError,
     IllegalOperationError,
     NoSuchLedgerError,
     RequestTimedOutError,
@@ -222,7 +226,14 @@ class BookKeeper:
         """Create a ledger and return its writer.
 
         Args:
-            digest: ``"crc32c"``, ``"crc32"``, ``"hmac"`` or ``"dummy"``.
+            password: the empty one, unless it is given, as with Apache's client. Then the key that bookies compare is
+                known to everybody: whoever reaches a bookie may append to the ledger and fence it. Logs with a record
+                of their own (streams, journals, a gateway's files) have a random password.
+            digest: ``"crc32c"``, ``"crc32"``, ``"hmac"`` or ``"dummy"``. Readers may insist on it: ``open_ledger``.
+            tamper_evident: as ``digest="hmac"``: whoever does not have the password cannot make an entry that readers
+                take, not even a bookie. It needs a password.
+            encrypted: whether bookies see no entry in clear. None: as ``ClientConfig.encryption`` says.
+            unsafe_without_digest: what ``digest="dummy"`` needs as well: readers take whatever a bookie sends.
             ledger_id: take this id instead of a new one.
             when_short: with ``"name_absent"``, and with fewer bookies up than the ensemble needs, the ledger names
                 known but absent ones, as long as an ack quorum of at least two is up. No quorum is lowered.
@@ -235,7 +246,8 @@ class BookKeeper:
         Raises:
             NotEnoughBookiesError: there are too few bookies; the message names them.
             LedgerExistsError: ``ledger_id`` is taken.
-            ConfigError: the quorums do not fit (E >= Qw >= Qa >= 1), the digest is unknown, or the id is no ledger id.
+            ConfigError: the quorums do not fit (E >= Qw >= Qa >= 1), the digest is unknown or does not fit the password
+                and the flags about it, or the id is no ledger id.
                 Also for ``deferred_sync`` with ``protocol="v2"``, which cannot ask for it, or with
                 ``when_short="name_absent"``.
             MetadataUnavailableError: the store does not answer. If the ledger was created, nobody else knows of it.
@@ -244,18 +256,27 @@ class BookKeeper:
         self._require_more_than_reading()
         refuse_unknown(options)
         wanted = LedgerSpec(**options)
-        record, scheme = await create(self._services, wanted)
+        record, scheme, sealer = await create(self._services, wanted)
         kind = AdvancedHandle if advanced else WriteHandle
-        handle = kind(self._services, record, scheme, self._forget, deferred_sync=wanted.deferred_sync)
+        handle = kind(self._services, record, scheme, self._forget, sealer=sealer, deferred_sync=wanted.deferred_sync)
         self._handles[handle] = None
         return handle
 
-    async def open_ledger(self, ledger_id: int, password: bytes = b"", *, recovery: bool = True) -> ReadHandle:
+    async def open_ledger(
+        self, ledger_id: int, password: bytes | None = b"", *, recovery: bool = True, digest: str | None = None
+    ) -> ReadHandle:
         """Open a ledger for reading. With ``recovery`` (default) it closes an open ledger first and fences its writer.
+
+        Args:
+            password: None stands for the one in the ledger's metadata: for tools, which may read these anyway.
+            digest: insist on this type, for instance ``"hmac"``. Otherwise the metadata say it: whoever may change
+                them could name one that checks nothing.
 
         Raises:
             NoSuchLedgerError: the ledger does not exist, or was deleted.
             UnauthorizedError: the password is not the ledger's.
+            DigestMismatchError: the metadata name another digest than ``digest``. Nothing was fenced.
+            NoLedgerKeyError: its entries are encrypted, and this client does not have their key. Nothing was fenced.
             ConfigError: an argument is of another type.
             RecoveryInconclusiveError: too few of its bookies answer. The ledger stays in recovery: try again later.
             BookieError: without recovery: too few bookies said how far the ledger may be read.
@@ -266,11 +287,13 @@ class BookKeeper:
         if recovery:
             self._require_more_than_reading()
         number = ledger_number(ledger_id)
-        require_bytes("password", password)
+        if password is not None:
+            require_bytes("password", password)
+        wanted = None if digest is None else digest_named(digest)
         limit = asyncio.timeout(self._config.open_timeout_ms / 1000)
         try:
             async with limit:
-                return await self._open_ledger(number, password, recovery=recovery)
+                return await self._open_ledger(number, password, wanted, recovery=recovery)
         except TimeoutError as error:
             if not limit.expired():
                 raise
@@ -279,12 +302,15 @@ class BookKeeper:
                 + ("; its writer may be fenced, and another open_ledger goes on with the recovery" if recovery else "")
             ) from error
 
-    async def _open_ledger(self, ledger_id: LedgerId, password: bytes, *, recovery: bool) -> ReadHandle:
+    async def _open_ledger(
+        self, ledger_id: LedgerId, password: bytes | None, wanted: DigestType | None, *, recovery: bool
+    ) -> ReadHandle:
         record = await LedgerView.read(self._services.metadata.ledgers, ledger_id)
-        digest = _digest_of(record, password)
+        digest = _digest_of(record, password, wanted)
+        opener = await self._opener_of(record)
         if recovery and not record.metadata.is_closed:
             await recover(self._services, record, digest)
-        handle = ReadHandle(self._services, record, digest, self._forget)
+        handle = ReadHandle(self._services, record, digest, self._forget, opener=opener)
         self._handles[handle] = None
         try:
             await handle.start()
@@ -293,18 +319,48 @@ class BookKeeper:
             raise
         return handle
 
+    async def _opener_of(self, record: LedgerView) -> EntryOpener | None:
+        """What opens the ledger's entries; None: they are not encrypted. Raises: NoLedgerKeyError."""
+        config = self._config
+        return await ledger_opener(config.encryption, record.ledger_id, record.metadata.custom, config.frame_size_max)
+
+    async def recover_ledger(self, ledger_id: int) -> LedgerMetadata:
+        """Fence the ledger's writer, find the ledger's end and close it; a closed ledger stays as it is. The password
+        is that of its metadata. No entry is opened: the key of an encrypted ledger is not needed.
+
+        Returns: the metadata that are stored then. Raises: as :meth:`open_ledger`.
+        """
+        self._require_open()
+        self._require_more_than_reading()
+        limit_ms = self._config.open_timeout_ms
+        limit = asyncio.timeout(limit_ms / 1000)
+        record = await LedgerView.read(self._services.metadata.ledgers, ledger_number(ledger_id))
+        try:
+            async with limit:
+                if not record.metadata.is_closed:
+                    await recover(self._services, record, _digest_of(record, None, None))
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise RequestTimedOutError(
+                f"ledger {ledger_id} was not recovered within {limit_ms} ms (open_timeout_ms); its writer may be "
+                "fenced, and another recovery goes on with this one"
+            ) from error
+        return record.metadata
+
     async def open_known(self, known: KnownLedger, password: bytes = b"") -> ReadHandle:
         """Open a ledger that another reader knew (:attr:`ReadHandle.known`), without asking anybody. What that reader
         might read can be read. The metadata are asked only if no bookie gives an entry, and to learn of more.
 
-        Raises: ConfigError: an argument is of another type.
+        Raises: ConfigError: an argument is of another type. NoLedgerKeyError: as ``open_ledger``.
         """
         self._require_open()
         require_bytes("password", password)
         versioned = known.versioned
         record = LedgerView(self._services.metadata.ledgers, known.ledger_id, versioned)
         digest = DigestScheme(versioned.value.digest_type or DigestType.CRC32, password)
-        handle = ReadHandle(self._services, record, digest, self._forget, last=known.last)
+        opener = await self._opener_of(record)
+        handle = ReadHandle(self._services, record, digest, self._forget, opener=opener, last=known.last)
         self._handles[handle] = None
         return handle
 
@@ -428,18 +484,28 @@ class BookKeeper:
             raise fresh(self._ended)
 
 
-def _digest_of(record: LedgerView, password: bytes) -> DigestScheme:
+def _digest_of(record: LedgerView, password: bytes | None, wanted: DigestType | None) -> DigestScheme:
     """The digest with which the ledger is written.
 
     Metadata of the oldest formats have neither a password nor a digest type; the digest is CRC32 then.
 
     Raises:
-        UnauthorizedError: the password is not the ledger's.
+        UnauthorizedError: the password is not the ledger's. DigestMismatchError: the digest is not ``wanted``.
     """
     metadata = record.metadata
-    if metadata.has_password and metadata.password != password:
+    found = metadata.digest_type or DigestType.CRC32
+    if wanted is not None and found is not wanted:
+        raise DigestMismatchError(
+            f"the metadata of ledger {record.ledger_id} say that its entries have a {found.name} digest, and its "
+            f"reader insists on {wanted.name}: nothing was read; either the ledger was made with {found.name}, or "
+            "somebody has changed its metadata"
+        )
+    stored = metadata.password or b""
+    if password is None:
+        return DigestScheme(found, stored)
+    if metadata.has_password and not hmac.compare_digest(stored, password):
         raise UnauthorizedError(f"the password given is not the password of ledger {record.ledger_id}")
-    return DigestScheme(metadata.digest_type or DigestType.CRC32, password)
+    return DigestScheme(found, password)
 
 
 def _placement(config: ClientConfig, places: BookiePlaces) -> PlacementPolicy:

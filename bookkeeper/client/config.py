@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from bookkeeper.auth.config import AuthConfig
 from bookkeeper.codec import FRAME_MAX
+from bookkeeper.encryption import EncryptionConfig
 from bookkeeper.errors import ConfigError, require, require_below, require_range
 from bookkeeper.ledger.config import ReadConfig, RecoveryConfig, WriterConfig
 from bookkeeper.ledger.location import Location
@@ -150,6 +151,10 @@ class ClientConfig:
 
     tls: TlsConfig | None = None
     """TLS settings. If given, connections to bookies are always encrypted, and never fall back to clear text."""
+
+    encryption: EncryptionConfig | None = None
+    """Where the keys are for ledgers whose entries bookies do not see in clear, and whether new ledgers are such. None:
+    they can neither be made nor read."""
 
     auth: AuthConfig = field(default_factory=AuthConfig)
     """How this client authenticates itself, besides the certificate in ``tls``."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from bookkeeper.encryption import RECORD_NAME
 from bookkeeper.ids import Address, BookieId, EntryId, LedgerId
 from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.meta import Version, Versioned
@@ -31,7 +32,8 @@ class KnownLedger:
 
     ledger_id: LedgerId
     value: bytes
-    """Its metadata as they are stored, without the password, and without what its creator has added."""
+    """Its metadata as they are stored, without the password, and without what its creator has added but for how it is
+    encrypted: its key is in there wrapped, and whoever reads needs a provider that unwraps it."""
     version: Version
     created_txn: int
     last: EntryId
@@ -40,7 +42,8 @@ class KnownLedger:
     @classmethod
     def of(cls, ledger_id: LedgerId, found: Versioned[LedgerMetadata], last: EntryId) -> KnownLedger:
         """The ledger with these metadata, which was confirmed up to ``last``."""
-        public = replace(found.value, password=b"" if found.value.has_password else None, custom={}, unknown=b"")
+        custom = {name: value for name, value in found.value.custom.items() if name == RECORD_NAME}
+        public = replace(found.value, password=b"" if found.value.has_password else None, custom=custom, unknown=b"")
         return cls(ledger_id, encode(public), found.version, found.created_txn, last)
 
     @property

@@ -15,6 +15,7 @@ from typing import Final, Protocol, cast
 
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.known import KnownCluster
+from bookkeeper.encryption import EncryptionConfig
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.service_uri import parse, require_address
 from bookkeeper.net.tls import TlsConfig
@@ -55,13 +56,16 @@ def system_seams() -> Seams:
 
 
 def with_surroundings(config: ClientConfig) -> ClientConfig:
-    """``config`` with the TLS settings of the environment, unless it has its own.
+    """``config`` with the settings of TLS and encryption of the environment, unless it has its own.
 
     Raises:
         ConfigError: the environment's settings do not fit together.
     """
     tls = config.tls if config.tls is not None else TlsConfig.from_environment(os.environ)
-    return config if tls is config.tls else replace(config, tls=tls)
+    encryption = config.encryption
+    if encryption is None:
+        encryption = EncryptionConfig.from_environment(os.environ)
+    return replace(config, tls=tls, encryption=encryption)
 
 
 async def open_cluster(uri: str, seams: Seams, *, session_s: float, known: KnownCluster | None = None) -> Cluster:

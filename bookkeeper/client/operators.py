@@ -150,8 +150,7 @@ class Operator:
 
         Raises: as :meth:`BookKeeper.open_ledger`.
         """
-        password = (await self.metadata(ledger_id)).password or b""
-        return await self._client.open_ledger(ledger_id, password, recovery=recovery)
+        return await self._client.open_ledger(ledger_id, None, recovery=recovery)
 
     async def recover_ledger(self, ledger_id: int) -> LedgerMetadata:
         """Fence the ledger's writer, find the ledger's end and close it; a closed ledger stays as it is. Returns the
@@ -159,8 +158,7 @@ class Operator:
 
         Raises: as :meth:`BookKeeper.open_ledger`.
         """
-        async with await self.open_ledger(ledger_id, recovery=True) as reader:
-            return reader.metadata
+        return await self._client.recover_ledger(ledger_id)
 
     async def deleted_ledgers(self) -> AsyncIterator[DeletedLedger]:
         """The deleted ledgers that can be brought back, ascending. Those whose time for that is over are let go first.

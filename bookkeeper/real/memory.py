@@ -45,7 +45,16 @@ def give_back_freed_memory() -> bool:
 
 
 SECRETS: Final = frozenset(
-    {"BK_TLS_KEY", "BK_TLS_CERT", "BK_GATEWAY_TOKEN_FILE", "BK_PASSWORD", "BK_ZOOKEEPER", "BK_ZOOKEEPER_PASSWORD"}
+    {
+        "BK_ENCRYPTION_KEYS",
+        "BK_ENCRYPTION_KEY_FILE",
+        "BK_GATEWAY_TOKEN_FILE",
+        "BK_PASSWORD",
+        "BK_TLS_CERT",
+        "BK_TLS_KEY",
+        "BK_ZOOKEEPER",
+        "BK_ZOOKEEPER_PASSWORD",
+    }
 )
 """Variables of the environment that hold a secret, or name a file with one."""
 

@@ -303,7 +303,7 @@ class NameNodeStory(DemoStory[NameNodePlan, NameNodeView, NameNodeFacts, NameNod
         return all(bookie not in fragment.ensemble for fragment in (await self.client.metadata(ledger)).fragments)
 
     async def _entries(self, ledger: int) -> list[bytes]:
-        async with await self.client.open_ledger(ledger, recovery=False) as handle:
+        async with await self.client.open_ledger(ledger, None, recovery=False) as handle:
             return [entry.payload async for entry in handle.read(0, handle.last_add_confirmed)]
 
     def _reads_refused(self) -> int:

@@ -22,7 +22,7 @@ becomes of its files and ledgers, and nobody can take it for the edits that get 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Final
 
 from journal_manager.edits.discarded_edits import NOTHING_DISCARDED, Cut, DiscardedEdits
@@ -41,7 +41,11 @@ from journal_manager.errors import (
 from journal_manager.journals.backend import NamespaceInfo
 from journal_manager.journals.capabilities import CopySource, JournalDescription
 
-FORMAT: Final = 3
+FORMAT: Final = 4
+"""Written where the record keeps the password of the journal's ledgers: programs that do not look for it there could
+open none of them, and must not claim the journal."""
+
+DISCARD_FORMAT: Final = 3
 """Written once edits were discarded, and by a copy of such a journal: programs that compare ids alone must not read
 it."""
 
@@ -51,7 +55,7 @@ UPGRADE_FORMAT: Final = 2
 PLAIN_FORMAT: Final = 1
 UNCLAIMED: Final = FencingToken(0, "")
 
-_OF_A_SEGMENT: Final = tuple(field.name for field in fields(SegmentInfo))
+_OF_A_SEGMENT: Final = tuple(each.name for each in fields(SegmentInfo))
 """All of them numbers, texts or None: a record may name thousands of segments, and ``asdict`` copies deeply."""
 
 
@@ -77,6 +81,8 @@ class Chain:
     """None unless an upgrade is in progress."""
     discarded: DiscardedEdits = NOTHING_DISCARDED
     copy: CopySource | None = None
+    password: bytes = field(default=b"", repr=False)
+    """Of the ledgers of a journal on ledgers; empty if its users keep it, and in journals of earlier versions."""
 
     @property
     def epoch(self) -> int:
@@ -263,11 +269,15 @@ class Chain:
             value["identity"] = self.discarded.journal
         if self.copy is not None:
             value["copy_of"] = asdict(self.copy)
+        if self.password:
+            value["password"] = self.password.hex()
         return json.dumps(value, separators=(",", ":")).encode()
 
     def _format(self) -> int:
-        if self.discarded or self.copy is not None:
+        if self.password:
             return FORMAT
+        if self.discarded or self.copy is not None:
+            return DISCARD_FORMAT
         return PLAIN_FORMAT if self.upgrade is None else UPGRADE_FORMAT
 
     @classmethod
@@ -293,7 +303,8 @@ class Chain:
                 copy = CopySource(**value["copy_of"])
             cuts = tuple(Cut(first, epoch) for first, epoch in value.get("taken_back", ()))
             discarded = DiscardedEdits(cuts, value["identity"] if cuts else "")
-            return cls(namespace, token, segments, value["nonce"], upgrade, discarded, copy)._checked()
+            password = bytes.fromhex(value["password"]) if value["format"] == FORMAT else b""
+            return cls(namespace, token, segments, value["nonce"], upgrade, discarded, copy, password)._checked()
         except (ValueError, KeyError, TypeError) as error:
             raise JournalCorruptionError(
                 f"this is no journal's record: {data[:80].decode(errors='replace')}"

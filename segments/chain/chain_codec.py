@@ -2,6 +2,8 @@
 
 Format 2 has pages, and is written only where there are some: programs that know only format 1 read every other record.
 Format 3 has segments that were published whole, and is written only where the record itself lists some.
+Format 4 has the password of the stream's ledgers, and is written only where there is one: programs that know only the
+formats before it refuse the record, because they could open none of its ledgers.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from segments.errors import ChainCorruptError, StreamInvariantError, Unsupported
 from segments.position import Position
 
 MAGIC: Final = b"BKSC"
-VERSION: Final = 3
+VERSION: Final = 4
+"""The format of a record with a password."""
+WITH_PUBLISHED: Final = 3
 WITH_PAGES: Final = 2
 WITHOUT_PAGES: Final = 1
 """The format of a record that names no page."""
@@ -39,8 +43,10 @@ _CRC: Final = struct.Struct("<I")
 
 def encode_chain(chain: StreamChain) -> bytes:
     """The bytes of a record: 116 for each segment, and 92 for each page."""
-    if any(segment.is_published for segment in chain.recent):
+    if chain.password:
         version = VERSION
+    elif any(segment.is_published for segment in chain.recent):
+        version = WITH_PUBLISHED
     else:
         version = WITH_PAGES if chain.pages else WITHOUT_PAGES
     parts = [
@@ -62,6 +68,8 @@ def encode_chain(chain: StreamChain) -> bytes:
     for text in (chain.stream_id, chain.nonce, chain.owner, chain.location):
         raw = text.encode()
         parts += (_TEXT.pack(len(raw)), raw)
+    if version == VERSION:
+        parts += (_TEXT.pack(len(chain.password)), chain.password)
     if version > WITHOUT_PAGES:
         parts.append(_PAGES.pack(len(chain.pages)))
         parts += map(_pack_page, chain.pages)
@@ -104,6 +112,13 @@ def _read(body: memoryview) -> StreamChain:
         at += _TEXT.size
         texts.append(intern(str(body[at : at + size], "utf-8")))
         at += size
+    password = b""
+    if version == VERSION:
+        first = at + _TEXT.size
+        at = first + _TEXT.unpack_from(body, at)[0]
+        password = bytes(body[first:at])
+        if not password:
+            raise ValueError("it has an empty password")
     pages: tuple[SegmentPage, ...] = ()
     if version > WITHOUT_PAGES:
         first = at + _PAGES.size
@@ -131,6 +146,7 @@ def _read(body: memoryview) -> StreamChain:
             records=records,
             last_txid=read_back(txid),
             pages=pages,
+            password=password,
         )
     )
 

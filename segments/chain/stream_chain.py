@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
 from typing import Final, NamedTuple
 
@@ -87,6 +87,8 @@ class StreamChain:
     """User records of all completed segments, also of those removed since: the sequence number of the next."""
     last_txid: int | None = None
     """The last transaction id of all completed segments."""
+    password: bytes = field(default=b"", repr=False)
+    """Of all ledgers of the stream; empty if an earlier version made it, and in what travels to readers elsewhere."""
     pages: tuple[SegmentPage, ...] = ()
     """The pages with the segments before the recent ones, in order."""
 

@@ -148,7 +148,7 @@ class StreamChecker:
         """Read all entries that are confirmed; None if the ledger has gone meanwhile."""
         scanner = SegmentScanner(segment.number, segment.base)
         try:
-            ledger = await self._client.open_ledger(segment.ledger_id, recovery=False)
+            ledger = await self._client.open_ledger(segment.ledger_id, None, recovery=False)
         except NoSuchLedgerError:
             return None
         async with ledger:
@@ -181,7 +181,7 @@ class StreamChecker:
     async def _close(self, ledger_id: int) -> None:
         """Recover a ledger, which closes it."""
         try:
-            handle = await self._client.open_ledger(ledger_id)
+            handle = await self._client.open_ledger(ledger_id, None)
         except NoSuchLedgerError:
             return
         await handle.close()

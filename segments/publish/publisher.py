@@ -335,6 +335,7 @@ class StreamPublisher:
                 write_quorum=config.write_quorum,
                 ack_quorum=config.ack_quorum,
                 digest=config.ledger_digest,
+                password=self._owner.chain.password,
                 custom_metadata=ledger_tags(self._stream_id, self._owner.epoch),
             )
             now_ms = self._client.services.seams.clock.wall_ms()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from bookkeeper.errors import BookKeeperError, MetadataUnavailableError, SessionExpiredError
-from segments.chain import SegmentContents, stream_tags
+from segments.chain import RecentHead, SegmentContents, stream_tags
 from segments.config import StreamConfig
 from segments.entries import (
     Compression,
@@ -176,11 +176,13 @@ class StagedWriter:
         async def made() -> WriteHandle:
             await self._stagings.begin(self._staging, self._app, clock.wall_ms())
             self._renewed_s = clock.monotonic()
+            chain, _ = await RecentHead(self._client.metadata_store, self._stream_id, self._name).read()
             return await self._client.create_ledger(
                 ensemble=config.ensemble,
                 write_quorum=config.write_quorum,
                 ack_quorum=config.ack_quorum,
                 digest=config.ledger_digest,
+                password=chain.password,
                 custom_metadata={**stream_tags(self._stream_id), "staging": self._staging.encode()},
                 when_short="name_absent" if config.ack_quorum > 1 else "fail",
             )

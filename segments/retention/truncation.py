@@ -109,7 +109,7 @@ async def end_of_stream(client: BookKeeper, chain: StreamChain) -> Position:
     if opened is None:
         return Position(chain.next_number, 0, 0)
     try:
-        async with await client.open_ledger(opened.ledger_id, recovery=False) as ledger:
+        async with await client.open_ledger(opened.ledger_id, None, recovery=False) as ledger:
             return Position(opened.number, ledger.last_add_confirmed + 1, 0)
     except NoSuchLedgerError:
         return opened.first
@@ -126,7 +126,7 @@ async def behind_last(client: BookKeeper, chain: StreamChain, place: Position, s
     if segment is None or not segment.is_open or place <= segment.first:
         return chain.behind_last(place)
     try:
-        async with await client.open_ledger(segment.ledger_id, recovery=False) as ledger:
+        async with await client.open_ledger(segment.ledger_id, None, recovery=False) as ledger:
             for entry_id in range(min(place.entry, ledger.last_add_confirmed), -1, -1):
                 entry = decode_entry(await ledger.read_entry(entry_id), segment.number, entry_id, segment.base)
                 if entry.first_seq_no + entry.count != seq_no:
@@ -152,7 +152,7 @@ async def sequence_at(client: BookKeeper, chain: StreamChain, position: Position
     if not segment.is_open and (segment.last is None or position > segment.last):
         return segment.end_seq_no
     try:
-        async with await client.open_ledger(segment.ledger_id, recovery=False) as ledger:
+        async with await client.open_ledger(segment.ledger_id, None, recovery=False) as ledger:
             at = min(position.entry, ledger.last_add_confirmed)
             if at < 0:
                 return segment.start_seq_no

@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from bookkeeper.chains import new_password
 from bookkeeper.errors import BookKeeperError, KeyExistsError, MetadataUnavailableError, NoSuchKeyError, in_words
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.store import Create, Delete, Operation
@@ -145,7 +146,7 @@ class StreamExport:
             **({"published": True} if segment.is_published else {}),
         }
         yield self._writer.segment(about)
-        async with await self._client.open_ledger(segment.ledger_id, recovery=False) as ledger:
+        async with await self._client.open_ledger(segment.ledger_id, None, recovery=False) as ledger:
             last = ledger.last_add_confirmed if segment.is_open else segment.contents.last_entry
             if segment.number == self._stop.segment:
                 last = min(last, self._stop.entry if self._stop.slot else self._stop.entry - 1)
@@ -218,7 +219,7 @@ class StreamImport:
         self._changes, self._dry_run, self._may_make = changes, dry_run, may_make
         self._stream_id = new_stream_id(client.services.seams.rng.getrandbits(128))
         self._config = StreamConfig()
-        self._chain = StreamChain(self._stream_id)
+        self._chain = StreamChain(self._stream_id, password=new_password(client.services.seams.rng))
         self._about: dict[str, Any] = {}
         self._segment: dict[str, Any] | None = None
         self._ledger: WriteHandle | None = None
@@ -274,7 +275,8 @@ class StreamImport:
                 ensemble=quorum.ensemble_size,
                 write_quorum=quorum.write_quorum,
                 ack_quorum=quorum.ack_quorum,
-                digest=self._config.digest,
+                digest=self._config.ledger_digest,
+                password=self._chain.password,
                 custom_metadata=ledger_tags(self._stream_id, 0),
             )
             self._made.append(self._ledger.id)

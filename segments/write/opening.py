@@ -88,7 +88,7 @@ async def open_writer(
     config = await current.read()  # as they are behind the claim: a change before it was confirmed
     require_library(Compression.named(config.compression))
     tasks = Tasks(f"writer of stream {record.name}")
-    allocator = LedgerAllocator(client, owned, current.ledger_maker(client, record.stream_id, owned.epoch), tasks)
+    allocator = LedgerAllocator(client, owned, current.ledger_maker(client, owned), tasks)
     making = tasks.start(allocator.obtain(), "make the first ledger", awaited=True)  # beside the recovery below
     try:
         found = await find_end(client, owned, config.producers)
@@ -121,7 +121,9 @@ class _WriterSettings:
             )
         return self.config
 
-    def ledger_maker(self, client: BookKeeper, stream_id: str, epoch: int) -> Callable[[], Awaitable[WriteHandle]]:
+    def ledger_maker(self, client: BookKeeper, owner: StreamOwner) -> Callable[[], Awaitable[WriteHandle]]:
+        password, tags = owner.chain.password, ledger_tags(owner.record.stream_id, owner.epoch)
+
         async def new_ledger() -> WriteHandle:
             config = self.config
             return await client.create_ledger(
@@ -129,7 +131,8 @@ class _WriterSettings:
                 write_quorum=config.write_quorum,
                 ack_quorum=config.ack_quorum,
                 digest=config.ledger_digest,
-                custom_metadata=ledger_tags(stream_id, epoch),
+                password=password,
+                custom_metadata=tags,
                 when_short="name_absent" if config.ack_quorum > 1 else "fail",
             )
 

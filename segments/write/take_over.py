@@ -99,7 +99,7 @@ async def _segment_end(
     name = owner.record.name
     what = f"reading the end of segment {segment.number} (ledger {segment.ledger_id}) of stream {name}"
     try:
-        async with await client.open_ledger(segment.ledger_id) as reader:
+        async with await client.open_ledger(segment.ledger_id, None) as reader:
             return await read_end(reader, segment.number, policy)
     except NoSuchLedgerError as error:
         await owner.ensure_current()  # the one who overtook us may have dropped it, empty
@@ -114,7 +114,7 @@ async def tells_of_producers(client: BookKeeper, segment: StreamSegment, policy:
     Raises: BookKeeperError.
     """
     try:
-        async with await client.open_ledger(segment.ledger_id, recovery=False) as reader:
+        async with await client.open_ledger(segment.ledger_id, None, recovery=False) as reader:
             producers = (await read_end(reader, segment.number, policy)).producers
     except NoSuchLedgerError:
         return False

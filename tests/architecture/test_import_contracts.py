@@ -193,7 +193,7 @@ PLANTS: dict[str, tuple[str, str]] = {
         "spark_wal.checkpoint_copy.local_store",
         "spark_wal.checkpoint_copy.gateway_store",
     ),
-    "The cryptography library stays in three files: revocation lists, Java's key stores, throw-away certificates": (
+    "The cryptography library stays in four files: entries, revocations, Java's key stores, certificates of tests": (
         "bookkeeper.auth.certificate",
         "cryptography",
     ),

@@ -123,6 +123,7 @@ class OurClient:
             "ack_quorum": shape.ack_quorum,
             "password": PASSWORD,
             "digest": shape.digest,
+            "unsafe_without_digest": shape.digest == "dummy",
             "custom_metadata": shape.custom,
             "ledger_id": shape.ledger_id,
             "deferred_sync": shape.deferred_sync,

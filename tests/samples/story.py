@@ -82,7 +82,9 @@ async def write_ledgers(bk: BookKeeper) -> Any:
     """Closed ones with each digest, a deleted one, an open one (returned), one with deferred sync, one whose id and
     entry ids were chosen."""
     for number, digest in enumerate(DIGESTS):
-        async with await bk.create_ledger(digest=digest, password=PASSWORD) as ledger:
+        async with await bk.create_ledger(
+            digest=digest, password=PASSWORD, unsafe_without_digest=digest == "dummy"
+        ) as ledger:
             assert ledger.id == number
             await ledger.append_many([payload(number, entry) for entry in range(50)])
     deleted = await bk.create_ledger(password=PASSWORD)

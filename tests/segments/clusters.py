@@ -26,7 +26,7 @@ async def entries_of(stream: Stream) -> list[StoredEntry]:
     """All entries of all segments, in order; those of the open segment as far as readers see them."""
     found: list[StoredEntry] = []
     for segment in await stream.segments():
-        async with await stream.client.open_ledger(segment.ledger_id, recovery=False) as reader:
+        async with await stream.client.open_ledger(segment.ledger_id, None, recovery=False) as reader:
             if reader.last_add_confirmed < 0:
                 continue
             async for first, payloads in reader.read_batches(0, reader.last_add_confirmed):

@@ -144,7 +144,7 @@ class Client(JournalClient):
         self.cluster.step("create_ledger done")
         return writer
 
-    async def open_ledger(self, ledger: int, password: bytes = b"", *, recovery: bool = True) -> Reader:
+    async def open_ledger(self, ledger: int, password: bytes | None = b"", *, recovery: bool = True) -> Reader:
         return await super().open_ledger(ledger, password, recovery=recovery)
 
     async def close(self) -> None:

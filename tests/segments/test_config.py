@@ -94,7 +94,8 @@ def test_a_setting_that_does_not_exist_is_named_with_those_that_do(patch: dict[s
 
 @pytest.mark.rule("X19")
 def test_a_digest_with_a_key_is_refused_for_new_streams_and_an_old_one_goes_on_without() -> None:
-    """Cause: ledgers of streams have no password, so that the key of their digest was known to everybody."""
+    """Cause: ledgers of streams had no password, so that the key of their digest was known to everybody. They have one
+    now, and what travels to Spark's tasks has none."""
     assert StreamConfig(digest="crc32").ledger_digest == "crc32"
     old = StreamConfig.decode(StreamConfig(digest="hmac").encode())
     assert (old.digest, old.ledger_digest) == ("hmac", "crc32c")
@@ -102,3 +103,7 @@ def test_a_digest_with_a_key_is_refused_for_new_streams_and_an_old_one_goes_on_w
     for refused in (old.require_digest, lambda: StreamConfig().patched({"digest": "MAC"})):
         with pytest.raises(StreamConfigError, match="digest cannot be hmac"):
             refused()
+    unchecked = StreamConfig(digest="dummy")
+    assert unchecked.ledger_digest == "crc32c"
+    with pytest.raises(StreamConfigError, match="digest cannot be dummy"):
+        unchecked.require_digest()

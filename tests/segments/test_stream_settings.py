@@ -22,12 +22,12 @@ async def test_a_stream_that_is_made_while_a_reply_is_lost_is_whole_or_not_there
         cluster = Cluster()
         metadata = cluster.client().metadata_store
         cluster.metadata.interference = LostReplies(lost)
-        await make_stream(metadata, "s", "1" * 32, StreamConfig())  # type: ignore[arg-type]
+        await make_stream(metadata, "s", "1" * 32, StreamConfig(), b"p" * 32)  # type: ignore[arg-type]
         cluster.metadata.interference = None
         assert await find_stream(metadata, "s") == "1" * 32  # type: ignore[arg-type]
         assert await read_settings(metadata, "s", "1" * 32) == StreamConfig()  # type: ignore[arg-type]
         with pytest.raises(StreamExistsError):
-            await make_stream(metadata, "s", "2" * 32, StreamConfig())  # type: ignore[arg-type]
+            await make_stream(metadata, "s", "2" * 32, StreamConfig(), b"p" * 32)  # type: ignore[arg-type]
         with pytest.raises(StreamNotFoundError):
             await read_settings(metadata, "s", "2" * 32)  # type: ignore[arg-type]
 
@@ -36,7 +36,7 @@ async def test_a_stream_that_is_made_while_a_reply_is_lost_is_whole_or_not_there
 async def test_a_store_that_is_away_or_holds_something_else_is_told() -> None:
     cluster = Cluster()
     metadata = cluster.client().metadata_store
-    await make_stream(metadata, "s", "1" * 32, StreamConfig())  # type: ignore[arg-type]
+    await make_stream(metadata, "s", "1" * 32, StreamConfig(), b"p" * 32)  # type: ignore[arg-type]
     path = metadata.own("segments", "streams", "1" * 32, "config")
     await metadata.store.set(path, b"{}", None)
     with pytest.raises(StreamCorruptError):
@@ -66,14 +66,14 @@ async def test_a_first_use_that_is_cut_short_anywhere_is_repeated_until_the_stre
 
             cluster.step = cut  # type: ignore[method-assign]
             with suppress(Died, StreamMetadataError):
-                await make_stream(first.metadata_store, "s", "1" * 32, StreamConfig())
+                await make_stream(first.metadata_store, "s", "1" * 32, StreamConfig(), b"p" * 32)
             begun, steps = steps, 1 << 30
             again: Any = cluster.client().metadata_store
             try:
                 found = await find_stream(again, "s")
             except StreamNotFoundError:
                 found = "2" * 32
-                await make_stream(again, "s", found, StreamConfig())
+                await make_stream(again, "s", found, StreamConfig(), b"p" * 32)
             assert await read_settings(again, "s", found) == StreamConfig()
             assert await again.store.exists(again.own("segments", "streams", found, "chain")) is not None
             if begun <= step:

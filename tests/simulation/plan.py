@@ -11,6 +11,7 @@ from random import Random
 from typing import Any, Final
 
 from bookkeeper.client.config import ClientConfig
+from bookkeeper.encryption import CallableKeys, EncryptionConfig, KeyRing
 from bookkeeper.ledger import QuorumSpec
 
 KIB: Final = 1024
@@ -143,6 +144,8 @@ def plan(seed: int) -> WorldPlan:
         repairers=Random(f"plan/{seed}/repairers").choice([0, 0, 1, 2]) if seed >= FIRST_WITH_REPAIRERS else 0,
         deferred=client.protocol == "v3" and seed >= FIRST_OF_LATER and Random(f"plan/{seed}/deferred").random() < 0.4,
     )
+    if seed >= FIRST_WITH_ENCRYPTION:
+        return _with_encryption(made)
     if seed >= FIRST_WITH_UNDELETION:
         return _with_undeletion(made)
     if seed >= FIRST_WITH_VOLUMES:
@@ -188,6 +191,7 @@ FIRST_WITH_LEDGER_LOGS: Final = 10000
 FIRST_WITH_COLLECTION: Final = 12000
 FIRST_WITH_VOLUMES: Final = 14000
 FIRST_WITH_UNDELETION: Final = 15000
+FIRST_WITH_ENCRYPTION: Final = 16000
 """Worlds of lower seeds, and what was found in them, stay as they are."""
 
 
@@ -373,6 +377,22 @@ def _with_undeletion(made: WorldPlan) -> WorldPlan:
         return made
     others = tuple(fault for fault in made.faults if fault != "disk_full")
     return replace(made, directories=rng.choice([2, 3]), faults=(*others, "drain", "grow"))
+
+
+def _with_encryption(made: WorldPlan) -> WorldPlan:
+    """The same world, shorter, where entries are encrypted, writers often choose the ids and repeat what they do not
+    know the outcome of with other bytes, and there is little room for what is pending. Of every two worlds one has its
+    metadata put back to an older state, while writers are at work."""
+    rng = Random(f"plan/{made.seed}/encryption")
+    if made.seed % 2 == 0:
+        made = _with_rollback(made)
+    keys = CallableKeys(lambda: KeyRing({"sim": bytes(32)}), "the world")
+    client = replace(
+        made.client,
+        encryption=EncryptionConfig(provider=keys, cipher=rng.choice(["aes-256-gcm", "chacha20-poly1305"])),
+        pending_entries_max=rng.choice([4, 8, 64]),
+    )
+    return replace(made, client=client, writers=2, tailers=1, chaos_s=min(made.chaos_s, 10.0), deferred=False)
 
 
 def _client(rng: Random) -> ClientConfig:

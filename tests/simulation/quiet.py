@@ -17,6 +17,8 @@ from typing import Any, Final
 
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.ledger_view import LedgerView
+from bookkeeper.compression import Compression
+from bookkeeper.encryption import EntryOpener
 from bookkeeper.errors import BookKeeperError, DigestMismatchError, NoSuchEntryError, NoSuchLedgerError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.replication.copying import RepairContext
@@ -225,10 +227,14 @@ async def _check_bookie(cluster: SwarmCluster, name: str) -> None:
         engine.read(LedgerId(ledger), EntryId(entry), got.set_result)
         found = await got
         digest = cluster.handles[ledger]._shell._digest
+        sealer = cluster.handles[ledger]._shell._sealer
         try:
             if isinstance(found, BaseException):
                 raise found
-            if digest.unseal(found, LedgerId(ledger), EntryId(entry)).payload != expected:
+            payload = digest.unseal(found, LedgerId(ledger), EntryId(entry)).payload
+            if sealer is not None:
+                (payload,) = EntryOpener(ledger, sealer._aead, Compression.NONE, 0).open(entry, [payload])
+            if payload != expected:
                 monitor.problem("L6", f"{name} holds other bytes as entry {entry} of ledger {ledger}")
         except (BookKeeperError, DigestMismatchError) as error:
             wrong = isinstance(error, NoSuchEntryError | NoSuchLedgerError) or (

@@ -41,6 +41,7 @@ from tests.simulation.rollback import PutBack
 from tests.simulation.users.actors import MAKERS, Actor
 from tests.simulation.users.undeleter import Undeleter
 from tests.simulation.watch.history import check_history
+from tests.simulation.watch.seals import watched_seals
 
 WITHIN_S = 1200.0
 """Virtual seconds after which a world is taken to be stuck (V6)."""
@@ -83,7 +84,7 @@ def _run(seed: int, bug: str | None, logged: list[str]) -> Result:
     result = Result(seed, sim_plan.plan(seed), bug)
     cluster = SwarmCluster(result.plan)
     world, problems = cluster.world, cluster.monitor.problems
-    with world:
+    with world, watched_seals(cluster.monitor.problem, cluster.monitor.count):
         try:
             world.loop.run_until_complete(_limited(cluster))
         except Exception as error:

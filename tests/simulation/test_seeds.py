@@ -14,6 +14,7 @@ from tests.simulation.plan import (
     FIRST_OF_LATER,
     FIRST_WITH_COLLECTION,
     FIRST_WITH_DAMAGE,
+    FIRST_WITH_ENCRYPTION,
     FIRST_WITH_HEALERS,
     FIRST_WITH_LEDGER_LOGS,
     FIRST_WITH_REPAIRERS,
@@ -115,3 +116,13 @@ def test_the_same_seed_is_the_same_world_in_every_process() -> None:
     out = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     assert out.stdout.strip() == run_seed(50).digest
     assert run_seed(51).digest != run_seed(50).digest
+
+
+@pytest.mark.rule("X24")
+@pytest.mark.parametrize("seed", range(FIRST_WITH_ENCRYPTION, FIRST_WITH_ENCRYPTION + 8))
+def test_nothing_is_sealed_twice_whatever_becomes_of_appends_and_metadata(seed: int) -> None:
+    """Writers choose ids, lose their patience and try other bytes; in every second world metadata are put back."""
+    result = run_seed(seed)
+    assert not result.problems, result.report()
+    assert result.counts["entries sealed"] > 0
+    assert result.counts["metadata put back"] == 1 - seed % 2

@@ -85,6 +85,14 @@ class _Job:
 )
 @ledger_shape_options
 @click.option(
+    "--tamper-evident",
+    is_flag=True,
+    help="Give entries a digest that nobody can make without the password: as --digest hmac.",
+)
+@click.option(
+    "--unsafe-without-digest", is_flag=True, help="What --digest dummy needs as well: readers check nothing then."
+)
+@click.option(
     "--when-short",
     type=click.Choice(["fail", "name_absent"]),
     default="fail",

@@ -26,6 +26,7 @@ from bookkeeper.admin.ledger.repairs import repair, underreplicated
 from bookkeeper.admin.shared import (
     CommandGroup,
     VerbAnswer,
+    as_operator_option,
     counted,
     finish,
     json_option,
@@ -82,8 +83,16 @@ ledger.add_command(ledger_metadata)
 @click.option(
     "--bookie", metavar="ID", help="Only this bookie's copies of what it must have; the password is the metadata's."
 )
+@as_operator_option
 def read(
-    metadata: str, password: str, as_json: bool, ledger_id: int, first: int, last: int | None, bookie: str | None
+    metadata: str,
+    password: str,
+    as_json: bool,
+    ledger_id: int,
+    first: int,
+    last: int | None,
+    bookie: str | None,
+    as_operator: bool,
 ) -> None:
     """Print a ledger's entries, one per line. This does not fence the ledger: its writer can continue.
 
@@ -98,7 +107,8 @@ def read(
 
     @on_cluster()
     async def work(bk: BookKeeper) -> None:
-        async with await bk.open_ledger(ledger_id, password.encode(), recovery=False) as reader:
+        given = None if as_operator else password.encode()
+        async with await bk.open_ledger(ledger_id, given, recovery=False) as reader:
             confirmed = int(reader.last_add_confirmed)
             if last is not None and last > confirmed:
                 raise click.ClickException(
@@ -121,12 +131,14 @@ def read(
 @click.option(
     "--first", type=WholeNumber(0), metavar="ENTRY", default=0, show_default=True, help="The first entry to print."
 )
-def tail(metadata: str, password: str, as_json: bool, ledger_id: int, first: int) -> None:
+@as_operator_option
+def tail(metadata: str, password: str, as_json: bool, ledger_id: int, first: int, as_operator: bool) -> None:
     """Print a ledger's entries as they are confirmed, until it is closed. This does not fence it."""
 
     @on_cluster()
     async def work(bk: BookKeeper) -> None:
-        async with await bk.open_ledger(ledger_id, password.encode(), recovery=False) as reader:
+        given = None if as_operator else password.encode()
+        async with await bk.open_ledger(ledger_id, given, recovery=False) as reader:
             async for entry in reader.tail(first):
                 _print_entry(int(entry.entry_id), entry.payload, as_json)
 
@@ -253,7 +265,7 @@ def _is_wanted(found: LedgerMetadata, bookie: str | None, state: str | None) -> 
 @password_option
 @json_option
 @ledger_argument
-@click.option("--as-operator", is_flag=True, help="Use the password that the metadata hold.")
+@as_operator_option
 @click.option(
     "--accept-loss",
     is_flag=True,

@@ -18,6 +18,7 @@ from bookkeeper.admin.shared.answers import Answered, VerbAnswer, answering, on_
 from bookkeeper.admin.shared.interruption import Interruption, note
 from bookkeeper.admin.shared.line_input import LineInput
 from bookkeeper.admin.shared.options import (
+    as_operator_option,
     connected,
     counted,
     finish,
@@ -46,6 +47,7 @@ __all__ = [
     "StreamedTable",
     "VerbAnswer",
     "answering",
+    "as_operator_option",
     "byte_count",
     "connected",
     "counted",

@@ -143,6 +143,11 @@ def password_option(function: F) -> F:
     return cast("F", with_password)
 
 
+def as_operator_option(function: F) -> F:
+    """``--as-operator``: the ledger's metadata say its password, as for the ledgers of streams and journals."""
+    return click.option("--as-operator", is_flag=True, help="Use the password that the metadata hold.")(function)
+
+
 def _chosen_password(password: str, path: str | None) -> str:
     source = click.get_current_context().get_parameter_source("password")
     if source is click.core.ParameterSource.COMMANDLINE:

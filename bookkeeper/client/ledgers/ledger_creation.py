@@ -10,12 +10,13 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from inspect import Parameter, signature
-from typing import Any, Final, Literal, TypedDict, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypedDict, TypeVar
 
-from bookkeeper.client.arguments import ledger_number, require_bytes, require_whole
+from bookkeeper.client.arguments import ledger_number, require_bool, require_bytes, require_whole
 from bookkeeper.client.config import ACK_QUORUM, ENSEMBLE, WRITE_QUORUM, ClientConfig
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.services import ClientServices
+from bookkeeper.encryption import RECORD_NAME, EntrySealer, new_ledger_key
 from bookkeeper.errors import BookieUnavailableError, ConfigError, NotEnoughBookiesError, require
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import DigestScheme, DigestType, LedgerMetadata, QuorumSpec
@@ -33,6 +34,8 @@ DIGESTS: Final = {
     "dummy": DigestType.DUMMY,
 }
 """The digest types by name."""
+
+DEFAULT_DIGEST: Final = "crc32c"
 
 METADATA_MAX: Final = 768 * 1024
 """Bytes of custom metadata and password at most: ZooKeeper takes values of up to 1 MiB, and a ledger's metadata grow
@@ -52,6 +55,9 @@ class LedgerOptions(TypedDict, total=False):
     ack_quorum: int
     password: bytes
     digest: str
+    tamper_evident: bool
+    unsafe_without_digest: bool
+    encrypted: bool | None
     custom_metadata: Mapping[str, bytes] | None
     ledger_id: int | None
     when_short: WhenShortName
@@ -71,7 +77,10 @@ class LedgerSpec:
     ack_quorum: int = ACK_QUORUM
     password: bytes = field(default=b"", repr=False)
     """The ledger's password; never shown."""
-    digest: str = "crc32c"
+    digest: str = DEFAULT_DIGEST
+    tamper_evident: bool = False
+    unsafe_without_digest: bool = False
+    encrypted: bool | None = None
     custom_metadata: Mapping[str, bytes] | None = None
     ledger_id: int | None = None
     when_short: WhenShortName = "fail"
@@ -82,20 +91,53 @@ class LedgerSpec:
         self.spec()
         self.digest_type()
         self.policy()
-        require(
-            self.password != b"" or DIGESTS[self.digest.lower()] is not DigestType.HMAC,
-            'digest="hmac" needs a password: without one its key is known to everybody, and it proves nothing; give '
-            "password=..., or leave the digest at crc32c",
-        )
+        self._check_digest()
         for key, value in (self.custom_metadata or {}).items():
             fits = isinstance(key, str) and isinstance(value, bytes)
             require(fits, f"custom_metadata must map str to bytes, not {type(key).__name__} to {type(value).__name__}")
+        require(
+            RECORD_NAME not in (self.custom_metadata or {}),
+            f"custom_metadata cannot have {RECORD_NAME}: that says how a ledger's entries are encrypted",
+        )
         size = len(self.password) + sum(len(k.encode()) + len(v) for k, v in (self.custom_metadata or {}).items())
         require(
             size <= METADATA_MAX, f"custom_metadata and password may have {METADATA_MAX} bytes together, not {size}"
         )
         if self.ledger_id is not None:
             ledger_number(self.ledger_id)
+
+    def is_encrypted(self, config: ClientConfig) -> bool:
+        """Whether the entries are sealed before they leave this process."""
+        if self.encrypted is None:
+            return config.encryption is not None and config.encryption.new_ledgers
+        return self.encrypted
+
+    def _check_digest(self) -> None:
+        """A digest with a key has a password, and no digest at all is asked for by name."""
+        require_bool("tamper_evident", self.tamper_evident)
+        require_bool("unsafe_without_digest", self.unsafe_without_digest)
+        if self.encrypted is not None:
+            require_bool("encrypted", self.encrypted)
+        chosen = self.digest_type()
+        require(
+            not self.tamper_evident or self.digest == DEFAULT_DIGEST or chosen is DigestType.HMAC,
+            f'tamper_evident=True means digest="hmac", and digest="{self.digest}" was given: give one of the two',
+        )
+        asked = "tamper_evident=True" if self.tamper_evident else 'digest="hmac"'
+        require(
+            self.password != b"" or chosen is not DigestType.HMAC,
+            f"{asked} needs a password: without one its key is known to everybody, and it proves nothing; give "
+            "password=..., or leave the digest at crc32c",
+        )
+        require(
+            self.unsafe_without_digest or chosen is not DigestType.DUMMY,
+            'digest="dummy" checks nothing: a reader takes whatever a bookie sends for the entry; leave the digest at '
+            "crc32c, or give unsafe_without_digest=True as well",
+        )
+        require(
+            not self.unsafe_without_digest or chosen is DigestType.DUMMY,
+            f'unsafe_without_digest=True belongs to digest="dummy", not to "{self.digest}"',
+        )
 
     def spec(self) -> QuorumSpec:
         """The ensemble size and quorums, checked."""
@@ -108,10 +150,8 @@ class LedgerSpec:
             raise ConfigError(f"a ledger needs ensemble >= write_quorum >= ack_quorum >= 1, not {given}") from error
 
     def digest_type(self) -> DigestType:
-        try:
-            return DIGESTS[self.digest.lower()]
-        except (KeyError, AttributeError):
-            raise ConfigError(f"digest must be one of {', '.join(sorted(DIGESTS))}, not {self.digest}") from None
+        named = digest_named(self.digest)
+        return DigestType.HMAC if self.tamper_evident and named is DigestType.CRC32C else named
 
     def policy(self) -> WhenShort:
         try:
@@ -121,11 +161,24 @@ class LedgerSpec:
             raise ConfigError(f"when_short must be one of {known}, not {self.when_short}") from None
 
     def check_with(self, config: ClientConfig) -> None:
-        """Raise ConfigError if deferred sync is wanted and not possible with this client."""
+        """Raise ConfigError if deferred sync or encryption is wanted and not possible with this client."""
+        require(
+            not self.encrypted or config.encryption is not None,
+            "encrypted=True needs a key: give ClientConfig(encryption=EncryptionConfig(key_file=...)), or set "
+            "BK_ENCRYPTION_KEY_FILE",
+        )
         if self.deferred_sync:
             require(config.protocol == "v3", 'deferred_sync needs protocol="v3": v2 cannot ask a bookie for it')
             every = self.policy() is WhenShort.FAIL
             require(every, 'deferred_sync needs when_short="fail": force() needs every bookie of the ensemble')
+
+
+def digest_named(name: str) -> DigestType:
+    """The digest type of this name. Raises: ConfigError: there is none; the message names those there are."""
+    try:
+        return DIGESTS[name.lower()]
+    except (KeyError, AttributeError):
+        raise ConfigError(f"digest must be one of {', '.join(sorted(DIGESTS))}, not {name}") from None
 
 
 def takes_ledger_options(method: F) -> F:
@@ -147,7 +200,16 @@ def refuse_unknown(options: Mapping[str, object]) -> None:
             raise TypeError(f"BookKeeper.create_ledger() got an unexpected keyword argument {name!r}")
 
 
-async def create(services: ClientServices, wanted: LedgerSpec) -> tuple[LedgerView, DigestScheme]:
+class NewLedger(NamedTuple):
+    """What the writer of a new ledger needs."""
+
+    view: LedgerView
+    digest: DigestScheme
+    sealer: EntrySealer | None
+    """None: its entries are not encrypted."""
+
+
+async def create(services: ClientServices, wanted: LedgerSpec) -> NewLedger:
     """Create a new ledger in the metadata.
 
     Raises:
@@ -164,17 +226,22 @@ async def create(services: ClientServices, wanted: LedgerSpec) -> tuple[LedgerVi
             _log.info("a new ledger gets another ensemble: %s", error)
 
 
-async def _create(services: ClientServices, wanted: LedgerSpec) -> tuple[LedgerView, DigestScheme]:
+async def _create(services: ClientServices, wanted: LedgerSpec) -> NewLedger:
     """One attempt. Raises: BookieUnavailableError: the cluster has forgotten an absent bookie that was chosen."""
     digest_type = wanted.digest_type()
     chosen = await _choose(services, wanted.spec(), wanted.policy())
     absent = _absent(services, chosen)
+    key, custom = None, dict(wanted.custom_metadata or {})
+    if wanted.is_encrypted(services.config):
+        assert services.config.encryption is not None, "check_with has looked"
+        key = await new_ledger_key(services.config.encryption, services.seams.rng)  # one for each attempt
+        custom |= key.custom_metadata
     metadata = LedgerMetadata.create(
         wanted.spec(),
         chosen,
         digest_type=digest_type,
         password=wanted.password,
-        custom=wanted.custom_metadata,
+        custom=custom,
         ctime_ms=services.seams.clock.wall_ms(),
     )
     ledgers = services.metadata.ledgers
@@ -182,7 +249,8 @@ async def _create(services: ClientServices, wanted: LedgerSpec) -> tuple[LedgerV
     await services.pool.look_up(chosen)  # its first append works, also if the metadata store is away by then
     new_id, stored = await ledgers.create(metadata, wanted_id, absent=absent)
     _note_absent(services, new_id, absent)
-    return LedgerView(ledgers, new_id, stored), DigestScheme(digest_type, wanted.password)
+    sealer = None if key is None else key.sealer(new_id)
+    return NewLedger(LedgerView(ledgers, new_id, stored), DigestScheme(digest_type, wanted.password), sealer)
 
 
 async def _choose(services: ClientServices, spec: QuorumSpec, when_short: WhenShort) -> tuple[BookieId, ...]:

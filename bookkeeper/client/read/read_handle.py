@@ -23,6 +23,7 @@ from bookkeeper.client.read.single_reads import SingleReads
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.client.write.append_futures import fresh
+from bookkeeper.encryption import EntryOpener
 from bookkeeper.errors import BookKeeperError, ClientClosedError, IllegalOperationError
 from bookkeeper.ids import NO_ENTRY, EntryId, LedgerId
 from bookkeeper.ledger import DigestScheme, Entry, LedgerMetadata
@@ -40,10 +41,13 @@ class ReadHandle:
         digest: DigestScheme,
         on_closed: Callable[[ReadHandle], None] = lambda handle: None,
         *,
+        opener: EntryOpener | None = None,
         last: EntryId = NO_ENTRY,
     ) -> None:
         self._services = services
         self._record = record
+        self._opener = opener
+        """Opens the entries of an encrypted ledger; everything below this handle has them as they are stored."""
         self._on_closed = on_closed
         self._tasks = Tasks(f"reader of ledger {record.ledger_id}")
         self._follower = LacFollower(services, record, digest, self._tasks)
@@ -85,7 +89,8 @@ class ReadHandle:
 
     @property
     def length(self) -> int:
-        """The payload bytes of a closed ledger by its metadata; 0 while it is open, when only its writer knows them.
+        """The payload bytes, as stored, of a closed ledger by its metadata; 0 while it is open, when only its writer
+        knows them.
 
         A recovery by Apache's client may have stored another entry's length. A warning says so, once, when the last
         entry is read.
@@ -106,6 +111,7 @@ class ReadHandle:
             IllegalOperationError: ``last`` is past ``last_add_confirmed``.
             DataMissingError: a confirmed entry is on none of its bookies.
             BookieError, DigestMismatchError: no good copy could be read now.
+            DecryptionError: the ledger is encrypted, and an entry is not what its writer has sealed.
         """
         async for start, payloads in self.read_batches(first, last):
             for entry in map(LedgerEntry, range(start, start + len(payloads)), payloads):  # type: ignore[arg-type]
@@ -117,7 +123,7 @@ class ReadHandle:
         Raises: as read.
         """
         self._require_confirmed(entry_id, entry_id)
-        return await self._singles.read(entry_id)
+        return self._opened(entry_id, [await self._singles.read(entry_id)])[0]
 
     async def read_batches(
         self, first: int, last: int, *, ahead_bytes: int | None = None
@@ -152,7 +158,7 @@ class ReadHandle:
                     rest = start + len(payloads)
                     running.appendleft((rest, left, self._source.read(rest, left, bytes_max=most)))
                 self._lengths.on_payloads(payloads)
-                yield EntryId(start), payloads
+                yield EntryId(start), self._opened(start, payloads)
         finally:
             for *_, future in running:
                 future.cancel()  # also one that has failed: asyncio then does not log that nobody asked for its error
@@ -166,7 +172,7 @@ class ReadHandle:
             BookieError: some of its bookies did not answer.
         """
         self._require_held()
-        return (await self._source.read(entry_id, unconfirmed=True))[0]
+        return self._opened(entry_id, await self._source.read(entry_id, unconfirmed=True))[0]
 
     async def read_batch(self, first: int, *, count_max: int = 0, bytes_max: int = 0) -> list[LedgerEntry]:
         """Entries from ``first`` on: at least one, at most ``count_max``, with ``bytes_max`` payload bytes together.
@@ -194,6 +200,10 @@ class ReadHandle:
                         return found
                     found.append(LedgerEntry(EntryId(entry_id), payload))
         return found
+
+    def _opened(self, first: int, stored: Sequence[bytes]) -> Sequence[bytes]:
+        """The payloads of consecutive entries. Raises: DecryptionError."""
+        return stored if self._opener is None or not stored else self._opener.open(first, stored)
 
     def _run_length(self, first: int, last: int) -> int:
         """How many entries to ask for at once."""
@@ -272,7 +282,10 @@ class ReadHandle:
         came = await self._wait_past(entry_id - 1, timeout_ms)
         if self.last_add_confirmed < entry_id:
             return self.last_add_confirmed, None
-        at_hand = [came.payload] if came is not None and came.entry_id == entry_id else self.take_ready(entry_id, 1)
+        if came is not None and came.entry_id == entry_id:
+            at_hand = self._opened(entry_id, [came.payload])
+        else:
+            at_hand = self.take_ready(entry_id, 1)
         payload = at_hand[0] if at_hand else await self.read_entry(entry_id)
         return self.last_add_confirmed, LedgerEntry(EntryId(entry_id), payload)
 
@@ -280,7 +293,9 @@ class ReadHandle:
         """The payloads of confirmed entries from ``first`` on that are in memory already: because this client has just
         written them, or because they came with a long poll while others were handed out. The latter are given once.
         Empty: read it."""
-        return self._follower.take(first, count_max) if first <= self.last_add_confirmed else ()
+        if first > self.last_add_confirmed:
+            return ()
+        return self._opened(first, self._follower.take(first, count_max))
 
     async def _wait_past(self, past: int, timeout_ms: int) -> Entry | None:
         """Wait round after round until there is news or the time is up; return the entry that came last."""
@@ -325,7 +340,7 @@ class ReadHandle:
                 return
             came = await self._follower.wait_past(entry - 1)
             if came is not None and came.entry_id == entry <= self.last_add_confirmed:
-                yield entry, [came.payload]
+                yield entry, self._opened(entry, [came.payload])
                 entry = EntryId(entry + 1)
 
     async def close(self) -> None:

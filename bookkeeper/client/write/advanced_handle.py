@@ -10,6 +10,7 @@ from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.write.append_futures import fresh
 from bookkeeper.client.write.write_handle import WriteHandle
+from bookkeeper.encryption import EntrySealer
 from bookkeeper.errors import BookKeeperError, IllegalOperationError, TooManyRequestsError
 from bookkeeper.ids import EntryId
 from bookkeeper.ledger import DigestScheme
@@ -40,9 +41,10 @@ class AdvancedHandle(WriteHandle):
         digest: DigestScheme,
         on_closed: Callable[[WriteHandle], None] = lambda handle: None,
         *,
+        sealer: EntrySealer | None = None,
         deferred_sync: bool = False,
     ) -> None:
-        super().__init__(services, record, digest, on_closed, deferred_sync=deferred_sync)
+        super().__init__(services, record, digest, on_closed, sealer=sealer, deferred_sync=deferred_sync)
         self._order = AdvancedOrder(self._writer)
         self._entries: dict[int, _Entry] = {}
         """The entries that are held above a gap, or wait for room."""

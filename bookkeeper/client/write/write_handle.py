@@ -20,6 +20,7 @@ from bookkeeper.client.loop_affinity import require_loop
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.write.append_futures import AppendFutures, fresh
 from bookkeeper.client.write.writer_shell import WriterShell
+from bookkeeper.encryption import EntrySealer
 from bookkeeper.errors import (
     BookKeeperError,
     ClientClosedError,
@@ -60,13 +61,16 @@ class WriteHandle:
         digest: DigestScheme,
         on_closed: Callable[[WriteHandle], None] = lambda handle: None,
         *,
+        sealer: EntrySealer | None = None,
         deferred_sync: bool = False,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._id = record.ledger_id
         self._entry_size_max = services.config.entry_size_max
         self._append_futures = AppendFutures()
-        self._shell = WriterShell(services, record, digest, self._append_futures, deferred_sync=deferred_sync)
+        self._shell = WriterShell(
+            services, record, digest, self._append_futures, sealer=sealer, deferred_sync=deferred_sync
+        )
         self._shell.is_idle = lambda: not self._queue and not self._held
         self._shell.on_progress = self._on_progress
         self._shell.on_close_ended = lambda: self._on_closed(self)
@@ -108,7 +112,7 @@ class WriteHandle:
 
     @property
     def length(self) -> int:
-        """Payload bytes confirmed so far."""
+        """Payload bytes confirmed so far, as they are stored: of an encrypted ledger those of sealed entries."""
         return self._writer.confirmed_length
 
     @property

@@ -29,6 +29,7 @@ from bookkeeper.client.write.metadata_writes import STORE_AWAY, change_ensemble,
 from bookkeeper.client.write.missing_copies import CATCH_UP_S, MissingCopies
 from bookkeeper.client.write.packets import Packets
 from bookkeeper.client.write.retry_pauses import RetryPauses
+from bookkeeper.encryption import EntrySealer
 from bookkeeper.errors import (
     BookKeeperError,
     ClientClosedError,
@@ -60,6 +61,7 @@ class WriterShell:
         digest: DigestScheme,
         append_futures: AppendFutures,
         *,
+        sealer: EntrySealer | None = None,
         deferred_sync: bool = False,
     ) -> None:
         self.services = services
@@ -75,6 +77,7 @@ class WriterShell:
         """Called when a close has succeeded or failed."""
         self._loop = asyncio.get_running_loop()
         self._digest = digest
+        self._sealer = sealer
         self._append_futures = append_futures
         self._spec = record.metadata.spec
         self._packets = Packets(self._spec)
@@ -114,11 +117,14 @@ class WriterShell:
             self._channel(bookie, position)
 
     def add(self, payloads: Sequence[Buffer], futures: Sequence[asyncio.Future[Any]] = ()) -> None:
-        """Give the machine a run. It chooses the ids; each future gets one.
+        """Give the machine a run. It chooses the ids; each future gets one. Of an encrypted ledger it gets, and sends,
+        what was sealed: sizes and lengths are those.
 
         Raises: the error that ended the handle.
         """
         writer = self.writer
+        if self._sealer is not None and writer.error is None:
+            payloads = self._sealer.seal(writer.progress.next_entry, payloads)
         alone = len(payloads) == 1 and not writer.progress.pending_bytes
         first, effects = writer.add(list(map(len, payloads)), self._loop.time())
         self._append_futures.expect_each(first, futures)

@@ -6,10 +6,13 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
+from hmac import compare_digest
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote
 
 from bookkeeper import BookKeeper
+from bookkeeper.chains import new_password
 from bookkeeper.client.config import ACK_QUORUM, ENSEMBLE, WRITE_QUORUM
 from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.gateways.lease import StoreLease
@@ -63,7 +66,8 @@ class BookKeeperOptions:
     write_quorum: int = WRITE_QUORUM
     ack_quorum: int = ACK_QUORUM
     password: bytes = field(default=b"", repr=False)
-    """Better not in an address, which others on the machine can read: give ``password_file`` there."""
+    """Only for a journal whose users keep its password themselves. Otherwise a new journal gets a random one, which its
+    record keeps. Better not in an address, which others on the machine can read: give ``password_file`` there."""
     password_file: str | None = None
     """A file that holds the password, readable by its owner only."""
     digest: str = "crc32c"
@@ -90,13 +94,25 @@ class BookKeeperOptions:
         with worded(f"connecting to the cluster at {self.metadata}"):
             return await shared_client(self.metadata)
 
-    def ledger_maker(self, client: BookKeeper) -> NewLedger:
+    def for_new(self, client: BookKeeper) -> bytes:
+        """The password that the record of a new journal keeps: none if its users keep one."""
+        return b"" if self.password else new_password(client.services.seams.rng)
+
+    def password_for(self, name: str, chain: Chain) -> bytes:
+        """The password of the journal's ledgers. Raises: JournalConfigError: another one was given."""
+        if self.password and chain.password and not compare_digest(self.password, chain.password):
+            raise JournalConfigError(
+                f"journal {name} keeps the password of its ledgers in its record, and another one was given: give none"
+            )
+        return self.password or chain.password
+
+    def ledger_maker(self, client: BookKeeper, password: bytes) -> NewLedger:
         async def new_ledger(tags: dict[str, bytes]) -> WriteHandle:
             return await client.create_ledger(
                 ensemble=self.ensemble,
                 write_quorum=self.write_quorum,
                 ack_quorum=self.ack_quorum,
-                password=self.password,
+                password=password,
                 digest=self.digest,
                 custom_metadata=tags,
                 when_short=self.when_short,
@@ -125,7 +141,7 @@ class BookKeeperBackend(Backend, ElectableBackend):
                 chain, _ = await record.read()
             except JournalNotFormattedError:
                 return False
-        return bool(chain.segments or await _snapshots(record, connection, parsed).list())
+        return bool(chain.segments or await _snapshots(record, connection, parsed, chain).list())
 
     async def open_reader(self, uri: JournalURI, namespace: NamespaceInfo | None, options: Options) -> JournalReader:
         async with _connected(uri, options) as (uri, parsed, connection):
@@ -134,7 +150,7 @@ class BookKeeperBackend(Backend, ElectableBackend):
                 chain, _ = await record.read()
             if namespace is not None:
                 namespace.ensure_same(chain.namespace)
-            return LedgerJournalReader(connection, record, parsed.password)
+            return LedgerJournalReader(connection, record, parsed.password_for(record.name, chain))
 
     async def open_writer(
         self, uri: JournalURI, namespace: NamespaceInfo | None, options: Options, *, owner: str, create: bool = True
@@ -143,15 +159,17 @@ class BookKeeperBackend(Backend, ElectableBackend):
             record, client = _record(uri, connection), connection.client
             if create:
                 with worded(f"making journal {uri}"):
-                    await record.create_if_absent(Chain(namespace or NamespaceInfo()))
-            claimed = await JournalOwner.claim(record, owner, claim_nonce(client), namespace)
-            report = await recover(claimed, client, parsed.password)
+                    await record.create_if_absent(Chain(namespace or NamespaceInfo(), password=parsed.for_new(client)))
+            check = partial(parsed.password_for, record.name)
+            claimed = await JournalOwner.claim(record, owner, claim_nonce(client), namespace, check)
+            password = parsed.password_for(record.name, claimed.chain)
+            report = await recover(claimed, client, password)
             return LedgerJournalWriter(
                 connection,
                 claimed,
                 report,
-                password=parsed.password,
-                new_ledger=parsed.ledger_maker(client),
+                password=password,
+                new_ledger=parsed.ledger_maker(client, password),
                 max_batch_bytes=parsed.max_batch_bytes,
                 wall_ms=parsed.clock.wall_ms,
             )
@@ -160,8 +178,8 @@ class BookKeeperBackend(Backend, ElectableBackend):
         async with _connected(uri, options) as (uri, parsed, connection):
             record = _record(uri, connection)
             with worded(f"opening journal {uri}"):
-                await record.read()
-            return _snapshots(record, connection, parsed)
+                chain, _ = await record.read()
+            return _snapshots(record, connection, parsed, chain)
 
     async def open_election(self, uri: JournalURI, options: Options, *, name: str) -> Election:
         uri, parsed = _parsed(uri, options)
@@ -199,14 +217,17 @@ async def _format(
 ) -> None:
     """Fence the writer, then empty the record, then delete the ledgers."""
     with worded(f"formatting journal {record.name}"):
-        await record.create_if_absent(Chain(namespace))
-    claimed = await JournalOwner.claim(record, "format", claim_nonce(client), None)
-    await recover(claimed, client, options.password)
+        await record.create_if_absent(Chain(namespace, password=options.for_new(client)))
+    claimed = await JournalOwner.claim(
+        record, "format", claim_nonce(client), None, partial(options.password_for, record.name)
+    )
+    password = options.password_for(record.name, claimed.chain)
+    await recover(claimed, client, password)
     gone = claimed.chain.segments
     await claimed.step(lambda chain: chain.cleared(claimed.token, namespace))
     for segment in gone:
         await delete_quietly(client, segment.location)
-    await LedgerSnapshotKeeper(client, claimed, options.ledger_maker(client)).remove_discarded()
+    await LedgerSnapshotKeeper(client, claimed, options.ledger_maker(client, password)).remove_discarded()
 
 
 def _parsed(uri: JournalURI, options: Options) -> tuple[JournalURI, BookKeeperOptions]:
@@ -232,6 +253,9 @@ def _record(uri: JournalURI, connection: SharedClient) -> JournalNode:
     return JournalNode(connection.client.metadata_store, uri.name)
 
 
-def _snapshots(record: JournalNode, connection: SharedClient, parsed: BookKeeperOptions) -> LedgerSnapshots:
-    maker = parsed.ledger_maker(connection.client)
-    return LedgerSnapshots(connection, SnapshotIndex(record), parsed.password, maker)
+def _snapshots(
+    record: JournalNode, connection: SharedClient, parsed: BookKeeperOptions, chain: Chain
+) -> LedgerSnapshots:
+    password = parsed.password_for(record.name, chain)
+    maker = parsed.ledger_maker(connection.client, password)
+    return LedgerSnapshots(connection, SnapshotIndex(record), password, maker)

@@ -30,8 +30,15 @@ class JournalOwner:
         self.token: FencingToken = owned.value.token
 
     @classmethod
-    async def claim(cls, record: JournalNode, owner: str, nonce: str, namespace: NamespaceInfo | None) -> JournalOwner:
-        """Take the next epoch.
+    async def claim(
+        cls,
+        record: JournalNode,
+        owner: str,
+        nonce: str,
+        namespace: NamespaceInfo | None,
+        also: Callable[[Chain], object] = lambda chain: None,
+    ) -> JournalOwner:
+        """Take the next epoch. ``also`` raises to refuse the record as it was found.
 
         Raises:
             JournalNotFormattedError, NamespaceMismatchError, JournalUnavailableError.
@@ -40,6 +47,7 @@ class JournalOwner:
         def check(chain: Chain) -> None:
             if namespace is not None:
                 namespace.ensure_same(chain.namespace)
+            also(chain)
 
         with worded(f"claiming journal {record.name}"):
             return cls(record, await OwnedNode.claim(record, owner, nonce, check))

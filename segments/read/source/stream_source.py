@@ -16,10 +16,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-PASSWORD: Final = b""
-"""The ledgers of streams have no password; who may use a cluster may read them."""
-
-
 CROWD: Final = 64
 """With so many streams resting, a further one rests sooner."""
 
@@ -64,8 +60,8 @@ class StreamSource:
         known = None if self._known is None else self._known.ledgers.get(segment.ledger_id)
         try:
             if known is not None:
-                return await self.client.open_known(known, PASSWORD)
-            return await self.client.open_ledger(segment.ledger_id, PASSWORD, recovery=False)
+                return await self.client.open_known(known)  # reads need no key
+            return await self.client.open_ledger(segment.ledger_id, None, recovery=False)
         except NoSuchLedgerError:
             return None
         except BookKeeperError as error:

@@ -80,7 +80,7 @@ async def recovered_end(client: BookKeeper, stream: str, number: int, ledger_id:
         StreamCorruptError: the ledger does not exist.
     """
     try:
-        async with await client.open_ledger(ledger_id) as reader:
+        async with await client.open_ledger(ledger_id, None) as reader:
             return reader.last_add_confirmed
     except NoSuchLedgerError as error:
         raise StreamCorruptError(

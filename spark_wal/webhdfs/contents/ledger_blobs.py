@@ -10,9 +10,11 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from typing import Final, Literal, Protocol
 
+from bookkeeper.chains import new_password
 from bookkeeper.errors import BookKeeperError, CorruptionError, DataMissingError, NoSuchLedgerError
 from bookkeeper.ids import LedgerId
 from bookkeeper.ledger import LedgerMetadata
+from bookkeeper.seams import Rng
 from spark_wal.webhdfs.contents.blob_store import BlobInfo, BlobMissingError, BlobWriter
 
 ENTRY_SIZE: Final = 256 * 1024
@@ -47,24 +49,32 @@ class BlobLedgers(Protocol):
     """The part of :class:`bookkeeper.BookKeeper` that is used here."""
 
     async def create_ledger(
-        self, *, custom_metadata: Mapping[str, bytes] | None, when_short: Literal["fail", "name_absent"]
+        self,
+        *,
+        password: bytes,
+        custom_metadata: Mapping[str, bytes] | None,
+        when_short: Literal["fail", "name_absent"],
     ) -> BlobLedgerWriter: ...
-    async def open_ledger(self, ledger_id: int, *, recovery: bool) -> BlobLedgerReader: ...
+    async def open_ledger(self, ledger_id: int, password: bytes | None, *, recovery: bool) -> BlobLedgerReader: ...
     async def delete_ledger(self, ledger_id: int) -> None: ...
     def list_ledgers(self) -> AsyncIterator[LedgerId]: ...
     async def metadata(self, ledger_id: int) -> LedgerMetadata: ...
 
 
 class LedgerBlobs:
-    """The blobs of one namespace, on a cluster."""
+    """The blobs of one namespace, on a cluster. Each has a random password of its own, which its ledger's metadata
+    keep."""
 
-    def __init__(self, ledgers: BlobLedgers, namespace: str) -> None:
+    def __init__(self, ledgers: BlobLedgers, namespace: str, rng: Rng) -> None:
         self._ledgers = ledgers
+        self._rng = rng
         self._namespace = namespace.encode()
 
     async def create(self, epoch: int) -> BlobWriter:
         custom = {"application": APPLICATION, "namespace": self._namespace, "epoch": str(epoch).encode()}
-        handle = await self._ledgers.create_ledger(custom_metadata=custom, when_short="name_absent")
+        handle = await self._ledgers.create_ledger(
+            password=new_password(self._rng), custom_metadata=custom, when_short="name_absent"
+        )
         return _LedgerBlobWriter(self, handle)
 
     async def read(self, blob: str, offset: int, length: int) -> AsyncIterator[bytes]:
@@ -74,7 +84,7 @@ class LedgerBlobs:
         last = (offset + length - 1) // ENTRY_SIZE
         left = length
         try:
-            reader = await self._ledgers.open_ledger(int(blob), recovery=False)
+            reader = await self._ledgers.open_ledger(int(blob), None, recovery=False)
             try:
                 if last > reader.last_add_confirmed:
                     raise BlobMissingError(

@@ -52,7 +52,7 @@ def backing_on(
     metadata = client.metadata_store
     path = metadata.own("leases", f"webhdfs-{namespace}")
     lease = StoreLease(metadata.store, path, clock, owner=owner, address=address, lease_s=lease_s, here=here)
-    blobs = LedgerBlobs(client, namespace)
+    blobs = LedgerBlobs(client, namespace, client.services.seams.rng)
 
     async def open_namespace() -> ClaimedNamespace:
         return await open_journal(f"bk:webhdfs/{quote(namespace)}", blobs, owner, client=client)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from bookkeeper.errors import ClientClosedError, ConfigError, LedgerExistsError, NoSuchLedgerError, UnauthorizedError
+from bookkeeper.errors import (
+    ClientClosedError,
+    ConfigError,
+    DigestMismatchError,
+    LedgerExistsError,
+    NoSuchLedgerError,
+    UnauthorizedError,
+)
 from bookkeeper.ledger import DigestType
 from tests.bookkeeper.client.scripted import ScriptedCluster, written
 
@@ -82,5 +90,43 @@ def test_a_closed_client_says_so() -> None:
         with pytest.raises(ClientClosedError, match=r"connect\(\) again"):
             await bk.create_ledger()
         await bk.close()
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("X19")
+def test_a_reader_that_insists_on_a_digest_opens_no_ledger_whose_metadata_name_another() -> None:
+    """Cause: readers took the type from the metadata, and whoever may write these could name one that checks nothing.
+    The writer of a ledger that is refused is not fenced."""
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger(password=b"pw", tamper_evident=True)
+            await ledger.append(b"a")
+            async with await bk.open_ledger(ledger.id, b"pw", recovery=False, digest="hmac") as reader:
+                assert reader.metadata.digest_type is DigestType.HMAC
+            ledgers = bk.metadata_store.ledgers
+            found = await ledgers.read(ledger.id)
+            await ledgers.write(ledger.id, replace(found.value, digest_type=DigestType.DUMMY), found.version)
+            for recovery in (True, False):
+                with pytest.raises(DigestMismatchError, match="have a DUMMY digest, and its reader insists on HMAC"):
+                    await bk.open_ledger(ledger.id, b"pw", recovery=recovery, digest="hmac")
+            assert await ledger.append(b"b") == 1
+            with pytest.raises(ConfigError, match="digest must be one of"):
+                await bk.open_ledger(ledger.id, b"pw", digest="sha256")
+            await ledger.abandon()
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("X18")
+def test_a_tool_opens_a_ledger_by_the_password_in_its_metadata() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await written(bk, 3, password=b"random")
+            with pytest.raises(UnauthorizedError):
+                await bk.open_ledger(ledger)
+            async with await bk.open_ledger(ledger, None) as reader:
+                assert reader.last_add_confirmed == 2
 
     ScriptedCluster().run(story)

@@ -84,7 +84,9 @@ def test_advanced_adds_are_those_of_apaches_client_but_lengths_count_in_the_orde
 
     async def story(cluster: ScriptedCluster) -> None:
         async with cluster.connect() as bk:
-            async with await bk.create_ledger(digest="dummy", ledger_id=1234567890123, advanced=True) as ledger:
+            async with await bk.create_ledger(
+                digest="dummy", unsafe_without_digest=True, ledger_id=1234567890123, advanced=True
+            ) as ledger:
                 for entry_id, payload in ((2, b"two"), (1, b"one"), (0, b"zero")):
                     future = ledger.append_at_nowait(entry_id, payload)
                 await future

@@ -411,7 +411,7 @@ class NameNodeWorld:
 
 
 async def _entries_of(client: BookKeeper, ledger: int) -> list[bytes]:
-    async with await client.open_ledger(ledger, recovery=False) as handle:
+    async with await client.open_ledger(ledger, None, recovery=False) as handle:
         return [entry.payload async for entry in handle.read(0, handle.last_add_confirmed)]
 
 

@@ -126,8 +126,8 @@ def test_bytes_that_are_no_record_or_break_a_rule_are_refused() -> None:
         with pytest.raises(JournalCorruptionError):
             Chain.decode(data)
     newer = json.loads(EMPTY.encode())
-    newer["format"] = 4
-    with pytest.raises(UnsupportedLayoutError, match="format 4"):
+    newer["format"] = 5
+    with pytest.raises(UnsupportedLayoutError, match="format 5"):
         Chain.decode(json.dumps(newer).encode())
     for segments in ((segment(1, 5), segment(7, 9)), (segment(1), segment(2, 3))):
         with pytest.raises(JournalInvariantError):
@@ -210,3 +210,16 @@ def test_only_a_record_with_an_upgrade_or_with_cuts_is_kept_from_earlier_program
     assert cut.copied(MINE, CopySource("another", 7)).cleared(MINE, NEWER).copy is None
     with pytest.raises(JournalCorruptionError):
         Chain.decode(cut.encode().replace(b"[[6,1]]", b"[[6]]"))
+
+
+@pytest.mark.rule("X18")
+def test_a_password_is_in_a_format_of_its_own_that_earlier_programs_refuse() -> None:
+    chain = replace(grown((1, 5)), password=b"\x00\xffsecret")
+    assert Chain.decode(chain.encode()) == chain and "secret" not in repr(chain)
+    assert json.loads(chain.encode())["format"] == 4
+    assert chain.claim("you").password == chain.cleared(MINE, NamespaceInfo()).password == chain.password
+    assert json.loads(grown((1, 5)).encode())["format"] == 1
+    without = json.loads(chain.encode())
+    del without["password"]
+    with pytest.raises(JournalCorruptionError):
+        Chain.decode(json.dumps(without).encode())

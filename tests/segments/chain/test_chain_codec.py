@@ -16,7 +16,7 @@ from segments.chain import (
     decode_chain,
     encode_chain,
 )
-from segments.chain.chain_codec import VERSION
+from segments.chain.chain_codec import VERSION, WITH_PUBLISHED
 from segments.chain.stream_chain import REMOVING_MAX
 from segments.errors import ChainCorruptError, UnsupportedStreamFormatError
 from segments.position import Position
@@ -115,3 +115,22 @@ def test_bytes_behind_the_end_of_a_record_are_noticed_although_its_checksum_is_r
     body = encode_chain(chain_of(3))[:-4] + b"\0"
     with pytest.raises(ChainCorruptError, match=f"it has {len(body)} bytes, and {len(body) - 1} are announced"):
         decode_chain(body + crc32c(body).to_bytes(4, "little"))
+
+
+@pytest.mark.rule("X18")
+def test_a_password_is_in_a_format_of_its_own_that_earlier_programs_refuse() -> None:
+    """Without one the record is as they wrote it, and they read it."""
+    chain = replace(chain_of(3, opened=True), password=bytes(range(32)))
+    data = encode_chain(chain)
+    assert decode_chain(data) == chain and "password" not in repr(chain)
+    assert int.from_bytes(data[4:6], "little") == VERSION > WITH_PUBLISHED
+    plain = encode_chain(replace(chain, password=b""))
+    assert int.from_bytes(plain[4:6], "little") <= WITH_PUBLISHED and len(plain) < len(data) - 32
+
+
+def test_a_record_of_the_format_with_a_password_has_one() -> None:
+    data = bytearray(encode_chain(replace(chain_of(3), password=b"p"))[:-4])
+    at = data.index(b"\x01\x00p")
+    data[at : at + 3] = b"\x00\x00"
+    with pytest.raises(ChainCorruptError, match="empty password"):
+        decode_chain(bytes(data) + crc32c(data).to_bytes(4, "little"))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from segments.entries import compression as module
+from bookkeeper import compression as module
 from segments.entries.compression import Compression, compress, decompress
 from segments.entries.layout import BODY_MAX
 from segments.errors import EntryCorruptError, MissingLibraryError, UnsupportedStreamFormatError

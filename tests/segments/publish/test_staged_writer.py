@@ -43,7 +43,7 @@ async def test_many_rows_are_in_a_closed_ledger_with_a_footer_and_nobody_sees_th
         assert rows.ledger is not None
         contents = rows.ledger.contents
         assert (contents.records, contents.last, contents.footer_entry, contents.last_entry) == (4, (3, 0), 4, 4)
-        async with await stream.client.open_ledger(rows.ledger.ledger_id, recovery=False) as ledger:
+        async with await stream.client.open_ledger(rows.ledger.ledger_id, None, recovery=False) as ledger:
             assert (ledger.closed, ledger.last_add_confirmed) == (True, 4)
             entries = [decode_entry(await ledger.read_entry(entry), 0, entry) for entry in range(5)]
         assert [entry.first_seq_no for entry in entries] == [0, 1, 2, 3, 4]
@@ -60,7 +60,7 @@ async def test_the_footer_says_how_many_records_have_keys(programs: Programs) ->
         await writer.add(RecordColumns.of_values([b"without a key"]))
         rows = await writer.finish()
         assert rows.ledger is not None
-        async with await stream.client.open_ledger(rows.ledger.ledger_id, recovery=False) as ledger:
+        async with await stream.client.open_ledger(rows.ledger.ledger_id, None, recovery=False) as ledger:
             footer = decode_entry(await ledger.read_entry(rows.ledger.contents.last_entry))
         assert SegmentFooter.decode(footer.payload).keyed == 2
 
@@ -115,7 +115,7 @@ def test_a_bookie_that_is_away_stops_a_task_only_where_one_acknowledges(ack_quor
             writer = StagedWriter(stream.client, (stream.name, stream.id), config, "s", "a", inline=-1)
             rows = RecordColumns.of_values([b"a"])
             if ack_quorum == 1:
-                with pytest.raises(StreamUnavailableError, match="2 can be used: b1, b2"):
+                with pytest.raises(StreamUnavailableError, match=r"2 can be used: (b1, b2|b2, b1)"):
                     await writer.add(rows)
             else:
                 await writer.add(rows)

@@ -45,7 +45,7 @@ async def records_of(client: BookKeeper, record: StreamHead) -> list[StoredRecor
     """Every record that is in the ledgers."""
     found: list[StoredRecord] = []
     for segment in (await record.read())[0].segments:
-        async with await client.open_ledger(segment.ledger_id, recovery=False) as ledger:
+        async with await client.open_ledger(segment.ledger_id, None, recovery=False) as ledger:
             async for first, entries in ledger.read_batches(0, ledger.last_add_confirmed):
                 for entry_id, data in enumerate(entries, first):
                     found += decode_entry(data, segment.number, entry_id).records()
@@ -56,7 +56,7 @@ async def contents_of(client: BookKeeper, record: StreamHead) -> list[bytes]:
     """Every entry that is in the ledgers, as it is stored."""
     found: list[bytes] = []
     for segment in (await record.read())[0].segments:
-        async with await client.open_ledger(segment.ledger_id, recovery=False) as ledger:
+        async with await client.open_ledger(segment.ledger_id, None, recovery=False) as ledger:
             async for _, entries in ledger.read_batches(0, ledger.last_add_confirmed):
                 found += map(bytes, entries)
     return found

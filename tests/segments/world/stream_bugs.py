@@ -64,7 +64,7 @@ class StreamBug:
 
 def _former_owner_not_fenced() -> Replacements:
     async def segment_end(client: Any, owner: Any, segment: Any, policy: Any) -> Any:
-        async with await client.open_ledger(segment.ledger_id, recovery=False) as reader:
+        async with await client.open_ledger(segment.ledger_id, None, recovery=False) as reader:
             return await take_over.read_end(reader, segment.number, policy)
 
     return {(take_over, "_segment_end"): segment_end}

@@ -209,7 +209,7 @@ class StreamWorld:
         for segment in chain.segments:
             records: list[StoredRecord] = []
             pieces: list[StoredEntry] = []
-            async with await client.open_ledger(segment.ledger_id) as ledger:
+            async with await client.open_ledger(segment.ledger_id, None) as ledger:
                 if ledger.last_add_confirmed < 0:
                     continue
                 async for each in ledger.read(0, ledger.last_add_confirmed):
@@ -280,7 +280,7 @@ class StreamWorld:
                     continue
                 if ledger_id in self.witness.named or "staging" in metadata.custom:
                     continue
-                async with await client.open_ledger(ledger_id) as ledger:
+                async with await client.open_ledger(ledger_id, None) as ledger:
                     last = ledger.last_add_confirmed
                     if last < 0:
                         continue

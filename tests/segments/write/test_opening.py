@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from bookkeeper import compression
 from segments.config import StreamConfig
-from segments.entries import compression
 from segments.errors import MissingLibraryError, OwnershipLostError
 from segments.write.opening import open_writer
 from tests.segments.fake import Cluster, chain_of, stream_on

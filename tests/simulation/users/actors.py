@@ -16,7 +16,10 @@ from typing import Any, Final
 from bookkeeper.autorecovery import AutorecoveryConfig, AutorecoveryReport, AutorecoveryService
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.read.read_handle import ReadHandle
+from bookkeeper.client.write.advanced_handle import AdvancedHandle
 from bookkeeper.client.write.write_handle import WriteHandle
+from bookkeeper.encryption import RECORD_NAME
+from bookkeeper.encryption.ciphers import TAG_BYTES
 from bookkeeper.errors import (
     BookKeeperError,
     DataMissingError,
@@ -29,11 +32,18 @@ from bookkeeper.replication.copying import copies_of, replicate_unlocked
 from bookkeeper.seams import Seams
 from bookkeeper.testing.world import Node
 from tests.simulation.cluster import SwarmCluster
+from tests.simulation.users.advanced_writer import AdvancedBursts
 from tests.simulation.watch.history import EventKind, make_payload
 
 PASSWORD: Final = b"sim"
 DEADLINE_SLACK_S: Final = 0.5
 DIGESTS: Final = ("crc32c", "crc32c", "crc32", "hmac", "dummy")
+
+
+def payload_bytes(handle: ReadHandle | WriteHandle) -> int:
+    """The bytes of all payloads: of an encrypted ledger the length counts the sealed ones."""
+    sealed = RECORD_NAME in handle.metadata.custom
+    return handle.length - (TAG_BYTES * (handle.last_add_confirmed + 1) if sealed else 0)
 
 
 class Actor:
@@ -96,7 +106,7 @@ class Actor:
     def note_end(self, process: str, reader: ReadHandle) -> None:
         if reader.closed:
             self.history.add(
-                EventKind.CLOSED, process, reader.id, entry=reader.last_add_confirmed, number=reader.metadata.length
+                EventKind.CLOSED, process, reader.id, entry=reader.last_add_confirmed, number=payload_bytes(reader)
             )
 
     async def read_range(self, process: str, reader: ReadHandle, first: int, last: int) -> bool:
@@ -123,15 +133,20 @@ class AppendingWriter(Actor):
         rng, plan = self.rng, self.cluster.plan
         spec = rng.choice(plan.shapes)
         deferred = plan.deferred and rng.random() < 0.4
+        digest = rng.choice(DIGESTS)
+        advanced = plan.client.encryption is not None and rng.random() < 0.7
+        made: dict[str, Any] = {"advanced": True} if advanced else {}
         try:
             handle = await client.create_ledger(
                 ensemble=spec.ensemble_size,
                 write_quorum=spec.write_quorum,
                 ack_quorum=spec.ack_quorum,
                 password=PASSWORD,
-                digest=rng.choice(DIGESTS),
+                digest=digest,
+                unsafe_without_digest=digest == "dummy",
                 when_short="fail" if deferred else rng.choice(["fail", "name_absent"]),
                 deferred_sync=deferred,
+                **made,
             )
         except BookKeeperError:
             self.cluster.monitor.count("failed_creates")
@@ -140,12 +155,13 @@ class AppendingWriter(Actor):
         self.cluster.monitor.count("creates")
         self.cluster.handles[handle.id] = handle
         self.cluster.ledgers.append(handle.id)
-        session = _DeferredWriterOf(self, handle) if deferred else _WriterOf(self, handle)
+        session = _DeferredWriterOf(self, handle) if deferred else WriterOf(self, handle)
+        chosen = AdvancedBursts(self, session, handle) if isinstance(handle, AdvancedHandle) else None
         for _ in range(rng.randint(1, 2 * plan.ledger_bursts)):
             if self.cluster.calm or handle.closed:
                 break
             try:
-                await session.burst()
+                await (session.burst() if chosen is None else chosen.burst())
             except BookKeeperError as error:
                 session.note_error(error)
                 break
@@ -153,7 +169,7 @@ class AppendingWriter(Actor):
         await session.end()
 
 
-class _WriterOf:
+class WriterOf:
     """One writer and one ledger."""
 
     def __init__(self, writer: AppendingWriter, handle: WriteHandle) -> None:
@@ -166,9 +182,14 @@ class _WriterOf:
 
     def next_payload(self) -> bytes:
         size = self.rng.choice([0, 1, 20, 20, 100, 100, 600, 3000])
-        payload = make_payload(self.handle.id, self.number, self.rng, size)
-        self.cluster.history.add(EventKind.INVOKE, self.process, self.handle.id, payload=payload, number=self.number)
+        payload = self.told(self.number, size)
         self.number += 1
+        return payload
+
+    def told(self, number: int, size: int) -> bytes:
+        """A payload that is about to be appended."""
+        payload = make_payload(self.handle.id, number, self.rng, size)
+        self.cluster.history.add(EventKind.INVOKE, self.process, self.handle.id, payload=payload, number=number)
         return payload
 
     async def burst(self) -> None:
@@ -223,7 +244,7 @@ class _WriterOf:
             if way < 0.6:
                 if self.rng.random() < 0.7:
                     await self.handle.flush()
-                last, length = self.handle.last_add_confirmed, self.handle.length
+                last, length = self.handle.last_add_confirmed, payload_bytes(self.handle)
                 await self.handle.close()
                 if self.handle.metadata.is_closed and last == self.handle.metadata.last_entry:
                     self.cluster.history.add(EventKind.CLOSED, self.process, self.handle.id, entry=last, number=length)
@@ -234,7 +255,7 @@ class _WriterOf:
             self.cluster.monitor.count(f"closes ended by {type(error).__name__}")
 
 
-class _DeferredWriterOf(_WriterOf):
+class _DeferredWriterOf(WriterOf):
     """The same with deferred sync: nothing is promised before a force (W11)."""
 
     def __init__(self, writer: AppendingWriter, handle: WriteHandle) -> None:

@@ -13,6 +13,7 @@ from bookkeeper import BookKeeper, sync
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.ledgers.ledger_creation import METADATA_MAX, LedgerOptions, LedgerSpec
 from bookkeeper.errors import ConfigError, LedgerExistsError
+from bookkeeper.ledger import DigestType
 from tests.bookkeeper.client.scripted import ScriptedCluster
 
 FINE: dict[str, Any] = {
@@ -20,7 +21,7 @@ FINE: dict[str, Any] = {
     "write_quorum": 3,
     "ack_quorum": 2,
     "password": b"",
-    "digest": "CRC32C",
+    "digest": "crc32c",
     "custom_metadata": {"app": b"x"},
     "ledger_id": None,
     "when_short": "fail",
@@ -50,6 +51,25 @@ def test_what_is_impossible_is_refused_before_anything_is_done(wrong: dict[str, 
     LedgerSpec(**FINE)
     with pytest.raises(ConfigError, match=text):
         LedgerSpec(**{**FINE, **wrong})
+
+
+@pytest.mark.rule("X19")
+def test_tamper_evidence_is_a_digest_with_a_key_and_no_digest_is_asked_for_by_name() -> None:
+    keyed = FINE | {"tamper_evident": True, "password": b"p"}
+    assert LedgerSpec(**keyed).digest_type() is DigestType.HMAC
+    assert LedgerSpec(**keyed | {"digest": "hmac"}).digest_type() is DigestType.HMAC
+    unsafe = FINE | {"digest": "dummy", "unsafe_without_digest": True}
+    assert LedgerSpec(**unsafe).digest_type() is DigestType.DUMMY
+    for wrong, text in (
+        (keyed | {"password": b""}, "tamper_evident=True needs a password"),
+        (keyed | {"digest": "crc32"}, 'tamper_evident=True means digest="hmac", and digest="crc32" was given'),
+        (FINE | {"digest": "dummy"}, 'digest="dummy" checks nothing: .* unsafe_without_digest=True as well'),
+        (FINE | {"unsafe_without_digest": True}, 'belongs to digest="dummy"'),
+        (FINE | {"tamper_evident": 1}, "tamper_evident must be True or False, not 1"),
+        (FINE | {"unsafe_without_digest": "yes"}, "unsafe_without_digest must be True or False"),
+    ):
+        with pytest.raises(ConfigError, match=text):
+            LedgerSpec(**wrong)
 
 
 @pytest.mark.rule("W11")

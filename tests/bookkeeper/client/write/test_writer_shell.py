@@ -134,7 +134,9 @@ def test_every_digest_and_both_protocols(digest: str, protocol: str) -> None:
 
     async def story(cluster: ScriptedCluster) -> None:
         async with cluster.connect(config) as bk:
-            async with await bk.create_ledger(password=b"pw", digest=digest) as ledger:
+            async with await bk.create_ledger(
+                password=b"pw", digest=digest, unsafe_without_digest=digest == "dummy"
+            ) as ledger:
                 await ledger.append_many([b"a", b"bc"])
             assert payload_of(cluster["b1"].entries[ledger.id][1], digest, b"pw") == b"bc"
             async with await bk.open_ledger(ledger.id, b"pw") as reader:

@@ -37,7 +37,12 @@ from tests.bookkeeper.replication.clusters import (
 )
 
 SMALL = CopyConfig(run_bytes=2000, run_entries_max=8, striped_run_entries_max=8, retry_ms=50)
-SHAPES = [{}, {"ensemble": 4, "write_quorum": 2, "ack_quorum": 2}, {"digest": "hmac"}, {"digest": "dummy"}]
+SHAPES = [
+    {},
+    {"ensemble": 4, "write_quorum": 2, "ack_quorum": 2},
+    {"digest": "hmac"},
+    {"digest": "dummy", "unsafe_without_digest": True},
+]
 
 
 def run(story: Story, bookies: int = 5, seed: int = 1) -> None:

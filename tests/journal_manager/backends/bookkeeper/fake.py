@@ -70,10 +70,10 @@ class Cluster:
     def die_after(self, steps: int | None) -> None:
         self._stop_after = steps
 
-    def find(self, ledger: int, password: bytes) -> Ledger:
+    def find(self, ledger: int, password: bytes | None) -> Ledger:
         if ledger not in self.ledgers:
             raise NoSuchLedgerError(f"no ledger {ledger}")
-        if self.ledgers[ledger].password != password:
+        if password is not None and self.ledgers[ledger].password != password:
             raise UnauthorizedError(f"ledger {ledger}")
         return self.ledgers[ledger]
 
@@ -128,7 +128,7 @@ class Client:
         self.cluster.step("create_ledger done")
         return writer
 
-    async def open_ledger(self, ledger: int, password: bytes, *, recovery: bool = True) -> Reader:
+    async def open_ledger(self, ledger: int, password: bytes | None, *, recovery: bool = True) -> Reader:
         self.cluster.step("open_ledger")
         found = self.cluster.find(ledger, password)
         if recovery:

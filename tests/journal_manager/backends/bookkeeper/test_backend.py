@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from journal_manager import JournalConfigError, format_journal, open_reader, open_writer, parse_uri
+from journal_manager import JournalConfigError, NamespaceInfo, format_journal, open_reader, open_writer, parse_uri
 from tests.contracts.journal_backend import Journal, JournalBackendContract, closing, txids, write_segment
 from tests.contracts.journal_model import JournalMachine
 from tests.examples_of import examples
@@ -51,6 +51,28 @@ async def test_a_wrong_password_is_an_error_and_no_empty_journal() -> None:
     reader = await open_reader("bk:edits", client=cluster.client(), password=b"wrong")
     with pytest.raises(JournalConfigError):
         await txids(reader)
+
+
+@pytest.mark.rule("X18")
+async def test_a_new_journal_has_a_random_password_that_its_record_keeps() -> None:
+    """Cause: the password was empty, so that its key was known to everybody. What an earlier version has made goes on
+    without one."""
+    cluster = Cluster()
+    writer = await open_writer("bk:edits", client=cluster.client())
+    await write_segment(writer, 1, 2)
+    await format_journal("bk:other", namespace=NamespaceInfo(1, "n"), client=cluster.client())
+    other = await open_writer("bk:other", client=cluster.client())
+    await write_segment(other, 1, 2)
+    passwords = [ledger.password for ledger in cluster.ledgers.values()]
+    assert [len(password) for password in passwords] == [32, 32] and passwords[0] != passwords[1]
+    assert await txids(await open_reader("bk:edits", client=cluster.client())) == [1, 2]
+    again = await open_writer("bk:edits", client=cluster.client())
+    await write_segment(again, 3, 4)
+    assert {ledger.password for ledger in cluster.ledgers.values()} == set(passwords)
+    for opens in (open_reader, open_writer):
+        with pytest.raises(JournalConfigError, match="keeps the password of its ledgers in its record"):
+            await opens("bk:edits", client=cluster.client(), password=b"mine")
+    assert again.durable_txid == 4  # nobody has claimed the journal
 
 
 @pytest.mark.rule("X58")

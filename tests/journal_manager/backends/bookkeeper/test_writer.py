@@ -223,7 +223,7 @@ async def test_a_ledger_closed_by_an_operator_ends_the_segment_and_not_the_epoch
     cluster = Cluster()
     log = await EditLog.open("bk:edits", client=cluster.client())
     await log.log(b"1")
-    await cluster.client().open_ledger(1, b"")
+    await cluster.client().open_ledger(1, None)
     with pytest.raises(JournalError) as caught:
         await log.log(b"2")
     assert not isinstance(caught.value, JournalFencedError)

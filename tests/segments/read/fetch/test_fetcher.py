@@ -116,7 +116,7 @@ def test_a_resting_reader_notices_rolls_take_overs_seals_and_deletion() -> None:
             await stream.start()
             assert await reader.next(timeout=20) is None
             ledger = (await stream.chain()).segments[-1].ledger_id
-            async with await stream.client.open_ledger(ledger):
+            async with await stream.client.open_ledger(ledger, None):
                 pass  # another owner recovers it
             waiting = asyncio.create_task(reader.next())
             await asyncio.sleep(1)

@@ -153,7 +153,7 @@ async def test_a_ledger_that_somebody_closed_by_recovery_is_followed_by_the_next
     async with stream.writer() as writer:
         await writer.append(b"0")
         ledger = (await chain_of(stream)).segments[-1].ledger_id
-        await cluster.client().open_ledger(ledger)  # an operator's `bk ledger recover`
+        await cluster.client().open_ledger(ledger, None)  # an operator's `bk ledger recover`
         assert (await writer.append(b"1")).position == Position(2, 0, 0)
         assert not writer.lost.is_set()
     assert await values_of(cluster, stream) == numbers(2)
