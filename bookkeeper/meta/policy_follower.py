@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from bookkeeper.access import Mode, Policy, QuotaBook, decode_policy
 from bookkeeper.access.observation import Observations
+from bookkeeper.audit import NO_AUDIT, AuditAction, AuditEvent, AuditLog
 from bookkeeper.errors import BookKeeperError, MetadataForbiddenError, MetadataFormatError, in_words
 from bookkeeper.meta.records.access_policy import AccessPolicies
 from bookkeeper.meta.records.access_servers import AccessReport, AccessServers
@@ -103,16 +104,19 @@ class PolicyFollower:
         *,
         required: bool = False,
         reporter: AccessReporter | None = None,
+        audit: AuditLog = NO_AUDIT,
     ) -> None:
         """
         Args:
             required: without a policy everything is denied, or the last one counts on.
             reporter: tells others what this server does with the policy.
+            audit: gets a line for each change that comes after the start, with who made it by his own account.
         """
         self._records = records
         self._clock = clock
         self._required = required
         self._reporter = reporter
+        self._audit = audit
         self._wake = asyncio.Event()
         self._listeners: list[Callable[[Policy], None]] = []
         self._policy = DENY_ALL
@@ -230,8 +234,25 @@ class PolicyFollower:
             log.warning("the access policy was removed from the metadata: nobody is asked for rights any more")
         elif policy.mode is not before.mode and was is not PolicyState.UNREAD:
             log.warning("the access policy's mode is %s from now on, and was %s", policy.mode, before.mode)
+        if was is not PolicyState.UNREAD:
+            self._note_changes(before, policy)
         if policy != before or was is PolicyState.UNREAD:
             self._tell()
+
+    def _note_changes(self, before: Policy, policy: Policy) -> None:
+        for change in policy.changes:
+            if change not in before.changes:
+                self._audit.note(
+                    AuditEvent(
+                        what=AuditAction.ADMINISTER,
+                        who=change.by,
+                        claimed=True,
+                        address="metadata",
+                        on="access policy",
+                        allowed=True,
+                        reason=change.what,
+                    )
+                )
 
     def _failed(self, error: BookKeeperError) -> None:
         """Keep what there is, and say so once."""

@@ -29,6 +29,9 @@ KEPT_MIN: Final = 256 * 1024
 _LEND_MIN: Final = 512
 """Bytes that a transport gets in any case: it may deliver although it was told to pause."""
 
+_UNREAD: Final = 16 * 1024
+"""Room for what arrives after this side has ended the connection: nobody looks at it."""
+
 _NOTHING: Final = bytearray()
 _LENGTH = struct.Struct(">I")
 
@@ -272,6 +275,8 @@ class FrameProtocol(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         memory = self._memory
         assert memory is not None, "the connection is open"
+        if self.ended_here:  # asyncio's TLS reads once more inside of ``close``, perhaps in the midst of on_bytes
+            return memoryview(bytearray(_UNREAD))
         kept = self._end - self._start
         if self._direct:
             return self._room_behind(memory)
@@ -285,6 +290,8 @@ class FrameProtocol(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self.received_bytes += nbytes
+        if self.ended_here:
+            return
         if self._direct:
             self._end += nbytes
             self._offer()

@@ -26,6 +26,7 @@ from bookkeeper.access import (
     Subject,
     Usage,
 )
+from bookkeeper.audit import AuditEvent
 from bookkeeper.errors import MetadataUnavailableError
 from bookkeeper.ids import BookieId
 from bookkeeper.meta.policy_follower import DENY_ALL, AccessReporter, PolicyFollower, PolicyState
@@ -316,3 +317,39 @@ async def test_a_server_says_what_it_does_with_the_policy_and_what_it_would_have
     running.cancel()
     await store.close()
     assert await others.reports() == [], "a report ends with its server"
+
+
+class _Lines:
+    """An audit log that keeps its events."""
+
+    def __init__(self) -> None:
+        self.events: list[AuditEvent] = []
+
+    def note(self, event: AuditEvent) -> None:
+        self.events.append(event)
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+@pytest.mark.rule("X16")
+@in_virtual_time
+async def test_each_change_after_the_start_has_a_line_in_the_audit_log() -> None:
+    cluster = MemoryCluster()
+    others, lines = AccessPolicies(cluster.connect(), Paths()), _Lines()
+    await others.change(lambda policy: policy.with_grant(GRANT), NOTE)
+    follower = PolicyFollower(AccessPolicies(cluster.connect(), Paths()), LoopClock(), audit=lines)
+    await follower.read()
+    running = asyncio.create_task(follower.run())
+    await asyncio.sleep(WITHIN_S)
+    assert lines.events == [], "what was changed before the start is in the history"
+    await others.change(
+        lambda policy: replace(policy, mode=Mode.ENFORCE), PolicyChange(6, "bob on host", "mode enforce")
+    )
+    await others.change(lambda policy: replace(policy, grants=()), PolicyChange(7, "eve on host", "revoke"))
+    await asyncio.sleep(WITHIN_S)
+    assert [(each.who, each.claimed, each.on, each.reason, each.allowed) for each in lines.events] == [
+        ("bob on host", True, "access policy", "mode enforce", True),
+        ("eve on host", True, "access policy", "revoke", True),
+    ]
+    running.cancel()

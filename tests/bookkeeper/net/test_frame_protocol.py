@@ -363,3 +363,53 @@ async def test_it_ends_in_the_middle_even_if_the_handshake_never_tells(how: str)
     with pytest.raises(asyncio.CancelledError):
         await upgrade
     assert len(one.ended) == 1
+
+
+class _ReadsOnClose(asyncio.Transport):
+    """As asyncio's TLS: ``close`` reads once more, also when it is called from ``on_bytes``."""
+
+    def __init__(self, protocol: FrameProtocol) -> None:
+        super().__init__()
+        self._protocol = protocol
+        self._closing = False
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """There is no buffer."""
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def close(self) -> None:
+        self._closing = True
+        receive(self._protocol, b"more that came")
+
+
+def receive(protocol: FrameProtocol, data: bytes) -> None:
+    """Bytes as a transport hands them over."""
+    while data:
+        buffer = protocol.get_buffer(-1)
+        size = min(len(buffer), len(data))
+        buffer[:size] = data[:size]
+        protocol.buffer_updated(size)
+        data = data[size:]
+
+
+class _ClosesInside(Collector):
+    """Ends the connection while it looks at a frame, and then goes on looking."""
+
+    def on_bytes(self, buffer: bytearray, start: int, end: int) -> int:
+        before = bytes(buffer[start:end])
+        self.close()
+        assert buffer[start:end] == before, "what is looked at must not be overwritten"
+        return super().on_bytes(buffer, start, end)
+
+
+@pytest.mark.parametrize("kept", [b"", frame(b"two")[:5]])
+async def test_a_connection_that_is_ended_inside_of_a_read_is_read_no_more(kept: bytes) -> None:
+    protocol = _ClosesInside()
+    protocol.connection_made(_ReadsOnClose(protocol))
+    receive(protocol, frame(b"one") + kept)
+    receive(protocol, frame(b"three"))
+    assert protocol.frames == [b"one"]
+    protocol.connection_lost(None)
+    assert protocol.ended == [None]
