@@ -20,8 +20,12 @@ from bookkeeper.bookie.identity.seen_metadata import SeenMetadata
 from bookkeeper.bookie.identity.stale_adds import StaleAdds
 from bookkeeper.bookie.identity.state_files import check_state_files
 from bookkeeper.bookie.identity.suspect_repairs import SuspectRepairs
+from bookkeeper.bookie.permissions.ledger_permissions import LedgerPermissions
+from bookkeeper.bookie.permissions.owner_log import OwnerLog
 from bookkeeper.bookie.start.bookie_start import BookieStart
 from bookkeeper.errors import MetadataError
+from bookkeeper.meta.policy_follower import AccessReporter, PolicyFollower
+from bookkeeper.meta.records.access_servers import BOOKIE
 from bookkeeper.meta.records.read_only import ReadOnlyOrders
 from bookkeeper.meta.records.rollback import RollbackWatch
 from bookkeeper.metrics import Metrics
@@ -67,6 +71,9 @@ class BookieParts:
     limbo: LimboLedgers
     damaged: SuspectRepairs
     rollback: RollbackWatch
+    policy: PolicyFollower
+    owners: OwnerLog
+    access: LedgerPermissions
     reports: BookieReports
 
     def works(self) -> list[Coroutine[Any, Any, None]]:
@@ -81,7 +88,25 @@ class BookieParts:
             self.rollback.run(),
             self.seen.counter.run(self.seen.remember),
             self.directories.run(),
+            self.policy.run(),
+            self.access.run(),
         ]
+
+    async def learn_access(self) -> None:
+        """Read who may do what, and whose the ledgers here are: before anybody is served.
+
+        Raises:
+            MetadataError: the store does not answer.
+            UnsupportedFormatError, OSError: the owners cannot be read.
+        """
+        if (damage := await self.owners.read()) is not None:
+            log.error(
+                "%s: the owners that it had are looked up in the metadata again, and a ledger that names none has none "
+                "here until it is handed over (bk access hand-over)",
+                damage,
+            )
+        await self.policy.read()
+        await self.access.read_handed_over()
 
 
 def build_bookie(
@@ -103,6 +128,10 @@ def build_bookie(
     config, seams, metadata, bookie_id = start.config, start.seams, start.metadata, start.bookie_id
     completion = Completion(engine, metadata, bookie_id, config, seams, metrics)
     stale_adds = StaleAdds(engine, metadata, bookie_id, seams.disk, config.directory, start.disk_identity, completion)
+    policy = PolicyFollower(
+        metadata.access, seams.clock, metrics, reporter=AccessReporter(metadata.access_servers, BOOKIE, bookie_id)
+    )
+    owners = OwnerLog(seams.disk, config.directory, seams.workers.worker(f"{bookie_id} owners"))
     parts = BookieParts(
         engine=engine,
         publisher=publisher,
@@ -116,6 +145,9 @@ def build_bookie(
         limbo=LimboLedgers(engine, metadata, bookie_id, reports.on_mode, stale_adds.cover, completion),
         damaged=SuspectRepairs(engine, bookie_id, completion, metrics, config.storage.scrub_bytes_per_s),
         rollback=RollbackWatch(metadata.store, metadata.present, reports.on_rollback),
+        policy=policy,
+        owners=owners,
+        access=LedgerPermissions(engine, metadata, policy, owners, bookie_id, metrics),
         reports=reports,
     )
     if start.disk_identity is not None or engine.in_limbo:

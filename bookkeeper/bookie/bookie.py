@@ -218,10 +218,10 @@ class Bookie:
             for wake in list(waiting):
                 wake()
 
-    def drop_poll(self, reply: Reply) -> None:
-        """The client that waits for ``reply`` has gone. If the request is a long poll, end it without a read."""
+    def drop_poll(self, reply: Reply, status: Status = Status.OK) -> None:
+        """If ``reply`` waits for a long poll, end it without a read: its client has gone, or may not read any more."""
         if (poll := self._polls.get(reply)) is not None:
-            poll.drop()
+            poll.drop(status)
 
     # -- reads --------------------------------------------------------------------------------------------
 
@@ -470,10 +470,10 @@ class _LongPoll:
         except Exception as error:
             reply(wire.failure(request, bookie._status_of(error)))
 
-    def drop(self) -> None:
-        """End the poll with an empty reply, because the client has gone; admission still needs a reply to count."""
+    def drop(self, status: Status) -> None:
+        """End the poll with an empty reply; where the client has gone, admission still needs one to count."""
         if (reply := self._over()) is not None:
-            reply(wire.ReadReply(Status.OK, self._request.ledger_id, NO_ENTRY))
+            reply(wire.ReadReply(status, self._request.ledger_id, NO_ENTRY))
 
     def _over(self) -> Reply | None:
         """Stop waiting. Returns the reply to call; None if it was called before."""

@@ -176,6 +176,7 @@ class BookieServer:
         self._start_http()  # the last thing that may be refused: nobody was served before
         await publisher.opened(parts.engine, parts.stale_adds.highest)
         await parts.order.read()
+        await parts.learn_access()
         self._serve()
         await self._register()
         self._begin_works()
@@ -238,12 +239,13 @@ class BookieServer:
         parts = build_bookie(self._begun, engine, publisher, seen, self.metrics, reports, checks_keys=checks_keys)
         self._held.push_async_callback(publisher.close)
         self._held.callback(parts.stale_adds.close)
+        self._held.callback(parts.access.close)
         return parts
 
     def _serve(self) -> None:
         bookie = self.parts.bookie
         bookie.read_only = self._is_ordered_read_only
-        self.port.serve(bookie, self.give_back_memory)
+        self.port.serve(bookie, self.give_back_memory, self.parts.access)
 
     async def _register(self) -> None:
         config = self.config

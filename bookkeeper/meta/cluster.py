@@ -23,6 +23,7 @@ from bookkeeper.meta.records.bookies import Bookies
 from bookkeeper.meta.records.cookies import Cookies
 from bookkeeper.meta.records.disks import Disks
 from bookkeeper.meta.records.layout import Layout
+from bookkeeper.meta.records.ledger_owners import LedgerOwners
 from bookkeeper.meta.records.ledgers import Ledgers
 from bookkeeper.meta.records.lineage import Lineage
 from bookkeeper.meta.records.locations import Locations
@@ -46,6 +47,7 @@ class Metadata:
         """The cluster's UUID as text."""
         self.access = AccessPolicies(store, paths)
         self.access_servers = AccessServers(store, paths)
+        self.ledger_owners = LedgerOwners(store, paths)
         self.cookies = Cookies(store, paths)
         self.bookies = Bookies(store, paths, self.cookies)
         self.disks = Disks(store, paths)

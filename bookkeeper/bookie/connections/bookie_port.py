@@ -15,6 +15,7 @@ from bookkeeper.bookie.connections.admission import Admission
 from bookkeeper.bookie.connections.connection_audit import ConnectionAudit
 from bookkeeper.bookie.connections.server import Connections
 from bookkeeper.bookie.connections.server_connection import ServerConnection
+from bookkeeper.bookie.permissions.ledger_permissions import LedgerPermissions
 from bookkeeper.ids import Address
 from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Listener, Seams
@@ -79,8 +80,8 @@ class BookiePort:
         self.bound = early_listener.listener.address
         return self.bound.port
 
-    def serve(self, bookie: Bookie, give_back: Callable[[], object]) -> None:
-        """Answer. ``give_back`` returns freed memory to the system."""
+    def serve(self, bookie: Bookie, give_back: Callable[[], object], access: LedgerPermissions | None = None) -> None:
+        """Answer. ``give_back`` returns freed memory to the system; ``access`` knows what clients may do."""
         config = self._config
         self.connections = connections = Connections(
             bookie,
@@ -94,6 +95,7 @@ class BookiePort:
             receive_bytes=config.receive_bytes,
             give_back=give_back,
             audit=self.audit,
+            access=access,
         )
         connections.begin()
         assert self._early_listener is not None

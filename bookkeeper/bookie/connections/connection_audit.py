@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from bookkeeper import wire
+from bookkeeper.access import LedgerOperation
 from bookkeeper.audit import NO_AUDIT, AuditAction, AuditEvent, AuditLog
 from bookkeeper.bookie.connections.request_log import ANSWERED
 from bookkeeper.ids import LedgerId
@@ -74,6 +75,13 @@ class ConnectionAudit:
             noted[ledger_id] = None
         reason = WRONG_KEY if not allowed else "" if status in ANSWERED else f"answer {status.name}"
         self._note(AuditAction.FENCE, connection, f"ledger {ledger_id}", allowed=allowed, reason=reason)
+
+    def denied(self, connection: Audited, what: str, ledger_id: int, why: str, *, refused: bool) -> None:
+        """Something that the access policy does not allow was refused, or only observed."""
+        action = AuditAction.FENCE if what == LedgerOperation.FENCE.value else AuditAction.DENY
+        reason = f"{what}: {why}" if refused else f"{what}: {why}; it was done, because the policy only observes"
+        on = f"ledger {ledger_id}" if ledger_id >= 0 else "cluster"
+        self._note(action, connection, on, allowed=not refused, reason=reason)
 
     def wrong_key(self, connection: Audited, what: str, ledger_id: int) -> None:
         """A request with another key than the ledger's is refused."""

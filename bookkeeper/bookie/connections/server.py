@@ -15,6 +15,7 @@ from bookkeeper.bookie.connections.connection_audit import ConnectionAudit
 from bookkeeper.bookie.connections.flow_control import FlowControl, Slowness
 from bookkeeper.bookie.connections.request_log import RequestLog
 from bookkeeper.bookie.connections.server_metrics import ServerMetrics
+from bookkeeper.bookie.permissions.ledger_permissions import LedgerPermissions
 from bookkeeper.errors import MalformedFrameError
 from bookkeeper.metrics import Metrics
 from bookkeeper.net.receive_memory import NO_LIMIT, RECEIVE_BUFFER, ReceiveMemory
@@ -58,6 +59,9 @@ class OpenConnection(Protocol):
     """The address as it counts (:func:`~bookkeeper.ids.counted_address`)."""
     flow: FlowControl
 
+    def on_access(self) -> None:
+        """What its client may do has changed."""
+
     @property
     def keeps_memory(self) -> bool:
         """Does it keep more of an unfinished frame than every connection may?"""
@@ -90,8 +94,10 @@ class Connections:
         receive_bytes: int = NO_LIMIT,
         give_back: Callable[[], object] = lambda: None,
         audit: ConnectionAudit | None = None,
+        access: LedgerPermissions | None = None,
     ) -> None:
-        """``give_back`` returns freed memory to the system. It is called after many connections have ended.
+        """``access`` knows what clients may do; None: everything. ``give_back`` returns freed memory to the system. It
+        is called after many connections have ended.
 
         After ``idle_s`` seconds without a byte from its client, and without a request that waits, a connection is
         closed: there is no client any more that needs it, or it makes another one."""
@@ -112,6 +118,9 @@ class Connections:
         self._idle_s = idle_s
         self._sweeper: asyncio.TimerHandle | None = None
         self.audit = audit or ConnectionAudit()
+        self.access = access
+        if access is not None:
+            access.on_change(self._on_access)
         self.complaints = RateLimitedLogger(log, lambda: asyncio.get_running_loop().time())
         self.requests = RequestLog(lambda: asyncio.get_running_loop().time())
 
@@ -139,6 +148,8 @@ class Connections:
         loop = asyncio.get_running_loop()
         if self.bookie.ledger_keys is not None:
             self.bookie.ledger_keys.close()
+        if self.access is not None:
+            self.access.close()
         self.close()
         end = loop.time() + GOODBYE_S
         while self.connections and loop.time() < end:  # noqa: ASYNC110  # seldom, and soon over
@@ -175,6 +186,10 @@ class Connections:
         if isinstance(error, MalformedFrameError):
             self.counts.malformed.add()
             self.complaints.warning("closed the connection from %s: %.200s", connection.host, error)
+
+    def _on_access(self) -> None:
+        for connection in list(self.connections):
+            connection.on_access()
 
     # -- clients that are too slow ------------------------------------------------------------------------
 

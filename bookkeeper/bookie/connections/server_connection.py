@@ -19,9 +19,11 @@ from functools import partial
 from bookkeeper import codec, wire
 from bookkeeper.bookie.connections.add_chunk import alone, extend, replies_of
 from bookkeeper.bookie.connections.admission import READ_CHARGE, goes_first, reply_charge
+from bookkeeper.bookie.connections.connection_access import ConnectionAccess
 from bookkeeper.bookie.connections.flow_control import UNSENT_HIGH, FlowControl, ReplyFlow
 from bookkeeper.bookie.connections.request_log import ANSWERED, SLOW_S
 from bookkeeper.bookie.connections.server import Connections
+from bookkeeper.bookie.permissions.operation import READ
 from bookkeeper.codec import Adds, Reads, Run
 from bookkeeper.ids import LedgerId, counted_address
 from bookkeeper.net.frame_protocol import FrameProtocol
@@ -45,8 +47,10 @@ class ServerConnection(FrameProtocol):
         """Who the client is; None if nobody has asked. It never changes after the handshake."""
         self.fences_noted: dict[LedgerId, None] = {}
         """Ledgers whose fence the audit log has from this connection."""
-        self._polls: dict[Callable[[wire.Reply], None], None] = {}
-        """Long polls that wait. They end with the connection."""
+        self.access: ConnectionAccess | None = None
+        """What the client may do; None: it is not asked."""
+        self._polls: dict[Callable[[wire.Reply], None], LedgerId] = {}
+        """Long polls that wait, and for which ledger. They end with the connection."""
         self._reads = False
         """Whether the previous chunk began with plain reads."""
         self._now: Callable[[], float] = lambda: 0.0
@@ -62,12 +66,24 @@ class ServerConnection(FrameProtocol):
         self.account = counted_address(self.host)
         if not self.server.opened(self):
             self.abort()
+        self.on_access()
 
     def on_closed(self, error: BaseException | None) -> None:
         self.admission.forget(self)
         self.server.ended(self, error)
         for reply in list(self._polls):
             self.bookie.drop_poll(reply)
+
+    def on_access(self) -> None:
+        """What was allowed counts no more: ask again. A long poll that is not allowed any more ends."""
+        control = self.server.access
+        if control is None or not control.is_on:
+            self.access = None
+            return
+        self.access = ConnectionAccess(self, control, self.server.audit, self.server.complaints, self._now)
+        for reply, ledger_id in list(self._polls.items()):
+            if not self.access.may(ledger_id, READ):
+                self.bookie.drop_poll(reply, Status.UNAUTHORIZED)
 
     @property
     def waits(self) -> bool:
@@ -183,10 +199,51 @@ class ServerConnection(FrameProtocol):
             counts.adds_refused.add(i1 - i0)
             self.write(codec.fail_acks(adds.acks, adds.ack_ends, i0, i1, Status.TOO_MANY_REQUESTS))
             return
+        if self.access is not None:
+            chosen, charge = self._allowed(self.access, adds, chosen, charge)
+        if self.bookie.asks and chosen:
+            chosen, charge = self._ask_first(adds, chosen, charge)
+        if chosen:
+            self._store(adds, chosen, charge)
+
+    def _allowed(self, access: ConnectionAccess, adds: Adds, chosen: list[Run], charge: int) -> tuple[list[Run], int]:
+        """Refuse the runs that the client may not add, and set aside those whose ledger's owner is not known yet.
+
+        Returns the other runs and their charge.
+        """
+        rest: list[Run] = []
+        for run in chosen:
+            status = access.judge_run(run, adds)
+            if status is Status.OK:
+                rest.append(run)
+                continue
+            one = alone(adds, run)
+            charge -= len(one.records)
+            if status is None:
+                access.ask_run(run, partial(self._on_permitted, one))
+            else:
+                self._refuse_run(one, status)
+        return rest, charge
+
+    def _on_permitted(self, adds: Adds, status: Status) -> None:
+        """Go on with a run that waited for permission, or refuse it."""
+        if status is Status.OK and self.access is not None:
+            status = self.access.within_quota(adds.runs[0], adds)
+        if status is not Status.OK:
+            self._refuse_run(adds, status)
+            return
+        chosen, charge = adds.runs, len(adds.records)
         if self.bookie.asks:
             chosen, charge = self._ask_first(adds, chosen, charge)
         if chosen:
             self._store(adds, chosen, charge)
+
+    def _refuse_run(self, adds: Adds, status: Status) -> None:
+        """Answer a run that was admitted, and is not taken."""
+        count = len(adds.ack_ends)
+        self.admission.release(len(adds.records))
+        self.counts.adds_refused.add(count)
+        self.write(codec.fail_acks(adds.acks, adds.ack_ends, 0, count, status))
 
     def _ask_first(self, adds: Adds, chosen: list[Run], charge: int) -> tuple[list[Run], int]:
         """Set aside the runs whose ledgers must first be looked up in the metadata.
@@ -206,17 +263,14 @@ class ServerConnection(FrameProtocol):
 
     def _on_looked_up(self, adds: Adds, status: Status) -> None:
         """Store or refuse a run that waited for the metadata."""
-        charge, count = len(adds.records), len(adds.ack_ends)
         if status is Status.NO_LEDGER:
             status = Status.FENCED  # to an add a ledger without metadata is a deleted one
         if status is Status.OK:
-            self._store(adds, adds.runs, charge)
+            self._store(adds, adds.runs, len(adds.records))
             return
         if status is Status.UNAUTHORIZED:
             self.server.audit.wrong_key(self, "ADD", adds.runs[0].ledger_id)
-        self.admission.release(charge)
-        self.counts.adds_refused.add(count)
-        self.write(codec.fail_acks(adds.acks, adds.ack_ends, 0, count, status))
+        self._refuse_run(adds, status)
 
     def _store(self, adds: Adds, chosen: list[Run], charge: int) -> None:
         """Store runs that admission and the metadata allow."""
@@ -306,6 +360,8 @@ class ServerConnection(FrameProtocol):
 
     def _answer_cached(self, reads: Reads, first: int, size: int) -> int:
         """Answer the reads from ``first`` on that need not wait; its frame has ``size`` bytes. Returns how many."""
+        if self.access is not None and not self.access.may(LedgerId(reads.ledger_ids[first]), READ):
+            return 0
         if not self.admission.has_room(size + READ_CHARGE):
             return 0
         try:
@@ -334,6 +390,12 @@ class ServerConnection(FrameProtocol):
             self.write(decoded.frame)
             return
         header, request = decoded
+        verdict: Status | None = Status.OK
+        if self.access is not None:
+            verdict = self.access.judge(request)
+            if verdict is Status.UNAUTHORIZED or verdict is Status.TOO_MANY_REQUESTS:
+                self._answer(header, wire.failure(request, verdict))
+                return
         charge = len(body) + reply_charge(request)
         reserved = goes_first(request)
         if not reserved:
@@ -343,7 +405,7 @@ class ServerConnection(FrameProtocol):
             self._answer(header, wire.failure(request, Status.TOO_MANY_REQUESTS))
             return
         begun = self._now()
-        answered = False
+        answered = denied = False
         counted = not (isinstance(request, wire.ReadEntry) and request.long_poll)
         if counted:
             self.flow.on_request_waits()
@@ -356,16 +418,28 @@ class ServerConnection(FrameProtocol):
             took = self._now() - begun
             if took >= SLOW_S or answer.status not in ANSWERED:
                 self.server.requests.request(self.host, header, request, answer.status, took)
-            self.server.audit.answered(self, header.op.name, request, answer.status)
+            if not denied:
+                self.server.audit.answered(self, header.op.name, request, answer.status)
             size = self._answer(header, answer)
             if not counted:
                 self._polls.pop(reply, None)
             elif self.flow.on_answered(size, self.unsent):
                 self.resume_reading()
 
-        self.bookie.handle(header, request, reply)
-        if not counted and not answered:
-            self._polls[reply] = None
+        def permitted(status: Status) -> None:
+            nonlocal denied
+            if status is Status.OK and not self.closed:
+                self.bookie.handle(header, request, reply)
+            else:
+                denied = True
+                reply(wire.failure(request, Status.IO_ERROR if status is Status.OK else status))
+            if isinstance(request, wire.ReadEntry) and request.long_poll and not answered:
+                self._polls[reply] = request.ledger_id
+
+        if verdict is None and self.access is not None:
+            self.access.ask(request, permitted)
+        else:
+            permitted(Status.OK)
 
     def _answer(self, header: wire.RequestHeader, reply: wire.Reply) -> int:
         """Send a reply. Returns its size in bytes."""

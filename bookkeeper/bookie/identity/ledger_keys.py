@@ -106,18 +106,18 @@ class LedgerKeys:
             found = (await self._metadata.ledgers.read(ledger_id)).value
         except NoSuchLedgerError:
             return (await self._metadata.ledgers.read(ledger_id, fresh=True)).value
-        if all(_fits(found, key) for key, _ in self._waiting.get(ledger_id, ())):
+        if all(fits(found, key) for key, _ in self._waiting.get(ledger_id, ())):
             return found
         return (await self._metadata.ledgers.read(ledger_id, fresh=True)).value
 
     def _tell(self, ledger_id: LedgerId, found: LedgerMetadata | None, status: Status) -> None:
         for key, then in self._waiting.pop(ledger_id, ()):
-            verdict = Status.UNAUTHORIZED if found is not None and not _fits(found, key) else status
+            verdict = Status.UNAUTHORIZED if found is not None and not fits(found, key) else status
             if verdict in (Status.UNAUTHORIZED, Status.NO_LEDGER):
                 self._refused.add()
             then(verdict)
 
 
-def _fits(metadata: LedgerMetadata, key: bytes) -> bool:
+def fits(metadata: LedgerMetadata, key: bytes) -> bool:
     """Whether it is the ledger's key, as far as its metadata tell."""
     return metadata.password is None or compare_digest(master_key(metadata.password), key)

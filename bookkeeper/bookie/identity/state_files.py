@@ -12,6 +12,8 @@ from typing import Final
 from bookkeeper.bookie.identity import checked_note
 from bookkeeper.bookie.identity.bookie_identity import COOKIE, IDENTITY, read_identity
 from bookkeeper.bookie.identity.disk_identity import BIRTH, read_disk_identity
+from bookkeeper.bookie.identity.owner_file import NAME as OWNERS
+from bookkeeper.bookie.identity.owner_file import refuse_damage as refuse_damaged_owners
 from bookkeeper.bookie.identity.seen_metadata import COUNTED, SEEN_TRANSACTION
 from bookkeeper.errors import BookKeeperError, in_words
 from bookkeeper.ids import BookieId
@@ -74,5 +76,6 @@ def _files(disk: Disk, directory: str, data_directories: list[str]) -> Iterator[
     yield os.path.join(directory, BIRTH), bytes
     yield os.path.join(directory, VOLUMES), lambda data: VolumeList.decode(data, VOLUMES)
     yield os.path.join(directory, PLACEMENTS), lambda data: refuse_damage(data, PLACEMENTS)
+    yield os.path.join(directory, OWNERS), lambda data: refuse_damaged_owners(data, OWNERS)
     for name in _NOTES:
         yield os.path.join(directory, name), checked_note.decode

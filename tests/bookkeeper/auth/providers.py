@@ -81,3 +81,27 @@ def client(options: Mapping[str, Any]) -> ClientProvider:
 
 def broken(options: Mapping[str, Any]) -> object:
     return object()
+
+
+class _Named:
+    """Believes the name that a client says."""
+
+    async def answer(self, payload: bytes) -> ExchangeResult:
+        return ExchangeResult(b"welcome", principal=payload.decode())
+
+
+class NamesServerProvider:
+    """Whoever says a name has it: for tests of what names may do."""
+
+    plugin = "names"
+
+    def exchange(self, peer: Peer) -> _Named:
+        return _Named()
+
+
+def named_server(options: Mapping[str, Any]) -> NamesServerProvider:
+    return NamesServerProvider()
+
+
+def named_client(options: Mapping[str, Any]) -> ClientProvider:
+    return ClientProvider(str(options["name"]).encode(), "names")
