@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.exposition import choose_encoder, make_wsgi_app
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from bookkeeper.metrics import Counter, Gauge, Histogram, Metric, Metrics
+from bookkeeper.metrics import Counter, Gauge, Histogram, Metric, Metrics, Summary
+
+QUANTILES = (0.5, 0.75, 0.95, 0.99, 0.999, 0.9999, 1.0)
+"""Those that Apache's servers show."""
 
 WsgiApplication = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -39,6 +42,21 @@ class MetricsCollector(Collector):
         return families.values()
 
 
+class SummaryFamily(Family):
+    """A summary with its quantiles, which the library's own leaves out."""
+
+    def __init__(self, name: str, text: str, labels: list[str]) -> None:
+        super().__init__(name, text, "summary")
+        self._labels = labels
+
+    def add(self, values: list[str], summary: Summary) -> None:
+        labels = dict(zip(self._labels, values, strict=True))
+        for share, value in zip(QUANTILES, summary.quantiles(QUANTILES), strict=True):
+            self.add_sample(self.name, {**labels, "quantile": str(share)}, value)
+        self.add_sample(f"{self.name}_count", labels, summary.count)
+        self.add_sample(f"{self.name}_sum", labels, summary.total)
+
+
 def page(metrics: Metrics, accept: str) -> tuple[bytes, str]:
     """The numbers as text, and its content type: the format that ``accept``, the request's header, prefers."""
     encode, content_type = choose_encoder(accept)
@@ -47,7 +65,9 @@ def page(metrics: Metrics, accept: str) -> tuple[bytes, str]:
 
 def wsgi_page(metrics: Metrics, refresh: Callable[[], None]) -> WsgiApplication:
     """The same page as a WSGI application."""
-    return make_wsgi_app(_registry(MetricsCollector(metrics, refresh)))
+    registry = _registry(MetricsCollector(metrics, refresh))
+    ProcessCollector(registry=registry)  # process_cpu_seconds_total, process_resident_memory_bytes, process_open_fds
+    return make_wsgi_app(registry)
 
 
 def _registry(collector: Collector) -> CollectorRegistry:
@@ -64,6 +84,8 @@ def _family(metric: Metric, name: str, text: str, labels: list[str]) -> Any:
             return GaugeMetricFamily(name, text, labels=labels)
         case Histogram():
             return HistogramMetricFamily(name, text, labels=labels)
+        case Summary():
+            return SummaryFamily(name, text, labels)
 
 
 def _add(family: Any, labels: list[str], metric: Metric) -> None:
@@ -73,3 +95,5 @@ def _add(family: Any, labels: list[str], metric: Metric) -> None:
         case Histogram():
             buckets = [("+Inf" if bound == float("inf") else str(bound), n) for bound, n in metric.cumulative()]
             family.add_metric(labels, buckets, sum_value=metric.total)
+        case Summary():
+            family.add(labels, metric)

@@ -25,6 +25,7 @@ from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.connections.bookie_port import BookiePort
 from bookkeeper.bookie.connections.connection_audit import ConnectionAudit
 from bookkeeper.bookie.control.ledger_directories import LedgerDirectories
+from bookkeeper.bookie.health.apache_names import ApacheNames, Sources
 from bookkeeper.bookie.health.bookie_metrics import refresh_metrics
 from bookkeeper.bookie.health.health import BookieHealth, health, liveness, readiness
 from bookkeeper.bookie.health.health_server import HealthServer
@@ -58,6 +59,8 @@ class BookieServer:
     def __init__(self, config: BookieConfig, seams: Seams, metadata: Metadata) -> None:
         self.config = config
         self.metrics = Metrics("bookie_")
+        self._apache_names = ApacheNames()
+        self.metrics.include(self._apache_names.metrics)
         self.give_back_memory: Callable[[], object] = lambda: None
         """Returns freed memory to the system, where the process is this bookie's own."""
         self.say_stage: Callable[[str], object] = lambda stage: None
@@ -347,6 +350,9 @@ class BookieServer:
             insecure=self.config.insecure,
             doubted=self.parts.stale_adds.doubted,
         )
+        if self.port.connections is not None:
+            sources = Sources(self.port.connections.counts, self.engine, self.condition())
+            self._apache_names.refresh(sources, self._seams.clock.monotonic())
 
     def _on_session(self, state: SessionState) -> None:
         self._contact.on_session(state, self.bookie_id if self._running else None)

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
-from bookkeeper.exposition import page
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from bookkeeper.exposition import QUANTILES, page
 from bookkeeper.metrics import Metrics
 
 
@@ -41,3 +44,22 @@ def test_who_asks_for_openmetrics_gets_it() -> None:
     assert kind.startswith("application/openmetrics-text")
     assert text.endswith(b"# EOF\n")
     assert page(metrics, "")[1].startswith("text/plain")
+
+
+def test_a_summary_has_its_quantiles_and_those_without_values_are_none() -> None:
+    metrics = Metrics()
+    metrics.summary("took", "Milliseconds.", success="true").observe(2.0)
+    metrics.summary("took", success="false")
+    metrics.summary("took", success="true").turn()
+    lines = shown(metrics)
+    assert lines[:2] == ["# HELP took Milliseconds.", "# TYPE took summary"]
+    assert 'took{quantile="0.5",success="false"} NaN' in lines
+    assert {'took_count{success="true"} 1.0', 'took_sum{success="true"} 2.0'} <= set(lines)
+    (family,) = text_string_to_metric_families("\n".join(lines) + "\n")
+    values = {
+        (sample.labels["success"], sample.labels["quantile"]): sample.value
+        for sample in family.samples
+        if "quantile" in sample.labels
+    }
+    assert len(values) == 2 * len(QUANTILES)
+    assert values["true", "0.99"] == pytest.approx(2.0, rel=0.01)

@@ -315,9 +315,11 @@ class ServerConnection(FrameProtocol):
             if error is None:
                 self.write_alone(replies_of(adds, taken))
                 counts.add_seconds.observe(took, accepted - deferred)
+                counts.add_summary.observe(took, accepted - deferred)
                 if took >= SLOW_S:
                     self.server.requests.run(self.host, chosen[0], adds.entry_ids[chosen[0].i0], Status.OK, took)
                 return
+            counts.add_failures.observe(took, accepted - deferred)
             self.server.requests.run(self.host, chosen[0], adds.entry_ids[chosen[0].i0], Status.IO_ERROR, took)
             for first, last in self._write_durable(adds, chosen, taken, error):  # whether they are stored is unknown
                 self.write(codec.fail_acks(adds.acks, adds.ack_ends, first, last, Status.IO_ERROR))
@@ -364,6 +366,7 @@ class ServerConnection(FrameProtocol):
             return 0
         if not self.admission.has_room(size + READ_CHARGE):
             return 0
+        began = self._now()
         try:
             answers = self.bookie.engine.try_read_cached(reads, first, self.frame_max)
         except Exception:  # the general path meets the same error and reports it
@@ -373,7 +376,7 @@ class ServerConnection(FrameProtocol):
         self.detector.v2 = reads.v2
         self.flow.on_charged()
         self.flow.on_answered_at_once(len(answers.frames) // answers.n)
-        self.counts.reads_found(answers.n)
+        self.counts.reads_found(answers.n, self._now() - began, len(answers.frames))
         self.write_alone(answers.frames)
         return answers.n
 
@@ -421,6 +424,8 @@ class ServerConnection(FrameProtocol):
             if not denied:
                 self.server.audit.answered(self, header.op.name, request, answer.status)
             size = self._answer(header, answer)
+            if counted and isinstance(request, wire.ReadEntry | wire.BatchRead):
+                self.counts.read(answer.status, took, size)
             if not counted:
                 self._polls.pop(reply, None)
             elif self.flow.on_answered(size, self.unsent):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bookkeeper import wire
-from bookkeeper.metrics import Counter, Metrics
+from bookkeeper.metrics import Counter, Metrics, Summary
 from bookkeeper.wire import Status
 
 
@@ -23,6 +23,11 @@ class ServerMetrics:
         self.add_seconds = metrics.histogram(
             "add_seconds", "Seconds from the arrival of a chunk of adds to its replies, without deferred adds."
         )
+        self.add_summary, self.add_failures = Summary(), Summary()
+        """The same, and that of adds that failed."""
+        self.read_summary, self.read_failures = Summary(), Summary()
+        """Seconds from a read to its reply; of several that were answered together each counts."""
+        self.read_bytes = metrics.counter("read_bytes_total", "Bytes of the replies to reads, with their headers.")
         self.connections = metrics.gauge("connections", "Open connections.")
         self.connections_refused = metrics.counter(
             "connections_refused_total", "Connections refused because too many were open."
@@ -40,7 +45,14 @@ class ServerMetrics:
             self._requests[op, status] = counter
         counter.value += 1
 
-    def reads_found(self, count: int) -> None:
+    def read(self, status: Status, seconds: float, size: int) -> None:
+        """Count a read that took the general path."""
+        (self.read_summary if status is Status.OK else self.read_failures).observe(seconds)
+        self.read_bytes.value += size
+
+    def reads_found(self, count: int, seconds: float, size: int) -> None:
         """Count reads that were answered at once, with the same metric as the general path."""
+        self.read_summary.observe(seconds, count)
+        self.read_bytes.value += size
         self.request(wire.Operation.READ, Status.OK)
         self._requests[wire.Operation.READ, Status.OK].value += count - 1

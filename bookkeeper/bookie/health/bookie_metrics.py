@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bookkeeper.bookie.connections.admission import Admission
 from bookkeeper.bookie.health.health import BookieHealth
-from bookkeeper.metrics import Metrics
+from bookkeeper.metrics import Metrics, Summary
 from bookkeeper.volumes import Volumes
 
 
@@ -21,6 +21,8 @@ def refresh_metrics(
     gauge = metrics.gauge
     stats = engine.stats
     for name in stats.__slots__ if hasattr(stats, "__slots__") else vars(stats):
+        if isinstance(getattr(stats, name), Summary):
+            continue
         text = f"Counter {name} of the storage engine since this start."
         gauge(f"storage_{name}", text).value = getattr(stats, name)
     text = "Bytes of entries that are accepted and not yet durable."

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Final
 
 from bookkeeper.ids import EntryId
+from bookkeeper.metrics import Summary
 
 Done = Callable[[BaseException | None], None]
 """Called once, on the loop's thread: None = done and durable, else why not."""
@@ -91,6 +92,8 @@ class EngineStats:
     record_bytes: int = 0
     journal_bytes: int = 0
     sync_seconds: float = 0.0
+    sync_summary: Summary = field(default_factory=Summary)
+    """Seconds that writing and syncing a group took."""
     slowest_sync_seconds: float = 0.0
     checkpoints: int = 0
     reads_inline: int = 0

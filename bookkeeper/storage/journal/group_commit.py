@@ -407,6 +407,7 @@ class GroupCommit:
         stats.record_bytes += size
         stats.journal_bytes += group.file_bytes
         stats.sync_seconds += took
+        stats.sync_summary.observe(took)
         if took > stats.slowest_sync_seconds:
             stats.slowest_sync_seconds = took
 

@@ -41,7 +41,10 @@ def merged_stats(stats: Sequence[EngineStats]) -> EngineStats:
     merged = EngineStats()
     for field in fields(EngineStats):
         values = [getattr(each, field.name) for each in stats]
-        if values:
+        if field.name == "sync_summary":
+            for each in stats:
+                merged.sync_summary.include(each.sync_summary)
+        elif values:
             setattr(merged, field.name, max(values) if field.name == "slowest_sync_seconds" else sum(values))
     return merged
 

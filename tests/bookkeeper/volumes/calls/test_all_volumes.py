@@ -40,11 +40,15 @@ def test_what_was_found_on_one_volume_was_found() -> None:
 
 def test_counters_are_added_and_the_slowest_sync_is_the_slowest() -> None:
     first, second = EngineStats(), EngineStats()
-    for at, field in enumerate(fields(EngineStats), 1):
+    numbers = [field for field in fields(EngineStats) if field.name != "sync_summary"]
+    for at, field in enumerate(numbers, 1):
         setattr(first, field.name, at)
         setattr(second, field.name, 100 * at)
+    first.sync_summary.observe(0.5)
+    second.sync_summary.observe(0.25, 3)
     merged = merged_stats([first, second])
-    for at, field in enumerate(fields(EngineStats), 1):
+    assert (merged.sync_summary.count, merged.sync_summary.total) == (4, 1.25)
+    for at, field in enumerate(numbers, 1):
         expected = 100 * at if field.name == "slowest_sync_seconds" else 101 * at
         assert getattr(merged, field.name) == expected, field.name
     assert merged_stats([]) == EngineStats()
