@@ -14,6 +14,7 @@ from bookkeeper.errors import (
     EntryTooLargeError,
     MetadataError,
     NoClusterError,
+    NoLedgerKeyError,
     UnauthorizedError,
     in_words,
 )
@@ -35,7 +36,7 @@ def stream_error(error: BookKeeperError, what: str, stream: str | None = None) -
     outcome = Outcome.UNKNOWN if error.outcome is Outcome.UNKNOWN else Outcome.REJECTED
     if isinstance(error, CorruptionError | DataMissingError):
         return StreamCorruptError(text, stream=stream, outcome=outcome)
-    if isinstance(error, ConfigError | NoClusterError | UnauthorizedError):
+    if isinstance(error, ConfigError | NoClusterError | NoLedgerKeyError | UnauthorizedError):
         return StreamConfigError(text, stream=stream, outcome=outcome)
     if isinstance(error, EntryTooLargeError):
         return RecordTooLargeError(text, stream=stream, outcome=outcome)

@@ -12,6 +12,7 @@ from bookkeeper.errors import (
     DataMissingError,
     EntryTooLargeError,
     MetadataUnavailableError,
+    NoLedgerKeyError,
     NotEnoughBookiesError,
 )
 from bookkeeper.outcome import Outcome
@@ -32,6 +33,7 @@ from segments.errors import (
     [
         (DataMissingError("gone"), StreamCorruptError, Outcome.REJECTED),
         (ConfigError("bad"), StreamConfigError, Outcome.REJECTED),
+        (NoLedgerKeyError("no key"), StreamConfigError, Outcome.REJECTED),
         (EntryTooLargeError("large"), RecordTooLargeError, Outcome.REJECTED),
         (ClientClosedError("closed"), StreamClosedError, Outcome.UNKNOWN),
         (MetadataUnavailableError("away"), StreamMetadataError, Outcome.UNKNOWN),

@@ -13,6 +13,7 @@ from bookkeeper.errors import (
     DataMissingError,
     EntryTooLargeError,
     NoClusterError,
+    NoLedgerKeyError,
     NoSuchLedgerError,
     UnauthorizedError,
     in_words,
@@ -35,7 +36,7 @@ def journal_error(error: BookKeeperError, what: str) -> JournalError:
         return JournalCorruptionError(text)
     if isinstance(error, NoSuchLedgerError):
         return SegmentNotFoundError(text)
-    if isinstance(error, ConfigError | NoClusterError | UnauthorizedError):
+    if isinstance(error, ConfigError | NoClusterError | NoLedgerKeyError | UnauthorizedError):
         return JournalConfigError(text)
     if isinstance(error, EntryTooLargeError):
         return OpTooLargeError(text)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from bookkeeper.compression import Compression
-from bookkeeper.encryption import EntryOpener, EntrySealer
+from bookkeeper.encryption import RECORD_NAME, EntryOpener, EntrySealer, ledger_opener
 from bookkeeper.encryption.ciphers import Cipher, new_aead
 from bookkeeper.errors import DecryptionError, InvariantError
-from tests.bookkeeper.encryption.keys import NEW
+from tests.bookkeeper.encryption.keys import NEW, encrypted
 
 
 def pair(compression: Compression = Compression.NONE) -> tuple[EntrySealer, EntryOpener]:
@@ -36,3 +36,37 @@ def test_what_was_sealed_opens(compression: Compression) -> None:
     assert opener.open(3, sealer.seal(3, run)) == run
     with pytest.raises(DecryptionError):
         opener.open(1, pair(compression)[0].seal(0, run))
+
+
+@pytest.mark.rule("X24")
+@pytest.mark.parametrize(
+    ("cipher", "compression", "stored"),
+    [
+        (
+            "aes-256-gcm",
+            "none",
+            "d2c30a269a7b3f71d642e8a74a4a46160a3cc325fb3586c6bfaa30266c81491eea102a0fe7021f58740c696ab9e4d38429e9ec534a80d2e7e4d555f82153685b144d0d7b21149dc87c101bbe7745cf7f8d5f5b72ed0952f7ebe42e4024ee6d8873b5b2cb",
+        ),
+        (
+            "chacha20-poly1305",
+            "none",
+            "01ced14b0a44ba237e321e5fc4dd14e2b9645138aa4bf7f5040f47fc1d5d8936d1d69ec36b27e6fa9aa119bbe0ae784dd2590c1d1b9d3a50607a4b9f5a6235370e0dc3d6bc029048c0d644e8fac9553a380f3a430228a98419453ae33e89d84a3a903092",
+        ),
+        (
+            "aes-256-gcm",
+            "zstd",
+            "a0b76554ab37aa3c5242c8d22e6ac00c0c20c560e97096ccf6b136633f934f1efc002a1bfb5018597e422f02cb63684d5bc13526918840f692836f678ad829f77c",
+        ),
+    ],
+)
+async def test_what_this_version_has_stored_is_read_by_every_later_one(
+    cipher: str, compression: str, stored: str
+) -> None:
+    """The record in a ledger's metadata, and its entry 5."""
+    record = (
+        f'{{"format":1,"cipher":"{cipher}","compression":"{compression}","key_id":"new","wrapped_key":'
+        '"kzJzmn/bYYFtKrdgJEfuR2svTtrTQ/wdI6CidnEie9Vor9B5NXenbA=="}'
+    )
+    opener = await ledger_opener(encrypted(), 7, {RECORD_NAME: record.encode()}, 10_000)
+    assert opener is not None
+    assert opener.open(5, [bytes.fromhex(stored)]) == [b"stored by the first version " * 3]

@@ -11,7 +11,18 @@ from segments.config import StreamConfig
 from segments.entries import EntryKind, RecordColumns, SegmentFooter, decode_entry
 from segments.position import Position
 from segments.producers import ProducerTable
-from tests.segments.vectors.values import BATCHES, CHAIN, PAGE, PAGED, RECORDS, WITH_PAGES, footer, producers, vectors
+from tests.segments.vectors.values import (
+    BATCHES,
+    CHAIN,
+    PAGE,
+    PAGED,
+    RECORDS,
+    WITH_PAGES,
+    WITH_PASSWORD,
+    footer,
+    producers,
+    vectors,
+)
 
 STORED: dict[str, bytes] = {name: bytes.fromhex(data) for name, data in json.loads(PAGE.read_text()).items()}
 
@@ -36,6 +47,7 @@ def test_an_entry_of_values_alone_is_read() -> None:
 def test_a_record_a_position_and_settings_are_read() -> None:
     assert decode_chain(STORED["chain"]) == CHAIN
     assert decode_chain(STORED["chain-with-pages"]) == WITH_PAGES
+    assert decode_chain(STORED["chain-with-password"]) == WITH_PASSWORD
     assert tuple(WITH_PAGES.pages[0].with_value(STORED["page"]).segments()) == (PAGED.segment(1),)
     assert Position.from_dlsn(STORED["position"]) == CHAIN.start
     config = StreamConfig.decode(STORED["config"])

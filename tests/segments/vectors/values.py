@@ -70,6 +70,9 @@ WITH_PAGES: Final = replace(
 )
 
 
+WITH_PASSWORD: Final = replace(CHAIN, password=bytes(range(32)))
+
+
 def producers() -> ProducerTable:
     """Two producers, of which one has nothing in the stream yet."""
     table = ProducerTable()
@@ -113,6 +116,7 @@ def vectors() -> dict[str, str]:
         "position": CHAIN.start.to_dlsn(),
         "chain": encode_chain(CHAIN),
         "chain-with-pages": encode_chain(WITH_PAGES),
+        "chain-with-password": encode_chain(WITH_PASSWORD),
         "page": PAGED.value or b"",
         "config": StreamConfig(compression="lz4", retention=StreamRetention(max_age_s=60.0)).encode(),
         "entry-values": plain,

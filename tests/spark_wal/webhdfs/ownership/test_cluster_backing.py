@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from random import Random
 
 import pytest
 
+from bookkeeper import ClientConfig
+from bookkeeper.client.operators import Operator
 from bookkeeper.errors import BookKeeperError
-from bookkeeper.testing.cluster import SimCluster
+from bookkeeper.testing.cluster import CLIENT, SimCluster
 from bookkeeper.testing.world import Node
 from journal_manager import JournalError
 from spark_wal.webhdfs.config import GatewayConfig, OwnerConfig, UploadLimits
@@ -21,6 +24,7 @@ from spark_wal.webhdfs.ownership.cluster_backing import backing_on
 from spark_wal.webhdfs.ownership.file_system import CreateOptions
 from spark_wal.webhdfs.ownership.gateway import Gateway, GatewayRole
 from spark_wal.webhdfs.ownership.namespace_owner import NamespaceOwner, NotOwnerError
+from tests.bookkeeper.encryption.keys import encrypted
 
 OPTIONS = CreateOptions(
     overwrite=True, create_parent=True, permission=0o644, owner="a", replication=1, block_size=1 << 20
@@ -29,8 +33,10 @@ LIMITS = UploadLimits(inline_size=1024, spill_size=8 * 1024, budget=64 * 1024)
 CONFIG = GatewayConfig(owner=OwnerConfig(limits=LIMITS, snapshot_records=40), park_s=2.0)
 
 
-async def gateway_on(cluster: SimCluster, node: Node, config: GatewayConfig = CONFIG) -> Gateway:
-    client = await cluster.new_client(node=node)
+async def gateway_on(
+    cluster: SimCluster, node: Node, config: GatewayConfig = CONFIG, client_config: ClientConfig = CLIENT
+) -> Gateway:
+    client = await cluster.new_client(client_config, node)
     owner = f"{node.seams.rng.getrandbits(64):016x}"
     backing = backing_on(client, node.seams.clock, namespace="n", owner=owner, address=f"{node.name}:1")
     return Gateway(backing.open_namespace, backing.lease, node.seams.clock, config)
@@ -331,3 +337,36 @@ def test_a_first_start_that_is_cut_short_anywhere_is_repeated_until_the_namespac
         if served[-1]:
             break
     assert served[-1] and len(served) > 10, served
+
+
+@pytest.mark.rule("X18", "X24")
+def test_a_checkpoint_is_encrypted_whole_and_its_ledgers_have_passwords() -> None:
+    """Journal, snapshots and files with a ledger of their own: a successor with the keys has all of it."""
+    secret = b"a secret that no bookie sees"
+
+    async def story(cluster: SimCluster) -> None:
+        node, config = cluster.client, replace(CLIENT, encryption=encrypted())
+        first = await gateway_on(cluster, node, client_config=config)
+        await first.start()
+        owner = await first.owner()
+        await put(owner, "/c/small", secret)
+        await put(owner, "/c/large", secret * 2000)
+        second = await gateway_on(cluster, node, client_config=config)
+        await second.start(take_over=True)
+        successor = await second.owner()
+        assert await content(successor, "/c/small") == secret
+        assert await content(successor, "/c/large") == secret * 2000
+        async with cluster.connect() as blind:
+            operator, seen = Operator(blind), 0
+            async for ledger in blind.list_ledgers():
+                metadata = await operator.metadata(ledger)
+                assert len(metadata.password or b"") == 32
+                for entry in range(metadata.last_entry + 1):
+                    stored = await operator.copy_on(metadata.last_fragment.ensemble[0], ledger, entry)
+                    assert b"secret" not in stored.payload
+                    seen += 1
+            assert seen > 2
+        await second.close()
+        await first.close()
+
+    SimCluster(seed=9).run(story)
