@@ -7,9 +7,10 @@ import logging
 import math
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
+from bookkeeper.audit import AuditConfig
 from bookkeeper.auth.certificate import EXPIRES_SOON_S
 from bookkeeper.errors import ConfigError, in_words, require
 from bookkeeper.gateways.authentication import AuthenticationFailures, Authenticator, RefusalTexts
@@ -41,6 +42,8 @@ class AccessConfig:
     """The file that ``bk gateway token`` writes. With it every request needs a token."""
     insecure: bool = False
     """Serve beyond loopback without encryption or authentication: everybody who reaches the port may do anything."""
+    audit: AuditConfig = field(default_factory=AuditConfig)
+    """Where it is noted who did what, or was refused. Default: nowhere."""
     reload_s: float = RELOAD_S
     """Seconds between two checks of the files. An unknown token causes a check at once."""
 

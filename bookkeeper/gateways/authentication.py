@@ -25,6 +25,9 @@ ADDRESSES_MAX: Final = 10_000
 class UnauthenticatedError(Exception):
     """The request has no valid credentials. The text is for the user: one line of ASCII."""
 
+    claimed: str = ""
+    """The name in the credentials, where one can be told; for the audit log, never for the user."""
+
 
 @dataclass(frozen=True, slots=True)
 class RefusalTexts:
@@ -77,7 +80,9 @@ class Authenticator:
         if self._book is not None and (given := shown.token) is not None:
             owner = self._book().owner(given, now_ms)
             if owner is None:
-                raise UnauthenticatedError(self._texts.bad_token)
+                refusal = UnauthenticatedError(self._texts.bad_token)
+                refusal.claimed = self._book().claimed(given)
+                raise refusal
             return owner
         if self._certificates and self._suffices and shown.certificate:
             return Caller(certificate_name(shown.certificate))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from bookkeeper.audit import AuditConfig
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.errors import ConfigError
 from bookkeeper.ids import Address
@@ -98,6 +99,11 @@ def access_options(command: F) -> F:
             show_default=True,
             help="Seconds between two checks for changed certificates and tokens.",
         ),
+        click.option(
+            "--audit",
+            metavar="FILE|log",
+            help="Note who did what, or was refused, in this file (an absolute path), or in the log.",
+        ),
         click.option("--insecure", is_flag=True, help="Listen beyond loopback without encryption or authentication."),
     ]
     for option in reversed(options):
@@ -114,6 +120,7 @@ def access_config(
     tls_crl: str | None,
     token_file: str | None,
     reload_s: float,
+    audit: str | None,
     insecure: bool,
 ) -> AccessConfig:
     """Who may ask, with these options. Raises: ConfigError."""
@@ -124,6 +131,7 @@ def access_config(
         token_file=token_file,
         insecure=insecure,
         reload_s=reload_s,
+        audit=AuditConfig(to=audit),
     )
 
 

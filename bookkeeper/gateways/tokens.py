@@ -107,6 +107,12 @@ class TokenBook:
         token = self._find(text)
         return None if token is None else token.principal
 
+    def claimed(self, text: str) -> str:
+        """The name that an access token which is not valid names, also if it is forged; empty if none can be told."""
+        parts = _ACCESS.fullmatch(text) if len(text) <= _TOKEN_MAX else None
+        token = None if parts is None else self._tokens.get(parts[2])
+        return "" if token is None else token.principal.name
+
     def exchange(self, name: str, text: str, now_ms: int) -> Secret | None:
         """Make an access token for the token of ``name``; None if the token is not valid, or there is no key."""
         token = self._find(text) if len(text) <= _TOKEN_MAX else None

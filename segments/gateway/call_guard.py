@@ -21,6 +21,7 @@ import grpc
 import grpc.aio
 
 from bookkeeper.gateways.authentication import AuthenticationFailures, UnauthenticatedError
+from bookkeeper.gateways.gateway_audit import GatewayAudit
 from bookkeeper.gateways.tokens import Caller
 from bookkeeper.rate_limited_log import RateLimitedLogger
 from bookkeeper.seams import Clock
@@ -32,9 +33,10 @@ from segments.errors import (
     StreamNotReadyError,
     StreamOverloadedError,
 )
+from segments.gateway.call_audit import CallAudit
 from segments.gateway.call_budget import CallBudget
 from segments.gateway.call_bytes import CallBytes
-from segments.gateway.caller_address import network_of
+from segments.gateway.caller_address import host_of, network_of
 from segments.gateway.config import GrpcLimits
 from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.gateway.port_security import CallerCheck
@@ -110,6 +112,7 @@ class CallGuard:
         metrics: GatewayMetrics,
         clock: Clock,
         limits: GrpcLimits | None = None,
+        audit: CallAudit | None = None,
     ) -> None:
         """``caller`` is None for a port that asks nobody."""
         self._caller = caller
@@ -117,6 +120,7 @@ class CallGuard:
         self._metrics = metrics
         self._clock = clock
         self._limits = limits = limits or GrpcLimits()
+        self._audit = audit or CallAudit(GatewayAudit(clock))
         self._delayed = 0
         self.budget = CallBudget(
             bytes_max=limits.call_bytes_max,
@@ -155,18 +159,21 @@ class CallGuard:
     def _single(self, method: Method, parser: RequestParser, behaviour: Behaviour) -> Callable[[Any, Any], Any]:
         async def answer(_: Any, context: Any) -> Any:
             began, status, network = self._clock.monotonic(), "OK", network_of(context.peer())
-            call: GrpcCall | None = None
+            call, request = None, None
+            failure: BaseException | None = None
             try:
                 call = await self._begin(context, network)
-                return await behaviour(await self._request(parser, context, call), call)
+                request = await self._request(parser, context, call)
+                return await behaviour(request, call)
             except Exception as error:  # whatever it is, the client gets a status and a reason
-                status = self._refuse(context, method, error)
+                status, failure = self._refuse(context, method, error), error
                 return method.reply()
-            except asyncio.CancelledError:
-                status = "CANCELLED"
+            except asyncio.CancelledError as error:
+                status, failure = "CANCELLED", error
                 raise
             finally:
                 self._end(call, network)
+                self._note(method, call, context, request, failure)
                 self._metrics.answered(method.path, self._clock.monotonic() - began, status)
 
         return answer
@@ -176,25 +183,35 @@ class CallGuard:
     ) -> Callable[[Any, Any], AsyncIterator[Any]]:
         async def answer(_: Any, context: Any) -> AsyncIterator[Any]:
             began, status, network = self._clock.monotonic(), "OK", network_of(context.peer())
-            call: GrpcCall | None = None
+            call = None
+            failure: BaseException | None = None
+            first: list[Any] = []
             try:
                 call = await self._begin(context, network)
                 if method.streams_requests:
-                    request: Any = _requests(parser, context, call)
+                    request: Any = _requests(parser, context, call, first)
                 else:
                     request = await self._request(parser, context, call)
+                    first.append(request)
                 async for reply in behaviour(request, call):
                     yield reply
             except Exception as error:  # as above
-                status = self._refuse(context, method, error)
-            except (asyncio.CancelledError, GeneratorExit):
-                status = "CANCELLED"
+                status, failure = self._refuse(context, method, error), error
+            except (asyncio.CancelledError, GeneratorExit) as error:
+                status, failure = "CANCELLED", error
                 raise
             finally:
                 self._end(call, network)
+                self._note(method, call, context, first[0] if first else None, failure)
                 self._metrics.answered(method.path, self._clock.monotonic() - began, status)
 
         return answer
+
+    def _note(
+        self, method: Method, call: GrpcCall | None, context: Any, request: Any, failure: BaseException | None
+    ) -> None:
+        principal = None if call is None else call.principal
+        self._audit.answered(method.key, principal, host_of(context.peer()), request, failure)
 
     async def _begin(self, context: Any, network: str) -> GrpcCall:
         """Let a call in, by what came before its first message.
@@ -203,6 +220,7 @@ class CallGuard:
             UnauthenticatedError: nobody knows who sends it. StreamOverloadedError: its address has too many calls.
         """
         principal, is_still_good = await self._who(context)
+        self._audit.admitted(principal, host_of(context.peer()))
         if not self.budget.enter(network):
             raise StreamOverloadedError(
                 f"{self._limits.address_calls_max} calls of this address are in progress, which is the limit: nothing "
@@ -277,9 +295,12 @@ class CallGuard:
         return status
 
 
-async def _requests(parser: RequestParser, context: Any, call: GrpcCall) -> AsyncIterator[Any]:
-    """The messages of a call, as they come and as there is room. Raises: StreamConfigError."""
+async def _requests(parser: RequestParser, context: Any, call: GrpcCall, first: list[Any]) -> AsyncIterator[Any]:
+    """The messages of a call, as they come and as there is room; ``first`` keeps the first one. Raises:
+    StreamConfigError."""
     while (request := await _next(parser, context, call)) is not None:
+        if not first:
+            first.append(request)
         yield request
         if not parser.answers_each:
             call.let_go()

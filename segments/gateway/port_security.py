@@ -15,7 +15,7 @@ import grpc
 
 from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.gateways.access_control import AccessControl
-from bookkeeper.gateways.authentication import RequestCredentials, UnauthenticatedError
+from bookkeeper.gateways.authentication import RequestCredentials, UnauthenticatedError, certificate_name
 from bookkeeper.gateways.server_tls import PemFiles, ServerCertificates, ServerTlsFiles
 
 logger = logging.getLogger(__name__)
@@ -81,6 +81,13 @@ def token_of(metadata: Sequence[tuple[str, str | bytes]]) -> str | None:
     return None
 
 
+def _name_of(certificate: Mapping[str, Any] | None) -> str:
+    try:
+        return "" if certificate is None else certificate_name(certificate)
+    except UnauthenticatedError:
+        return ""
+
+
 class CallerCheck:
     """Says who calls, and whether its certificate is still good."""
 
@@ -99,7 +106,9 @@ class CallerCheck:
             return None
         known = context.auth_context() if self._access.certificates is not None else {}
         if self._is_revoked(known):
-            raise UnauthenticatedError(REVOKED)
+            refusal = UnauthenticatedError(REVOKED)
+            refusal.claimed = _name_of(certificate_of(known))
+            raise refusal
         shown = RequestCredentials(certificate_of(known), token_of(context.invocation_metadata() or ()))
         try:
             return authenticator.principal(shown, self._now_ms())

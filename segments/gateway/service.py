@@ -9,17 +9,20 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
+from bookkeeper.audit import NO_AUDIT, AuditLog, open_audit_log
 from bookkeeper.bookie.health.health_server import HealthServer
 from bookkeeper.bookie.page_address import require_page_address
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import in_words
 from bookkeeper.gateways.access_control import AccessConfig, AccessControl
+from bookkeeper.gateways.gateway_audit import GatewayAudit
 from bookkeeper.gateways.lease import Lease, StoreLease
 from bookkeeper.gateways.process_location import own_location
 from bookkeeper.ids import Address, is_loopback
 from bookkeeper.seams import Seams
 from segments.gateway.append_calls import AppendCalls
+from segments.gateway.call_audit import CallAudit
 from segments.gateway.call_guard import CallGuard
 from segments.gateway.config import DEFAULT_LISTEN, GrpcGatewayConfig, GrpcLimits
 from segments.gateway.cursor_calls import CursorCalls
@@ -84,6 +87,7 @@ class GrpcGatewayService:
         self.metrics = GatewayMetrics()
         self.access: AccessControl | None = None
         self.address: Address | None = None
+        self._audit: AuditLog = NO_AUDIT
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -105,6 +109,8 @@ class GrpcGatewayService:
         try:
             self.access = access = AccessControl(config.access, clock, self._seams.rng)
             access.insecure = config.access.insecure and not is_loopback(config.listen.host)
+            shown, seams = self.metrics.metrics, self._seams
+            self._audit = open_audit_log(config.access.audit, clock, seams.disk, seams.workers, shown)
             self._server = server = GrpcServer(config.limits)
             tls = None if access.certificates is None else server_credentials(access.certificates)
             self.address = bound = server.bind(config.listen, tls)
@@ -116,7 +122,8 @@ class GrpcGatewayService:
                 namespace, self._lease_maker(namespace, advertised), advertised, clock, config.gateway, self.metrics
             )
             caller = CallerCheck(access, clock.wall_ms)
-            guard = CallGuard(caller, access.failures, self.metrics, clock, config.limits)
+            audit = CallAudit(GatewayAudit(clock, self._audit))
+            guard = CallGuard(caller, access.failures, self.metrics, clock, config.limits, audit)
             self.metrics.budget = guard.budget
             behaviours = {
                 **StreamCalls(table, advertised).behaviours,
@@ -221,3 +228,4 @@ class GrpcGatewayService:
         if self._namespace is not None:
             namespace, self._namespace = self._namespace, None
             await namespace.close()
+        self._audit.close()

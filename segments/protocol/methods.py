@@ -38,6 +38,11 @@ class Method:
         return self.name == "AppendStream"
 
     @property
+    def key(self) -> str:
+        """Its name for people, and in tables: ``Streams.Create``."""
+        return f"{self.service.rpartition('.')[2]}.{self.name}"
+
+    @property
     def path(self) -> str:
         """Its name on the wire."""
         return f"/{self.service}/{self.name}"
@@ -66,7 +71,5 @@ def methods() -> Iterator[Method]:
             )
 
 
-METHODS: Final[dict[str, Method]] = {
-    f"{method.service.rpartition('.')[2]}.{method.name}": method for method in methods()
-}
+METHODS: Final[dict[str, Method]] = {method.key: method for method in methods()}
 """The calls by service and name: ``Streams.Create``."""

@@ -6,11 +6,14 @@ import asyncio
 from dataclasses import dataclass, field
 from types import TracebackType
 
+from bookkeeper.audit import NO_AUDIT, AuditLog, open_audit_log
 from bookkeeper.gateways.access_control import AccessConfig, AccessControl
 from bookkeeper.gateways.config import ConnectionLimits
+from bookkeeper.gateways.gateway_audit import GatewayAudit
 from bookkeeper.gateways.listener import BoundSockets, bind
 from bookkeeper.gateways.process_location import own_location
 from bookkeeper.ids import Address, is_loopback
+from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Seams
 from spark_wal.webhdfs.access.authentication import TEXTS
 from spark_wal.webhdfs.config import DEFAULT_LISTEN, GatewayConfig
@@ -76,6 +79,7 @@ class WebHdfsService:
         self.access: AccessControl | None = None
         self.gateway: Gateway | None = None
         self.address: Address | None = None
+        self._audit: AuditLog = NO_AUDIT
 
     async def __aenter__(self) -> WebHdfsService:
         await self.start()
@@ -99,6 +103,8 @@ class WebHdfsService:
         try:
             self.access = access = AccessControl(config.access, seams.clock, seams.rng, TEXTS)
             access.insecure = config.access.insecure and not is_loopback(config.listen.host)
+            counts = Metrics("gateway_")
+            self._audit = open_audit_log(config.access.audit, seams.clock, seams.disk, seams.workers, counts)
             self._bound = bound = await bind(config.listen)
             self._backing = await open_backing(
                 config.uri,
@@ -120,7 +126,9 @@ class WebHdfsService:
                 limits=config.limits,
                 hosts=config.hosts,
                 upload_log=self._upload_log,
+                audit=GatewayAudit(seams.clock, self._audit),
             )
+            self._http.metrics.include(counts)
             self.address = await self._http.start(bound)
             await self.gateway.start(take_over=config.take_over, stand_by=config.stand_by)
             self._watching = asyncio.get_running_loop().create_task(access.watch(), name="gateway access")
@@ -160,3 +168,4 @@ class WebHdfsService:
                 await backing.close()
             if self._upload_log is not None:
                 self._upload_log.close()
+            self._audit.close()

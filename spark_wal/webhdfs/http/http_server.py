@@ -33,6 +33,7 @@ from bookkeeper.errors import BookKeeperError
 from bookkeeper.gateways.access_control import AccessControl
 from bookkeeper.gateways.authentication import RequestCredentials, UnauthenticatedError
 from bookkeeper.gateways.config import ConnectionLimits
+from bookkeeper.gateways.gateway_audit import GatewayAudit
 from bookkeeper.gateways.listener import BoundSockets, CountedListener
 from bookkeeper.gateways.tokens import Caller
 from bookkeeper.ids import Address
@@ -48,6 +49,7 @@ from spark_wal.webhdfs.http import oauth2, operations
 from spark_wal.webhdfs.http.http_connection import BROKEN_OFF, HttpConnections, body, hang_up, take_any_time
 from spark_wal.webhdfs.http.operations import Reply, Request
 from spark_wal.webhdfs.http.parameters import Query
+from spark_wal.webhdfs.http.request_audit import RequestAudit
 from spark_wal.webhdfs.http.request_metrics import RequestMetrics
 from spark_wal.webhdfs.ownership.file_system import FileContents
 from spark_wal.webhdfs.ownership.gateway import Gateway
@@ -83,6 +85,7 @@ class HttpServer:
         limits: ConnectionLimits | None = None,
         hosts: Collection[str] | None = None,
         upload_log: UploadLog | None = None,
+        audit: GatewayAudit | None = None,
     ) -> None:
         """``hosts`` are the names, besides addresses, that requests may have as their host; None for any name."""
         self._gateway = gateway
@@ -94,6 +97,7 @@ class HttpServer:
         self._certificates = None if access is None else access.certificates
         self._scheme = "https" if self._certificates is not None else "http"
         self._upload_log = upload_log
+        self._audit = RequestAudit(audit or GatewayAudit(clock))
         self._unknown = RateLimitedLogger(logger, clock.monotonic)
         self.metrics = Metrics("gateway_")
         self._requests = RequestMetrics(self.metrics)
@@ -157,10 +161,13 @@ class HttpServer:
                 try:
                     principal = self._authenticate(request)
                 except UnauthenticatedError as error:
+                    self._audit.refused(request.remote, error)
                     return await self._unauthenticated(request, str(error))
+                self._audit.admitted(principal, request.remote)
         page = self._pages.get(raw_path)
         if page is not None and request.method in ("GET", "HEAD"):
             if raw_path == "/events" and principal is not None and not principal.holds(_events_root(request)):
+                self._audit.denied(principal, request.remote, "/events", "the token is not valid for all events")
                 return web.Response(
                     status=403, text="this token may not see all events: give ?prefix=/PATH/ with a path of the token\n"
                 )
@@ -244,6 +251,7 @@ class HttpServer:
         given = oauth2.grant(self._access.book(), form, shown, now_ms)
         if given.status == 401 and self._access.look_for_new_token():
             given = oauth2.grant(self._access.book(), form, shown, now_ms)
+        self._audit.granted(given, request.remote)
         if given.status == 401:
             self._unknown.warning("refused an access token to %s: the name or the token is wrong", request.remote)
             await asyncio.sleep(self._access.failures.delay_s(request.remote or "?"))
@@ -292,6 +300,7 @@ class HttpServer:
         name = operations.operation_name(asked)
         try:
             reply = await operations.perform(self._gateway, asked)
+            self._audit.answered(asked, request.remote, reply)
             response = await self._respond(request, reply)
         except NotOwnerError as error:
             logger.warning("%s %s gets no answer, because its outcome is unknown: %s", name, one_line(path), error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import unquote_plus
 
@@ -21,6 +21,8 @@ class TokenGrant:
 
     status: int
     fields: dict[str, object]
+    name: str = ""
+    """Who was named: not proven unless the status is 200."""
 
 
 def refusal(error: str, status: int = 400) -> TokenGrant:
@@ -38,8 +40,9 @@ def grant(book: TokenBook, form: bytes, authorization: str | None, now_ms: int) 
     name, secret = _client(fields, authorization)
     token = book.exchange(name, secret, now_ms)
     if token is None:
-        return refusal("invalid_client", 401)
-    return TokenGrant(200, {"access_token": token.reveal(), "expires_in": ACCESS_TOKEN_S, "token_type": "Bearer"})
+        return replace(refusal("invalid_client", 401), name=name)
+    fields_given = {"access_token": token.reveal(), "expires_in": ACCESS_TOKEN_S, "token_type": "Bearer"}
+    return TokenGrant(200, fields_given, name)
 
 
 def _client(fields: Query, authorization: str | None) -> tuple[str, str]:

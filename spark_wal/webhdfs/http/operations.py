@@ -19,6 +19,7 @@ from bookkeeper.gateways.tokens import Caller
 from spark_wal.webhdfs.access.authentication import authorize
 from spark_wal.webhdfs.contents.uploads import Upload
 from spark_wal.webhdfs.errors import (
+    AccessDeniedError,
     IllegalArgumentError,
     NoSuchFileError,
     PlainIOError,
@@ -90,6 +91,8 @@ class Reply:
     content: FileContents | None = None
     """Bytes to stream instead of ``body``."""
     location: str | None = None
+    denial: str = ""
+    """Why somebody who is known may not do this; empty for all other answers."""
 
     @property
     def is_json(self) -> bool:
@@ -102,7 +105,8 @@ _DONE: Final = Reply()
 
 
 def refusal_reply(error: WebHdfsError) -> Reply:
-    return Reply(error.status, replies.remote_exception(error))
+    denial = str(error) if isinstance(error, AccessDeniedError) else ""
+    return Reply(error.status, replies.remote_exception(error), denial=denial)
 
 
 async def perform(gateway: Gateway, request: Request) -> Reply:

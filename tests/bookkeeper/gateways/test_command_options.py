@@ -36,9 +36,13 @@ def test_the_options_make_the_rules_of_the_port(caplog: pytest.LogCaptureFixture
 
     assert CliRunner().invoke(serve, ["--tls-cert", "c", "--tls-key", "k", "--token-file", "t"]).exit_code == 0
     assert CliRunner().invoke(serve, ["--insecure"]).exit_code == 0
-    [guarded, insecure] = made
+    assert CliRunner().invoke(serve, ["--audit", "/var/log/gateway/audit"]).exit_code == 0
+    [guarded, insecure, audited] = made
+    assert audited.audit.to == "/var/log/gateway/audit"
     assert guarded.tls is not None
     assert (guarded.tls.certificate, guarded.tls.key, guarded.token_file) == ("c", "k", "t")
     assert insecure == AccessConfig(insecure=True)
     refused = CliRunner().invoke(serve, ["--client-ca", "a"])
     assert str(refused.exception) == "--client-ca needs TLS: give --tls-cert and --tls-key"
+    refused = CliRunner().invoke(serve, ["--audit", "audit"])
+    assert "absolute path, or log" in str(refused.exception)
