@@ -20,6 +20,7 @@ from typing import Final
 from bookkeeper.autorecovery.auditor import Auditor
 from bookkeeper.autorecovery.config import AutorecoveryConfig
 from bookkeeper.autorecovery.report import AutorecoveryReport
+from bookkeeper.autorecovery.usage_keeper import UsageKeeper
 from bookkeeper.autorecovery.worker import RepairWorker
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.errors import BookKeeperError, in_words
@@ -53,6 +54,7 @@ class AutorecoveryService:
         self.auditor = Auditor(client, self._records, name, self._config)
         self.worker = RepairWorker(client, self._records, name, self._config)
         self.auditor.on_marked = self.worker.wakeup.ring
+        self.usage = UsageKeeper(client, client.services.seams.clock, lambda: self.auditor.elected)
         self._tasks: list[asyncio.Task[None]] = []
         self.published: AutorecoveryReport | None = None
         """What it last said of itself, without the time."""
@@ -92,6 +94,7 @@ class AutorecoveryService:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.auditor.run(), name="auditor")
                 group.create_task(self.worker.run(), name="repair worker")
+                group.create_task(self.usage.run(), name="usage of tenants")
                 group.create_task(self._publish(), name="report")
         finally:
             watch.close()

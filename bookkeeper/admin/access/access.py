@@ -11,10 +11,12 @@ import click
 from bookkeeper.access import Decision, Grant, Mode, Policy, Principal, PrincipalKind, Resource, Right, Subject
 from bookkeeper.access.policy_format import grant_document, policy_document
 from bookkeeper.access.rights import parse_rights
+from bookkeeper.admin.access.hand_over import hand_over
 from bookkeeper.admin.access.matches import unmatched
 from bookkeeper.admin.access.modes import enforce, observe, off
 from bookkeeper.admin.access.policy_change import change_policy, mode_in_words, read_policy
 from bookkeeper.admin.access.tenants import quota, tenant
+from bookkeeper.admin.access.usage import usage
 from bookkeeper.admin.shared import (
     DefaultCommandGroup,
     VerbAnswer,
@@ -205,5 +207,5 @@ def _answers(policy: Policy, decisions: list[tuple[Principal, Decision]], allowe
     return said
 
 
-for verb in (observe, enforce, off, tenant, quota):
+for verb in (observe, enforce, off, tenant, quota, usage, hand_over):
     access.add_command(verb)

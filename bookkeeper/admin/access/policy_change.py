@@ -59,3 +59,13 @@ def mode_in_words(policy: Policy) -> str:
         return said
     last = policy.changes[-1]
     return f"{said} (last change {moment(last.at_ms)} by {last.by}: {last.what})"
+
+
+async def note_change(metadata: Metadata, what: str) -> None:
+    """Note something in the policy's history that changes another record. Raises: as :func:`change_policy`."""
+    by = f"{getpass.getuser()} on {platform.node()}"
+    note = PolicyChange.of(system_seams().clock.wall_ms(), by, what)
+    try:
+        await metadata.access.change(lambda policy: policy, note, always=True)
+    except MetadataFormatError as error:
+        raise _helpful(error) from error

@@ -57,13 +57,19 @@ class AccessPolicies:
         return await get_or_none(self._store, self.path, fresh=True)
 
     async def change(
-        self, alter: Callable[[Policy], Policy], note: PolicyChange, *, over_damaged: bool = False
+        self,
+        alter: Callable[[Policy], Policy],
+        note: PolicyChange,
+        *,
+        over_damaged: bool = False,
+        always: bool = False,
     ) -> Policy:
         """Change the policy by compare-and-set, and note who did it.
 
         Args:
             alter: gives the new policy for the present one; it may be called several times, and raises to give up.
             note: who changes what. Where ``alter`` returns the policy that it was given, nothing is written.
+            always: the note is written although the policy stays as it is.
             over_damaged: a policy that cannot be read counts as an empty one, and is lost.
 
         Returns:
@@ -84,7 +90,7 @@ class AccessPolicies:
                     raise
                 before, damaged = Policy(), True
             after = alter(before)
-            if after == before and not damaged:
+            if after == before and not damaged and not always:
                 return before
             after = after.changed(note)
             try:
