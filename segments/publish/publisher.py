@@ -103,12 +103,12 @@ class StreamPublisher:
     ) -> StreamPublisher:
         """Claim the stream.
 
+        A gateway that has left the stream open, and renews its lease no more, is no owner: this waits as long as
+        another gateway would, one and a half leases, and takes the stream.
+
         Args:
             take_over: also from a writer that has a segment open, which may be alive: the segment is recovered, and
                 that writer appends no more.
-
-        A gateway that has left the stream open, and renews its lease no more, is no owner: this waits as long as
-        another gateway would, one and a half leases, and takes the stream.
 
         Raises:
             StreamOwnedError: a writer or a gateway has it open, and not ``take_over``. StreamNotFoundError,

@@ -58,7 +58,8 @@ class Hosts:
 
         async def serve(seams: Seams) -> None:
             world, machine = self._world, self._world.cluster.world.node(name)
-            rng = Random(f"{world.seed}/{name}/{machine.life}")
+            life = machine.life
+            rng = Random(f"{world.seed}/{name}/{life}")
             client = await world.connect(machine)
             while not world.calm:
                 if world.turn != name:
@@ -70,6 +71,8 @@ class Hosts:
                 except (StreamError, BookKeeperError):
                     await asyncio.sleep(0.05 + rng.random() * 0.2)
                 except Exception as error:
+                    if not machine.alive or machine.life != life:
+                        raise  # its remains are collected
                     world.judge.find(f"{name} met {type(error).__name__}: {error}")
                     await asyncio.sleep(0.5)
 
@@ -80,7 +83,8 @@ class Hosts:
 
         async def serve(seams: Seams) -> None:
             world, machine = self._world, self._world.cluster.world.node(name)
-            rng = Random(f"{world.seed}/{name}/{machine.life}")
+            life = machine.life
+            rng = Random(f"{world.seed}/{name}/{life}")
             client = await world.connect(machine)
             stream = await self._opened(client)
             tasks = Tasks(f"gateway {name}")
@@ -91,7 +95,7 @@ class Hosts:
                     client.metadata_store.store,
                     path,
                     seams.clock,
-                    owner=f"{name}/{machine.life}",
+                    owner=f"{name}/{life}",
                     address=f"{name}:1",
                     lease_s=GATEWAY.lease_s,
                 )
@@ -112,6 +116,8 @@ class Hosts:
                 except (StreamError, BookKeeperError):
                     await asyncio.sleep(0.05 + rng.random() * 0.2)
                 except Exception as error:
+                    if not machine.alive or machine.life != life:
+                        raise  # its remains are collected
                     world.judge.find(f"{name} met {type(error).__name__}: {error}")
                     await asyncio.sleep(0.5)
             await ownership.end()
