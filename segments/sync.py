@@ -131,6 +131,7 @@ class Publisher(Blocking[PublisherFront]):
     """Publishes batches, for threads. See :class:`segments.publish.StreamPublisher`."""
 
     publish = blocking(PublisherFront.publish)
+    prepare = submitting(PublisherFront.prepare)
     clean = blocking(PublisherFront.clean)
     close = blocking(PublisherFront.close)
 

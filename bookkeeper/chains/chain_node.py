@@ -61,16 +61,21 @@ class ChainNode(Generic[V]):
         """
         return await settled_set(self.store, self.path, self._encode(value), expected)
 
-    async def write_with(self, value: V, expected: Version, others: Sequence[Operation]) -> Version:
+    async def write_with(
+        self, value: V, expected: Version, others: Sequence[Operation]
+    ) -> tuple[Version, list[Version | None]]:
         """Replace version ``expected`` in one write with ``others``: all or none.
+
+        Returns:
+            the record's version, and those of the others; None for one that has none.
 
         Raises:
             MetadataConflictError, KeyExistsError, NoSuchKeyError: nothing was changed. MetadataUnavailableError: it is
             not known whether it was done.
         """
-        version = (await self.store.multi([Set(self.path, self._encode(value), expected), *others]))[0]
+        version, *rest = await self.store.multi([Set(self.path, self._encode(value), expected), *others])
         assert version is not None, "a Set has a version"
-        return version
+        return version, rest
 
     def watch(self, callback: Callable[[], None]) -> Watch:
         """Call back when the record may have changed."""

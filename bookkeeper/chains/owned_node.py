@@ -75,8 +75,8 @@ class OwnedNode(Generic[V]):
             await self.ensure_current()
             raise MetadataConflictError(f"{self.record.path} changed, although its owner did not change it") from error
 
-    async def step_with(self, change: Callable[[V], V], others: Sequence[Operation]) -> None:
-        """Replace the value by ``change`` of it, in one write with ``others``: all or none.
+    async def step_with(self, change: Callable[[V], V], others: Sequence[Operation]) -> list[Version | None]:
+        """Replace the value by ``change`` of it, in one write with ``others``: all or none. Returns their versions.
 
         Raises:
             ClaimLostError: another owner has the record. MetadataConflictError, KeyExistsError, NoSuchKeyError: nothing
@@ -86,11 +86,12 @@ class OwnedNode(Generic[V]):
             self.value, self._version = await self._read()
         value, version, self._version = change(self.value), self._version, None
         try:
-            done = await self.record.write_with(value, version, others)
+            done, versions = await self.record.write_with(value, version, others)
         except (MetadataConflictError, KeyExistsError, NoSuchKeyError):
             await self.ensure_current()
             raise
         self.value, self._version = value, done
+        return versions
 
     async def refresh(self) -> None:
         """Read the value again: somebody else may have changed it. Raises ClaimLostError."""

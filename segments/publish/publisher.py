@@ -2,6 +2,10 @@
 
 The write names the batch's ledgers as completed segments, remembers the batch of its application, and ends the
 staging: all or none. Between two batches no segment is open, so an owner that dies leaves nothing to recover.
+
+Rows that came in messages get a ledger here, and a query waits for it. So ``prepare`` makes that of the next batch
+(:mod:`~segments.publish.ledger_ahead`), and what this owner itself has written of an application is not read again:
+the write fails if somebody else has changed it.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from bookkeeper.errors import (
     BookKeeperError,
@@ -22,7 +26,7 @@ from bookkeeper.errors import (
     NoSuchLedgerError,
 )
 from bookkeeper.gateways.lease import renewed_by
-from bookkeeper.meta.store import Operation, settled_create
+from bookkeeper.meta.store import Operation, Version, settled_create
 from segments.chain import SegmentContents, StreamChain, StreamHead, ledger_tags, stream_tags
 from segments.config import StreamConfig
 from segments.entries import EntryKind, RecordColumns, StoredEntry, decode_entry, encode_payload
@@ -36,7 +40,8 @@ from segments.errors import (
 )
 from segments.names import stream_path
 from segments.publish.app_record import AppRecords
-from segments.publish.batch_key import AppRecord, BatchKey, KnownBatch, judge_batch
+from segments.publish.batch_key import AppRecord, BatchKey, KnownBatch, NewBatch, judge_batch
+from segments.publish.ledger_ahead import LedgerAhead
 from segments.publish.staged_writer import StagedLedger, StagedRows, StagedWriter
 from segments.retention.stagings import Stagings
 from segments.write.segment.segment_change import ended
@@ -76,6 +81,8 @@ class PublisherFront(Protocol):
 
     async def publish(self, key: BatchKey | None, staged: Sequence[StagedRows]) -> PublishedBatch: ...
 
+    async def prepare(self, app: str) -> None: ...
+
     async def clean(self, app: str | None = None, own: Collection[str] = ()) -> list[int]: ...
 
     async def close(self) -> None: ...
@@ -90,6 +97,12 @@ class StreamPublisher:
         self._apps = AppRecords(client.metadata_store, self._stream_id, self._name)
         self._stagings = Stagings(client, self._stream_id, self._name)
         self._publishing = asyncio.Lock()
+        self._written: tuple[AppRecord, Version] | None = None
+        """What this owner has written last of an application. None: it is read."""
+        self.last_was_small = False
+        """Whether the last batch had rows in messages."""
+        seams = client.services.seams
+        self._ahead = LedgerAhead(self._name, seams.clock.monotonic, self._writer, self._new_staging)
 
     @classmethod
     async def open(
@@ -145,11 +158,42 @@ class StreamPublisher:
         """
         async with self._publishing:
             self._check(staged)
-            attempt = staged[0].staging if staged else f"{self._client.services.seams.rng.getrandbits(64):016x}"
-            if key is not None and (done := await self._published_before(key, staged, attempt)) is not None:
-                return done
-            ledgers = await self._ledgers(staged, "" if key is None else key.app)
-            return await self._published(key, staged, ledgers, attempt)
+            attempt = staged[0].staging if staged else self._new_staging()
+            known = None
+            if key is not None:
+                with worded(f"publishing to stream {self._name}", self._name):
+                    known = await self._judged(key, attempt)
+                if isinstance(known.verdict, KnownBatch):
+                    return await self._already(key, known.verdict, staged)
+            self.last_was_small = any(each.ledger is None and each.records for each in staged)
+            while True:
+                ledgers = await self._ledgers(staged, "" if key is None else key.app)
+                try:
+                    return await self._published(key, staged, ledgers, attempt, known)
+                except _AheadGivenUpError:
+                    known = None
+
+    async def prepare(self, app: str) -> None:
+        """Make the ledger of the next small batch of ``app`` now, if its last batch was small: the next one waits for
+        fewer steps then. Called between two batches, and need not be waited for. What fails is told in the log.
+
+        The ledger is deleted by ``close``, by the application's next batch through another publisher, or when nobody
+        has renewed it.
+        """
+        if not self.last_was_small:
+            return
+        try:
+            config = await self._read_config()
+        except (BookKeeperError, StreamError) as error:
+            _log.info("stream %s: no ledger is made ahead for the next batch: %s", self._name, error)
+            return
+        await self._ahead.prepare(config, app)
+
+    def _new_staging(self) -> str:
+        return f"{self._client.services.seams.rng.getrandbits(128):032x}"
+
+    def _writer(self, config: StreamConfig, staging: str, app: str) -> StagedWriter:
+        return StagedWriter(self._client, (self._name, self._stream_id), config, staging, app, inline=-1)
 
     def _check(self, staged: Sequence[StagedRows]) -> None:
         for each in staged:
@@ -166,15 +210,15 @@ class StreamPublisher:
                 stream=self._name,
             )
 
-    async def _published_before(
-        self, key: BatchKey, staged: Sequence[StagedRows], attempt: str
-    ) -> PublishedBatch | None:
-        """What became of the batch, if it was published: by an earlier call for the same rows, which got no answer, or
-        by another attempt. None: it is new."""
-        with worded(f"publishing to stream {self._name}", self._name):
-            record, _ = await self._apps.read(key.app)
-        verdict = judge_batch(key, record, self._name, attempt)
-        return await self._already(key, verdict, staged) if isinstance(verdict, KnownBatch) else None
+    async def _judged(self, key: BatchKey, attempt: str) -> _Judged:
+        """What is remembered of the application, and so whether the batch is new. Raises BatchRefusedError."""
+        (record, version), self._written = self._written or (None, None), None
+        if record is not None and record.app == key.app:
+            verdict = _verdict_of_own(key, record, self._name, attempt)
+            if verdict is not None:
+                return _Judged(record, version, verdict)
+        record, version = await self._apps.read(key.app)
+        return _Judged(record, version, judge_batch(key, record, self._name, attempt))
 
     async def _already(self, key: BatchKey, known: KnownBatch, staged: Sequence[StagedRows]) -> PublishedBatch:
         """It is there. What was staged again is dropped."""
@@ -190,10 +234,10 @@ class StreamPublisher:
         await self.clean(own=frozenset(each.staging for each in staged))
         return PublishedBatch(known.number, record.records, record.first_seq_no, already_there=True)
 
-    async def _ledgers(self, staged: Sequence[StagedRows], app: str) -> list[StagedLedger]:
-        """The ledgers to publish, in order, each looked at: closed, and as long as it must be. Rows that came along in
-        messages share one ledger for each run of them."""
-        found: list[StagedLedger] = []
+    async def _ledgers(self, staged: Sequence[StagedRows], app: str) -> list[tuple[StagedLedger, str]]:
+        """The ledgers to publish, in order, each with its staging, each looked at: closed, and as long as it must be.
+        Rows that came along in messages share one ledger for each run of them."""
+        found: list[tuple[StagedLedger, str]] = []
         small: list[StagedRows] = []
         staging = staged[0].staging if staged else ""
         for each in staged:
@@ -203,15 +247,22 @@ class StreamPublisher:
             found += await self._gathered(small, staging, app)
             small = []
             await self._look_at(each.ledger, each.staging)
-            found.append(each.ledger)
+            found.append((each.ledger, each.staging))
         found += await self._gathered(small, staging, app)
         return found
 
-    async def _gathered(self, small: Sequence[StagedRows], staging: str, app: str) -> list[StagedLedger]:
+    async def _gathered(self, small: Sequence[StagedRows], staging: str, app: str) -> list[tuple[StagedLedger, str]]:
         if not small:
             return []
         config = await self._read_config()
-        writer = StagedWriter(self._client, (self._name, self._stream_id), config, staging, app, inline=-1)
+        if (ahead := await self._ahead.take(config, app)) is not None:
+            try:
+                return [await self._filled(ahead, small)]
+            except (BookKeeperError, StreamError) as error:
+                _log.info("stream %s: a ledger that was made ahead is given up: %s", self._name, error)
+        return [await self._filled(self._writer(config, staging, app), small)]
+
+    async def _filled(self, writer: StagedWriter, small: Sequence[StagedRows]) -> tuple[StagedLedger, str]:
         try:
             for each in small:
                 await writer.add(*_records(each.entries))
@@ -220,7 +271,7 @@ class StreamPublisher:
             await writer.abandon()
             raise
         assert done is not None
-        return [done]
+        return done, writer.staging
 
     async def _look_at(self, ledger: StagedLedger, staging: str) -> None:
         with worded(f"publishing to stream {self._name}", self._name):
@@ -245,22 +296,35 @@ class StreamPublisher:
             )
 
     async def _published(
-        self, key: BatchKey | None, staged: Sequence[StagedRows], ledgers: Sequence[StagedLedger], attempt: str
+        self,
+        key: BatchKey | None,
+        staged: Sequence[StagedRows],
+        ledgers: Sequence[tuple[StagedLedger, str]],
+        attempt: str,
+        judged: _Judged | None,
     ) -> PublishedBatch:
-        """Write until it is known what became of it."""
-        named = [(each.ledger_id, each.contents) for each in ledgers]
+        """Write until it is known what became of it.
+
+        Args:
+            judged: what was found of the application; it is read again before a second try.
+
+        Raises: _AheadGivenUpError: a ledger that was made ahead was deleted, and nothing was published.
+        """
+        named = [(each.ledger_id, each.contents) for each, _ in ledgers]
         records = sum(each.records for each in staged)
-        stagings = _by_staging(staged, ledgers)
+        stagings = _by_staging(ledgers)
+        own = {each.staging for each in staged}
         unsure = False
         while True:
             await self._owner.make_room()
             now_ms = self._client.services.seams.clock.wall_ms()
             others: list[Operation] = [each for about in stagings.items() for each in self._stagings.end(*about)]
-            number = 0
+            number, app = 0, None
             if key is not None:
-                with worded(f"publishing to stream {self._name}", self._name):
-                    known, version = await self._apps.read(key.app)
-                verdict = judge_batch(key, known, self._name, attempt)
+                if judged is None:
+                    with worded(f"publishing to stream {self._name}", self._name):
+                        judged = await self._judged(key, attempt)
+                (known, version, verdict), judged = judged, None
                 if isinstance(verdict, KnownBatch):
                     return await self._already(key, verdict, staged)
                 if known is None:
@@ -274,16 +338,19 @@ class StreamPublisher:
             if not named and key is None:
                 return PublishedBatch(0, 0, self._owner.chain.records, already_there=False)
             try:
-                chain = await self._owner.step_with(lambda chain: chain.publish(named, now_ms), others)  # noqa: B023
+                versions = await self._owner.step_with(lambda chain: chain.publish(named, now_ms), others)  # noqa: B023
             except (MetadataConflictError, KeyExistsError, NoSuchKeyError):
-                await self._ensure_not_given_up(stagings, named)
+                await self._ensure_not_given_up(stagings, named, own)
             except MetadataUnavailableError as error:
                 unsure = True
                 _log.warning("stream %s: it is not known yet whether a batch was published: %s", self._name, error)
             else:
-                await self.clean(None if key is None else key.app)
+                if app is not None and (done := versions[-1]) is not None:
+                    self._written = app, done
+                first = self._owner.chain.records - records
+                await self._clean(None if key is None else key.app, kept=self._ahead.stagings)
                 await self._tell_producers()
-                return PublishedBatch(number, records, chain.records - records, already_there=False)
+                return PublishedBatch(number, records, first, already_there=False)
             await asyncio.sleep(_PAUSE_S)
             try:
                 await self._owner.refresh()
@@ -303,14 +370,21 @@ class StreamPublisher:
         return bool(named) and named[-1][0] in self._owner.chain.recent_ledgers
 
     async def _ensure_not_given_up(
-        self, stagings: Mapping[str, Collection[int]], named: Sequence[tuple[int, object]]
+        self, stagings: Mapping[str, Collection[int]], named: Sequence[tuple[int, object]], own: Collection[str]
     ) -> None:
+        """Check that the batch may still be published.
+
+        Args:
+            own: its stagings; another one is of a ledger that was made ahead.
+        """
         with worded(f"publishing to stream {self._name}", self._name):
             await self._owner.refresh()
             if self._is_listed(named):
                 return
             for staging, ledgers in stagings.items():
                 if not await self._stagings.has(staging, ledgers):
+                    if staging not in own:
+                        raise _AheadGivenUpError
                     raise BatchRefusedError(
                         f"the batch for stream {self._name} was given up, because nobody had renewed it: write it "
                         "again",
@@ -355,9 +429,12 @@ class StreamPublisher:
     async def clean(self, app: str | None = None, own: Collection[str] = ()) -> list[int]:
         """Delete what batches of ``app``, the stagings ``own``, and batches that nobody renews, have left. Returns the
         ledgers."""
+        return await self._clean(app, own)
+
+    async def _clean(self, app: str | None, own: Collection[str] = (), kept: Collection[str] = ()) -> list[int]:
         now_ms = self._client.services.seams.clock.wall_ms()
         try:
-            return await self._stagings.clean(self._named, now_ms, app=app, own=own)
+            return await self._stagings.clean(self._named, now_ms, app=app, own=own, kept=kept)
         except BookKeeperError as error:
             _log.warning("stream %s: what batches have left is deleted later: %s", self._name, error)
             return []
@@ -367,6 +444,8 @@ class StreamPublisher:
 
     async def close(self) -> None:
         """Say that nobody publishes now. Raises StreamMetadataError."""
+        if left := await self._ahead.end():
+            await self.clean(own=left)
         await self._owner.step(lambda chain: chain.release())
 
 
@@ -409,12 +488,32 @@ async def _claim(client: BookKeeper, record: StreamHead, name: str, *, take_over
             _log.warning("stream %s is taken from the gateway at %s, which is gone", record.name, left.location)
 
 
-def _by_staging(staged: Sequence[StagedRows], ledgers: Sequence[StagedLedger]) -> dict[str, list[int]]:
-    """The ledgers of each staging. Those that rows of messages share belong to the first one."""
-    written = {each.ledger.ledger_id: each.staging for each in staged if each.ledger is not None}
+class _Judged(NamedTuple):
+    """What is remembered of an application, and what it says of a batch."""
+
+    record: AppRecord | None
+    version: Version | None
+    verdict: NewBatch | KnownBatch
+
+
+class _AheadGivenUpError(Exception):
+    """A ledger that was made ahead was given up before its batch was published."""
+
+
+def _verdict_of_own(key: BatchKey, record: AppRecord, stream: str, attempt: str) -> NewBatch | None:
+    """That the batch is new, as far as this owner remembers; the write proves it. None: the store has to tell."""
+    try:
+        verdict = judge_batch(key, record, stream, attempt)
+    except BatchRefusedError:
+        return None
+    return verdict if isinstance(verdict, NewBatch) else None
+
+
+def _by_staging(ledgers: Sequence[tuple[StagedLedger, str]]) -> dict[str, list[int]]:
+    """The ledgers of each staging."""
     found: dict[str, list[int]] = {}
-    for each in ledgers:
-        found.setdefault(written.get(each.ledger_id, staged[0].staging), []).append(each.ledger_id)
+    for each, staging in ledgers:
+        found.setdefault(staging, []).append(each.ledger_id)
     return found
 
 

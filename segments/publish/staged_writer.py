@@ -111,6 +111,19 @@ class StagedWriter:
         self._under_way_bytes = 0
         self._renewed_s = 0.0
 
+    @property
+    def staging(self) -> str:
+        """The batch that the rows belong to."""
+        return self._staging
+
+    async def begin(self) -> None:
+        """Make the ledger ahead of the rows, so that they need not wait for it.
+
+        Raises: StreamError; ``abandon`` comes then.
+        """
+        if self._ledger is None:
+            self._ledger = await self._new_ledger()
+
     async def add(self, *parts: RecordColumns) -> None:
         """Take rows; each part is one entry, or several pieces of one. Returns when there is room for more.
 
@@ -161,8 +174,11 @@ class StagedWriter:
             for payload in payloads:
                 while self._under_way and self._under_way_bytes + len(payload) > IN_FLIGHT_BYTES:
                     await self._take_oldest()
-                self._under_way.append((self._ledger.append_nowait(payload), len(payload)))
-                self._under_way_bytes += len(payload)
+                self._send(self._ledger, payload)
+
+    def _send(self, ledger: WriteHandle, payload: bytes) -> None:
+        self._under_way.append((ledger.append_nowait(payload), len(payload)))
+        self._under_way_bytes += len(payload)
 
     async def _take_oldest(self) -> None:
         future, size = self._under_way.popleft()
@@ -227,17 +243,25 @@ class StagedWriter:
             compression=self._compression,
         )
         with worded(f"writing a batch for stream {self._name}", self._name):
-            while self._under_way:
-                await self._take_oldest()
-            tally.add_entry(await self._ledger.append_nowait(footer), len(footer))
+            tally.add_entry(tally.last_entry + 1, len(footer))
+            self._send(self._ledger, footer)  # at once: it need not wait for the entries before it
+            try:
+                while self._under_way:
+                    await self._take_oldest()
+            finally:
+                self._wait_no_more()
             await self._patiently(self._ledger.close)
         staged = StagedLedger(self._ledger.id, tally.contents(tally.last_entry))
         return StagedRows(self._staging, self._stream_id, tally.records, staged)
 
+    def _wait_no_more(self) -> None:
+        """Nobody asks any more what became of the entries that are under way."""
+        while self._under_way:
+            self._under_way.popleft()[0].add_done_callback(_hear)
+
     async def abandon(self) -> None:
         """Write no more. The ledger is deleted with its staging."""
-        while self._under_way:  # nobody waits for them any more
-            self._under_way.popleft()[0].add_done_callback(_hear)
+        self._wait_no_more()
         if self._ledger is not None:
             await self._ledger.abandon()
 

@@ -35,6 +35,9 @@ class RemotePublisher:
         reply = await self._channels.call("Append.Publish", request, stream=self._stream, repeat=key is not None)
         return get_published(reply)
 
+    async def prepare(self, app: str) -> None:
+        """Nothing: the gateway makes the ledger when the batch comes."""
+
     async def clean(self, app: str | None = None, own: Collection[str] = ()) -> list[int]:
         """Nothing: the gateway deletes what is left with the application's next batch."""
         return []

@@ -92,15 +92,17 @@ class Stagings:
         *,
         app: str | None = None,
         own: Collection[str] = (),
+        kept: Collection[str] = (),
     ) -> list[int]:
         """Give up what was left: of ``app`` all, the stagings ``own``, of others what nobody renews. Returns the
         ledgers that were deleted.
 
         Args:
+            kept: stagings that are not left over.
             listed: reads which ledgers the stream's record and its pages name; none of them is deleted. It is asked
                 after ledgers were given up: what was published before is named by then, and nothing is afterwards.
         """
-        names = sorted(await self._names())
+        names = sorted(name for name in await self._names() if _parts(name)[0] not in kept)
         open_ones = {name for name in names if "." not in name}
         for staging in sorted(open_ones):
             if await self._given_up(staging, now_ms, app, wanted=staging in own):

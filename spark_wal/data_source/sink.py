@@ -139,7 +139,10 @@ class _Sink:
 
         if batch is None:  # nothing would tell whether an attempt without an answer has published it
             return publish()
-        return patiently(publish, settings.retry_s, lambda: _forget(settings))
+        done = patiently(publish, settings.retry_s, lambda: _forget(settings))
+        if told[0].query:  # another batch follows
+            _publisher(settings).prepare(batch.app)  # while Spark goes on
+        return done
 
 
 if DataSourceStreamArrowWriter is not None:

@@ -18,7 +18,7 @@ from segments.position import Position
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper
-    from bookkeeper.meta.store import Operation
+    from bookkeeper.meta.store import Operation, Version
 
 _claims = itertools.count(1)
 
@@ -84,8 +84,11 @@ class StreamOwner:
                     except MetadataConflictError:
                         continue  # not overtaken: someone truncated, or removed
 
-    async def step_with(self, change: Callable[[StreamChain], StreamChain], others: Sequence[Operation]) -> StreamChain:
-        """Replace the record by ``change`` of it, in one write with ``others``: all or none. Tried once.
+    async def step_with(
+        self, change: Callable[[StreamChain], StreamChain], others: Sequence[Operation]
+    ) -> list[Version | None]:
+        """Replace the record by ``change`` of it, in one write with ``others``: all or none. Tried once. Returns the
+        versions of the others.
 
         Raises:
             OwnershipLostError: another writer has the stream.
@@ -95,10 +98,9 @@ class StreamOwner:
         """
         async with self._step:
             try:
-                await self._owned.step_with(change, others)
+                return await self._owned.step_with(change, others)
             except ClaimLostError as error:
                 raise StreamClaimLostError(self.record.name, self.epoch, error.found) from error
-            return self._owned.value
 
     async def refresh(self) -> None:
         """Read the record again. Raises OwnershipLostError, StreamMetadataError."""

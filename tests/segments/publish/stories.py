@@ -103,8 +103,8 @@ BETWEEN = [[b"p"], [b"q"], [b"r"]]
 class Story:
     """One batch, whose committer meets a fault; then the same batch with other rows by another run; then the next."""
 
-    def __init__(self, *, large: bool, opened: bool = False) -> None:
-        self._large, self._opened = large, opened
+    def __init__(self, *, large: bool, opened: bool = False, ahead: bool = False) -> None:
+        self._large, self._opened, self._ahead = large, opened, ahead
         self.problems: list[str] = []
         self._between: tuple[BookKeeper, Stream] | None = None
         """For whoever comes in between."""
@@ -158,6 +158,9 @@ class Story:
                 stream = await StreamNamespace(client).open(NAME)
                 batch = await batch_of(stream, "s1", FIRST, large=self._large)
                 publisher = await stream.publisher(owner="the first", take_over=True)
+                if self._ahead:
+                    publisher.last_was_small = True
+                    await publisher.prepare("app")
                 await publisher.publish(key(0), batch)
             except (Died, StreamError, MetadataUnavailableError):
                 return False

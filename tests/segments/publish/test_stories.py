@@ -29,14 +29,16 @@ def hooks(step: int) -> list[tuple[str, Hook]]:
 
 
 @pytest.mark.rule("S14", "C1", "C9")
-@pytest.mark.parametrize("large", [True, False])
-@pytest.mark.parametrize("opened", [True, False])
-def test_a_committer_dies_at_any_step_and_the_batch_is_there_once(large: bool, opened: bool) -> None:
+@pytest.mark.parametrize(
+    ("large", "opened", "ahead"),
+    [(True, True, False), (True, False, False), (False, True, False), (False, False, False), (False, False, True)],
+)
+def test_a_committer_dies_at_any_step_and_the_batch_is_there_once(large: bool, opened: bool, ahead: bool) -> None:
     found: list[str] = []
     for step in itertools.count():
         stories = []
         for name, hook in hooks(step):
-            stories.append(story := Story(large=large, opened=opened))
+            stories.append(story := Story(large=large, opened=opened, ahead=ahead))
             found += [f"{name}: {problem}" for problem in story.run(hook)]
         if all(story.ended and story.steps <= step for story in stories):
             break
@@ -45,12 +47,12 @@ def test_a_committer_dies_at_any_step_and_the_batch_is_there_once(large: bool, o
 
 
 @pytest.mark.rule("S14")
-@pytest.mark.parametrize("large", [True, False])
+@pytest.mark.parametrize(("large", "ahead"), [(True, False), (False, False), (False, True)])
 @pytest.mark.parametrize("kind", ["overtaken_at", "cleaned_at"])
-def test_whoever_comes_between_two_steps_the_batch_is_there_once(kind: str, large: bool) -> None:
+def test_whoever_comes_between_two_steps_the_batch_is_there_once(kind: str, large: bool, ahead: bool) -> None:
     found: list[str] = []
     for step in itertools.count():
-        story = Story(large=large)
+        story = Story(large=large, ahead=ahead)
         found += [f"{kind} {step}: {problem}" for problem in story.run(getattr(story, kind)(step))]
         if story.steps <= step:
             break

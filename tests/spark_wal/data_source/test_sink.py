@@ -159,6 +159,28 @@ def test_a_single_write_is_known_by_its_version_and_a_run_writes_one_once(
     assert values(totals) == [b"one", b"plain", b"plain"]
 
 
+def test_a_query_s_next_ledger_is_made_when_its_batch_is_there_and_that_of_a_single_write_is_not(
+    totals: sync.Stream, cluster_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, int]] = []
+    prepare = StreamPublisher.prepare
+
+    async def prepared(publisher: StreamPublisher, app: str) -> None:
+        asked.append((app, publisher._owner.chain.records))
+        await prepare(publisher, app)
+
+    monkeypatch.setattr(StreamPublisher, "prepare", prepared)
+    single = BatchSink(settings(totals, cluster_uri, app="a", version=0), SCHEMA)
+    single.commit([task(single, 0, b"single", query="")])
+    for number, value in enumerate((b"first", b"second")):
+        commit(totals, cluster_uri, number, (value,))
+    (publisher,) = sink._publishers.values()
+    publisher.prepare("q").result()  # behind those of the sink
+    assert asked[:2] == [("q", 2), ("q", 3)]
+    assert values(totals) == [b"single", b"first", b"second"]
+    publisher.close()
+
+
 def test_overwriting_and_complete_mode_are_refused() -> None:
     named = {"metadata": "sqlite:///x", "stream": "a"}
     with pytest.raises(DataSourceOptionError, match="complete mode replaces everything"):
