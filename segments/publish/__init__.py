@@ -1,6 +1,7 @@
 """Publishing batches: rows that many tasks have written into ledgers of their own become part of a stream in one step.
 
 publisher       the owner of a stream that publishes: one compare-and-set for each batch
+claiming        how it becomes the owner
 staged_writer   what a task does: rows into a ledger of its own, or into its message if they are few
 app_record      which batch of an application was published last
 ledger_ahead    the ledger of the next small batch, made while nobody waits

@@ -25,9 +25,8 @@ from bookkeeper.errors import (
     NoSuchKeyError,
     NoSuchLedgerError,
 )
-from bookkeeper.gateways.lease import renewed_by
 from bookkeeper.meta.store import Operation, Version, settled_create
-from segments.chain import SegmentContents, StreamChain, StreamHead, ledger_tags, stream_tags
+from segments.chain import SegmentContents, StreamHead, ledger_tags, stream_tags
 from segments.config import StreamConfig
 from segments.entries import EntryKind, RecordColumns, StoredEntry, decode_entry, encode_payload
 from segments.error_translation import worded
@@ -36,18 +35,17 @@ from segments.errors import (
     BatchRefusedError,
     StreamCorruptError,
     StreamError,
-    StreamOwnedError,
 )
-from segments.names import stream_path
 from segments.publish.app_record import AppRecords
 from segments.publish.batch_key import AppRecord, BatchKey, KnownBatch, NewBatch, judge_batch
+from segments.publish.claiming import claim_stream
 from segments.publish.ledger_ahead import LedgerAhead
 from segments.publish.staged_writer import StagedLedger, StagedRows, StagedWriter
 from segments.retention.stagings import Stagings
 from segments.write.segment.segment_change import ended
 from segments.write.state.contents_tally import ContentsTally
 from segments.write.state.snapshot import encode_snapshot
-from segments.write.state.stream_owner import StreamOwner, claim_nonce
+from segments.write.state.stream_owner import StreamOwner
 from segments.write.take_over import find_end
 
 if TYPE_CHECKING:
@@ -129,7 +127,7 @@ class StreamPublisher:
         """
         config = await read_config()
         name = owner or f"{os.uname().nodename}-{os.getpid()}"
-        owned = await _claim(client, record, name, take_over=take_over)
+        owned = await claim_stream(client, record, name, take_over=take_over)
         publisher = cls(client, owned, read_config)
         if owned.chain.open_segment is not None or owned.chain.next_ledger is not None:
             found = await find_end(client, owned, config.producers)
@@ -447,45 +445,6 @@ class StreamPublisher:
         if left := await self._ahead.end():
             await self.clean(own=left)
         await self._owner.step(lambda chain: chain.release())
-
-
-async def _claim(client: BookKeeper, record: StreamHead, name: str, *, take_over: bool) -> StreamOwner:
-    """Claim the stream, if nobody has it who may be alive."""
-    at_gateway: list[StreamChain] = []
-    gone: tuple[int, str] | None = None
-
-    def check(chain: StreamChain) -> None:
-        if take_over or (chain.epoch, chain.location) == gone:
-            return
-        if chain.location:
-            at_gateway.append(chain)
-            raise StreamOwnedError(
-                f"the gateway at {chain.location} owns stream {record.name}: let it publish batches (Spark: "
-                f'option("gateway", "grpc://{chain.location}"); a program: a publisher of a stream behind it)',
-                stream=record.name,
-            )
-        if chain.open_segment is not None:
-            raise StreamOwnedError(
-                f"stream {record.name} is open for writing by {chain.owner or 'a writer'}, and batches are "
-                "published by the stream's owner. Close that writer; if its program is gone, "
-                f"`bk stream roll {record.name}` ends what it left open",
-                stream=record.name,
-            )
-
-    metadata = client.metadata_store
-    while True:
-        try:
-            return await StreamOwner.claim(record, name, claim_nonce(client), check)
-        except StreamOwnedError:
-            if not at_gateway:
-                raise
-            lease = stream_path(metadata, record.stream_id, "lease")
-            with worded(f"looking for the gateway that owns stream {record.name}", record.name):
-                if await renewed_by(metadata.store, lease, client.services.seams.clock) is not None:
-                    raise
-            left = at_gateway.pop()
-            gone = left.epoch, left.location
-            _log.warning("stream %s is taken from the gateway at %s, which is gone", record.name, left.location)
 
 
 class _Judged(NamedTuple):

@@ -14,7 +14,7 @@ from segments.entries import RecordColumns
 from segments.errors import OwnershipLostError
 from segments.publish import ledger_ahead
 from segments.publish.ledger_ahead import LedgerAhead
-from segments.publish.staged_writer import StagedWriter
+from segments.publish.staged_writer import StagedLedger, StagedWriter
 from segments.stream import Stream
 from tests.segments.publish.cluster import Programs, story, values_of
 
@@ -131,7 +131,7 @@ async def test_one_that_is_given_up_between_its_rows_and_the_step_is_replaced(pr
         filled = publisher._filled
         cleaned: list[list[int]] = []
 
-        async def filled_and_cleaned(writer: StagedWriter, rows: Sequence[StagedRows]) -> Any:
+        async def filled_and_cleaned(writer: StagedWriter, rows: Sequence[StagedRows]) -> tuple[StagedLedger, str]:
             done = await filled(writer, rows)
             if not cleaned:
                 cleaned.append(await publisher.clean(APP))
@@ -205,7 +205,8 @@ async def test_a_ledger_that_takes_no_rows_any_more_is_replaced(programs: Progra
         await publish(publisher, stream, 0)
         await publisher.prepare(APP)
         (ahead,) = await ledgers(stream) - {segment.ledger_id for segment in await stream.segments()}
-        async with await other.client.open_ledger(ahead):  # it is fenced, and closed
+        password = (await stream.chain()).password
+        async with await other.client.open_ledger(ahead, password):  # it is fenced, and closed
             pass
         assert (await publish(publisher, stream, 1)).first_seq_no == 1
         assert await values_of(stream) == [b"0", b"1"]
