@@ -18,7 +18,6 @@ from segments import (
     BatchRefusedError,
     Record,
     StoredRecord,
-    StreamOwnedError,
 )
 from segments.chain import stream_chain
 from segments.entries import RecordColumns
@@ -202,18 +201,6 @@ async def test_what_was_published_is_never_cleaned_although_its_staging_still_li
         await publisher._stagings.note_ledger("s", rows[0].ledger.ledger_id)  # as if cleaning had failed
         assert await publisher.clean("a") == []
         assert await values_of(stream) == [b"a"]
-
-
-@story
-async def test_a_writer_that_has_the_stream_open_is_not_overtaken(programs: Programs) -> None:
-    async with programs.stream() as stream, programs.stream() as other:
-        async with stream.writer(owner="feeder") as writer:
-            await writer.append(b"x")
-            with pytest.raises(StreamOwnedError, match="open for writing by feeder"):
-                await other.publisher()
-            await writer.append(b"y")
-        await publish(await other.publisher(), other, 0, [b"z"])
-        assert await values_of(stream) == [b"x", b"y", b"z"]
 
 
 @story
