@@ -217,6 +217,8 @@ async def test_a_take_over_recovers_what_a_dead_writer_left_and_producers_are_re
             publisher_module.TELL_EVERY = before  # type: ignore[misc]
         telling = [segment.number for segment in await other.segments() if not segment.is_published]
         assert len(telling) == 3, "the producer's own, and one after three published ones, twice"
+        chain, _ = await other.record.read()
+        assert {(await other.client.metadata(ledger)).password for ledger in chain.ledgers} == {chain.password}
         async with other.producer("p") as again:
             assert (again.last_seq, again.epoch) == (0, producer.epoch + 1)
             assert (await again.append(b"p1", seq=1)).seq_no == 9

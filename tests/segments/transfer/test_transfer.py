@@ -67,6 +67,21 @@ async def copy_of(client: BookKeeper, data: bytes, name: str = "copy", **options
     return StreamHead(client.metadata_store, made.stream_id, name)
 
 
+@pytest.mark.rule("X18")
+def test_the_copy_has_a_password_of_its_own() -> None:
+    async def story(client: BookKeeper) -> None:
+        data = await exported(client, await make_stream(client))
+        passwords = set()
+        for name in ("one", "two"):
+            chain, _ = await (await copy_of(client, data, name)).read()
+            assert len(chain.password) == 32 and chain.segments
+            assert {(await client.metadata(each.ledger_id)).password for each in chain.segments} == {chain.password}
+            passwords.add(chain.password)
+        assert len(passwords) == 2
+
+    run(story)
+
+
 def test_the_copy_has_every_record_at_its_position() -> None:
     async def story(client: BookKeeper) -> None:
         record = await make_stream(client, opened=True)

@@ -13,6 +13,7 @@ from bookkeeper.admin.ledger.ledgers import describe
 from bookkeeper.ids import BookieId
 from bookkeeper.real import run
 from tests.bookkeeper.admin.commands import bk
+from tests.bookkeeper.encryption.keys import NEW, line
 from tests.integration.processes import Bookies, Process, until
 from tests.integration.processes import bk as run_bk
 
@@ -116,6 +117,42 @@ def test_every_digest_can_be_asked_for(cluster: Bookies, digest: str) -> None:
 def test_a_digest_with_a_key_needs_a_password(cluster: Bookies) -> None:
     said = bk("ledger", "append", "-m", cluster.uri, "--digest", "hmac", *SMALL, stdin=b"x\n")
     said.refused('digest="hmac" needs a password')
+
+
+@pytest.mark.rule("X19")
+def test_tamper_evidence_needs_a_password_and_no_digest_a_flag(cluster: Bookies) -> None:
+    given = ("-m", cluster.uri, *SMALL)
+    bk("ledger", "append", *given, "--tamper-evident", stdin=b"x\n").refused("tamper_evident=True needs a password")
+    bk("ledger", "append", *given, "--digest", "dummy", stdin=b"x\n").refused("checks nothing")
+    environment = {"BK_METADATA": cluster.uri, "BK_PASSWORD": "pw"}
+    number = bk("ledger", "append", "--tamper-evident", *SMALL, stdin=b"x\n", environment=environment).out.strip()
+    assert bk("ledger", "show", number, "-m", cluster.uri, "--json").document["digest"] == "HMAC"
+
+
+@pytest.mark.rule("X18")
+def test_an_operator_reads_a_log_by_the_password_in_its_metadata(cluster: Bookies) -> None:
+    """The random password of a stream's or a journal's ledger is known to nobody."""
+    environment = {"BK_METADATA": cluster.uri, "BK_PASSWORD": "pw"}
+    number = bk("ledger", "append", *SMALL, stdin=b"x\n", environment=environment).out.strip()
+    for verb in ("read", "tail"):
+        bk("ledger", verb, number, "-m", cluster.uri).refused("the password given is not")
+        assert bk("ledger", verb, number, "-m", cluster.uri, "--as-operator").out == "x\n"
+
+
+@pytest.mark.rule("X24")
+def test_keys_in_the_environment_encrypt_what_is_appended(cluster: Bookies, tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text(line("2026-07", NEW))
+    keys.chmod(0o600)
+    environment = {"BK_METADATA": cluster.uri, "BK_ENCRYPTION_KEY_FILE": str(keys)}
+    number = bk("ledger", "append", *SMALL, stdin=b"secret\n", environment=environment).out.strip()
+    shown = bk("ledger", "show", number, "-m", cluster.uri)
+    assert '"key_id":"2026-07"' in shown.out
+    assert bk("ledger", "read", number, environment=environment).out == "secret\n"
+    bk("ledger", "read", number, "-m", cluster.uri).refused("are encrypted, their key is wrapped under key 2026-07")
+    assert "secret" not in bk("ledger", "read", number, "-m", cluster.uri, "--bookie", "b1", "--json").out
+    keys.chmod(0o644)
+    bk("ledger", "read", number, environment=environment).refused("chmod 600")
 
 
 @pytest.mark.rule("X58")
