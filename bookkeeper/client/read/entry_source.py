@@ -72,17 +72,18 @@ class EntrySource:
         unconfirmed: bool = False,
         whole: bool = False,
         bytes_max: float = inf,
+        order: Sequence[BookieId] = (),
     ) -> asyncio.Future[list[bytes]]:
         """The payloads of ``first .. first + count - 1``, which lie in one fragment (one entry where E > Qw).
 
         With ``whole`` the result is the entries as bookies keep them, with header and digest. With ``bytes_max`` the
         run may end early, after one entry or more, once it has so many bytes: the size of entries is only assumed
-        before they come.
+        before they come. ``order`` is the ensemble in the order of asking; otherwise bookies take turns.
 
         Fails with: DataMissingError, NoSuchEntryError (``unconfirmed`` only), DigestMismatchError or another
         BookieError when no good copy can be read now.
         """
-        run = RunRead(self, first, count, unconfirmed, whole, bytes_max=bytes_max)
+        run = RunRead(self, first, count, unconfirmed, whole, order, bytes_max)
         run.start()
         return run.done
 

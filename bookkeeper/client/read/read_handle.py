@@ -19,6 +19,7 @@ from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.loop_affinity import require_loop
 from bookkeeper.client.read.entry_source import EntrySource
 from bookkeeper.client.read.lac_follower import LacFollower, is_over
+from bookkeeper.client.read.opened_entries import OpenedEntries
 from bookkeeper.client.read.single_reads import SingleReads
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
@@ -46,13 +47,13 @@ class ReadHandle:
     ) -> None:
         self._services = services
         self._record = record
-        self._opener = opener
-        """Opens the entries of an encrypted ledger; everything below this handle has them as they are stored."""
         self._on_closed = on_closed
         self._tasks = Tasks(f"reader of ledger {record.ledger_id}")
         self._follower = LacFollower(services, record, digest, self._tasks)
         self._follower.on_lac(last)
         self._source = EntrySource(services, record, digest, self._tasks, self._follower.on_lac)
+        self._opened = OpenedEntries(self._source, opener)
+        """Everything below this handle has entries as they are stored."""
         self._singles = SingleReads(self._source, self._run_length)
         self._loop = asyncio.get_running_loop()
         self._let_go = False
@@ -111,7 +112,7 @@ class ReadHandle:
             IllegalOperationError: ``last`` is past ``last_add_confirmed``.
             DataMissingError: a confirmed entry is on none of its bookies.
             BookieError, DigestMismatchError: no good copy could be read now.
-            DecryptionError: the ledger is encrypted, and an entry is not what its writer has sealed.
+            DecryptionError: the ledger is encrypted, and no copy of an entry is what its writer has sealed.
         """
         async for start, payloads in self.read_batches(first, last):
             for entry in map(LedgerEntry, range(start, start + len(payloads)), payloads):  # type: ignore[arg-type]
@@ -123,7 +124,7 @@ class ReadHandle:
         Raises: as read.
         """
         self._require_confirmed(entry_id, entry_id)
-        return self._opened(entry_id, [await self._singles.read(entry_id)])[0]
+        return (await self._opened.of(entry_id, [await self._singles.read(entry_id)]))[0]
 
     async def read_batches(
         self, first: int, last: int, *, ahead_bytes: int | None = None
@@ -158,7 +159,7 @@ class ReadHandle:
                     rest = start + len(payloads)
                     running.appendleft((rest, left, self._source.read(rest, left, bytes_max=most)))
                 self._lengths.on_payloads(payloads)
-                yield EntryId(start), self._opened(start, payloads)
+                yield EntryId(start), await self._opened.of(start, payloads)
         finally:
             for *_, future in running:
                 future.cancel()  # also one that has failed: asyncio then does not log that nobody asked for its error
@@ -172,7 +173,7 @@ class ReadHandle:
             BookieError: some of its bookies did not answer.
         """
         self._require_held()
-        return self._opened(entry_id, await self._source.read(entry_id, unconfirmed=True))[0]
+        return (await self._opened.of(entry_id, await self._source.read(entry_id, unconfirmed=True)))[0]
 
     async def read_batch(self, first: int, *, count_max: int = 0, bytes_max: int = 0) -> list[LedgerEntry]:
         """Entries from ``first`` on: at least one, at most ``count_max``, with ``bytes_max`` payload bytes together.
@@ -200,10 +201,6 @@ class ReadHandle:
                         return found
                     found.append(LedgerEntry(EntryId(entry_id), payload))
         return found
-
-    def _opened(self, first: int, stored: Sequence[bytes]) -> Sequence[bytes]:
-        """The payloads of consecutive entries. Raises: DecryptionError."""
-        return stored if self._opener is None or not stored else self._opener.open(first, stored)
 
     def _run_length(self, first: int, last: int) -> int:
         """How many entries to ask for at once."""
@@ -283,7 +280,7 @@ class ReadHandle:
         if self.last_add_confirmed < entry_id:
             return self.last_add_confirmed, None
         if came is not None and came.entry_id == entry_id:
-            at_hand = self._opened(entry_id, [came.payload])
+            at_hand = self._opened.at_hand(entry_id, [came.payload])
         else:
             at_hand = self.take_ready(entry_id, 1)
         payload = at_hand[0] if at_hand else await self.read_entry(entry_id)
@@ -295,7 +292,7 @@ class ReadHandle:
         Empty: read it."""
         if first > self.last_add_confirmed:
             return ()
-        return self._opened(first, self._follower.take(first, count_max))
+        return self._opened.at_hand(first, self._follower.take(first, count_max))
 
     async def _wait_past(self, past: int, timeout_ms: int) -> Entry | None:
         """Wait round after round until there is news or the time is up; return the entry that came last."""
@@ -339,8 +336,12 @@ class ReadHandle:
             if self.closed or self._let_go:
                 return
             came = await self._follower.wait_past(entry - 1)
-            if came is not None and came.entry_id == entry <= self.last_add_confirmed:
-                yield entry, self._opened(entry, [came.payload])
+            if (
+                came is not None
+                and came.entry_id == entry <= self.last_add_confirmed
+                and (at_hand := self._opened.at_hand(entry, [came.payload]))  # else it is read
+            ):
+                yield entry, at_hand
                 entry = EntryId(entry + 1)
 
     async def close(self) -> None:

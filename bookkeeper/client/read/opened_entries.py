@@ -1,0 +1,66 @@
+"""The entries of a ledger as its reader gets them: as they are stored, or opened, where the ledger is encrypted.
+
+A digest that is right does not say that the writer made an entry: a bookie can make one. Such an entry does not open,
+and then the other bookies are asked, as for a damaged copy.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from bookkeeper.client.read.entry_source import EntrySource
+from bookkeeper.encryption import EntryOpener
+from bookkeeper.errors import BookieError, CorruptionError, DecryptionError, LedgerError
+
+_log = logging.getLogger(__name__)
+
+
+class OpenedEntries:
+    """What ``source`` has read of a ledger, opened. ``opener`` is None where entries are not encrypted."""
+
+    __slots__ = ("_opener", "_source")
+
+    def __init__(self, source: EntrySource, opener: EntryOpener | None) -> None:
+        self._source = source
+        self._opener = opener
+
+    def at_hand(self, first: int, stored: Sequence[bytes]) -> Sequence[bytes]:
+        """Consecutive payloads; empty if one of them does not open, so that it is read."""
+        if self._opener is None or not stored:
+            return stored
+        try:
+            return self._opener.open(first, stored)
+        except DecryptionError:
+            return ()
+
+    async def of(self, first: int, stored: Sequence[bytes]) -> Sequence[bytes]:
+        """Consecutive payloads. The other copies of an entry are read if the one that came does not open.
+
+        Raises: DecryptionError: no copy of an entry that could be read opens.
+        """
+        opener = self._opener
+        if opener is None:
+            return stored
+        try:
+            return opener.open(first, stored)
+        except DecryptionError:
+            return [await self._good(opener, entry_id, copy) for entry_id, copy in enumerate(stored, first)]
+
+    async def _good(self, opener: EntryOpener, entry_id: int, copy: bytes) -> bytes:
+        """The payload of one entry, of which this ``copy`` came first."""
+        try:
+            return opener.open(entry_id, [copy])[0]
+        except DecryptionError as error:
+            failure = error
+        self._source.corrupt.add()
+        _log.error("%s; other copies are tried", failure)
+        ensemble = self._source.record.metadata.fragment_of(entry_id).ensemble
+        for bookie in self._source.record.metadata.write_set(entry_id):
+            order = (bookie, *(other for other in ensemble if other != bookie))
+            try:
+                (copy,) = await self._source.read(entry_id, unconfirmed=True, order=order)
+                return opener.open(entry_id, [copy])[0]
+            except (BookieError, CorruptionError, LedgerError):
+                continue
+        raise failure
