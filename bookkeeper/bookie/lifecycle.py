@@ -17,6 +17,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bookkeeper.audit import NO_AUDIT, AuditLog, open_audit_log
@@ -26,8 +27,9 @@ from bookkeeper.bookie.connections.bookie_port import BookiePort
 from bookkeeper.bookie.connections.connection_audit import ConnectionAudit
 from bookkeeper.bookie.control.ledger_directories import LedgerDirectories
 from bookkeeper.bookie.health.apache_names import ApacheNames, Sources
+from bookkeeper.bookie.health.apache_routes import ROUTES, Probed, Route
 from bookkeeper.bookie.health.bookie_metrics import refresh_metrics
-from bookkeeper.bookie.health.health import BookieHealth, health, liveness, readiness
+from bookkeeper.bookie.health.health import BookieHealth, PageReply, health, liveness, readiness
 from bookkeeper.bookie.health.health_server import HealthServer
 from bookkeeper.bookie.health.metadata_contact import MetadataContact
 from bookkeeper.bookie.health.own_lag import OwnLag, watch_own_lag
@@ -287,12 +289,20 @@ class BookieServer:
             "/livez": lambda: liveness(self.condition()),
             "/readyz": lambda: readiness(self.condition()),
         }
+        pages |= {path: partial(self._probe, route) for path, route in ROUTES.items()}
         try:
             self._http = http = HealthServer.start(wanted, pages, self.metrics, self._refresh_metrics, worker)
         except OSError as error:
             text = f"cannot listen at {wanted} for health and metrics: {in_words(error)}; choose another --http"
             raise OSError(error.errno, text) from error
         self._held.callback(http.close)
+
+    def _probe(self, route: Route) -> PageReply:
+        engine, stats = self.engine, self.engine.stats
+        compactor = engine.compactor
+        return route(
+            Probed(self.condition(), engine.space(), compactor.is_running, stats.compactions, compactor.is_suspended)
+        )
 
     # -- running ------------------------------------------------------------------------------------------
 

@@ -10,10 +10,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 OK: Final = "ok"
 UNREGISTERED: Final = "unregistered"
+
+
+class PageReply(NamedTuple):
+    """The answer of a page that chooses its own status."""
+
+    code: int
+    body: dict[str, Any] | list[Any] | str
+    """Sent as JSON; a text as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

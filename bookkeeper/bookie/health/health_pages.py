@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from http import HTTPStatus
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
+from bookkeeper.bookie.health.health import PageReply
 from bookkeeper.exposition import wsgi_page
 from bookkeeper.ids import Address, is_loopback
 from bookkeeper.metrics import Metrics
 
-Health = Callable[[], dict[str, Any]]
+Health = Callable[[], dict[str, Any] | PageReply]
 """The content of a page. Its key ``status`` is "ok", or says what is wrong; then the response has code 503."""
 
 _HEADERS = [("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store")]
@@ -57,11 +59,15 @@ class _Application:
         if not self._known_host(str(environ.get("HTTP_HOST", ""))):
             return _plain(start_response, "403 Forbidden")
         path = environ.get("PATH_INFO")
+        if isinstance(path, str) and len(path) > 1:
+            path = path.removesuffix("/")
         if path == "/metrics":
             return self._metrics(environ, start_response)
         if not isinstance(path, str) or path not in self._health:
             return _plain(start_response, "404 Not Found")
         state = self._health[path]()
+        if isinstance(state, PageReply):
+            return _reply(start_response, state)
         code = "200 OK" if state.get("status") == "ok" else "503 Service Unavailable"
         start_response(code, [("Content-Type", "application/json"), *_HEADERS])
         return [json.dumps(state).encode() + b"\n"]
@@ -73,6 +79,15 @@ class _Application:
             return True
         host = header.rpartition(":")[0] if header.rpartition(":")[2].isdecimal() else header
         return is_loopback(host.removeprefix("[").removesuffix("]"))
+
+
+def _reply(start_response: Callable[..., Any], reply: PageReply) -> Iterable[bytes]:
+    status = f"{reply.code} {HTTPStatus(reply.code).phrase}"
+    if isinstance(reply.body, str):
+        start_response(status, [("Content-Type", "text/plain"), *_HEADERS])
+        return [reply.body.encode()]
+    start_response(status, [("Content-Type", "application/json"), *_HEADERS])
+    return [json.dumps(reply.body).encode() + b"\n"]
 
 
 def _plain(start_response: Callable[..., Any], status: str) -> Iterable[bytes]:

@@ -60,6 +60,11 @@ class Compactor:
         return self.schedule.running is not None
 
     @property
+    def is_suspended(self) -> bool:
+        """Whether an operator has suspended it."""
+        return self.schedule.suspended
+
+    @property
     def logs_left(self) -> int:
         """How many entry logs are not compacted, because something is wrong with them."""
         return len(self.schedule.left)

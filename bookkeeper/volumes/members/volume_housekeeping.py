@@ -143,6 +143,11 @@ class VolumeCompactors:
         return any(each.is_running for each in self._compactors().values())
 
     @property
+    def is_suspended(self) -> bool:
+        """See :attr:`Compactor.is_suspended`: all are."""
+        return all(each.is_suspended for each in self._compactors().values())
+
+    @property
     def logs_left(self) -> int:
         """See :attr:`Compactor.logs_left`."""
         return sum(each.logs_left for each in self._compactors().values())
