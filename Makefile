@@ -119,8 +119,8 @@ mutants: $(STAMP) ## plant bugs, one at a time: each must be noticed; writes doc
 rules: $(STAMP) ## rule -> tests
 	@$(BIN)/python -m tests.architecture.rules
 
-proto: $(STAMP) ## generate the messages of segments/protocol/segments.proto anew
-	$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. segments/protocol/segments.proto
+proto: $(STAMP) ## generate the messages of the .proto files anew; a test compares the bytes
+	$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. bookkeeper/wire/bookkeeper.proto bookkeeper/meta/metadata.proto segments/protocol/segments.proto
 
 clean: ## remove the environment and what builds left
 	rm -rf $(VENV) build *.egg-info

@@ -11,6 +11,9 @@ from typing import Final
 from bookkeeper.errors import ConfigError
 from bookkeeper.secret import Secret
 
+ROOT: Final = 0
+"""The user who may change everything anyway."""
+
 PRIVATE_FILE_MAX: Final = 1 << 20
 """Bytes of the largest private file that is read."""
 
@@ -28,10 +31,10 @@ def read_secret(path: str) -> Secret:
 
 
 def read_private(path: str) -> bytes:
-    """The bytes of a file that only its owner may read.
+    """The bytes of a file that only its owner may read, who is this process's user, or root.
 
     Raises:
-        ConfigError: others may read it, or it is too large. OSError: it cannot be read.
+        ConfigError: others may read or change it, or it is too large. OSError: it cannot be read.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:
@@ -90,9 +93,15 @@ def make_private_file(path: str) -> None:
 
 
 def _require_private(descriptor: int, path: str) -> None:
-    mode = os.fstat(descriptor).st_mode
+    found = os.fstat(descriptor)
+    mode = found.st_mode
     if not stat.S_ISREG(mode):
         raise ConfigError(f"{path} is not a file")
+    if found.st_uid not in (os.geteuid(), ROOT):
+        raise ConfigError(
+            f"{path} holds secrets, but belongs to another user (number {found.st_uid}), who may change it: "
+            f"chown {os.geteuid()} {path}"
+        )
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise ConfigError(
             f"{path} holds secrets, but its mode {stat.S_IMODE(mode):04o} lets others touch it: chmod 600 {path}"

@@ -58,7 +58,7 @@ class SystemFile:
 
     def __init__(self, path: str, flags: int) -> None:
         self.path = path
-        self._fd: int = os.open(path, flags | os.O_CLOEXEC, 0o600)
+        self._fd: int = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
     def pwrite(self, data: bytes, offset: int) -> None:
         rest = memoryview(data)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.errors import ConfigError
-from bookkeeper.real import append_private, make_private, make_private_file, read_private, read_secret
+from bookkeeper.real import append_private, make_private, make_private_file, private, read_private, read_secret
 from bookkeeper.secret import Secret
 
 
@@ -82,3 +82,22 @@ def test_a_file_is_private_from_its_first_moment_and_one_that_is_there_is_left(t
     assert path.read_text() == "kept" and os.listdir(tmp_path) == ["new"]
     with pytest.raises(FileNotFoundError):
         make_private_file(str(tmp_path / "nowhere" / "new"))
+
+
+@pytest.mark.rule("X43")
+def test_a_file_of_another_user_is_refused_and_one_of_root_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "key"
+    path.write_text("secret")
+    path.chmod(0o600)
+    owner = path.stat().st_uid
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    monkeypatch.setattr(private, "ROOT", owner + 2)
+    with pytest.raises(ConfigError, match=f"belongs to another user .number {owner}.*chown {owner + 1}"):
+        read_private(str(path))
+    with pytest.raises(ConfigError, match="belongs to another user"):
+        append_private(str(path), "more")
+    assert path.read_text() == "secret"
+    monkeypatch.setattr(private, "ROOT", owner)
+    assert read_private(str(path)) == b"secret"

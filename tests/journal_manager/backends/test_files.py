@@ -99,3 +99,14 @@ def test_files_are_their_owner_s_alone_also_those_of_an_earlier_version(tmp_path
         (directory / name).chmod(0o644)
     files.lock(str(directory / "lock")).release()
     assert {stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()} == {0o600}
+
+
+@pytest.mark.rule("X42")
+def test_links_in_a_directory_of_data_are_not_followed(tmp_path: Path) -> None:
+    target, link = tmp_path / "elsewhere", tmp_path / "edits"
+    target.write_text("somebody else's")
+    link.symlink_to(target)
+    for more in ({}, {"create": True}, {"write": False}):
+        with pytest.raises(OSError, match=r"edits"):
+            SystemFiles().open(str(link), **more)
+    assert target.read_text() == "somebody else's"
