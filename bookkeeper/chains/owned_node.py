@@ -10,7 +10,7 @@ ledger, which is the next thing that a new owner does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from bookkeeper.chains.chain_node import ChainNode, ChainValue
@@ -39,11 +39,18 @@ class OwnedNode(Generic[V]):
 
     @classmethod
     async def claim(
-        cls, record: ChainNode[V], owner: str, nonce: str, check: Callable[[V], None] | None = None
+        cls,
+        record: ChainNode[V],
+        owner: str,
+        nonce: str,
+        check: Callable[[V], None] | None = None,
+        *,
+        look: Callable[[V], Awaitable[None]] | None = None,
     ) -> OwnedNode[V]:
         """Take the next epoch. Each lost race means that someone else got one; then the next.
 
-        ``nonce`` is unique to this call. ``check`` raises to refuse the record as it was found.
+        ``nonce`` is unique to this call. ``check`` raises to refuse the record as it was found; so does
+        ``look``, which may ask others.
 
         Raises:
             NoSuchKeyError: there is no record. MetadataUnavailableError: the outcome is unknown.
@@ -52,6 +59,8 @@ class OwnedNode(Generic[V]):
             value, version = await record.read()
             if check is not None:
                 check(value)
+            if look is not None:
+                await look(value)
             value = value.claim(owner, nonce)
             try:
                 return cls(record, value, await record.write(value, version))

@@ -324,6 +324,17 @@ class BookKeeper:
         config = self._config
         return await ledger_opener(config.encryption, record.ledger_id, record.metadata.custom, config.frame_size_max)
 
+    async def require_key(self, ledger_id: int) -> None:
+        """Make sure that this client could read the ledger's entries as far as keys go, before anything is done about
+        it. It asks the metadata store once.
+
+        Raises:
+            NoLedgerKeyError: its entries are encrypted, and this client does not have their key.
+            NoSuchLedgerError: the ledger does not exist. MetadataError.
+        """
+        self._require_open()
+        await self._opener_of(await LedgerView.read(self._services.metadata.ledgers, ledger_number(ledger_id)))
+
     async def recover_ledger(self, ledger_id: int) -> LedgerMetadata:
         """Fence the ledger's writer, find the ledger's end and close it; a closed ledger stays as it is. The password
         is that of its metadata. No entry is opened: the key of an encrypted ledger is not needed.

@@ -83,7 +83,7 @@ async def open_writer(
     monotonic = client.services.seams.clock.monotonic
     began = monotonic()
     name = owner or f"{os.uname().nodename}-{os.getpid()}-{next(_names)}"
-    owned = await StreamOwner.claim(record, name, claim_nonce(client))
+    owned = await StreamOwner.claim(record, name, claim_nonce(client), reads_with=client)
     current = _WriterSettings(config, read_config)
     config = await current.read()  # as they are behind the claim: a change before it was confirmed
     require_library(Compression.named(config.compression))

@@ -76,10 +76,17 @@ def test_without_the_keys_nothing_is_read_and_the_sentence_says_why() -> None:
             async with stream_of(cluster, keys=False, create=False) as blind:
                 with pytest.raises(StreamConfigError, match="are encrypted, their key is wrapped under key new"):
                     await values_of(blind)
+                writer = await stream.writer(owner="feeder")
+                await writer.append(SECRET)
+                with pytest.raises(StreamConfigError, match=r"claiming stream s: .* are encrypted"):
+                    await blind.writer(owner="blind")
+                await writer.append(SECRET)
+                await writer.roll()  # nobody has claimed the stream
+                await writer.close()
                 async with connect("", client=blind.client) as namespace:
                     with pytest.raises(StreamConfigError, match="this client has no keys"):
                         await namespace.verify("s")
-            assert await values_of(stream) == values
+            assert await values_of(stream) == [*values, SECRET, SECRET]
 
     SimCluster().run(story)
 

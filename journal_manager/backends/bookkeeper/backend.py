@@ -161,7 +161,7 @@ class BookKeeperBackend(Backend, ElectableBackend):
                 with worded(f"making journal {uri}"):
                     await record.create_if_absent(Chain(namespace or NamespaceInfo(), password=parsed.for_new(client)))
             check = partial(parsed.password_for, record.name)
-            claimed = await JournalOwner.claim(record, owner, claim_nonce(client), namespace, check)
+            claimed = await JournalOwner.claim(record, owner, claim_nonce(client), namespace, check, reads_with=client)
             password = parsed.password_for(record.name, claimed.chain)
             report = await recover(claimed, client, password)
             return LedgerJournalWriter(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from bookkeeper.chains import ClaimLostError, OwnedNode
-from bookkeeper.errors import BookKeeperError, LedgerFencedError, in_words
+from bookkeeper.errors import BookKeeperError, LedgerFencedError, NoSuchLedgerError, in_words
 from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
 from journal_manager.backends.bookkeeper.journal_node import JournalNode
 from journal_manager.edits import FencingToken, fenced
@@ -37,8 +37,11 @@ class JournalOwner:
         nonce: str,
         namespace: NamespaceInfo | None,
         also: Callable[[Chain], object] = lambda chain: None,
+        *,
+        reads_with: BookKeeper | None = None,
     ) -> JournalOwner:
-        """Take the next epoch. ``also`` raises to refuse the record as it was found.
+        """Take the next epoch. ``also`` raises to refuse the record as it was found; and the key of the last segment
+        must be to be had by ``reads_with``, the client that is going to read it: who could not go on fences nobody.
 
         Raises:
             JournalNotFormattedError, NamespaceMismatchError, JournalUnavailableError.
@@ -49,8 +52,13 @@ class JournalOwner:
                 namespace.ensure_same(chain.namespace)
             also(chain)
 
+        async def look(chain: Chain) -> None:
+            if reads_with is not None and chain.segments:
+                with suppress(NoSuchLedgerError):
+                    await reads_with.require_key(int(chain.segments[-1].location))
+
         with worded(f"claiming journal {record.name}"):
-            return cls(record, await OwnedNode.claim(record, owner, nonce, check))
+            return cls(record, await OwnedNode.claim(record, owner, nonce, check, look=look))
 
     @property
     def chain(self) -> Chain:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from bookkeeper.chains import ClaimLostError, OwnedNode
-from bookkeeper.errors import BookKeeperError, MetadataConflictError, NoSuchKeyError
+from bookkeeper.errors import BookKeeperError, MetadataConflictError, NoSuchKeyError, NoSuchLedgerError
 from bookkeeper.outcome import Outcome
 from segments.chain import StreamChain, StreamHead
 from segments.error_translation import stream_error
@@ -42,13 +42,29 @@ class StreamOwner:
 
     @classmethod
     async def claim(
-        cls, record: StreamHead, owner: str, nonce: str, may_claim: Callable[[StreamChain], None] = lambda _: None
+        cls,
+        record: StreamHead,
+        owner: str,
+        nonce: str,
+        may_claim: Callable[[StreamChain], None] = lambda _: None,
+        *,
+        reads_with: BookKeeper | None = None,
     ) -> StreamOwner:
         """Take the next epoch. ``may_claim`` raises to refuse the record as it is found.
 
+        Args:
+            reads_with: the client that is going to read the stream's end. It must have the key of the last segment: who
+                could not go on takes the stream from nobody.
+
         Raises:
             StreamNotFoundError, StreamSealedError, StreamMetadataError. And what ``may_claim`` raises.
+            StreamConfigError: entries are encrypted, and ``reads_with`` does not have their key.
         """
+
+        async def look(chain: StreamChain) -> None:
+            if reads_with is not None and chain.recent:
+                with suppress(NoSuchLedgerError):
+                    await reads_with.require_key(chain.recent[-1].ledger_id)
 
         def check(chain: StreamChain) -> None:
             may_claim(chain)
@@ -58,7 +74,7 @@ class StreamOwner:
                 )
 
         try:
-            return cls(record, await OwnedNode.claim(record.recent, owner, nonce, check))
+            return cls(record, await OwnedNode.claim(record.recent, owner, nonce, check, look=look))
         except BookKeeperError as error:
             raise stream_error(error, f"claiming stream {record.name}", record.name) from error
 

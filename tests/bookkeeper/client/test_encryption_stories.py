@@ -92,8 +92,11 @@ def test_a_reader_that_waits_elsewhere_gets_what_comes_with_the_news() -> None:
                         await ledger.append(PAYLOADS[len(got) + 1])
                     got += (await waiting)[1]
                 assert got == PAYLOADS[: len(got)]
+                await ledger.append_many(PAYLOADS[len(got) : 11])
+                await reader.read_last_add_confirmed()
                 poll = asyncio.ensure_future(reader.read_last_add_confirmed_and_entry(11, timeout_ms=2000))
-                await ledger.append_many(PAYLOADS[len(got) : 12])
+                await asyncio.sleep(0.05)
+                await ledger.append(PAYLOADS[11])
                 found = (await poll)[1]
                 assert found is not None and found.payload == PAYLOADS[11]
             await ledger.close()

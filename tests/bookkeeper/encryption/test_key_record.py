@@ -60,3 +60,9 @@ def test_a_record_that_is_not_understood_names_its_ledger(change: dict[str, obje
 def test_bytes_that_are_no_record_are_refused(data: bytes) -> None:
     with pytest.raises(MetadataFormatError):
         key_record_in({RECORD_NAME: data}, 7)
+
+
+@pytest.mark.rule("X29")
+def test_a_record_that_is_too_long_is_refused_before_it_is_parsed() -> None:
+    with pytest.raises(MetadataFormatError, match="it has 9000 bytes"):
+        key_record_in({RECORD_NAME: RECORD.encode().ljust(9000)}, 7)

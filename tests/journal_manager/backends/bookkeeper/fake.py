@@ -136,6 +136,9 @@ class Client:
             self.cluster.step("recovered")
         return Reader(self.cluster, found)
 
+    async def require_key(self, ledger: int) -> None:
+        """Nothing is encrypted here."""
+
     async def delete_ledger(self, ledger: int) -> None:
         self.cluster.step("delete_ledger")
         if self.cluster.ledgers.pop(ledger, None) is None:

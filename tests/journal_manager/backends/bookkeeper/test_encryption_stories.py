@@ -32,6 +32,11 @@ def test_edits_and_snapshots_are_read_and_taken_over_with_the_keys_only() -> Non
             with pytest.raises(JournalConfigError, match="are encrypted, their key is wrapped under key new"):
                 async for _ in reader.read(segments[0], segments[0].first):
                     pass
+            with pytest.raises(JournalConfigError, match=r"claiming journal edits: .* are encrypted"):
+                await EditLog.open("bk:edits", owner="blind", client=blind)
+            log.log(SECRET)
+            await log.sync()
+            await log.roll()  # nobody has claimed the journal
             operator = Operator(blind)
             passwords = set()
             async for ledger in keeper.list_ledgers():
@@ -44,7 +49,7 @@ def test_edits_and_snapshots_are_read_and_taken_over_with_the_keys_only() -> Non
             assert passwords == {record.password} and len(record.password) == 32
             await log.abort()
             again = await EditLog.open("bk:edits", owner="next", client=keeper)
-            assert [op.body async for op in again.read(1)] == [SECRET]
+            assert [op.body async for op in again.read(1)] == [SECRET, SECRET]
             snapshots = await open_snapshots("bk:edits", client=keeper)
             assert bytes(joined.from_iterable([piece async for piece in snapshots.read(at)])) == SECRET
             await again.close()
