@@ -84,6 +84,10 @@ class Tls(Protocol):
     def certificate(self) -> bytes | None:
         """Our own certificate (DER), as it is used for new connections."""
 
+    @property
+    def trusted(self) -> str:
+        """Authorities and revocation lists (PEM) that judge the other side in new connections; empty if none do."""
+
     def refresh(self) -> bool:
         """Read the files again if they have changed; True if they had. Connections that stand are not touched.
 

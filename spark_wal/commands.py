@@ -249,7 +249,8 @@ def token(name: str, token_file: str, roots: tuple[str, ...]) -> None:
     Running gateways notice it by themselves. To revoke a token, remove its line. NAME becomes the owner of files that
     are made with it, and is the client id for OAuth2.
     """
-    from bookkeeper.gateways.tokens import TokenBook, new_token, signing_key_line, token_line
+    from bookkeeper.auth.token_file import signing_key_line
+    from bookkeeper.gateways.tokens import TokenBook, new_token, token_line
 
     made = new_token()
     try:
@@ -257,7 +258,7 @@ def token(name: str, token_file: str, roots: tuple[str, ...]) -> None:
         try:
             book = TokenBook.parse(read_private(token_file).decode("utf-8", "replace"), token_file)
         except FileNotFoundError:
-            book = TokenBook((), {})
+            book = TokenBook()
         append_private(token_file, ("" if book.can_sign else signing_key_line(f"k{secrets.token_hex(4)}")) + line)
     except (ConfigError, OSError) as error:
         raise click.ClickException(in_words(error)) from error

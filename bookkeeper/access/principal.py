@@ -35,6 +35,9 @@ class Principal:
         return self.name or "nobody"
 
 
+NOBODY: Final = Principal(PrincipalKind.NOBODY, "")
+"""Somebody whom nobody has asked."""
+
 _ANYONE: Final = "anyone"
 _NAME: Final = "name"
 _ROLE: Final = "role"

@@ -34,6 +34,7 @@ OWN: Final[Mapping[str, str]] = {
     "bookie": "bookkeeper.admin.bookie.bookie:bookie",
     "bookies": "bookkeeper.admin.bookies.bookies:bookies",
     "cluster": "bookkeeper.admin.cluster.cluster_status:cluster",
+    "credentials": "bookkeeper.admin.servers.credentials:credentials",
     "init": "bookkeeper.admin.cluster.init:init",
     "ledger": "bookkeeper.admin.ledger.ledgers:ledger",
     "metadata": "bookkeeper.admin.cluster.metadata:metadata",
@@ -52,6 +53,8 @@ SENTENCES: Final[Mapping[str, str]] = {
     "bookkeeper.admin.bookies.bookies:bookies": "List bookies (the default), ask how full they are and which may stop, "
     "move ledgers off them, forget them.",
     "bookkeeper.admin.cluster.cluster_status:cluster": "Show a whole cluster.",
+    "bookkeeper.admin.servers.credentials:credentials": "Make and revoke what clients show to bookies: signed tokens, "
+    "users of SASL.",
     "bookkeeper.admin.cluster.init:init": "Create a new cluster in its metadata store.",
     "bookkeeper.admin.ledger.ledgers:ledger": "Write, read and manage ledgers.",
     "bookkeeper.admin.cluster.metadata:metadata": "Manage a cluster's metadata.",

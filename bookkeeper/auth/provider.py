@@ -12,8 +12,9 @@ a client never learns why it was refused.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Protocol
+import math
+from dataclasses import dataclass, field
+from typing import Final, Protocol, runtime_checkable
 
 from bookkeeper.auth.certificate import CertificateNames
 
@@ -33,6 +34,8 @@ class Peer:
     encrypted: bool = False
     names: CertificateNames | None = None
     """The names in the certificate of the TLS handshake; None if the peer showed none."""
+    local: bool = False
+    """The connection does not leave this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,13 @@ class ExchangeResult:
     """The next token for the client."""
     principal: str | None = None
     """Who the client is: the exchange is over, the client is served. None: another token is awaited."""
+    roles: tuple[str, ...] = ()
+    """The client's roles."""
+    ends_at: float = math.inf
+    """When the connection ends at the latest, in seconds since 1970, because what the client has shown is no longer
+    good."""
+    credential: object = field(default=None, repr=False)
+    """What :meth:`WatchfulProvider.ended` is asked about while the connection is open. Nobody else looks at it."""
 
 
 class ServerExchange(Protocol):
@@ -64,7 +74,30 @@ class ServerProvider(Protocol):
         """The name in AUTH messages; a client that names another is refused."""
 
     def exchange(self, peer: Peer) -> ServerExchange:
-        """A new connection's."""
+        """A new connection's.
+
+        Raises:
+            AuthenticationError: no client is known over such a connection.
+        """
+
+
+@runtime_checkable
+class WatchfulProvider(ServerProvider, Protocol):
+    """A bookie's provider whose clients can lose what they have shown, while they are connected.
+
+    Both methods are called at regular intervals (``tls.reload_interval_s``) and on SIGHUP; a connection whose
+    credential has ended is closed.
+    """
+
+    def refresh(self) -> None:
+        """Look at changed files.
+
+        Raises:
+            ConfigError: they cannot be used, and the provider keeps what it had.
+        """
+
+    def ended(self, credential: object) -> str | None:
+        """Why a credential that an exchange has returned is no longer good; None if it is."""
 
 
 class ClientExchange(Protocol):
@@ -89,4 +122,9 @@ class ClientProvider(Protocol):
         """The name in AUTH messages."""
 
     def exchange(self, peer: Peer) -> ClientExchange:
-        """A new connection's."""
+        """A new connection's.
+
+        Raises:
+            AuthenticationError: nothing is shown over such a connection.
+            ConfigError: what it would show cannot be had any more, such as a file.
+        """

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bookkeeper.audit import AuditConfig
-from bookkeeper.auth.config import NONE, TLS, AuthConfig
+from bookkeeper.auth.config import NONE, SASL, TLS, AuthConfig
 from bookkeeper.bookie.page_address import require_page_address
 from bookkeeper.codec import FRAME_MAX, RECORD_MAX
 from bookkeeper.errors import ConfigError, in_words, require, require_below, require_range
@@ -272,6 +272,11 @@ class BookieConfig:
         require(
             not self.auth.required,
             "auth.required is an option of clients; leave it out: a bookie with a provider authenticates every client",
+        )
+        require(
+            self.auth_provider != SASL or self.tls.mode != "off" or self.auth.insecure,
+            'auth.provider "sasl" needs TLS ([tls] cert, key): DIGEST-MD5 is obsolete, and protects neither passwords '
+            "nor connections by itself; auth.insecure = true speaks it in clear",
         )
         if self.auth_provider == TLS:
             require(self.tls.client_ca is not None, 'auth.provider "tls" needs tls.client_ca')

@@ -275,7 +275,7 @@ class BookieServer:
         works = [*self.parts.works(), self._follow_state(), self._watch_space()]
         works.append(watch_own_lag(self._lag, self._seams.clock, log))
         if self.port.security is not None:
-            works.append(self.port.security.run(self._seams.clock.wall_ms))
+            works.append(self.port.security.run())
         self._held.push_async_callback(self._end_tasks)
         self._tasks += map(asyncio.create_task, works)
 

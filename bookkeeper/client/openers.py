@@ -13,6 +13,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Final, Protocol, cast
 
+from bookkeeper.auth.config import AuthConfig
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.known import KnownCluster
 from bookkeeper.encryption import EncryptionConfig
@@ -56,7 +57,7 @@ def system_seams() -> Seams:
 
 
 def with_surroundings(config: ClientConfig) -> ClientConfig:
-    """``config`` with the settings of TLS and encryption of the environment, unless it has its own.
+    """``config`` with the environment's settings of TLS, authentication and encryption, unless it has its own.
 
     Raises:
         ConfigError: the environment's settings do not fit together.
@@ -65,7 +66,10 @@ def with_surroundings(config: ClientConfig) -> ClientConfig:
     encryption = config.encryption
     if encryption is None:
         encryption = EncryptionConfig.from_environment(os.environ)
-    return replace(config, tls=tls, encryption=encryption)
+    auth = config.auth
+    if auth.provider is None:
+        auth = AuthConfig.from_environment(os.environ) or auth
+    return replace(config, tls=tls, auth=auth, encryption=encryption)
 
 
 async def open_cluster(uri: str, seams: Seams, *, session_s: float, known: KnownCluster | None = None) -> Cluster:

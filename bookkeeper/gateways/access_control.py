@@ -94,7 +94,7 @@ class AccessControl:
         self._clock = clock
         self._looked = clock.monotonic()
         self.certificates = None if config.tls is None else ServerCertificates(config.tls)
-        self._book = TokenBook((), {})
+        self._book = TokenBook()
         self._book_stamp: tuple[int, int, int] | None = None
         if config.token_file is not None:
             self._read_book(config.token_file)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from bookkeeper import seams
 from bookkeeper.auth.certificate import not_after
+from bookkeeper.auth.revocations import Revocations
 from bookkeeper.errors import ConfigError, in_words, require
-from bookkeeper.gateways.revocations import Revocations
 from bookkeeper.real import FileTls, read_private
 
 logger = logging.getLogger(__name__)

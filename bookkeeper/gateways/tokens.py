@@ -9,7 +9,9 @@ same file, so a token is valid at each of them, also after a restart::
 The file holds only a token's hash (X48). A token has 256 random bits, so the hash need not be slow. After the hash come
 the paths below which the owner may do anything; without a path that is everywhere. The gateway's OAuth2 endpoint
 returns an access token for a token. It is signed with the first signing key and consists of key, token, time of expiry
-and HMAC (X9). Removing a token or its key from the file revokes the access tokens made from it.
+and HMAC (X9). The file is also that of bookies (:mod:`bookkeeper.auth.token_file`), which know other tokens by the same
+keys; a line ``token`` means nothing to them. Removing a token or its key from the file revokes the access tokens made
+from it.
 """
 
 from __future__ import annotations
@@ -18,19 +20,18 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from bookkeeper.auth.token_file import KEY_NAME, SigningKeys, TokenFile, bad_line
 from bookkeeper.errors import ConfigError
 from bookkeeper.secret import Secret
 
 ACCESS_TOKEN_S: Final = 3600
 """How long an access token is good. Hadoop's client fetches a new one 30 s before."""
 
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9._-]{0,99}")
 _HASH: Final = re.compile(r"sha256:([0-9a-f]{64})")
-_KEY: Final = re.compile(r"[0-9a-f]{64,128}")
 _ACCESS: Final = re.compile(r"bk1~([A-Za-z0-9._-]{1,100})~([0-9a-f]{16})~([0-9]{1,15})~([0-9a-f]{64})")
 _TOKEN_MAX: Final = 4096
 _NO_HASH: Final = "0" * 64
@@ -62,9 +63,9 @@ class _Token:
 class TokenBook:
     """The tokens of one file, as they were when the file was read."""
 
-    def __init__(self, tokens: Sequence[_Token], keys: Mapping[str, bytes]) -> None:
+    def __init__(self, tokens: Sequence[_Token] = (), signing: SigningKeys = SigningKeys()) -> None:  # noqa: B008
         self._tokens = {token.digest[:16]: token for token in tokens}
-        self._keys = dict(keys)
+        self._signing = signing
 
     @classmethod
     def parse(cls, text: str, source: str) -> TokenBook:
@@ -73,30 +74,21 @@ class TokenBook:
         Raises:
             ConfigError: a line is neither a token nor a key. The error has its number, never its content.
         """
+        file = TokenFile.parse(text, source)
         tokens: list[_Token] = []
-        keys: dict[str, bytes] = {}
-        for number, line in enumerate(text.splitlines(), 1):
-            words = line.split()
-            if not words or words[0].startswith("#"):
-                continue
-            match words:
-                case ["token", name, digest, *roots]:
-                    if not (_NAME.fullmatch(name) and (found := _HASH.fullmatch(digest)) and all(map(_is_root, roots))):
-                        raise _bad_line(source, number)
-                    tokens.append(_Token(found[1], Caller(name, tuple(roots) or ("/",))))
-                case ["signing-key", name, key] if _NAME.fullmatch(name) and _KEY.fullmatch(key):
-                    if keys.setdefault(name, bytes.fromhex(key)) != bytes.fromhex(key):
-                        raise ConfigError(f"{source}, line {number}: another signing key has this name already")
-                case _:
-                    raise _bad_line(source, number)
-        return cls(tokens, keys)
+        for number, words in file.tokens:
+            name, digest, *roots = (*words, "", "")[: max(2, len(words))]
+            if not (KEY_NAME.fullmatch(name) and (found := _HASH.fullmatch(digest)) and all(map(_is_root, roots))):
+                raise bad_line(source, number)
+            tokens.append(_Token(found[1], Caller(name, tuple(roots) or ("/",))))
+        return cls(tokens, file.signing)
 
     def __len__(self) -> int:
         return len(self._tokens)
 
     @property
     def can_sign(self) -> bool:
-        return bool(self._keys)
+        return bool(self._signing.keys)
 
     def owner(self, text: str, now_ms: int) -> Caller | None:
         """The owner of a token or access token; None if it is not valid, whatever the reason (X11)."""
@@ -116,11 +108,11 @@ class TokenBook:
     def exchange(self, name: str, text: str, now_ms: int) -> Secret | None:
         """Make an access token for the token of ``name``; None if the token is not valid, or there is no key."""
         token = self._find(text) if len(text) <= _TOKEN_MAX else None
-        if token is None or token.principal.name != name or not self._keys:
+        if token is None or token.principal.name != name or not self._signing.keys:
             return None
-        key = next(iter(self._keys))
+        key = next(iter(self._signing.keys))
         unsigned = f"bk1~{key}~{token.digest[:16]}~{now_ms // 1000 + ACCESS_TOKEN_S}"
-        return Secret(f"{unsigned}~{self._sign(key, unsigned)}")
+        return Secret(f"{unsigned}~{self._signing.sign(key, unsigned)}")
 
     def _find(self, text: str) -> _Token | None:
         digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
@@ -129,16 +121,11 @@ class TokenBook:
         return token if same else None
 
     def _owner_of_access(self, parts: re.Match[str], now_ms: int) -> Caller | None:
-        key, token = parts[1], self._tokens.get(parts[2])
-        if key not in self._keys:
-            return None
-        same = hmac.compare_digest(parts[4], self._sign(key, parts[0].rpartition("~")[0]))
+        token = self._tokens.get(parts[2])
+        same = self._signing.has_signed(parts[1], parts[0].rpartition("~")[0], parts[4])
         if not same or token is None or int(parts[3]) * 1000 <= now_ms:
             return None
         return token.principal
-
-    def _sign(self, key: str, unsigned: str) -> str:
-        return hmac.new(self._keys[key], unsigned.encode(), hashlib.sha256).hexdigest()
 
 
 def new_token() -> Secret:
@@ -152,7 +139,7 @@ def token_line(name: str, token: Secret, roots: Sequence[str] = ()) -> str:
     Raises:
         ConfigError: the name or a path is not allowed.
     """
-    if not _NAME.fullmatch(name):
+    if not KEY_NAME.fullmatch(name):
         raise ConfigError(
             f'"{name}" is no name of a token: a name has letters, digits and ._- and begins with a letter'
         )
@@ -165,17 +152,5 @@ def token_line(name: str, token: Secret, roots: Sequence[str] = ()) -> str:
     return " ".join(["token", name, f"sha256:{digest}", *roots]) + "\n"
 
 
-def signing_key_line(name: str) -> str:
-    """The line of the file that holds a new signing key."""
-    return f"signing-key {name} {secrets.token_hex(32)}\n"
-
-
 def _is_root(path: str) -> bool:
     return path == "/" or (path.startswith("/") and not path.endswith("/") and "//" not in path and " " not in path)
-
-
-def _bad_line(source: str, number: int) -> ConfigError:
-    return ConfigError(
-        f"{source}, line {number}: expected 'token NAME sha256:HASH [/PATH ...]' or 'signing-key NAME HEX', "
-        "as bk gateway token writes them"
-    )

@@ -13,7 +13,7 @@ from typing import Final
 
 from bookkeeper import wire
 from bookkeeper.auth.certificate import CertificateNames
-from bookkeeper.auth.config import AuthConfig
+from bookkeeper.auth.config import SASL, AuthConfig
 from bookkeeper.auth.provider import DISABLED, TOKEN_MAX, ClientExchange, ClientProvider, Peer
 from bookkeeper.auth.provider_loader import client_provider
 from bookkeeper.codec import FRAME_MAX
@@ -24,11 +24,12 @@ from bookkeeper.errors import (
     MalformedFrameError,
     SecureConnectionError,
     in_words,
+    require,
 )
-from bookkeeper.ids import Address, BookieId
+from bookkeeper.ids import Address, BookieId, is_loopback
 from bookkeeper.net.connection import BookieConnection, connect_bookie
 from bookkeeper.net.tls import HANDSHAKE_S, TlsConfig
-from bookkeeper.seams import Net, Tls, TlsFiles
+from bookkeeper.seams import Net, Rng, Tls, TlsFiles
 from bookkeeper.wire import Dialect, Status
 
 log = logging.getLogger(__name__)
@@ -40,12 +41,17 @@ ROUNDS_MAX: Final = 16
 class ClientSecurity:
     """How one client secures its connections."""
 
-    def __init__(self, net: Net, tls: TlsConfig | None, auth: AuthConfig) -> None:
+    def __init__(self, net: Net, rng: Rng, tls: TlsConfig | None, auth: AuthConfig) -> None:
         """Raises: ConfigError: a file or a provider cannot be used; the error names it."""
+        require(
+            auth.provider != SASL or tls is not None or auth.insecure,
+            'auth.provider "sasl" needs TLS (tls.ca, --tls-ca or BK_TLS_CA): DIGEST-MD5 alone protects neither the '
+            "password nor the connection; auth.insecure = true speaks it in clear",
+        )
         self._net = net
         self._config = tls
         self._tls: Tls | None = None
-        self._provider: ClientProvider | None = client_provider(auth)
+        self._provider: ClientProvider | None = client_provider(auth, rng)
         self._must_authenticate = auth.required
         self._asks_nobody: set[BookieId] = set()
         """Bookies that do not authenticate clients, and of which the log says so."""
@@ -73,9 +79,9 @@ class ClientSecurity:
         try:
             async with asyncio.timeout(self._timeout_s):
                 names = None if self._tls is None else await self._encrypt(connection, bookie, self._tls)
-                connection.speak(dialect)
-                if self._provider is not None:
+                if self._provider is not None:  # behind TLS in v3: Apache's bookie says something in v3 in between
                     await self._authenticate(connection, self._provider, names, bookie)
+                connection.speak(dialect)
         except BaseException as error:
             connection.abort()
             if isinstance(error, TimeoutError):
@@ -152,9 +158,14 @@ class ClientSecurity:
     async def _authenticate(
         self, connection: BookieConnection, provider: ClientProvider, names: CertificateNames | None, bookie: BookieId
     ) -> None:
-        peer = Peer(str(connection.address), encrypted=connection.encrypted, names=names)
+        local = is_loopback(connection.address.host)
+        peer = Peer(str(connection.address), encrypted=connection.encrypted, names=names, local=local)
         try:
-            if not await self._exchange(connection, provider.plugin, provider.exchange(peer)):
+            exchange = provider.exchange(peer)
+        except (AuthenticationError, ConfigError) as error:
+            raise SecureConnectionError(f"no authentication with {connection.address}: {error}") from error
+        try:
+            if not await self._exchange(connection, provider.plugin, exchange):
                 self._on_disabled(connection.address, bookie, provider.plugin)
         except AuthenticationError as error:
             raise SecureConnectionError(f"{connection.address} did not authenticate itself: {error}") from error

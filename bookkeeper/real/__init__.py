@@ -15,8 +15,16 @@ from bookkeeper.real.descriptors import allow_descriptors
 from bookkeeper.real.disk import PosixDisk, is_open_file
 from bookkeeper.real.memory import give_back_freed_memory, keep_freed_memory, names_secrets, no_core_dumps
 from bookkeeper.real.net import AsyncioNet
-from bookkeeper.real.private import append_private, make_private, make_private_file, read_private, read_secret
+from bookkeeper.real.private import (
+    append_private,
+    make_private,
+    make_private_file,
+    read_private,
+    read_secret,
+    replace_private,
+)
 from bookkeeper.real.tls import FileTls
+from bookkeeper.real.watched_file import WatchedFile
 from bookkeeper.real.workers import ThreadWorkers
 from bookkeeper.seams import Seams
 
@@ -27,6 +35,7 @@ __all__ = [
     "SystemClock",
     "SystemRng",
     "ThreadWorkers",
+    "WatchedFile",
     "allow_descriptors",
     "append_private",
     "give_back_freed_memory",
@@ -38,6 +47,7 @@ __all__ = [
     "no_core_dumps",
     "read_private",
     "read_secret",
+    "replace_private",
     "run",
     "system_seams",
 ]

@@ -60,6 +60,30 @@ def append_private(path: str, text: str) -> None:
         os.fsync(descriptor)
 
 
+def replace_private(path: str, text: str) -> None:
+    """Put a private file with this text in the place of ``path``, whole or not at all; durable when it returns.
+
+    Raises:
+        OSError: it cannot be written; what was there stays.
+    """
+    temporary = f"{path}.{os.getpid()}.{threading.get_ident()}.new"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with open(descriptor, "wb", buffering=0) as file:
+            file.write(text.encode())
+            os.fsync(descriptor)
+        os.rename(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    directory = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
 def make_private(path: str) -> None:
     """Nobody but its owner may touch a file or directory of ours from now on; nothing if it is not there.
 

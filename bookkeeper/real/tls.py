@@ -29,6 +29,7 @@ class FileTls:
         self.context: ssl.SSLContext
         """What the files said when they were last read whole: for the next handshake."""
         self.certificate: bytes | None = None
+        self.trusted = ""
         self._stamps: list[_Stamp] = []
         self._load()
 
@@ -46,9 +47,10 @@ class FileTls:
             stamps = self._look()  # before reading: what changes meanwhile is read again next time
             context = _context(self.files)
             certificate = _first_certificate(self.files.cert) if self.files.cert is not None else None
+            trusted = "\n".join(_text(path) for path in (self.files.ca, self.files.crl) if path is not None)
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
             raise ConfigError(f"the TLS files cannot be used ({_names(self.files)}): {_why(error)}") from error
-        self.context, self.certificate, self._stamps = context, certificate, stamps
+        self.context, self.certificate, self.trusted, self._stamps = context, certificate, trusted, stamps
 
     def _look(self) -> list[_Stamp]:
         stamps = []
@@ -87,8 +89,7 @@ def _context(files: TlsFiles) -> ssl.SSLContext:
         context.check_hostname = files.verify_host
         context.verify_mode = ssl.CERT_REQUIRED
     if files.ca is not None:
-        with open(files.ca, encoding="ascii", errors="replace") as file:
-            text = file.read()
+        text = _text(files.ca)
         context.load_verify_locations(cafile=files.ca)
         if _CRL in text:
             context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
@@ -102,8 +103,7 @@ def _context(files: TlsFiles) -> ssl.SSLContext:
 
 def _load_revocations(context: ssl.SSLContext, path: str) -> None:
     """A file that would add an authority is no list of revocations, and one without a list would revoke nothing."""
-    with open(path, encoding="ascii", errors="replace") as file:
-        text = file.read()
+    text = _text(path)
     if _CRL not in text:
         raise ValueError(
             f"{path} holds no revocation list in PEM (openssl crl -inform DER -in FILE -out {path} makes one)"
@@ -120,8 +120,12 @@ def _no_password() -> str:
     )
 
 
-def _first_certificate(path: str) -> bytes:
+def _text(path: str) -> str:
     with open(path, encoding="ascii", errors="replace") as file:
-        text = file.read()
+        return file.read()
+
+
+def _first_certificate(path: str) -> bytes:
+    text = _text(path)
     begin = text.index(_BEGIN)
     return ssl.PEM_cert_to_DER_cert(text[begin : text.index(_END, begin) + len(_END)])

@@ -16,7 +16,8 @@ from typing import Final
 
 import pytest
 
-from bookkeeper.gateways.tokens import new_token, signing_key_line, token_line
+from bookkeeper.auth.token_file import signing_key_line
+from bookkeeper.gateways.tokens import new_token, token_line
 from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.testing.certificates import Authority
 from segments import Record, sync

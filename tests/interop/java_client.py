@@ -14,7 +14,7 @@ from py4j.finalizer import ThreadSafeFinalizer
 from py4j.java_gateway import GatewayParameters, JavaGateway, find_jar_path, is_instance_of
 from py4j.protocol import Py4JJavaError
 
-from examples.apache_servers import JavaProcess, client_settings, java_command
+from examples.apache_servers import QUICK_START, JavaProcess, client_settings, java_command
 from tests.interop.clients import LONGEST_S, PASSWORD, FencedError, Reader, Seen, Shape, Writer
 
 _READY: Final = "py4j is ready"
@@ -37,8 +37,9 @@ class JavaError(Exception):
 class Java:
     """A Java process with Apache's classes, and Py4J's gateway into it. All methods block."""
 
-    def __init__(self, directory: Path) -> None:
-        options = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData", _OPENS)
+    def __init__(self, directory: Path, *, more_options: Sequence[str] = ()) -> None:
+        """``more_options`` are further arguments of the JVM."""
+        options = (*QUICK_START, _OPENS, *more_options)
         arguments = ("--enable-auth", "0")
         command = java_command(
             directory, _MAIN, *arguments, options=options, more_jars=(find_jar_path(),), level="WARN"

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from bookkeeper.gateways.tokens import new_token, signing_key_line, token_line
+from bookkeeper.auth.token_file import signing_key_line
+from bookkeeper.gateways.tokens import new_token, token_line
 from bookkeeper.testing.certificates import LOOPBACK, Authority
 from spark_wal.service import CheckpointService
 from spark_wal.spark_access import GatewayAccess

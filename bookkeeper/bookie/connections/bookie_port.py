@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from bookkeeper.auth.config import TLS
-from bookkeeper.auth.provider_loader import server_provider
+from bookkeeper.auth.provider_loader import principal_kind, server_provider
 from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.bookie.config import BookieConfig
 from bookkeeper.bookie.connections.admission import Admission
@@ -57,16 +57,23 @@ class BookiePort:
         Raises: ConfigError: a file or a provider that cannot be used, by name.
         """
         config, seams = self._config, self._seams
-        provider = server_provider(config.auth)
+        provider = server_provider(config.auth, seams.rng, seams.clock)
         if config.tls.mode == "off" and provider is None:
             return
         from bookkeeper.bookie.connections.connection_security import (
             ConnectionSecurity,  # most bookies neither encrypt nor authenticate
         )
 
-        asks_tls = config.auth_provider == TLS
         self.security = ConnectionSecurity(
-            seams.net, config.tls, provider, self._metrics, seams.rng, asks_tls=asks_tls, audit=self.audit
+            seams.net,
+            config.tls,
+            provider,
+            self._metrics,
+            seams.rng,
+            seams.clock,
+            asks_tls=config.auth_provider == TLS,
+            kind=principal_kind(config.auth),
+            audit=self.audit,
         )
 
     async def bind(self, port: int | None) -> int:
@@ -112,7 +119,7 @@ class BookiePort:
             await asyncio.sleep(0.01)
 
     def refresh(self) -> None:
-        """Read changed certificates now."""
+        """Read changed files of TLS and authentication now, and end connections whose clients would be refused."""
         if self.security is not None:
             self.security.refresh()
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from bookkeeper import wire
-from bookkeeper.access import LedgerOperation, Principal, PrincipalKind, QuotaRefusal
+from bookkeeper.access import LedgerOperation, Principal, QuotaRefusal
 from bookkeeper.bookie.connections.connection_audit import Audited, ConnectionAudit
 from bookkeeper.bookie.permissions.ledger_permissions import Asked, LedgerPermissions
 from bookkeeper.bookie.permissions.operation import ADD, BIT, RECOVERY_ADD, key_of, operation_of
@@ -29,9 +29,6 @@ KNOWN_MAX: Final = 1024
 
 TOLD_MAX: Final = 256
 """Denials of a connection that the audit log has, at most, until it may have them again."""
-
-NOBODY: Final = Principal(PrincipalKind.NOBODY, "")
-"""The client of a connection that nobody has asked who he is."""
 
 
 class Client(Audited, Protocol):
@@ -62,10 +59,7 @@ class ConnectionAccess:
     @property
     def who(self) -> Principal:
         """The client, once the handshake has told."""
-        found = self._client.principal
-        if isinstance(found, str):
-            return Principal(PrincipalKind.CERTIFICATE, found)
-        return found or NOBODY
+        return self._client.principal
 
     def may(self, ledger_id: LedgerId, bit: int) -> bool:
         """Whether this is known to be allowed."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from bookkeeper import wire
-from bookkeeper.access import LedgerOperation
+from bookkeeper.access import LedgerOperation, Principal
 from bookkeeper.audit import NO_AUDIT, AuditAction, AuditEvent, AuditLog
 from bookkeeper.bookie.connections.request_log import ANSWERED
 from bookkeeper.ids import LedgerId
@@ -24,7 +24,7 @@ FENCES_MAX: Final = 256
 class Audited(Protocol):
     """A connection, as lines of the audit log name it."""
 
-    principal: str | None
+    principal: Principal
     fences_noted: dict[LedgerId, None]
 
     @property
@@ -89,7 +89,7 @@ class ConnectionAudit:
 
     def _note(self, what: AuditAction, connection: Audited, on: str, *, allowed: bool, reason: str) -> None:
         if self._is_on:
-            who = connection.principal or ""
+            who = connection.principal.name
             self.log.note(
                 AuditEvent(what=what, who=who, address=connection.peer, on=on, allowed=allowed, reason=reason)
             )

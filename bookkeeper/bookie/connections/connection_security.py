@@ -9,17 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any, Final
 
 from bookkeeper import wire
+from bookkeeper.access.principal import Principal, PrincipalKind
 from bookkeeper.auth.certificate import EXPIRES_SOON_S, CertificateNames, admitted, not_after
-from bookkeeper.auth.provider import ExchangeResult, Peer, ServerExchange, ServerProvider
+from bookkeeper.auth.client_trust import ClientTrust
+from bookkeeper.auth.provider import ExchangeResult, Peer, ServerExchange, ServerProvider, WatchfulProvider
+from bookkeeper.auth.sasl import PLUGIN
 from bookkeeper.bookie.connections.connection_audit import ConnectionAudit
+from bookkeeper.bookie.connections.credential_watch import Credential, CredentialWatch
 from bookkeeper.bookie.connections.handshake import (
     Admit,
     AskProvider,
+    AwaitEarly,
     BeginTls,
     Handshake,
     HandshakeState,
@@ -27,18 +33,22 @@ from bookkeeper.bookie.connections.handshake import (
     Reject,
     refusal_of,
 )
-from bookkeeper.bookie.connections.server import Connections
+from bookkeeper.bookie.connections.server import GOODBYE_S, Connections
 from bookkeeper.bookie.connections.server_connection import ServerConnection
 from bookkeeper.errors import AuthenticationError, ConfigError, MalformedFrameError, in_words
+from bookkeeper.ids import is_loopback
 from bookkeeper.metrics import Metrics
 from bookkeeper.net.tls import ServerTls
-from bookkeeper.seams import Net, Rng, Tls, TlsFiles
+from bookkeeper.seams import Clock, Net, Rng, Tls, TlsFiles
 from bookkeeper.wire import Status
 
 log = logging.getLogger(__name__)
 
 NOT_YET_IN_PER_HOST_MAX: Final = 256
 """How many connections of one address may wait to be admitted. One more is closed."""
+
+EARLY_S: Final = 0.2
+"""Seconds for which the answer to START_TLS waits for a message in clear, where clients of Apache's send one."""
 
 REFUSAL_DELAY_S: Final = 0.1
 """Seconds before a failed authentication is answered, plus up to as many at random. The time doubles with every failure
@@ -63,11 +73,14 @@ class ConnectionSecurity:
         provider: ServerProvider | None,
         metrics: Metrics,
         rng: Rng,
+        clock: Clock,
         *,
         asks_tls: bool,
+        kind: PrincipalKind = PrincipalKind.PROVIDER,
         audit: ConnectionAudit | None = None,
     ) -> None:
-        """With ``asks_tls`` the client's TLS certificate is its authentication.
+        """With ``asks_tls`` the client's TLS certificate is its authentication. ``kind`` is how the provider's clients
+        show who they are.
 
         Raises:
             ConfigError: a file cannot be used; the error names it.
@@ -78,6 +91,9 @@ class ConnectionSecurity:
         self.rng = rng
         self.asks_tls = asks_tls
         self.audit = audit or ConnectionAudit()
+        self.kind = kind
+        self.watch = CredentialWatch(provider)
+        """What admitted clients have shown, and whether it is still good."""
         self.tls: Tls | None = None
         self.shaking: dict[SecuredConnection, None] = {}
         """Connections in the TLS handshake, the oldest first."""
@@ -88,13 +104,17 @@ class ConnectionSecurity:
         self.refused_total = metrics.counter(
             "refused_connections_total", "Connections that were refused by TLS or authentication."
         )
+        self.credentials_ended_total = metrics.counter(
+            "ended_credentials_total", "Connections that were ended because the client would be refused now."
+        )
         self._failures: dict[str, tuple[int, float]] = {}
         """For each address, as it counts: how often authentication has failed, and when it last failed."""
+        self._clock = clock
         self._metrics = metrics
         self._end: float | None = None
         if tls.mode != "off":
             self.tls = net.tls(TlsFiles(server=True, cert=tls.cert, key=tls.key, ca=tls.client_ca))
-            self._note_certificate()
+            self._note_files()
 
     @property
     def mode(self) -> str:
@@ -105,26 +125,39 @@ class ConnectionSecurity:
         """The protocol object of a connection that is being accepted."""
         return SecuredConnection(server, self)
 
-    async def run(self, wall_ms: Callable[[], int]) -> None:
-        """Check for changed TLS files until cancelled."""
+    async def run(self) -> None:
+        """Check for changed files, and for clients that would be refused now, until cancelled."""
         while True:
-            self.tell(wall_ms() / 1000)
+            self.tell(self.now_s())
             await asyncio.sleep(self.config.reload_interval_s)
             self.refresh()
 
+    def now_s(self) -> float:
+        """Seconds since 1970: certificates and tokens end at a moment of everybody's."""
+        return self._clock.wall_ms() / 1000
+
     def refresh(self) -> None:
-        """Use changed files for new connections. If they are bad, log that and keep the old ones."""
-        if self.tls is None:
-            return
-        try:
-            if self.tls.refresh():
-                self._note_certificate()
-                log.info("the TLS files have changed: new connections use them")
-        except ConfigError as error:
-            self._metrics.counter("tls_reload_failures_total", "Changed TLS files that could not be used.").add()
-            log.error(
-                "the changed TLS files cannot be used: %s; the bookie keeps the old ones, correct the files", error
-            )
+        """Use changed files for new connections, and end those whose clients would be refused now. If files are bad,
+        log that and keep the old ones."""
+        if self.tls is not None:
+            try:
+                if self.tls.refresh():
+                    self._note_files()
+                    log.info("the TLS files have changed: new connections use them")
+            except ConfigError as error:
+                self._metrics.counter("tls_reload_failures_total", "Changed TLS files that could not be used.").add()
+                log.error(
+                    "the changed TLS files cannot be used: %s; the bookie keeps the old ones, correct the files", error
+                )
+        if isinstance(self.provider, WatchfulProvider):
+            try:
+                self.provider.refresh()
+            except ConfigError as error:
+                self._metrics.counter(
+                    "auth_reload_failures_total", "Changed files of authentication that could not be used."
+                ).add()
+                log.error("the changed file cannot be used: %s; the bookie keeps the old one, correct the file", error)
+        self.watch.look(self.now_s())
 
     def tell(self, now: float) -> None:
         """Update the metrics; ``now`` in seconds since 1970."""
@@ -171,6 +204,17 @@ class ConnectionSecurity:
         for task in list(self.tasks):
             task.cancel()
 
+    def _note_files(self) -> None:
+        if self.tls is not None and self.config.client_ca is not None:
+            self.watch.trust = trust = ClientTrust.parse(self.tls.trusted)
+            if trust.revocations is None:
+                log.warning(
+                    "%s has revocation lists. New connections heed them; which open ones they name is known only with "
+                    "the Python package cryptography, so without it a changed list ends all of them",
+                    self.config.client_ca,
+                )
+        self._note_certificate()
+
     def _note_certificate(self) -> None:
         certificate = self.tls.certificate if self.tls is not None else None
         if certificate is not None:
@@ -192,9 +236,13 @@ class SecuredConnection(ServerConnection):
     def __init__(self, server: Connections, security: ConnectionSecurity) -> None:
         super().__init__(server)
         self.security = security
+        self.credential = Credential()
+        """What the client has shown. It does not change after the handshake."""
         self.names: CertificateNames | None = None
         self._in = False
-        self._handshake = Handshake(security.mode, asks=security.provider is not None)
+        early = PLUGIN if security.kind is PrincipalKind.SASL else None
+        self._handshake = Handshake(security.mode, asks=security.provider is not None, early=early)
+        self._early_deadline: asyncio.TimerHandle | None = None
         self._exchange: ServerExchange | None = None
         self._busy = False
         self._task: asyncio.Task[None] | None = None
@@ -217,6 +265,7 @@ class SecuredConnection(ServerConnection):
     def on_closed(self, error: BaseException | None) -> None:
         self._no_longer_outside()
         self.security.shaking.pop(self, None)  # a task cancelled before its first step does not remove it
+        self.security.watch.gone(self)
         self._handshake.shut()
         if self._busy and self._task is not None:
             self._task.cancel()
@@ -236,6 +285,10 @@ class SecuredConnection(ServerConnection):
                 case BeginTls(reply, used):
                     at += used
                     self._encrypt(reply, end - at)
+                case AwaitEarly(used):
+                    at += used
+                    assert self._loop is not None
+                    self._early_deadline = self._loop.call_later(EARLY_S, self._no_early)
                 case AskProvider(header, plugin, payload, used):
                     at += used
                     self._await(self._ask(header, plugin, payload))
@@ -245,19 +298,38 @@ class SecuredConnection(ServerConnection):
 
     # -- steps --------------------------------------------------------------------------------------------
 
+    def credential_ended(self, reason: str) -> None:
+        """Take nothing more, send what was answered, and end. A client that does not read it is cut off."""
+        assert self._loop is not None
+        self._in = False
+        self._handshake.shut()
+        self.security.credentials_ended_total.add()
+        self.server.complaints.warning("ended the connection from %s (%s): %s", self.host, self.principal, reason)
+        self._loop.call_later(GOODBYE_S, self.abort)
+        self.close()
+
     def _enter(self) -> None:
         self._in = True
+        self.security.watch.admitted(self)
         self._no_longer_outside()
 
     def _no_longer_outside(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+        if self._early_deadline is not None:
+            self._early_deadline.cancel()
+            self._early_deadline = None
         if self._counted:
             self._counted = False
             self.security.not_in[self.account] -= 1
             if not self.security.not_in[self.account]:
                 del self.security.not_in[self.account]
+
+    def _no_early(self) -> None:
+        """Nothing has followed START_TLS: begin with TLS."""
+        if self._handshake.state is HandshakeState.EARLY:
+            self._encrypt(self._handshake.go_on().reply, 0)
 
     def _too_late(self) -> None:
         self._deadline = None
@@ -277,6 +349,9 @@ class SecuredConnection(ServerConnection):
 
     def _encrypt(self, reply: bytes, rest: int) -> None:
         security = self.security
+        if self._early_deadline is not None:
+            self._early_deadline.cancel()
+            self._early_deadline = None
         if rest:
             self._turn_away(f"{rest} unencrypted bytes came after START_TLS, where TLS must begin")
         elif not security.may_shake(self.account):
@@ -289,6 +364,7 @@ class SecuredConnection(ServerConnection):
         security = self.security
         assert security.tls is not None
         tls, timeout_s = security.tls, security.config.handshake_timeout_s
+        trust = security.watch.trust  # what this handshake judges by, also if the files change meanwhile
         try:
             self.write(reply)  # the upgrade sends this unencrypted as its first step
             transport = await self.upgrade(
@@ -303,16 +379,29 @@ class SecuredConnection(ServerConnection):
             security.shaking.pop(self, None)
             self._busy = False
         security.encrypted_total.add()
-        certificate = transport.get_extra_info("peercert")
-        self.names = CertificateNames.of(certificate) if certificate else None
+        self._note_certificate(transport, trust)
+        name = self.names.principal if self.names is not None else None
         if security.asks_tls:
-            self.principal = admitted(self.names, allow=security.config.allow, roles=security.config.roles)
-        elif self.names is not None:
-            self.principal = self.names.principal
-        if self._handshake.encrypted(admitted=not security.asks_tls or self.principal is not None):
+            name = admitted(self.names, allow=security.config.allow, roles=security.config.roles)
+        if name is not None and self.names is not None:
+            self.principal = Principal(PrincipalKind.CERTIFICATE, name, self.names.roles)
+            self.credential.principal = self.principal
+        if self._handshake.encrypted(admitted=not security.asks_tls or name is not None):
             if security.asks_tls:
                 security.audit.admitted(self, "certificate")
             self._enter()
+        elif (early := self._handshake.early) is not None and self._handshake.state is HandshakeState.ASKING:
+            self._await(self._ask(early, PLUGIN, b""))
+
+    def _note_certificate(self, transport: asyncio.Transport, trust: ClientTrust) -> None:
+        """Keep what the certificate of the handshake says, and the certificate itself."""
+        certificate = transport.get_extra_info("peercert")
+        if not certificate:
+            return
+        self.names = CertificateNames.of(certificate)
+        self.credential.trust = trust
+        self.credential.certificate = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        self.credential.ends_at = ssl.cert_time_to_seconds(certificate["notAfter"])
 
     async def _ask(self, header: wire.RequestHeader, plugin: str, payload: bytes) -> None:
         self.pause_reading()
@@ -331,7 +420,10 @@ class SecuredConnection(ServerConnection):
                 self.resume_reading()
         self.write(wire.encode_reply(header, wire.AuthReply(Status.OK, plugin, answer.payload)))
         if answer.principal is not None and self._handshake.state is HandshakeState.ASKING:
-            self.principal = answer.principal
+            held = self.credential
+            self.principal = held.principal = Principal(self.security.kind, answer.principal, answer.roles)
+            held.ends_at = min(held.ends_at, answer.ends_at)
+            held.shown = answer.credential
             self._handshake.known()
             self.security.audit.admitted(self, f"provider {plugin[:100]}")
             self._enter()
@@ -342,7 +434,9 @@ class SecuredConnection(ServerConnection):
         if plugin != provider.plugin:
             raise AuthenticationError(f"the client uses the provider {plugin[:100]!r}, the bookie {provider.plugin!r}")
         if self._exchange is None:
-            self._exchange = provider.exchange(Peer(self.peer, encrypted=self.encrypted, names=self.names))
+            local = is_loopback(self.host)
+            peer = Peer(self.peer, encrypted=self.encrypted, names=self.names, local=local)
+            self._exchange = provider.exchange(peer)
         return await self._exchange.answer(payload)
 
     def _refuse(self, reply: bytes | None, reason: str, *, claimed: str = "") -> None:

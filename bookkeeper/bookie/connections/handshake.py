@@ -9,6 +9,12 @@
 
 Until the handshake is done only START_TLS and AUTH are decoded. Of other frames only the envelope is read, to answer
 them.
+
+Apache's clients with SASL do not wait for the answer to START_TLS: right behind it, in clear, they send their first
+AUTH message. It is always the same, names the plugin and is otherwise empty. Where that plugin is spoken, this one
+message, and nothing else, may stand there (state EARLY); it is answered when the connection is encrypted. So somebody
+in between can add no more than what the client sends anyway. The answer to START_TLS waits for it, so that TLS begins
+behind it; but not long, since other clients send none.
 """
 
 from __future__ import annotations
@@ -27,6 +33,9 @@ from bookkeeper.wire import Operation, Status, envelope
 FRAME_MAX: Final = TOKEN_MAX
 """The largest frame, in bytes, before the handshake is done (X10)."""
 
+EARLY_MAX: Final = 64
+"""The largest frame, in bytes, that may follow START_TLS in clear; that of Apache's clients has 19."""
+
 _LENGTH: Final = Struct(">I")
 
 
@@ -34,6 +43,7 @@ class HandshakeState(Enum):
     """How far a connection has come."""
 
     CLEAR = "before the first message"
+    EARLY = "after START_TLS, before a first message that may follow in clear"
     SHAKING = "in the TLS handshake"
     ASKING = "in the authentication exchange"
     OPEN = "served"
@@ -50,6 +60,13 @@ class BeginTls:
     """Send ``reply`` unencrypted, drop ``used`` bytes, begin the TLS handshake."""
 
     reply: bytes
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitEarly:
+    """Drop ``used`` bytes; look on, and if nothing comes soon, call :meth:`Handshake.go_on`."""
+
     used: int
 
 
@@ -76,17 +93,34 @@ class Reject:
     reason: str
 
 
-Step = NeedBytes | BeginTls | AskProvider | Admit | Reject
+Step = NeedBytes | BeginTls | AwaitEarly | AskProvider | Admit | Reject
 
 
 class Handshake:
     """The handshake of one connection."""
 
-    __slots__ = ("_asks", "_denied", "_identified", "_mode", "_tls_done", "_v2", "state")
+    __slots__ = (
+        "_asks",
+        "_denied",
+        "_early",
+        "_identified",
+        "_mode",
+        "_reply",
+        "_tls_done",
+        "_v2",
+        "early",
+        "state",
+    )
 
-    def __init__(self, mode: str, *, asks: bool) -> None:
-        """``mode`` is that of :class:`bookkeeper.net.tls.ServerTls`. With ``asks`` clients must send AUTH messages."""
+    def __init__(self, mode: str, *, asks: bool, early: str | None = None) -> None:
+        """``mode`` is that of :class:`bookkeeper.net.tls.ServerTls`. With ``asks`` clients must send AUTH messages;
+        ``early`` is the plugin whose first one may come in clear behind START_TLS."""
+        assert early is None or asks, "who would answer it?"
         self._mode = mode
+        self._early = early
+        self._reply = b""
+        self.early: wire.RequestHeader | None = None
+        """The header of such a message, which is to be answered when the connection is encrypted."""
         self._asks = asks
         self._denied = False
         self._identified = False
@@ -96,7 +130,7 @@ class Handshake:
 
     def look(self, buffer: Buffer, start: int, end: int) -> Step:
         """Decide what to do about ``buffer[start:end]``. Not called while a handshake or an answer is awaited."""
-        assert self.state in (HandshakeState.CLEAR, HandshakeState.ASKING), self.state
+        assert self.state in (HandshakeState.CLEAR, HandshakeState.EARLY, HandshakeState.ASKING), self.state
         if end - start < _LENGTH.size:
             return NeedBytes()
         (length,) = _LENGTH.unpack_from(buffer, start)
@@ -105,6 +139,9 @@ class Handshake:
         if len(head) < min(length, envelope.HEAD):
             return NeedBytes()
         header = envelope.header_of(head, v2_only=self._v2)
+        is_early = self.state is HandshakeState.EARLY
+        if is_early and (header is None or header.op is not Operation.AUTH or length > EARLY_MAX):
+            return self._not_early()
         if self.state is HandshakeState.CLEAR and not self._begins_tls(header):
             if self._mode == "required":
                 return self._refuse(header, head, "it sent an unencrypted request, and the bookie requires TLS")
@@ -135,6 +172,12 @@ class Handshake:
         self.state = HandshakeState.OPEN if opens else HandshakeState.ASKING
         return opens
 
+    def go_on(self) -> BeginTls:
+        """No message has followed START_TLS in clear."""
+        assert self.state is HandshakeState.EARLY, self.state
+        self.state = HandshakeState.SHAKING
+        return BeginTls(self._reply, 0)
+
     def known(self) -> None:
         """The provider knows who the client is."""
         assert self.state is HandshakeState.ASKING, self.state
@@ -151,6 +194,7 @@ class Handshake:
         assert mode != "off" or not (self._tls_done or state is HandshakeState.SHAKING), "TLS where there is none"
         assert not self._tls_done or state not in (HandshakeState.CLEAR, HandshakeState.SHAKING), "TLS a second time"
         assert not self._denied or state in (HandshakeState.ASKING, HandshakeState.SHUT), "a denied client is served"
+        assert self._early is not None or (state is not HandshakeState.EARLY and self.early is None), "too early"
         if state in (HandshakeState.ASKING, HandshakeState.OPEN):
             assert mode != "required" or self._tls_done, "let on in clear text where TLS is required"
         if state is HandshakeState.ASKING:
@@ -168,6 +212,8 @@ class Handshake:
             decoded = detector.decode(body)
         except MalformedFrameError as error:
             return self._refuse(None, head, str(error))
+        if isinstance(decoded, wire.RefusedFrame) and self.state is HandshakeState.EARLY:
+            return self._not_early()
         if isinstance(decoded, wire.RefusedFrame):
             return self._refuse(header, head, "it sent a message without content")
         self._v2 = detector.v2
@@ -175,8 +221,17 @@ class Handshake:
         used = _LENGTH.size + len(body)
         match request:
             case wire.StartTls() if self.state is HandshakeState.CLEAR:
+                reply = wire.encode_reply(header, wire.StartTlsReply(Status.OK))
+                if self._early is not None:
+                    self.state, self._reply = HandshakeState.EARLY, reply
+                    return AwaitEarly(used)
                 self.state = HandshakeState.SHAKING
-                return BeginTls(wire.encode_reply(header, wire.StartTlsReply(Status.OK)), used)
+                return BeginTls(reply, used)
+            case wire.Auth() if self.state is HandshakeState.EARLY:
+                if request.plugin != self._early or request.payload:
+                    return self._not_early()
+                self.state, self.early = HandshakeState.SHAKING, header
+                return BeginTls(self._reply, used)
             case wire.Auth() if self.state is HandshakeState.ASKING:
                 return AskProvider(header, request.plugin, request.payload, used)
             case wire.StartTls():
@@ -185,6 +240,11 @@ class Handshake:
                 return Reject(bad, "it sent START_TLS to a bookie without TLS, or not as its first message")
             case _:
                 return self._refuse(header, head, f"it sent {header.op.name} at the wrong time")
+
+    def _not_early(self) -> Reject:
+        """Nobody is answered in clear after START_TLS."""
+        self.state = HandshakeState.SHUT
+        return Reject(None, "unencrypted bytes came after START_TLS, where TLS must begin")
 
     def _refuse(self, header: wire.RequestHeader | None, head: bytes, reason: str) -> Reject:
         """Refuse with one error in the client's dialect. The error is the same whatever the reason (X11)."""

@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import partial
 
 from bookkeeper import codec, wire
+from bookkeeper.access.principal import NOBODY, Principal
 from bookkeeper.bookie.connections.add_chunk import alone, extend, replies_of
 from bookkeeper.bookie.connections.admission import READ_CHARGE, goes_first, reply_charge
 from bookkeeper.bookie.connections.connection_access import ConnectionAccess
@@ -43,8 +44,8 @@ class ServerConnection(FrameProtocol):
         self.detector = wire.DialectDetector()
         self.flow = FlowControl()
         self.host = ""
-        self.principal: str | None = None
-        """Who the client is; None if nobody has asked. It never changes after the handshake."""
+        self.principal: Principal = NOBODY
+        """Who the client is. It does not change after the handshake."""
         self.fences_noted: dict[LedgerId, None] = {}
         """Ledgers whose fence the audit log has from this connection."""
         self.access: ConnectionAccess | None = None

@@ -302,7 +302,7 @@ class BookiePool:
 
     def _secured(self) -> ClientSecurity:
         if self._security is None:
-            self._security = ClientSecurity(self._net, self._config.tls, self._config.auth)
+            self._security = ClientSecurity(self._net, self._rng, self._config.tls, self._config.auth)
         return self._security
 
     async def _address(self, bookie: BookieId) -> Address:

@@ -257,6 +257,7 @@ class SimTls:
     """A stand-in: streams of the simulator are encrypted in name only. See :class:`bookkeeper.seams.Tls`."""
 
     certificate: bytes | None = None
+    trusted = ""
 
     def __init__(self, files: TlsFiles) -> None:
         self.files = files

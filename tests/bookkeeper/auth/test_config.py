@@ -9,7 +9,7 @@ from bookkeeper.errors import ConfigError
 
 
 @pytest.mark.rule("X46")
-@pytest.mark.parametrize("name", ["sasl", "tls ", "", "../evil:x", "a:b:c", "a-b:c", "mod:"])
+@pytest.mark.parametrize("name", ["SASL", "tls ", "", "../evil:x", "a:b:c", "a-b:c", "mod:"])
 def test_a_provider_is_one_of_ours_or_module_and_attribute(name: str) -> None:
     with pytest.raises(ConfigError, match="MODULE:ATTRIBUTE"):
         AuthConfig(provider=name)

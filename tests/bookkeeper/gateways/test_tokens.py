@@ -4,15 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bookkeeper.auth.token_file import signing_key_line
 from bookkeeper.errors import ConfigError
-from bookkeeper.gateways.tokens import (
-    ACCESS_TOKEN_S,
-    Caller,
-    TokenBook,
-    new_token,
-    signing_key_line,
-    token_line,
-)
+from bookkeeper.gateways.tokens import ACCESS_TOKEN_S, Caller, TokenBook, new_token, token_line
 from bookkeeper.secret import Secret
 
 ALICE, BOB = new_token(), new_token()

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -69,7 +70,7 @@ START_TLS_OK = start_tls_reply(wire.StartTlsReply(Status.OK))
 
 
 def security(tls: TlsConfig | None, auth: AuthConfig = NONE) -> ClientSecurity:
-    return ClientSecurity(system_seams().net, tls, auth)
+    return ClientSecurity(system_seams().net, Random(1), tls, auth)
 
 
 @pytest.mark.rule("X2")
@@ -308,7 +309,7 @@ def test_streams_of_one_process_are_not_encrypted(tmp_path: Path) -> None:
     async def main() -> None:
         net = InProcessNet()
         await net.listen(Address("b", 1), asyncio.Protocol)
-        secure = ClientSecurity(net, TlsConfig(ca=str(tmp_path / "nothing")), NONE)
+        secure = ClientSecurity(net, Random(1), TlsConfig(ca=str(tmp_path / "nothing")), NONE)
         connection = await secure.connect(Address("b", 1), BOOKIE, Dialect.V3, timeout_s=30)
         assert not connection.encrypted
 

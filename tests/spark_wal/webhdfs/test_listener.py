@@ -15,11 +15,12 @@ from typing import Final
 
 import pytest
 
+from bookkeeper.auth.token_file import signing_key_line
 from bookkeeper.errors import ConfigError
 from bookkeeper.gateways.access_control import AccessConfig, AccessControl
 from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.server_tls import ServerTlsFiles
-from bookkeeper.gateways.tokens import new_token, signing_key_line, token_line
+from bookkeeper.gateways.tokens import new_token, token_line
 from bookkeeper.ids import Address
 from bookkeeper.metrics import Metrics
 from bookkeeper.real import SystemClock, SystemRng

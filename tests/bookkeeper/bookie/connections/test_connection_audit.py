@@ -7,11 +7,13 @@ import json
 import stat
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from bookkeeper import codec, wire
+from bookkeeper.access.principal import NOBODY
 from bookkeeper.auth.config import AuthConfig
 from bookkeeper.bookie.connections.connection_audit import FENCES_MAX, WRONG_KEY, ConnectionAudit
 from bookkeeper.errors import AuthenticationError, BookieError
@@ -38,7 +40,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 
 
 async def connect(address: Any, tls: TlsConfig | None, auth: AuthConfig | None = None) -> BookieConnection:
-    security = ClientSecurity(system_seams().net, tls, auth or AuthConfig())
+    security = ClientSecurity(system_seams().net, Random(1), tls, auth or AuthConfig())
     return await security.connect(address, BookieId("b1"), Dialect.V3, timeout_s=5)
 
 
@@ -168,5 +170,5 @@ class Connection:
     peer = "[::1]:5"
 
     def __init__(self) -> None:
-        self.principal: str | None = None
+        self.principal = NOBODY
         self.fences_noted: dict[LedgerId, None] = {}

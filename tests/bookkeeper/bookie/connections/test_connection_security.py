@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 
 from bookkeeper import codec, wire
+from bookkeeper.access.principal import Principal, PrincipalKind
 from bookkeeper.auth.certificate import EXPIRES_SOON_S
 from bookkeeper.auth.config import AuthConfig
+from bookkeeper.auth.sasl.digest_md5 import DigestClient
+from bookkeeper.auth.sasl.users import user_line
 from bookkeeper.bookie.connections.connection_security import (
     ADDRESSES_MAX,
     DOUBLINGS_MAX,
@@ -32,13 +35,16 @@ from bookkeeper.net.client_handshake import ClientSecurity
 from bookkeeper.net.connection import AddRun, BookieConnection, StreamIds
 from bookkeeper.net.in_process import InProcessNet
 from bookkeeper.net.tls import ServerTls, TlsConfig
-from bookkeeper.real import system_seams
+from bookkeeper.real import SystemClock, system_seams
 from bookkeeper.seams import Tls, TlsFiles
+from bookkeeper.secret import Secret
 from bookkeeper.testing.certificates import Authority, Certificate
 from bookkeeper.wire import Dialect, Status
+from tests.bookkeeper.auth.sasl.test_providers import private
 from tests.bookkeeper.bookie.listeners import LOOPS, Raw, bookie, exchange, run
 
 KEY = master_key(b"")
+SPARK = Principal(PrincipalKind.CERTIFICATE, "spiffe://x/spark", ("writer",))
 LEDGER = LedgerId(7)
 HERE = "tests.bookkeeper.auth.providers"
 READ = wire.ReadEntry(LEDGER, EntryId(0))
@@ -58,7 +64,7 @@ def replace(old: Certificate, new: Certificate | None) -> None:
 async def connect(
     server: BookieServer, tls: TlsConfig | None, dialect: Dialect = Dialect.V3, auth: AuthConfig | None = None
 ) -> BookieConnection:
-    security = ClientSecurity(system_seams().net, tls, auth or AuthConfig())
+    security = ClientSecurity(system_seams().net, Random(1), tls, auth or AuthConfig())
     return await security.connect(server.address, BookieId("b1"), dialect, timeout_s=5)
 
 
@@ -359,7 +365,7 @@ def test_the_certificate_says_who_it_is_and_the_rules_whether_to_serve(tmp_path:
             connection = await connect(server, TlsConfig(ca=authority.ca, cert=spark.cert, key=spark.key))
             assert (await connection.request(READ, 5)).status is Status.NO_LEDGER
             (theirs,) = server.port.connections.connections  # type: ignore[union-attr]
-            assert isinstance(theirs, SecuredConnection) and theirs.principal == "spiffe://x/spark"
+            assert isinstance(theirs, SecuredConnection) and theirs.principal == SPARK
             refused = await connect(server, TlsConfig(ca=authority.ca, cert=other.cert, key=other.key))
             with pytest.raises(BookieError, match="requires TLS or authentication"):
                 await refused.request(READ, 5)
@@ -384,7 +390,9 @@ def test_an_exchange_of_several_rounds(tmp_path: Path, dialect: Dialect, encrypt
             await append(connection, [b"x"])
             (theirs,) = server.port.connections.connections  # type: ignore[union-attr]
             assert isinstance(theirs, SecuredConnection)
-            assert isinstance(theirs, SecuredConnection) and theirs.principal == "tester"
+            assert isinstance(theirs, SecuredConnection) and theirs.principal == Principal(
+                PrincipalKind.PROVIDER, "tester"
+            )
 
     run(main)
 
@@ -441,6 +449,7 @@ def test_a_provider_that_fails_or_hangs_lets_nobody_in(tmp_path: Path, word: str
 def test_a_certificate_of_a_form_that_only_openssl_reads_serves() -> None:
     class Keys:
         certificate = b"no sequence at all"
+        trusted = ""
 
         def refresh(self) -> bool:
             return True
@@ -449,14 +458,18 @@ def test_a_certificate_of_a_form_that_only_openssl_reads_serves() -> None:
         def tls(self, files: TlsFiles) -> Tls | None:
             return Keys()
 
-    security = ConnectionSecurity(OddNet(), ServerTls(cert="c"), None, Metrics(), Random(1), asks_tls=False)
+    security = ConnectionSecurity(
+        OddNet(), ServerTls(cert="c"), None, Metrics(), Random(1), SystemClock(), asks_tls=False
+    )
     security.refresh()
     security.tell(0.0)
 
 
 @pytest.mark.rule("X11")
 def test_an_address_that_goes_on_failing_waits_longer() -> None:
-    security = ConnectionSecurity(InProcessNet(), ServerTls(mode="off"), None, Metrics(), Random(1), asks_tls=False)
+    security = ConnectionSecurity(
+        InProcessNet(), ServerTls(mode="off"), None, Metrics(), Random(1), SystemClock(), asks_tls=False
+    )
     waits = [security.penalty("a", float(number)) for number in range(8)]
     assert all(1 <= wait / (REFUSAL_DELAY_S * 2 ** min(n, DOUBLINGS_MAX)) < 2 for n, wait in enumerate(waits))
     assert len(set(waits)) == 8, "with jitter"
@@ -486,3 +499,70 @@ def test_a_bookie_whose_files_are_not_there_does_not_start(tmp_path: Path) -> No
                 pass
 
     run(main)
+
+
+# -- Apache's clients with SASL ------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("X2", "X9")
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("dialect", Dialect)
+@pytest.mark.parametrize("together", [True, False])
+def test_a_client_that_authenticates_like_apaches_before_tls_has_begun(
+    tmp_path: Path, loop: str, dialect: Dialect, together: bool
+) -> None:
+    """Its empty first message in clear, right behind START_TLS; in one piece with it, or not."""
+    authority = Authority(tmp_path)
+    users = private(tmp_path / "users", user_line("etl", Secret("word")))
+    options = {"tls": served_by(authority.server()), "auth": {"provider": "sasl", "options": {"file": users}}}
+    context = ssl.create_default_context(cafile=authority.ca)
+
+    def auth(token: bytes) -> bytes:
+        return wire.encode_request(wire.Auth("sasl", token), dialect, 2)
+
+    async def next_reply(raw: Raw, spoken: Dialect) -> wire.Reply:
+        frame = await raw.frame()
+        assert frame is not None
+        return wire.decode_reply(frame[4:], spoken)[1]
+
+    async def answer(raw: Raw) -> bytes:
+        reply = await next_reply(raw, dialect)
+        assert isinstance(reply, wire.AuthReply) and reply.status is Status.OK
+        return reply.payload
+
+    async def main() -> None:
+        async with bookie(tmp_path / "b", **options) as server, Raw.connect(server.address) as raw:
+            if together:
+                raw.send(START_TLS + auth(b""))
+            else:
+                raw.send(START_TLS)
+                while not server.port.connections.connections:  # type: ignore[union-attr]  # noqa: ASYNC110
+                    await asyncio.sleep(0)
+                raw.send(auth(b""))
+            assert await next_reply(raw, Dialect.V3) == wire.StartTlsReply(Status.OK)
+            await raw.writer.start_tls(context, server_hostname="127.0.0.1")
+            machine = DigestClient("etl", Secret("word"), b"c" * 32)
+            raw.send(auth(machine.respond(await answer(raw))))
+            machine.accept(await answer(raw))
+            raw.send(wire.encode_request(READ, dialect, 3))
+            assert (await next_reply(raw, dialect)).status is Status.NO_LEDGER
+
+    run(main, loop)
+
+
+@pytest.mark.rule("X9")
+@pytest.mark.parametrize("provider", ["sasl", "token"])
+def test_a_bookie_with_a_provider_of_ours_starts_only_with_what_it_needs(tmp_path: Path, provider: str) -> None:
+    async def start(**options: Any) -> None:
+        async with bookie(tmp_path / "b", **options):
+            pass
+
+    file = private(tmp_path / "file", "")
+    with pytest.raises(ConfigError, match=r"auth\.options\.file"):
+        run(lambda: start(tls=served_by(Authority(tmp_path).server()), auth={"provider": provider}))
+    in_clear: dict[str, Any] = {"provider": provider, "options": {"file": file}}
+    if provider == "sasl":
+        with pytest.raises(ConfigError, match='"sasl" needs TLS'):
+            run(lambda: start(auth=in_clear))
+        in_clear["insecure"] = True
+    run(lambda: start(auth=in_clear))

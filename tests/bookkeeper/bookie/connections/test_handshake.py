@@ -14,6 +14,7 @@ from bookkeeper.bookie.connections.handshake import (
     FRAME_MAX,
     Admit,
     AskProvider,
+    AwaitEarly,
     BeginTls,
     HandshakeState,
     NeedBytes,
@@ -145,3 +146,52 @@ def test_any_bytes_get_a_step_and_nobody_in_by_them(data: bytes, mode: str, asks
         assert handshake.state is not HandshakeState.OPEN
     if isinstance(step, NeedBytes) and len(data) >= 4:
         assert len(data) < 4 + FRAME_MAX
+
+
+# -- Apache's clients with SASL: their first message comes in clear behind START_TLS -----------------------------
+
+
+EARLY = {dialect: wire.encode_request(wire.Auth("sasl", b""), dialect, 16) for dialect in Dialect}
+
+
+@pytest.mark.rule("X2", "X10")
+@pytest.mark.parametrize("dialect", Dialect)
+def test_the_empty_first_message_may_follow_start_tls_in_clear_and_is_answered_behind_tls(dialect: Dialect) -> None:
+    handshake = Handshake("required", asks=True, early="sasl")
+    assert look(handshake, START_TLS) == AwaitEarly(len(START_TLS))
+    assert look(handshake, EARLY[dialect][:-1]) == NeedBytes()
+    step = look(handshake, EARLY[dialect])
+    assert isinstance(step, BeginTls) and step.used == len(EARLY[dialect])
+    header, reply = wire.decode_reply(step.reply[4:], Dialect.V3)
+    assert (header.op, header.txn_id, reply) == (Operation.START_TLS, 15, wire.StartTlsReply(Status.OK))
+    assert handshake.early is not None and (handshake.early.dialect, handshake.early.op) == (dialect, Operation.AUTH)
+    assert not handshake.encrypted(admitted=True)
+    handshake.known()  # refuses every state but ASKING
+    assert handshake.state is HandshakeState.OPEN
+
+
+@pytest.mark.rule("X2", "X10")
+@pytest.mark.parametrize("dialect", Dialect)
+@pytest.mark.parametrize("what", ["another plugin", "a token", "a request", "tls again", "large"])
+def test_nothing_else_may_follow_it_and_nobody_is_answered_in_clear(dialect: Dialect, what: str) -> None:
+    frame = {
+        "another plugin": wire.encode_request(wire.Auth("p", b""), dialect, 16),
+        "a token": wire.encode_request(wire.Auth("sasl", b"x"), dialect, 16),
+        "a request": READ[dialect],
+        "tls again": START_TLS,
+        "large": wire.encode_request(wire.Auth("sasl", bytes(100)), dialect, 16),
+    }[what]
+    handshake = Handshake("required", asks=True, early="sasl")
+    look(handshake, START_TLS)
+    step = look(handshake, frame)
+    assert step == Reject(None, "unencrypted bytes came after START_TLS, where TLS must begin")
+    assert handshake.state is HandshakeState.SHUT
+
+
+def test_other_clients_send_none_and_go_on() -> None:
+    handshake = Handshake("required", asks=True, early="sasl")
+    look(handshake, START_TLS)
+    step = handshake.go_on()
+    assert step.used == 0 and wire.decode_reply(step.reply[4:], Dialect.V3)[1] == wire.StartTlsReply(Status.OK)
+    assert not handshake.encrypted(admitted=True) and handshake.early is None
+    assert isinstance(look(handshake, AUTH[Dialect.V3]), AskProvider)

@@ -68,7 +68,7 @@ class Clients:
     async def connection(self, name: str, dialect: Dialect = Dialect.V3) -> BookieConnection:
         if (name, dialect) not in self._open:
             auth = AuthConfig(provider=f"{PROVIDERS}:named_client", options={"name": name})
-            security = ClientSecurity(self._node.seams.net, None, auth)
+            security = ClientSecurity(self._node.seams.net, self._node.seams.rng, None, auth)
             self._open[name, dialect] = await self._node.run(
                 security.connect(Address("b", 3181), BOOKIE, dialect, timeout_s=5)
             )

@@ -7,7 +7,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from bookkeeper.gateways.tokens import Caller, TokenBook, new_token, signing_key_line, token_line
+from bookkeeper.auth.token_file import signing_key_line
+from bookkeeper.gateways.tokens import Caller, TokenBook, new_token, token_line
 from spark_wal.webhdfs.http.oauth2 import FORM_MAX, grant
 
 TOKEN = new_token()

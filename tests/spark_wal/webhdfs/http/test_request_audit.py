@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from bookkeeper.audit import AuditConfig
+from bookkeeper.auth.token_file import signing_key_line
 from bookkeeper.gateways.access_control import AccessConfig
-from bookkeeper.gateways.tokens import TokenBook, new_token, signing_key_line, token_line
+from bookkeeper.gateways.tokens import TokenBook, new_token, token_line
 from bookkeeper.ids import Address
 from bookkeeper.real import system_seams
 from spark_wal.webhdfs.http.request_audit import NOTED

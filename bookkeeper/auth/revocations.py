@@ -88,6 +88,24 @@ class Revocations:
         return ended or shown.serial_number in self.revoked.get(shown.issuer, ())
 
 
+def issued_by(certificate: bytes, authorities: Set[bytes]) -> bool:
+    """Whether one of these authorities (DER) has signed a certificate (DER) itself.
+
+    Raises:
+        ValueError: the certificate is none.
+        ModuleNotFoundError: the library is not installed.
+    """
+    from cryptography import x509  # as above
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+
+    shown = _certificate(certificate)
+    for each in authorities:
+        with suppress(ValueError, TypeError, x509.InvalidVersion, InvalidSignature, UnsupportedAlgorithm):
+            shown.verify_directly_issued_by(x509.load_der_x509_certificate(each))
+            return True
+    return False
+
+
 def _certificate(certificate: bytes) -> x509.Certificate:
     from cryptography import x509  # as above
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bookkeeper.gateways.revocations import Revocations
+from bookkeeper.auth.revocations import Revocations
 from bookkeeper.testing.certificates import Authority, Certificate
 
 
