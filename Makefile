@@ -16,7 +16,7 @@ BEGAN := $(shell date +%s.%N)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install lock check test unit room changed test-all demo demo-heal demo-namenode demo-stream demo-pipeline bench bench-apache bench-streams interop clients kills sink-kills spark-table sim model corruption fault-table crash-images power-cuts mutants rules proto clean
+.PHONY: help install lock check test unit room changed test-all demo demo-heal demo-namenode demo-stream demo-tenants demo-pipeline bench bench-apache bench-streams interop clients kills sink-kills spark-table sim model corruption fault-table crash-images power-cuts mutants rules proto clean
 help: ## list these commands
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
@@ -66,6 +66,9 @@ demo-namenode: $(STAMP) ## a name node of two replicas is killed, overtaken and 
 
 demo-stream: $(STAMP) ## flights as a topic: owners, gateways and bookies are lost, and every record is there exactly once [METADATA=sqlite|zk SABOTAGE=1]
 	@$(BIN)/python -m examples.demo_stream --metadata $(if $(filter command% environment%,$(origin METADATA)),$(METADATA),sqlite) $(if $(SABOTAGE),--sabotage)
+
+demo-tenants: $(STAMP) ## two tenants share a cluster: one reads, fences, forges, squats and floods, and nobody gets what is not his [METADATA=sqlite|zk SABOTAGE=1]
+	@$(BIN)/python -m examples.demo_tenants --metadata $(if $(filter command% environment%,$(origin METADATA)),$(METADATA),sqlite) $(if $(SABOTAGE),--sabotage)
 
 demo-pipeline: $(STAMP) ## flights from stream to stream through Spark: driver, executor, gateway, bookie and owner are killed [METADATA=sqlite|zk SABOTAGE=1]
 	@$(BIN)/python -m examples.demo_pipeline --metadata $(if $(filter command% environment%,$(origin METADATA)),$(METADATA),sqlite) $(if $(SABOTAGE),--sabotage)

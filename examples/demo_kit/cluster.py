@@ -64,6 +64,10 @@ class DemoCluster:
         self._small_disk_bytes = small_disk_bytes
         self.uri = ""
         self.bookies: dict[str, Child] = {}
+        self.bookie_settings = ""
+        """Lines for the end of each bookie's file of settings."""
+        self.more_environment: dict[str, str] = {}
+        """For each process that is started from now on."""
         self.metadata_process: Child | None = None
         """ZooKeeper; None with SQLite."""
         self.has_small_disk = False
@@ -120,6 +124,7 @@ class DemoCluster:
                 reserve=reserve,
                 cached=16 * MIB,
             )
+            + self.bookie_settings
         )
 
     async def kill(self, name: str) -> None:
@@ -160,7 +165,7 @@ class DemoCluster:
         return await self._start(name, [sys.executable, "-m", module, *arguments], pipe_output=pipe_output)
 
     async def _start(self, name: str, command: Sequence[str], *, pipe_output: bool = False) -> Child:
-        its = {"BK_METADATA": self.uri, "PYTHONPATH": str(ROOT), **environment()}
+        its = {"BK_METADATA": self.uri, "PYTHONPATH": str(ROOT), **environment(), **self.more_environment}
         return await self._children.start(name, command, environment=its, directory=ROOT, pipe_output=pipe_output)
 
     async def bk(self, *arguments: str) -> tuple[int, str]:
