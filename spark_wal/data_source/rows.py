@@ -65,16 +65,37 @@ class RowColumns:
         if "headers" in kinds:
             _check(kinds, "headers", "map<string,binary>", "map<string,string>")
         self._has = {name for name in _MEANT if name in kinds}
+        self._waiting: list[Any] = []
+        """Batches that together fill no entry."""
+        self._waiting_bytes = 0
+
+    def take(self, batch: Any) -> list[RecordColumns]:
+        """The records of one ``pyarrow.RecordBatch`` after the other, in parts of about one entry: small batches share
+        one, and wait for those that follow, or for ``rest``. Raises RowValueError."""
+        if not batch.num_rows:
+            return []
+        size = batch.nbytes
+        found = self.rest() if self._waiting_bytes + size > ENTRY_BYTES else []
+        if size > ENTRY_BYTES // 2 and not self._waiting:
+            return [*found, *self.records(batch)]
+        self._waiting.append(batch)
+        self._waiting_bytes += size
+        return found
+
+    def rest(self) -> list[RecordColumns]:
+        """The records of the batches that wait. Raises RowValueError."""
+        waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        return [part for batch in _joined(waiting) for part in self.records(batch)]
 
     def records(self, batch: Any) -> Iterator[RecordColumns]:
-        """The records of a ``pyarrow.RecordBatch``, in parts of about one entry. Raises RowValueError."""
+        """The records of a ``pyarrow.RecordBatch``, in equal parts of one entry at most. Raises RowValueError."""
         if not batch.num_rows:
             return
         values = _json_values(batch, self._own) if self._json else _binary(batch.column("value"))
         if values.null_count:
             raise RowValueError("a row's value is null, and a record has one; write an empty value instead")
         size = sum(column.nbytes for column in (values, *(batch.column(name) for name in self._has)))
-        rows = max(1, batch.num_rows * ENTRY_BYTES // max(1, size))
+        rows = -(-batch.num_rows // max(1, -(-size // ENTRY_BYTES)))
         for at in range(0, batch.num_rows, rows):
             yield self._part(batch.slice(at, rows), values.slice(at, rows))
 
@@ -108,10 +129,21 @@ def _check(kinds: dict[str, DataType], name: str, *allowed: str) -> None:
         raise DataSourceOptionError(f"column {name} is {kind}, and must be {' or '.join(allowed)}")
 
 
+def _joined(batches: list[Any]) -> list[Any]:
+    """The rows of the batches in one, if there are any."""
+    if len(batches) < 2:
+        return batches
+    import pyarrow as pa
+
+    joined: list[Any] = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return joined
+
+
 def _binary(column: Any) -> Any:
     import pyarrow as pa
 
-    return column.cast(pa.binary())
+    wanted = pa.binary()
+    return column if column.type == wanted else column.cast(wanted)
 
 
 def _bytes_column(column: Any) -> BytesColumn:

@@ -110,7 +110,10 @@ class _Sink:
         staged = stream.stage(self._staging, settings.app or query, patience_s=settings.retry_s)
         try:
             for batch in iterator:
-                staged.add(*columns.records(batch))
+                if full := columns.take(batch):
+                    staged.add(*full)
+            if rest := columns.rest():
+                staged.add(*rest)
             rows = staged.finish()
         except BaseException:
             staged.abandon()

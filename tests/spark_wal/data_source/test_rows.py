@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -103,6 +104,48 @@ def test_with_json_a_column_value_is_one_of_them() -> None:
     batch = pa.record_batch({"value": pa.array(["a"], pa.string())})
     (found,) = records(RowColumns(schema(value=t.StringType()), "json"), batch)
     assert found.value == b'{"value":"a"}'
+
+
+def test_small_batches_share_an_entry_and_their_rows_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "ENTRY_BYTES", 4_000)
+    kinds = schema(value=t.BinaryType(), key=t.StringType(), headers=t.MapType(t.StringType(), t.BinaryType()))
+    values = [b"%04d" % number + bytes(96) for number in range(200)]
+    keys = [None if number % 3 else f"key {number}" for number in range(200)]
+    whole = pa.record_batch(
+        {
+            "value": pa.array(values, pa.binary()),
+            "key": pa.array(keys, pa.string()),
+            "headers": pa.array([[("h", b"%d" % number)] for number in range(200)], HEADERS),
+        }
+    )
+    columns = RowColumns(kinds, None)
+    cuts = [0, 7, 7, 20, 21, 110, 118, 119, 199, 200]
+    parts = [part for a, b in itertools.pairwise(cuts) for part in columns.take(whole.slice(a, b - a))]
+    waiting = columns.rest()
+    assert waiting, "the last batch alone fills no entry"
+    assert columns.rest() == []
+    found = read_back([*parts, *waiting])
+    assert [(each.value, each.key) for each in found] == [
+        (value, None if key is None else key.encode()) for value, key in zip(values, keys, strict=True)
+    ]
+    assert [each.headers["h"] for each in found] == [b"%d" % number for number in range(200)]
+    assert 8 <= len(parts) + len(waiting) <= 12
+    assert all(part.size <= 4_400 for part in [*parts, *waiting])
+
+
+def test_batches_of_a_thousand_small_rows_fill_entries() -> None:
+    columns = RowColumns(schema(value=t.BinaryType()), None)
+    batch = pa.record_batch({"value": pa.array([bytes(256)] * 1_000, pa.binary())})
+    parts = [part for _ in range(30) for part in columns.take(batch)] + columns.rest()
+    assert [part.count for part in parts] == [3_000] * 10
+
+
+def test_a_value_that_is_null_is_refused_also_where_batches_share_an_entry() -> None:
+    columns = RowColumns(schema(value=t.BinaryType()), None)
+    assert columns.take(pa.record_batch({"value": pa.array([b"a"], pa.binary())})) == []
+    assert columns.take(pa.record_batch({"value": pa.array([None], pa.binary())})) == []
+    with pytest.raises(RowValueError, match="a row's value is null"):
+        columns.rest()
 
 
 def test_many_rows_are_several_entries_of_about_the_same_size() -> None:
