@@ -39,6 +39,14 @@ def checked_owner(text: str) -> Resource:
     return owner
 
 
+def owner_text(kind: ResourceKind, name: str) -> str | None:
+    """The owner of this kind and name, as it is written down; None: names of owners cannot be like this one."""
+    try:
+        return str(checked_owner(str(Resource.of(kind, name))))
+    except ConfigError:
+        return None
+
+
 def owner_tag(owner: Resource) -> dict[str, bytes]:
     """What the custom metadata of a ledger with this owner have besides. Raises: ConfigError: it owns no ledger."""
     return {OWNER_KEY: str(checked_owner(str(owner))).encode()}

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+from bookkeeper.audit import NO_AUDIT, AuditLog
 from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.bookie.control.ledger_directories import LedgerDirectories
 from bookkeeper.bookie.control.read_only_order import ReadOnlyOrder
@@ -118,18 +119,24 @@ def build_bookie(
     reports: BookieReports,
     *,
     checks_keys: bool,
+    audit: AuditLog = NO_AUDIT,
 ) -> BookieParts:
     """The parts of one bookie.
 
     Args:
         engine: the open disk, of ``start``.
+        audit: gets a line for each change of the access policy.
         checks_keys: whether clients are told apart, so that a ledger's key has to be its metadata's.
     """
     config, seams, metadata, bookie_id = start.config, start.seams, start.metadata, start.bookie_id
     completion = Completion(engine, metadata, bookie_id, config, seams, metrics)
     stale_adds = StaleAdds(engine, metadata, bookie_id, seams.disk, config.directory, start.disk_identity, completion)
     policy = PolicyFollower(
-        metadata.access, seams.clock, metrics, reporter=AccessReporter(metadata.access_servers, BOOKIE, bookie_id)
+        metadata.access,
+        seams.clock,
+        metrics,
+        reporter=AccessReporter(metadata.access_servers, BOOKIE, bookie_id),
+        audit=audit,
     )
     owners = OwnerLog(seams.disk, config.directory, seams.workers.worker(f"{bookie_id} owners"))
     parts = BookieParts(

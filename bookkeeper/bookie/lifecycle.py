@@ -241,7 +241,9 @@ class BookieServer:
             on_superseded=self._fail,
         )
         checks_keys = self.port.security is not None
-        parts = build_bookie(self._begun, engine, publisher, seen, self.metrics, reports, checks_keys=checks_keys)
+        parts = build_bookie(
+            self._begun, engine, publisher, seen, self.metrics, reports, checks_keys=checks_keys, audit=self.audit
+        )
         self._held.push_async_callback(publisher.close)
         self._held.callback(parts.stale_adds.close)
         self._held.callback(parts.access.close)

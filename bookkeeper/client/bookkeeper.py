@@ -241,6 +241,8 @@ class BookKeeper:
                 **written, not yet durable**, and only ``force()`` moves the last add confirmed. What was not forced
                 may be lost when machines lose power. A bookie that fails ends the writer, because this mode has no
                 ensemble change.
+            owner: whose the ledger is, for the access policy: ``"ledgers:etl"``, ``"streams:app/x"``. Default: the
+                client's (``ClientConfig.owner``); without one, whoever writes the ledger first.
             advanced: the application chooses the entry ids. Returns an AdvancedHandle, for ``append_at()``.
 
         Raises:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from bookkeeper.access.ownership import checked_owner
 from bookkeeper.auth.config import AuthConfig
 from bookkeeper.codec import FRAME_MAX
 from bookkeeper.encryption import EncryptionConfig
@@ -159,7 +160,13 @@ class ClientConfig:
     auth: AuthConfig = field(default_factory=AuthConfig)
     """How this client authenticates itself, besides the certificate in ``tls``."""
 
+    owner: str | None = None
+    """Whose the ledgers are that this client creates without naming an owner, such as ``ledgers:etl``. Where the access
+    policy is followed and none is named, whoever writes a ledger first owns it."""
+
     def __post_init__(self) -> None:
+        if self.owner is not None:
+            checked_owner(self.owner)
         require(self.protocol in ("v2", "v3"), f'protocol must be "v2" or "v3", not "{self.protocol}"')
         require(
             self.placement in ("rack", "region", "random"),

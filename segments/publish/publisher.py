@@ -17,6 +17,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from bookkeeper.access import ResourceKind
+from bookkeeper.access.ownership import owner_text
 from bookkeeper.errors import (
     BookKeeperError,
     KeyExistsError,
@@ -409,6 +411,7 @@ class StreamPublisher:
                 digest=config.ledger_digest,
                 password=self._owner.chain.password,
                 custom_metadata=ledger_tags(self._stream_id, self._owner.epoch),
+                owner=owner_text(ResourceKind.STREAMS, self._name),
             )
             now_ms = self._client.services.seams.clock.wall_ms()
             payload = encode_payload(

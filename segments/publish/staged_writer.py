@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+from bookkeeper.access import ResourceKind
+from bookkeeper.access.ownership import owner_text
 from bookkeeper.errors import BookKeeperError, MetadataUnavailableError, SessionExpiredError
 from segments.chain import RecentHead, SegmentContents, stream_tags
 from segments.config import StreamConfig
@@ -200,6 +202,7 @@ class StagedWriter:
                 digest=config.ledger_digest,
                 password=chain.password,
                 custom_metadata={**stream_tags(self._stream_id), "staging": self._staging.encode()},
+                owner=owner_text(ResourceKind.STREAMS, self._name),
                 when_short="name_absent" if config.ack_quorum > 1 else "fail",
             )
 

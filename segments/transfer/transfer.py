@@ -15,6 +15,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from bookkeeper.access import ResourceKind
+from bookkeeper.access.ownership import owner_text
 from bookkeeper.chains import new_password
 from bookkeeper.errors import BookKeeperError, KeyExistsError, MetadataUnavailableError, NoSuchKeyError, in_words
 from bookkeeper.meta import Metadata
@@ -278,6 +280,7 @@ class StreamImport:
                 digest=self._config.ledger_digest,
                 password=self._chain.password,
                 custom_metadata=ledger_tags(self._stream_id, 0),
+                owner=owner_text(ResourceKind.STREAMS, self.name),
             )
             self._made.append(self._ledger.id)
 

@@ -11,6 +11,8 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
+from bookkeeper.access import ResourceKind
+from bookkeeper.access.ownership import owner_text
 from bookkeeper.client.tasks import Tasks
 from segments.chain import StreamHead, ledger_tags
 from segments.config import StreamConfig
@@ -123,6 +125,7 @@ class _WriterSettings:
 
     def ledger_maker(self, client: BookKeeper, owner: StreamOwner) -> Callable[[], Awaitable[WriteHandle]]:
         password, tags = owner.chain.password, ledger_tags(owner.record.stream_id, owner.epoch)
+        owned_by = owner_text(ResourceKind.STREAMS, owner.record.name)
 
         async def new_ledger() -> WriteHandle:
             config = self.config
@@ -133,6 +136,7 @@ class _WriterSettings:
                 digest=config.ledger_digest,
                 password=password,
                 custom_metadata=tags,
+                owner=owned_by,
                 when_short="name_absent" if config.ack_quorum > 1 else "fail",
             )
 

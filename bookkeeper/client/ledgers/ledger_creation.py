@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from inspect import Parameter, signature
 from typing import Any, Final, Literal, NamedTuple, TypedDict, TypeVar
 
+from bookkeeper.access.ownership import OWNER_KEY, checked_owner, owner_tag
 from bookkeeper.client.arguments import ledger_number, require_bool, require_bytes, require_whole
 from bookkeeper.client.config import ACK_QUORUM, ENSEMBLE, WRITE_QUORUM, ClientConfig
 from bookkeeper.client.ledger_view import LedgerView
@@ -62,6 +63,7 @@ class LedgerOptions(TypedDict, total=False):
     ledger_id: int | None
     when_short: WhenShortName
     deferred_sync: bool
+    owner: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +87,8 @@ class LedgerSpec:
     ledger_id: int | None = None
     when_short: WhenShortName = "fail"
     deferred_sync: bool = False
+    owner: str | None = None
+    """Whose the ledger is, such as ``streams:app/x`` or ``ledgers:etl``."""
 
     def __post_init__(self) -> None:
         require_bytes("password", self.password)
@@ -103,8 +107,18 @@ class LedgerSpec:
         require(
             size <= METADATA_MAX, f"custom_metadata and password may have {METADATA_MAX} bytes together, not {size}"
         )
+        if self.owner is not None:
+            named = (self.custom_metadata or {}).get(OWNER_KEY)
+            same = named in (None, owner_tag(checked_owner(self.owner))[OWNER_KEY])
+            require(same, f"custom_metadata has another {OWNER_KEY} than owner={self.owner!r}; give one of them")
         if self.ledger_id is not None:
             ledger_number(self.ledger_id)
+
+    def custom(self, default_owner: str | None) -> dict[str, bytes]:
+        """The custom metadata, with the owner; ``default_owner`` if none is named."""
+        custom = dict(self.custom_metadata or {})
+        owner = self.owner if OWNER_KEY in custom else self.owner or default_owner
+        return custom | (owner_tag(checked_owner(owner)) if owner is not None else {})
 
     def is_encrypted(self, config: ClientConfig) -> bool:
         """Whether the entries are sealed before they leave this process."""
@@ -231,7 +245,7 @@ async def _create(services: ClientServices, wanted: LedgerSpec) -> NewLedger:
     digest_type = wanted.digest_type()
     chosen = await _choose(services, wanted.spec(), wanted.policy())
     absent = _absent(services, chosen)
-    key, custom = None, dict(wanted.custom_metadata or {})
+    key, custom = None, wanted.custom(services.config.owner)
     if wanted.is_encrypted(services.config):
         assert services.config.encryption is not None, "check_with has looked"
         key = await new_ledger_key(services.config.encryption, services.seams.rng)  # one for each attempt

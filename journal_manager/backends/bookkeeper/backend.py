@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote
 
 from bookkeeper import BookKeeper
+from bookkeeper.access import ResourceKind
+from bookkeeper.access.ownership import owner_text
 from bookkeeper.chains import new_password
 from bookkeeper.client.config import ACK_QUORUM, ENSEMBLE, WRITE_QUORUM
 from bookkeeper.errors import ConfigError, in_words
@@ -106,7 +108,10 @@ class BookKeeperOptions:
             )
         return self.password or chain.password
 
-    def ledger_maker(self, client: BookKeeper, password: bytes) -> NewLedger:
+    def ledger_maker(self, client: BookKeeper, password: bytes, name: str) -> NewLedger:
+        """Makes ledgers of the journal ``name``."""
+        owned_by = owner_text(ResourceKind.JOURNALS, name)
+
         async def new_ledger(tags: dict[str, bytes]) -> WriteHandle:
             return await client.create_ledger(
                 ensemble=self.ensemble,
@@ -115,6 +120,7 @@ class BookKeeperOptions:
                 password=password,
                 digest=self.digest,
                 custom_metadata=tags,
+                owner=owned_by,
                 when_short=self.when_short,
             )
 
@@ -169,7 +175,7 @@ class BookKeeperBackend(Backend, ElectableBackend):
                 claimed,
                 report,
                 password=password,
-                new_ledger=parsed.ledger_maker(client, password),
+                new_ledger=parsed.ledger_maker(client, password, record.name),
                 max_batch_bytes=parsed.max_batch_bytes,
                 wall_ms=parsed.clock.wall_ms,
             )
@@ -227,7 +233,7 @@ async def _format(
     await claimed.step(lambda chain: chain.cleared(claimed.token, namespace))
     for segment in gone:
         await delete_quietly(client, segment.location)
-    await LedgerSnapshotKeeper(client, claimed, options.ledger_maker(client, password)).remove_discarded()
+    await LedgerSnapshotKeeper(client, claimed, options.ledger_maker(client, password, record.name)).remove_discarded()
 
 
 def _parsed(uri: JournalURI, options: Options) -> tuple[JournalURI, BookKeeperOptions]:
@@ -257,5 +263,5 @@ def _snapshots(
     record: JournalNode, connection: SharedClient, parsed: BookKeeperOptions, chain: Chain
 ) -> LedgerSnapshots:
     password = parsed.password_for(record.name, chain)
-    maker = parsed.ledger_maker(connection.client, password)
+    maker = parsed.ledger_maker(connection.client, password, record.name)
     return LedgerSnapshots(connection, SnapshotIndex(record), password, maker)

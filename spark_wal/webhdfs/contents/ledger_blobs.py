@@ -9,7 +9,10 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from typing import Final, Literal, Protocol
+from urllib.parse import quote
 
+from bookkeeper.access import ResourceKind
+from bookkeeper.access.ownership import owner_text
 from bookkeeper.chains import new_password
 from bookkeeper.errors import BookKeeperError, CorruptionError, DataMissingError, NoSuchLedgerError
 from bookkeeper.ids import LedgerId
@@ -54,6 +57,7 @@ class BlobLedgers(Protocol):
         password: bytes,
         custom_metadata: Mapping[str, bytes] | None,
         when_short: Literal["fail", "name_absent"],
+        owner: str | None,
     ) -> BlobLedgerWriter: ...
     async def open_ledger(self, ledger_id: int, password: bytes | None, *, recovery: bool) -> BlobLedgerReader: ...
     async def delete_ledger(self, ledger_id: int) -> None: ...
@@ -69,11 +73,13 @@ class LedgerBlobs:
         self._ledgers = ledgers
         self._rng = rng
         self._namespace = namespace.encode()
+        self._owner = owner_text(ResourceKind.JOURNALS, f"webhdfs/{quote(namespace)}")
+        """That of the namespace's journal: who may write the one may write the other."""
 
     async def create(self, epoch: int) -> BlobWriter:
         custom = {"application": APPLICATION, "namespace": self._namespace, "epoch": str(epoch).encode()}
         handle = await self._ledgers.create_ledger(
-            password=new_password(self._rng), custom_metadata=custom, when_short="name_absent"
+            password=new_password(self._rng), custom_metadata=custom, when_short="name_absent", owner=self._owner
         )
         return _LedgerBlobWriter(self, handle)
 

@@ -10,6 +10,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from bookkeeper import BookKeeper, sync
+from bookkeeper.access.ownership import OWNER_KEY
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.ledgers.ledger_creation import METADATA_MAX, LedgerOptions, LedgerSpec
 from bookkeeper.errors import ConfigError, LedgerExistsError
@@ -121,3 +122,19 @@ def test_a_keyword_that_there_is_not_is_refused_by_its_name() -> None:
                 await bk.create_ledger(**wrong)
 
     ScriptedCluster().run(story)
+
+
+def test_an_owner_is_named_in_the_custom_metadata() -> None:
+    """The ledger's own, else the client's; never two."""
+    assert LedgerSpec().custom(None) == {}
+    assert LedgerSpec(owner="streams:app/x").custom("ledgers:me") == {OWNER_KEY: b"streams:app/x"}
+    assert LedgerSpec(custom_metadata={"k": b"v"}).custom("ledgers:me") == {"k": b"v", OWNER_KEY: b"ledgers:me"}
+    named = {OWNER_KEY: b"ledgers:etl"}
+    assert LedgerSpec(custom_metadata=named).custom("ledgers:me") == named
+    assert LedgerSpec(custom_metadata=named, owner="ledgers:etl").custom(None) == named
+    with pytest.raises(ConfigError, match="give one of them"):
+        LedgerSpec(custom_metadata=named, owner="ledgers:me")
+    with pytest.raises(ConfigError, match="owns no ledger"):
+        LedgerSpec(owner="cluster")
+    with pytest.raises(ConfigError, match="no resource"):
+        ClientConfig(owner="me")

@@ -34,6 +34,7 @@ async def test_an_address_says_how_ledgers_are_made() -> None:
         "ack_quorum": 3,
         "digest": "crc32",
         "when_short": "name_absent",
+        "owner": "journals:edits",
     }
 
 
