@@ -40,6 +40,8 @@ def test_what_has_ended_counts_no_more_and_what_rests_for_a_moment_neither(
     ticks = iter([1000, 1000 + busy])
     now = iter([7.0, 7.5])
     monkeypatch.setattr("tests.suite.workers._busy_ticks", lambda: next(ticks))
+    monkeypatch.setattr("tests.suite.workers._quota", lambda: None)
+    monkeypatch.setattr("tests.suite.workers._free_memory", lambda: None)
     monkeypatch.setattr("time.sleep", lambda _: None)
     monkeypatch.setattr("time.monotonic", lambda: next(now))
     monkeypatch.setattr("os.sysconf", lambda _: 100)
