@@ -92,6 +92,17 @@ class Policy:
             return (tenant := self.tenant(who.name)) is not None and tenant.has_member(principal)
         return who.means(principal)
 
+    def reach(self, principal: Principal) -> list[Resource]:
+        """Every resource that is named somewhere and on which a principal has a right: by a grant, through his tenants,
+        and his own ledgers. What he may do is below these, and nowhere else."""
+        found = [grant.on for grant in self.grants if grant.rights and self.means(grant.who, principal)]
+        for tenant in self.tenants:
+            if tenant.has_member(principal):
+                found += tenant.owns
+        if principal.kind is not PrincipalKind.NOBODY and principal.name:
+            found.append(Resource(ResourceKind.LEDGERS, principal.name))
+        return found
+
     def tenant_of(self, resource: Resource) -> str | None:
         """The name of the tenant that owns a resource, and whose quota counts for it; None: no tenant does."""
         return next((tenant.name for tenant in self.tenants if tenant.owns_it(resource)), None)

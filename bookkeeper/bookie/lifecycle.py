@@ -41,6 +41,7 @@ from bookkeeper.errors import DirectoryLockedError, MetadataError, in_words
 from bookkeeper.ids import Address, BookieId, LedgerId
 from bookkeeper.ledger.location import Location
 from bookkeeper.meta import Metadata, Registration, ServiceInfo
+from bookkeeper.meta.access_coverage import warn_of_java_bookies
 from bookkeeper.meta.records.bookies import FOREIGN_WAIT_S
 from bookkeeper.meta.store import SessionState
 from bookkeeper.metrics import Metrics
@@ -181,7 +182,9 @@ class BookieServer:
         self._start_http()  # the last thing that may be refused: nobody was served before
         await publisher.opened(parts.engine, parts.stale_adds.highest)
         await parts.order.read()
+        parts.policy.audit = self.audit
         await parts.learn_access()
+        await warn_of_java_bookies(self._metadata, parts.policy.policy.mode)
         self._serve()
         await self._register()
         self._begin_works()

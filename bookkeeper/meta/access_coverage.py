@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+from typing import Final
+
 from bookkeeper.access import Mode, decode_policy
 from bookkeeper.errors import MetadataFormatError
-from bookkeeper.ids import BookieId
+from bookkeeper.ids import BookieId, some_of
 from bookkeeper.meta.cluster import Metadata
+
+log = logging.getLogger(__name__)
+
+_SHOWN: Final = 10
+"""Bookies that a line names at most."""
 
 
 async def policy_mode(metadata: Metadata) -> Mode | None:
@@ -35,3 +43,18 @@ async def java_bookies(metadata: Metadata) -> list[BookieId]:
         if await metadata.store.exists(metadata.own("boot", bookie)) is None:
             found.append(bookie)
     return found
+
+
+async def warn_of_java_bookies(metadata: Metadata, mode: Mode) -> None:
+    """Say in the log, at the start of a server that follows a policy, which bookies enforce nothing.
+
+    Raises: MetadataError.
+    """
+    if mode is Mode.OFF or not (found := await java_bookies(metadata)):
+        return
+    log.warning(
+        "the access policy's mode is %s, and bookies of Apache BookKeeper enforce nothing: what is on them is open to "
+        "every client that they admit: %s",
+        mode,
+        some_of(found, _SHOWN),
+    )

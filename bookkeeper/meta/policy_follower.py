@@ -110,13 +110,14 @@ class PolicyFollower:
         Args:
             required: without a policy everything is denied, or the last one counts on.
             reporter: tells others what this server does with the policy.
-            audit: gets a line for each change that comes after the start, with who made it by his own account.
+            audit: see :attr:`audit`.
         """
         self._records = records
         self._clock = clock
         self._required = required
         self._reporter = reporter
-        self._audit = audit
+        self.audit = audit
+        """Gets a line for each change that comes after the start, with who made it by his own account."""
         self._wake = asyncio.Event()
         self._listeners: list[Callable[[Policy], None]] = []
         self._policy = DENY_ALL
@@ -242,7 +243,7 @@ class PolicyFollower:
     def _note_changes(self, before: Policy, policy: Policy) -> None:
         for change in policy.changes:
             if change not in before.changes:
-                self._audit.note(
+                self.audit.note(
                     AuditEvent(
                         what=AuditAction.ADMINISTER,
                         who=change.by,

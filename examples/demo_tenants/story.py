@@ -160,8 +160,8 @@ class TenantsStory(DemoStory[TenantsPlan, TenantsView, TenantsFacts, Loot]):
             ("grant", GATEWAY, "append,read,recover,create,delete", "streams:/"),
             ("grant", GATEWAY, "append,read,recover,create,delete", f"ledgers:{GATEWAY}"),
             ("grant", "token:red-app", "append,read,recover,create", "streams:red"),
-            ("tenant", "set", "red", "--member", "red-app", "--member", "red-laptop", "--owns", "ledgers:red"),
-            ("tenant", "set", "blue", "--member", "blue-app", "--owns", "ledgers:blue", *quota),
+            ("tenant", "set", "red", "--member", "role:red", "--owns", "ledgers:red"),
+            ("tenant", "set", "blue", "--member", "role:blue", "--owns", "ledgers:blue", *quota),
             ("enforce",),
         ):
             status, said = await self.cluster.bk("access", *words)
@@ -197,7 +197,7 @@ class TenantsStory(DemoStory[TenantsPlan, TenantsView, TenantsFacts, Loot]):
         return said.split()[-1]
 
     async def _begin(self, tenant: str) -> TenantProgram:
-        certificate = self._authority.client(f"{tenant}-app")
+        certificate = self._authority.client(f"{tenant}-app", units=[f"0:{tenant}"])
         program = TenantProgram(await self._connect(certificate), tenant, self.plan.pace)
         self.picture.programs.append(program)
         self.beside(program.run(), tenant)
@@ -245,7 +245,7 @@ class TenantsStory(DemoStory[TenantsPlan, TenantsView, TenantsFacts, Loot]):
 
     async def _use_revoked_certificate(self) -> None:
         self.facts.tried += 1
-        old = self._authority.client("red-laptop")
+        old = self._authority.client("red-laptop", units=["0:red"])
         before = await read_all(await self._connect(old), list(self._red.written)[:1])
         if not before:
             self.loot.lost.append("red's other certificate, a good one, could not read red's ledger")

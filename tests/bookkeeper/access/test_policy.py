@@ -95,6 +95,15 @@ def test_a_grant_to_a_tenant_means_its_members() -> None:
     assert Policy(grants=policy.grants).rights(ETL, Resource.parse("streams:blue")) == frozenset()
 
 
+def test_what_a_principal_reaches_is_what_grants_tenants_and_his_name_give_him() -> None:
+    grants = (_grant("tenant:red", {Right.READ}, "streams:blue"), _grant("other", {Right.READ}, "cluster"))
+    policy = Policy(grants=grants, tenants=(RED,))
+    reached = {str(each) for each in policy.reach(ETL)}
+    assert reached == {"streams:blue", "streams:red", "ledgers:red-owner", "ledgers:etl"}
+    assert [str(each) for each in policy.reach(OTHER)] == ["cluster", "ledgers:other"]
+    assert policy.reach(NOBODY) == []
+
+
 def test_the_tenant_of_a_resource_is_the_one_that_owns_it_or_something_above_it() -> None:
     policy = Policy(tenants=(RED,))
     assert policy.tenant_of(Resource.parse("streams:red/x/y")) == "red"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from bookkeeper import codec, wire
+from bookkeeper.access import Mode, PolicyChange
+from bookkeeper.audit import AuditConfig
 from bookkeeper.bookie.config import config_from
 from bookkeeper.bookie.health.health import liveness, readiness
 from bookkeeper.bookie.lifecycle import BookieServer
@@ -19,10 +22,11 @@ from bookkeeper.errors import (
     CookieError,
     DirectoryLockedError,
 )
-from bookkeeper.ids import Address, EntryId, LedgerId
+from bookkeeper.ids import Address, BookieId, EntryId, LedgerId
 from bookkeeper.net.connection import AddRun, connect_bookie
 from bookkeeper.storage.base.results import EngineState
 from bookkeeper.testing import Fault
+from bookkeeper.testing.cluster import SimCluster
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster, run
 
@@ -421,3 +425,30 @@ def test_why_a_checkpoint_failed_is_on_the_status_page_until_one_succeeds(direct
         assert not [line for line in server.health()["sentences"] if "checkpoint" in line]
 
     run(main, ledger_dirs=directories)
+
+
+# -- the access policy ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("X12a", "X16")
+def test_a_bookie_notes_changes_of_the_policy_and_names_javas_bookies_at_its_start(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            access, store, paths = bk.metadata_store.access, bk.metadata_store.store, bk.metadata_store.paths
+            note = PolicyChange(7, "eve on host", "mode observe")
+            await access.change(lambda policy: replace(policy, mode=Mode.OBSERVE), note)
+            await asyncio.sleep(5)
+            lines = [record.getMessage() for record in caplog.records if record.name == "bookkeeper.audit.lines"]
+            assert len([line for line in lines if '"mode observe"' in line and "eve on host" in line]) == 3, lines
+            assert "bookies of Apache BookKeeper enforce nothing" not in caplog.text
+            await store.create(paths.available_bookie(BookieId("java:3181")), ephemeral=True)
+            cluster.node("b1").crash()
+            await asyncio.sleep(20)
+            cluster.node("b1").restart()
+            await cluster.until_up("b1")
+            assert "enforce nothing: what is on them is open to every client that they admit: java:3181" in caplog.text
+
+    with caplog.at_level("INFO"):
+        SimCluster(audit=AuditConfig(to="log")).run(story)
