@@ -1,8 +1,7 @@
-"""``bk gateway``: run gateways, make tokens for them, print the settings that Spark needs."""
+"""``bk gateway``: run gateways, print the settings that Spark needs."""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -25,17 +24,27 @@ from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.gateway_process import run_gateway
 from bookkeeper.ids import Address
 from bookkeeper.option_types import Number
-from bookkeeper.real import append_private, read_private, read_secret, system_seams
+from bookkeeper.real import read_secret, system_seams
 from journal_manager import JournalError
 from spark_wal.webhdfs.config import DEFAULT_LISTEN, GROWING, KEEP_S, GatewayConfig, OwnerConfig, UploadLimits
 
 if TYPE_CHECKING:
     from spark_wal.webhdfs.service import ServingConfig
 
-OTHERS: Final[Mapping[str, str]] = {"grpc": "segments.gateway.command:grpc"}
-"""Gateways of other packages, and where their commands are."""
+OTHERS: Final[Mapping[str, str]] = {
+    "grpc": "segments.gateway.command:grpc",
+    "token": "bookkeeper.gateways.token_commands:token",
+    "tokens": "bookkeeper.gateways.token_commands:tokens",
+    "revoke-token": "bookkeeper.gateways.token_commands:revoke_token",
+    "new-signing-key": "bookkeeper.gateways.token_commands:new_signing_key",
+}
+"""Verbs of other packages, and where their commands are."""
 SENTENCES: Final[Mapping[str, str]] = {
-    "grpc": "Run a gateway of streams: clients of any language append and read by gRPC (grpc://HOST:PORT)."
+    "grpc": "Run a gateway of streams: clients of any language append and read by gRPC (grpc://HOST:PORT).",
+    "token": "Make a token for NAME, print it once, and add its hash to the file.",
+    "tokens": "List the tokens of a file: their ids, owners, limits and ends.",
+    "revoke-token": "Take tokens out of the file: by their ids, or by their owner's name.",
+    "new-signing-key": "Put a new signing key before the others: it signs access tokens from now on.",
 }
 """The first sentences of their help."""
 
@@ -230,39 +239,6 @@ def _serving_config(
         upload_log=upload_log,
         take_over=take_over,
     )
-
-
-@gateway.command()
-@click.argument("name")
-@click.option(
-    "--token-file",
-    required=True,
-    type=FILE,
-    help="The file of tokens; it is made if it does not exist. Give it to every gateway.",
-)
-@click.option(
-    "--root", "roots", multiple=True, metavar="/PATH", help="The token is valid below this path only. May be repeated."
-)
-def token(name: str, token_file: str, roots: tuple[str, ...]) -> None:
-    """Make a token for NAME, print it once, and add its hash to the file.
-
-    Running gateways notice it by themselves. To revoke a token, remove its line. NAME becomes the owner of files that
-    are made with it, and is the client id for OAuth2.
-    """
-    from bookkeeper.auth.token_file import signing_key_line
-    from bookkeeper.gateways.tokens import TokenBook, new_token, token_line
-
-    made = new_token()
-    try:
-        line = token_line(name, made, roots)
-        try:
-            book = TokenBook.parse(read_private(token_file).decode("utf-8", "replace"), token_file)
-        except FileNotFoundError:
-            book = TokenBook()
-        append_private(token_file, ("" if book.can_sign else signing_key_line(f"k{secrets.token_hex(4)}")) + line)
-    except (ConfigError, OSError) as error:
-        raise click.ClickException(in_words(error)) from error
-    click.echo(made.reveal())
 
 
 @gateway.command("spark-conf")

@@ -107,6 +107,7 @@ def revoked_line(what: str) -> str:
 def bad_line(source: str, number: int) -> ConfigError:
     """The error for a line that has none of the forms."""
     return ConfigError(
-        f"{source}, line {number}: expected 'token NAME sha256:HASH [/PATH ...]', 'signing-key NAME HEX' or "
-        "'revoked ID', as bk gateway token and bk credentials write them"
+        f"{source}, line {number}: expected 'token NAME sha256:HASH [/PATH ...] [streams:NAME ...] [read-only] "
+        "[until=2027-01-31T00:00:00Z]', 'signing-key NAME HEX' or 'revoked ID', as bk gateway token and bk credentials "
+        "write them"
     )

@@ -13,6 +13,7 @@ from typing import Final
 from bookkeeper.audit import AuditConfig
 from bookkeeper.auth.certificate import EXPIRES_SOON_S
 from bookkeeper.errors import ConfigError, in_words, require
+from bookkeeper.gateways.allowed_names import AllowedName, AllowedNames
 from bookkeeper.gateways.authentication import AuthenticationFailures, Authenticator, RefusalTexts
 from bookkeeper.gateways.server_tls import ServerCertificates, ServerTlsFiles
 from bookkeeper.gateways.tokens import TokenBook
@@ -40,6 +41,8 @@ class AccessConfig:
     tls: ServerTlsFiles | None = None
     token_file: str | None = None
     """The file that ``bk gateway token`` writes. With it every request needs a token."""
+    allow: tuple[AllowedName, ...] = ()
+    """Which certificates may use the gateway, and for what. None: each one for everything, if the policy allows it."""
     insecure: bool = False
     """Serve beyond loopback without encryption or authentication: everybody who reaches the port may do anything."""
     audit: AuditConfig = field(default_factory=AuditConfig)
@@ -51,6 +54,11 @@ class AccessConfig:
         require(
             self.reload_s > 0,
             f"the interval of looking for changed files must be more than 0 s, not {self.reload_s:g} s",
+        )
+        with_certificates = self.tls is not None and self.tls.client_ca is not None
+        require(
+            not self.allow or with_certificates,
+            "--allow is about certificates of clients: give --client-ca too (a token has its paths in its file)",
         )
         optional = self.tls is not None and self.tls.client_ca and self.tls.client_certificates == "optional"
         if optional and self.token_file is None and not self.insecure:
@@ -93,7 +101,10 @@ class AccessControl:
         self._config = config
         self._clock = clock
         self._looked = clock.monotonic()
+        self._looked_ms = clock.wall_ms()
         self.certificates = None if config.tls is None else ServerCertificates(config.tls)
+        self.generation = 0
+        """Another number whenever files have changed, or a list of revoked certificates has ended."""
         self._book = TokenBook()
         self._book_stamp: tuple[int, int, int] | None = None
         if config.token_file is not None:
@@ -104,10 +115,11 @@ class AccessControl:
             certificates=with_certificates,
             certificate_suffices=config.tls is not None and config.tls.client_certificates == "optional",
             texts=texts,
+            allowed=AllowedNames(config.allow),
         )
         self.failures = AuthenticationFailures(clock, rng)
-        self.on_change: Callable[[], None] | None = None
-        """Callbacks for changed certificates, authorities or revocations."""
+        self.on_look: Callable[[], None] | None = None
+        """Called after each look at the files: certificates of clients may have been revoked, or have ended."""
         self.insecure = False
         """Whether the gateway serves beyond loopback without the necessary protection."""
 
@@ -119,10 +131,18 @@ class AccessControl:
         """Read the files that have changed. If a file cannot be read, the old one stays in use."""
         self._looked = self._clock.monotonic()
         if self.certificates is not None:
-            if self.certificates.refresh() and self.on_change is not None:
-                self.on_change()
+            changed = self.certificates.refresh()
+            self.generation += self._has_list_ended(self.certificates) or changed
             self._warn_of_ends(self.certificates)
         self._look_at_book()
+        if self.on_look is not None:
+            self.on_look()
+
+    def _has_list_ended(self, certificates: ServerCertificates) -> bool:
+        """Whether a revocation list has ended since the last look: all clients of its authority are refused."""
+        before, self._looked_ms = self._looked_ms, self._clock.wall_ms()
+        end = certificates.revocations.end
+        return end is not None and before < end * 1000 <= self._looked_ms
 
     def _warn_of_ends(self, certificates: ServerCertificates) -> None:
         now = self._clock.wall_ms() / 1000
@@ -196,4 +216,12 @@ class AccessControl:
                 logger.warning(
                     "%s holds no token, so every request is refused: make a token with bk gateway token", path
                 )
+            if endless := [each.id for each in book if each.end_s is None]:
+                logger.warning(
+                    "%d tokens of %s never end (%s): bk gateway token --days makes one that does",
+                    len(endless),
+                    path,
+                    ", ".join(endless[:10]) + (", ..." if len(endless) > 10 else ""),
+                )
             self._book, self._book_stamp = book, stamp
+            self.generation += 1

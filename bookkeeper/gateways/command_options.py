@@ -84,6 +84,13 @@ def access_options(command: F) -> F:
             help="With optional a client may show a token instead.",
         ),
         click.option(
+            "--allow",
+            multiple=True,
+            metavar="NAME[=/PATH][:read]",
+            help="Only certificates of this NAME, or with this role (role:NAME), and only for the files below /PATH "
+            "and the streams below PATH; with :read only to read. May be repeated.  [default: every certificate]",
+        ),
+        click.option(
             "--tls-crl", type=FILE, help="PEM: lists of revoked certificates, if they are not in --client-ca."
         ),
         click.option(
@@ -117,6 +124,7 @@ def access_config(
     tls_key: str | None,
     client_ca: str | None,
     client_certificates: str,
+    allow: tuple[str, ...],
     tls_crl: str | None,
     token_file: str | None,
     reload_s: float,
@@ -125,10 +133,12 @@ def access_config(
 ) -> AccessConfig:
     """Who may ask, with these options. Raises: ConfigError."""
     from bookkeeper.gateways.access_control import AccessConfig  # it loads much, and bk loads what it runs
+    from bookkeeper.gateways.allowed_names import AllowedName
 
     return AccessConfig(
         tls=_tls_files(tls_cert, tls_key, client_ca, client_certificates, tls_crl),
         token_file=token_file,
+        allow=tuple(map(AllowedName.parse, allow)),
         insecure=insecure,
         reload_s=reload_s,
         audit=AuditConfig(to=audit),

@@ -20,8 +20,10 @@ KNOWN_MAX: Final = 10_000
 class GatewayAudit:
     """Makes the lines of one gateway."""
 
-    def __init__(self, clock: Clock, log: AuditLog = NO_AUDIT) -> None:
+    def __init__(self, clock: Clock, log: AuditLog = NO_AUDIT, name: str = "") -> None:
+        """``name`` of the gateway stands in each line as what the request came through."""
         self.log = log
+        self._name = name
         self._clock = clock
         self._is_on = log is not NO_AUDIT
         self._known: dict[tuple[str, str], float] = {}
@@ -61,7 +63,16 @@ class GatewayAudit:
         """Any other line. ``claimed``: ``who`` is not proven, as where a gateway asks nobody."""
         if self._is_on:
             self.log.note(
-                AuditEvent(what=what, who=who, claimed=claimed, address=host, on=on, allowed=allowed, reason=reason)
+                AuditEvent(
+                    what=what,
+                    who=who,
+                    claimed=claimed,
+                    through=self._name,
+                    address=host,
+                    on=on,
+                    allowed=allowed,
+                    reason=reason,
+                )
             )
 
     def close(self) -> None:

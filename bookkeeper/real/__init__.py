@@ -17,6 +17,7 @@ from bookkeeper.real.memory import give_back_freed_memory, keep_freed_memory, na
 from bookkeeper.real.net import AsyncioNet
 from bookkeeper.real.private import (
     append_private,
+    exchange_private,
     make_private,
     make_private_file,
     read_private,
@@ -38,6 +39,7 @@ __all__ = [
     "WatchedFile",
     "allow_descriptors",
     "append_private",
+    "exchange_private",
     "give_back_freed_memory",
     "is_open_file",
     "keep_freed_memory",

@@ -6,6 +6,7 @@ import contextlib
 import os
 import stat
 import threading
+from collections.abc import Callable
 from typing import Final
 
 from bookkeeper.errors import ConfigError
@@ -70,7 +71,7 @@ def replace_private(path: str, text: str) -> None:
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with open(descriptor, "wb", buffering=0) as file:
-            file.write(text.encode())
+            file.write(text.encode("utf-8", "surrogateescape"))
             os.fsync(descriptor)
         os.rename(temporary, path)
     except BaseException:
@@ -82,6 +83,27 @@ def replace_private(path: str, text: str) -> None:
         os.fsync(directory)
     finally:
         os.close(directory)
+
+
+def exchange_private(path: str, changed: Callable[[str], str]) -> None:
+    """Put a private file with a changed text in its place, whole or not at all; durable when it returns. What ``path``
+    links to is exchanged, not the link. Of two that do this at once one is refused.
+
+    Raises:
+        ConfigError: others may read it, or another process changes it now. OSError: it cannot be read or written.
+    """
+    path = os.path.realpath(path)
+    mine = f"{path}.changing"
+    try:
+        os.close(os.open(mine, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        raise ConfigError(
+            f"{mine} is there: another process changes {path}, or has died while it did; then remove it"
+        ) from None
+    try:
+        replace_private(path, changed(read_private(path).decode("utf-8", "surrogateescape")))
+    finally:
+        os.unlink(mine)
 
 
 def make_private(path: str) -> None:

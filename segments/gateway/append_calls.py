@@ -16,9 +16,10 @@ from bookkeeper.outcome import Outcome
 from bookkeeper.seams import Clock
 from segments import errors
 from segments.errors import StreamError
-from segments.gateway.call_guard import Behaviour, GrpcCall
+from segments.gateway.call_guard import Behaviour
 from segments.gateway.config import GrpcLimits
 from segments.gateway.gateway_metrics import GatewayMetrics
+from segments.gateway.grpc_call import GrpcCall
 from segments.gateway.served_streams import ServedStream, ServedStreams
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.credits import SendWindow
@@ -43,9 +44,6 @@ _ENDS: Final = (
 )
 """Errors after which a streaming append ends: the next batch would not fare better."""
 
-CREDENTIALS_S: Final = 1.0
-"""How often the credentials of a long call are looked at again."""
-
 
 class AppendCalls:
     """The behaviours of the service."""
@@ -68,7 +66,6 @@ class AppendCalls:
 
     async def append(self, request: pb.AppendRequest, call: GrpcCall) -> pb.AppendReply:
         """Append one batch. Raises: as ``Writer.append_batch``, and GatewayRedirectError."""
-        call.require(request.stream)
         served = await self._table.get(request.stream)
         batch = _Batch(request)
         began = self._clock.monotonic()
@@ -147,7 +144,6 @@ class AppendCalls:
 
     async def open_producer(self, request: pb.OpenProducerRequest, call: GrpcCall) -> pb.ProducerState:
         """Open a producer in a new epoch. Raises: as ``Producer.open``, and GatewayRedirectError."""
-        call.require(request.stream)
         served = await self._table.get(request.stream)
         try:
             writer = await served.ownership.writer()
@@ -163,7 +159,6 @@ class AppendCalls:
 
     async def get_outcome(self, request: pb.GetOutcomeRequest, call: GrpcCall) -> pb.OutcomeReply:
         """What became of a producer's record. Raises: as ``Producer.outcome``, and GatewayRedirectError."""
-        call.require(request.stream)
         served = await self._table.get(request.stream)
         try:
             writer = await served.ownership.certain_writer()
@@ -216,12 +211,12 @@ class _AppendSession:
         self._calls = calls
         self._table = table
         self._call = call
+        call.on_end = self._end
         self._clock = clock
         self._window = SendWindow(limits.window_records, limits.window_bytes)
         self._room = asyncio.Event()
         self._name = ""
         self._writer: Writer | None = None
-        self._checked_at = clock.monotonic()
         self._reading: asyncio.Task[None] | None = None
         self._submitting = False
         self._stopped = False
@@ -292,18 +287,12 @@ class _AppendSession:
         return writer
 
     async def _served(self, request: pb.AppendRequest) -> ServedStream:
-        now = self._clock.monotonic()
         if not self._name:
-            self._call.require(request.stream)
             self._name = request.stream
         elif request.stream and request.stream != self._name:
             raise errors.StreamConfigError(
                 f"this call appends to stream {self._name}: append to {request.stream} in another call"
             )
-        elif now - self._checked_at >= CREDENTIALS_S:
-            self._checked_at = now
-            if not self._call.is_still_good():
-                raise errors.StreamAccessError("the credentials of this call are no longer valid")
         return await self._table.get(self._name)
 
     async def replies(self) -> AsyncIterator[pb.AppendReply]:
@@ -322,6 +311,11 @@ class _AppendSession:
         end = end or self._unread
         if end is not None:
             raise for_the_rest(end)
+
+    def _end(self, error: StreamError) -> None:
+        """Answer what was submitted, and then end the call with this error."""
+        self._unread = error
+        self._stop()
 
     def _stop(self) -> None:
         """Submit nothing more; a request that is being submitted is answered."""

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from bookkeeper.audit import AuditAction
 from bookkeeper.gateways.authentication import UnauthenticatedError
+from bookkeeper.gateways.caller import Caller
 from bookkeeper.gateways.gateway_audit import GatewayAudit
-from bookkeeper.gateways.tokens import Caller
 from segments.errors import StreamAccessError
+from segments.gateway.grpc_call import CallEndedError
 from segments.protocol import segments_pb2 as pb
 
 NOTED: Final[Mapping[str, AuditAction]] = {
@@ -50,12 +51,13 @@ class CallAudit:
     ) -> None:
         """A call has ended, by an error or well. ``request``: its first one, None if none was received."""
         if isinstance(error, UnauthenticatedError):
-            self._audit.refused(host, str(error), error.claimed)
+            self._audit.refused(host, error.why, error.claimed)
             return
         who = "" if principal is None else principal.name
         if isinstance(error, StreamAccessError):
+            why = error.why if isinstance(error, CallEndedError) else str(error)
             self._audit.note(
-                AuditAction.DENY, who, host, _on(key, error.stream or "all streams"), allowed=False, reason=str(error)
+                AuditAction.DENY, who, host, _on(key, error.stream or "all streams"), allowed=False, reason=why
             )
         elif request is not None and (what := _action(key, request)) is not None:
             reason = "" if error is None else f"{type(error).__name__}: {error}"

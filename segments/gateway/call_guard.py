@@ -1,9 +1,10 @@
-"""What every call has: who asks, which streams it may name, its bytes, errors as statuses, and metrics. It knows gRPC.
+"""What every call has: who asks, what he may do, its bytes, errors as statuses, and metrics. It knows gRPC.
 
 All that a call needs is asked before anything of its messages is received: who sends it, by its metadata and its
 connection's certificate, and whether there is room. gRPC receives a message only when it is asked for one, so every
 call, also one with a single request, is served as a stream of requests, as bytes; they are counted before they are
-parsed.
+parsed. When a message is parsed, the rights that it needs are asked for, before its behaviour sees it
+(:mod:`segments.gateway.request_rights`): the caller's, never the gateway's own.
 
 A service is a table of plain functions: ``async (request, call) -> reply``, or an async generator of replies; a call
 that streams requests gets an iterator of them.
@@ -14,15 +15,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import grpc
 import grpc.aio
 
 from bookkeeper.gateways.authentication import AuthenticationFailures, UnauthenticatedError
+from bookkeeper.gateways.caller import Caller
 from bookkeeper.gateways.gateway_audit import GatewayAudit
-from bookkeeper.gateways.tokens import Caller
+from bookkeeper.gateways.long_requests import LongRequests
+from bookkeeper.gateways.permissions import Permissions
 from bookkeeper.rate_limited_log import RateLimitedLogger
 from bookkeeper.seams import Clock
 from segments.errors import (
@@ -39,67 +41,23 @@ from segments.gateway.call_bytes import CallBytes
 from segments.gateway.caller_address import host_of, network_of
 from segments.gateway.config import GrpcLimits
 from segments.gateway.gateway_metrics import GatewayMetrics
+from segments.gateway.grpc_call import GrpcCall
+from segments.gateway.open_calls import OpenCall
 from segments.gateway.port_security import CallerCheck
 from segments.gateway.request_parser import RequestParser
+from segments.gateway.request_rights import RIGHTS, RequestRights
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.methods import METHODS, SERVICES, Method
 from segments.protocol.refusals import TRAILER, as_stream_error, code_of, put_error, status_of
 
 logger = logging.getLogger(__name__)
 
-Behaviour = Callable[[Any, "GrpcCall"], Any]
+Behaviour = Callable[[Any, GrpcCall], Any]
 """A coroutine function, or a function that returns an async iterator, by the call's shape."""
 
 
 DELAYED_MAX: Final = 500
 """Refused calls that wait for their answer; one more is answered at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class GrpcCall:
-    """One call."""
-
-    principal: Caller | None
-    """Who sent it; None if nobody is asked."""
-    is_still_good: Callable[[], bool]
-    """Whether the credentials of a long call are still valid."""
-    bytes: CallBytes | None = None
-    """What it holds of the gateway's budget; None if nobody counts."""
-
-    def let_go(self) -> None:
-        """Give back the bytes of the oldest request that is not answered."""
-        if self.bytes is not None:
-            self.bytes.let_go()
-
-    def may_use(self, stream: str) -> bool:
-        """Whether the caller may do anything with this stream."""
-        return self.principal is None or self.principal.holds(f"/{stream.removeprefix('/')}")
-
-    def require(self, stream: str) -> None:
-        """Check that the caller may use the stream.
-
-        Raises:
-            StreamAccessError: it may not.
-        """
-        if not self.may_use(stream):
-            assert self.principal is not None
-            raise StreamAccessError(
-                f"{self.principal.name} may not use stream {stream}: its token is valid below "
-                f"{', '.join(self.principal.roots)}",
-                stream=stream,
-            )
-
-    def require_all(self) -> None:
-        """Check that the caller may use every stream.
-
-        Raises:
-            StreamAccessError: it may not.
-        """
-        if self.principal is not None and not self.principal.holds("/"):
-            raise StreamAccessError(
-                f"{self.principal.name} may not look at all streams: its token is valid below "
-                f"{', '.join(self.principal.roots)}; name one stream"
-            )
 
 
 class CallGuard:
@@ -113,9 +71,12 @@ class CallGuard:
         clock: Clock,
         limits: GrpcLimits | None = None,
         audit: CallAudit | None = None,
+        permissions: Permissions | None = None,
     ) -> None:
         """``caller`` is None for a port that asks nobody."""
         self._caller = caller
+        self._permissions = permissions = permissions or Permissions()
+        self._open = LongRequests(lambda: (caller.generation if caller else 0, permissions.version), clock.wall_ms)
         self._failures = failures
         self._metrics = metrics
         self._clock = clock
@@ -136,21 +97,25 @@ class CallGuard:
     def handlers(self, behaviours: Mapping[str, Behaviour]) -> list[Any]:
         """One handler of gRPC for each service. ``behaviours``: by service and name, ``Streams.Create``.
 
-        A call of the protocol without a behaviour is answered with UNIMPLEMENTED.
+        A call of the protocol without a behaviour is answered with UNIMPLEMENTED. One without a decision about its
+        rights is an error here.
         """
         found = []
         for service in SERVICES:
             calls = {
-                method.name: self.handler(method, behaviours[key])
+                method.name: self.handler(method, behaviours[key], RIGHTS[key])
                 for key, method in METHODS.items()
                 if method.service == service and key in behaviours
             }
             found.append(grpc.method_handlers_generic_handler(service, calls))
         return found
 
-    def handler(self, method: Method, behaviour: Behaviour) -> Any:
-        """gRPC's handler of one call. Whatever its shape, gRPC hands over its requests as a stream of bytes."""
-        parser = RequestParser(method, self._limits.request_elements_max)
+    def handler(self, method: Method, behaviour: Behaviour, rights: RequestRights | None = None) -> Any:
+        """gRPC's handler of one call. Whatever its shape, gRPC hands over its requests as a stream of bytes.
+
+        ``rights``: what it needs; None for a call that tells nothing of any stream.
+        """
+        parser = RequestParser(method, self._limits.request_elements_max, rights)
         serialize = method.reply.SerializeToString
         if method.streams_replies:
             return grpc.stream_stream_rpc_method_handler(self._streaming(method, parser, behaviour), None, serialize)
@@ -183,24 +148,36 @@ class CallGuard:
     ) -> Callable[[Any, Any], AsyncIterator[Any]]:
         async def answer(_: Any, context: Any) -> AsyncIterator[Any]:
             began, status, network = self._clock.monotonic(), "OK", network_of(context.peer())
-            call = None
+            call: GrpcCall | None = None
+            opened: OpenCall | None = None
             failure: BaseException | None = None
             first: list[Any] = []
             try:
                 call = await self._begin(context, network)
+                opened = OpenCall(call, asyncio.current_task())
+                self._open.begin(opened)
                 if method.streams_requests:
                     request: Any = _requests(parser, context, call, first)
                 else:
                     request = await self._request(parser, context, call)
                     first.append(request)
                 async for reply in behaviour(request, call):
+                    opened.is_sending = True
                     yield reply
+                    opened.is_sending = False
+                    if call.ended is not None and call.on_end is None:
+                        raise call.ended
             except Exception as error:  # as above
                 status, failure = self._refuse(context, method, error), error
             except (asyncio.CancelledError, GeneratorExit) as error:
-                status, failure = "CANCELLED", error
-                raise
+                ended = None if call is None else call.ended
+                if ended is None or (opened is not None and opened.is_sending):
+                    status, failure = "CANCELLED", ended or error
+                    raise
+                status, failure = self._refuse(context, method, ended), ended
             finally:
+                if opened is not None:
+                    self._open.end(opened)
                 self._end(call, network)
                 self._note(method, call, context, first[0] if first else None, failure)
                 self._metrics.answered(method.path, self._clock.monotonic() - began, status)
@@ -210,7 +187,7 @@ class CallGuard:
     def _note(
         self, method: Method, call: GrpcCall | None, context: Any, request: Any, failure: BaseException | None
     ) -> None:
-        principal = None if call is None else call.principal
+        principal = None if call is None else call.caller
         self._audit.answered(method.key, principal, host_of(context.peer()), request, failure)
 
     async def _begin(self, context: Any, network: str) -> GrpcCall:
@@ -219,37 +196,29 @@ class CallGuard:
         Raises:
             UnauthenticatedError: nobody knows who sends it. StreamOverloadedError: its address has too many calls.
         """
-        principal, is_still_good = await self._who(context)
-        self._audit.admitted(principal, host_of(context.peer()))
+        caller, again = await self._who(context)
+        self._audit.admitted(caller, host_of(context.peer()))
         if not self.budget.enter(network):
             raise StreamOverloadedError(
                 f"{self._limits.address_calls_max} calls of this address are in progress, which is the limit: nothing "
                 "of this one was looked at; try again when others have ended"
             )
-        return GrpcCall(principal, is_still_good, CallBytes(self.budget, network))
+        return GrpcCall(caller, again, CallBytes(self.budget, network), self._permissions)
 
     def _end(self, call: GrpcCall | None, network: str) -> None:
         if call is not None and call.bytes is not None:
             call.bytes.close()
             self.budget.leave(network)
 
-    async def _who(self, context: Any) -> tuple[Caller | None, Callable[[], bool]]:
-        caller = self._caller
-        if caller is None:
-            return None, _always
+    async def _who(self, context: Any) -> tuple[Caller | None, Callable[[], Caller | None] | None]:
+        check = self._caller
+        if check is None:
+            return None, None
         try:
-            principal = caller.principal(context)
+            return check.principal(context), lambda: check.principal(context)
         except UnauthenticatedError:
             await self._delay(context)
             raise
-
-        def is_still_good() -> bool:
-            try:
-                return bool(caller.principal(context) == principal)
-            except UnauthenticatedError:
-                return False
-
-        return principal, is_still_good
 
     async def _delay(self, context: Any) -> None:
         """Let a refused caller wait. Nothing of its messages is received meanwhile; the few bytes that gRPC takes
@@ -307,15 +276,14 @@ async def _requests(parser: RequestParser, context: Any, call: GrpcCall, first: 
 
 
 async def _next(parser: RequestParser, context: Any, call: GrpcCall, *, reserve: int = 0) -> Any:
-    """The next message; None if none comes. Raises: StreamConfigError."""
+    """The next message; None if none comes. Raises: StreamConfigError. StreamAccessError: he may not ask for it."""
     assert call.bytes is not None
     await call.bytes.room(reserve)
     raw = await context.read()
     if raw is grpc.aio.EOF:
         return None
     call.bytes.received(len(raw), parser.elements(raw))
-    return parser.parse(raw)
-
-
-def _always() -> bool:
-    return True
+    request = parser.parse(raw)
+    for stream, needs in parser.needs(request):
+        call.require(stream, needs)
+    return request

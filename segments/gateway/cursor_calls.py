@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from segments.cursors import RANGES_MAX, UNCLAIMED, Acknowledgement, Cursor, CursorOptions, Mark
 from segments.errors import CursorExistsError, PositionFormatError
-from segments.gateway.call_guard import Behaviour, GrpcCall
+from segments.gateway.call_guard import Behaviour
+from segments.gateway.grpc_call import GrpcCall
 from segments.gateway.served_streams import ServedStreams
 from segments.position import EARLIEST, Position
 from segments.protocol import segments_pb2 as pb
@@ -54,7 +55,6 @@ class CursorCalls:
         }
 
     async def _stream(self, name: str, call: GrpcCall) -> Stream:
-        call.require(name)
         return (await self._table.get(name)).stream
 
     # -- making and looking -------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ from typing import Any, Final
 from grpc_health.v1 import health_pb2
 
 from segments.errors import StreamNotFoundError
-from segments.gateway.call_guard import Behaviour, GrpcCall
+from segments.gateway.call_guard import Behaviour
+from segments.gateway.grpc_call import GrpcCall
 from segments.protocol.methods import SERVICES, Method
 
 HEALTH: Final = "grpc.health.v1.Health"

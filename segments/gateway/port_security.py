@@ -7,21 +7,26 @@ no revocation lists, so a client's certificate is looked up in them with each ca
 from __future__ import annotations
 
 import logging
+import re
 import ssl
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import grpc
 
+from bookkeeper.auth.certificate import not_after
 from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.gateways.access_control import AccessControl
-from bookkeeper.gateways.authentication import RequestCredentials, UnauthenticatedError, certificate_name
+from bookkeeper.gateways.authentication import RequestCredentials, UnauthenticatedError
+from bookkeeper.gateways.caller import Caller
 from bookkeeper.gateways.server_tls import PemFiles, ServerCertificates, ServerTlsFiles
 
 logger = logging.getLogger(__name__)
 
-_KINDS: Final = (("x509_uri", "URI"), ("x509_email", "email"), ("x509_dns", "DNS"), ("x509_ip", "IP Address"))
-REVOKED: Final = "The client certificate is not accepted: it was revoked, or the list of revoked ones has ended"
+_KINDS: Final = (("peer_uri", "URI"), ("peer_email", "email"), ("peer_dns", "DNS"), ("peer_ip", "IP Address"))
+_UNIT: Final = "OU="
+_ESCAPED: Final = re.compile(r"\\([0-9A-Fa-f]{2}|.)")
 
 
 def check_files(files: ServerTlsFiles | None) -> None:
@@ -67,8 +72,29 @@ def certificate_of(known: Mapping[str, Sequence[bytes]]) -> Mapping[str, Any] | 
     if not known.get("x509_pem_cert"):
         return None
     names = [(kind, value.decode("utf-8", "replace")) for key, kind in _KINDS for value in known.get(key, ())]
-    common = [(("commonName", value.decode("utf-8", "replace")),) for value in known.get("x509_common_name", ())]
-    return {"subjectAltName": tuple(names), "subject": tuple(common)}
+    subject = [(("commonName", value.decode("utf-8", "replace")),) for value in known.get("x509_common_name", ())]
+    for value in known.get("x509_subject", ()):
+        subject += [(("organizationalUnitName", unit),) for unit in units_of(value.decode("utf-8", "replace"))]
+    return {"subjectAltName": tuple(names), "subject": tuple(subject)}
+
+
+def units_of(subject: str) -> list[str]:
+    """The organisational units in a subject as RFC 4514 writes it, which is last part first, in the certificate's
+    order."""
+    parts = re.split(r"(?<!\\)(?:\\\\)*[,+]", subject)
+    found = [_ESCAPED.sub(_unescaped, part.removeprefix(_UNIT)) for part in parts if part.startswith(_UNIT)]
+    return found[::-1]
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    return escape[1] if len(escape[1]) == 1 else chr(int(escape[1], 16))
+
+
+@lru_cache(maxsize=1024)
+def _der_and_end(pem: bytes) -> tuple[bytes, float]:
+    """A client's certificate, which the handshake has verified, and its end."""
+    der = ssl.PEM_cert_to_DER_cert(pem.decode("ascii", "replace"))
+    return der, not_after(der)
 
 
 def token_of(metadata: Sequence[tuple[str, str | bytes]]) -> str | None:
@@ -81,13 +107,6 @@ def token_of(metadata: Sequence[tuple[str, str | bytes]]) -> str | None:
     return None
 
 
-def _name_of(certificate: Mapping[str, Any] | None) -> str:
-    try:
-        return "" if certificate is None else certificate_name(certificate)
-    except UnauthenticatedError:
-        return ""
-
-
 class CallerCheck:
     """Says who calls, and whether its certificate is still good."""
 
@@ -95,8 +114,13 @@ class CallerCheck:
         self._access = access
         self._now_ms = now_ms
 
-    def principal(self, context: Any) -> Any:
-        """The principal of a call; None if nobody is asked.
+    @property
+    def generation(self) -> int:
+        """Another number whenever somebody's credentials may be good no more."""
+        return self._access.generation
+
+    def principal(self, context: Any) -> Caller | None:
+        """Who sends a call; None if nobody is asked.
 
         Raises:
             UnauthenticatedError: the call has no valid credentials.
@@ -104,12 +128,7 @@ class CallerCheck:
         authenticator = self._access.authenticator
         if authenticator.is_open:
             return None
-        known = context.auth_context() if self._access.certificates is not None else {}
-        if self._is_revoked(known):
-            refusal = UnauthenticatedError(REVOKED)
-            refusal.claimed = _name_of(certificate_of(known))
-            raise refusal
-        shown = RequestCredentials(certificate_of(known), token_of(context.invocation_metadata() or ()))
+        shown = self._shown(context)
         try:
             return authenticator.principal(shown, self._now_ms())
         except UnauthenticatedError:
@@ -117,12 +136,18 @@ class CallerCheck:
                 raise
             return authenticator.principal(shown, self._now_ms())
 
-    def _is_revoked(self, known: Mapping[str, Sequence[bytes]]) -> bool:
+    def _shown(self, context: Any) -> RequestCredentials:
+        """What a call brings. gRPC knows no lists of revoked certificates, so they are looked at here."""
+        token = token_of(context.invocation_metadata() or ())
         certificates = self._access.certificates
-        if certificates is None:
-            return False
+        known = context.auth_context() if certificates is not None else {}
+        shown = [_der_and_end(pem) for pem in known.get("x509_pem_cert", ())]
+        if certificates is None or not shown:
+            return RequestCredentials(token=token)
         now_s = self._now_ms() / 1000
-        return any(
-            certificates.revocations.refuses(ssl.PEM_cert_to_DER_cert(pem.decode("ascii", "replace")), now_s)
-            for pem in known.get("x509_pem_cert", ())
+        return RequestCredentials(
+            certificate_of(known),
+            min(end for _, end in shown),
+            any(certificates.revocations.refuses(der, now_s) for der, _ in shown),
+            token,
         )

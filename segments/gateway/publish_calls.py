@@ -11,7 +11,8 @@ from typing import Final
 
 from bookkeeper.outcome import Outcome
 from segments.errors import OwnershipLostError, StreamConfigError, StreamError, StreamNotReadyError, StreamOwnedError
-from segments.gateway.call_guard import Behaviour, GrpcCall
+from segments.gateway.call_guard import Behaviour
+from segments.gateway.grpc_call import GrpcCall
 from segments.gateway.served_streams import ServedStream, ServedStreams
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.publish_messages import get_key, get_rows, put_published
@@ -35,7 +36,6 @@ class PublishCalls:
         """Publish a batch. Raises: as ``StreamPublisher.publish``, and GatewayRedirectError. StreamNotReadyError: with
         the outcome unknown, if the stream was taken over meanwhile; the same call tells what became of it.
         """
-        call.require(request.stream)
         _check(request)
         served = await self._table.get(request.stream)
         work = served.ownership.exclusively(partial(_published, served, request))

@@ -12,9 +12,9 @@ from typing import Final
 
 from segments import errors
 from segments.cursors import undone
-from segments.gateway.append_calls import CREDENTIALS_S
-from segments.gateway.call_guard import Behaviour, GrpcCall
+from segments.gateway.call_guard import Behaviour
 from segments.gateway.gateway_metrics import GatewayMetrics
+from segments.gateway.grpc_call import GrpcCall
 from segments.gateway.served_streams import ServedStream, ServedStreams
 from segments.position import EARLIEST, LATEST, Position
 from segments.protocol import segments_pb2 as pb
@@ -64,7 +64,6 @@ class ReadCalls:
 
     async def read(self, request: pb.ReadRequest, call: GrpcCall) -> AsyncIterator[pb.ReadReply]:
         """The records between two places. gRPC's own flow control slows it down to the client's pace."""
-        call.require(request.stream)
         served = await self._table.get(request.stream)
         left, at = request.max_records or None, None
         stop = get_seek(request.stop) if request.HasField("stop") else None
@@ -110,10 +109,9 @@ class ReadCalls:
         first = await anext(aiter(requests), None)
         if first is None or not first.HasField("open"):
             raise errors.SeekFormatError("the first request of a tail has `open`: the stream, and where to begin")
-        call.require(first.open.stream)
         served = await self._table.get(first.open.stream)
         parts = await _parts(served, first.open.undone_by)
-        session = _TailSession(self, served, first, parts, call, self._metrics, self._draining)
+        session = _TailSession(self, served, first, parts, self._metrics, self._draining)
         self._metrics.tails.value += 1
         listening = asyncio.get_running_loop().create_task(session.listen(requests), name="tail")
         try:
@@ -127,20 +125,17 @@ class ReadCalls:
 
     async def find(self, request: pb.FindRequest, call: GrpcCall) -> pb.PositionReply:
         """The position of a place. Raises: as ``Stream.find``."""
-        call.require(request.stream)
         served = await self._table.get(request.stream)
         return pb.PositionReply(position=put_position(await served.stream.find(get_seek(request.seek))))
 
     async def count(self, request: pb.CountRequest, call: GrpcCall) -> pb.CountReply:
         """How many records are between two places. Raises: as ``Stream.count``."""
-        call.require(request.stream)
         served = await self._table.get(request.stream)
         start, stop = get_seek(request.start, EARLIEST), get_seek(request.stop, LATEST)
         return pb.CountReply(records=await served.stream.count(start, stop))
 
     async def get_splits(self, request: pb.SplitsRequest, call: GrpcCall) -> pb.SplitsReply:
         """Ranges of about equal size. Raises: as ``Stream.splits``."""
-        call.require(request.stream)
         served = await self._table.get(request.stream)
         start, stop = get_seek(request.start, EARLIEST), get_seek(request.stop, LATEST)
         ranges = await served.stream.splits(start, stop, target=min(max(request.target, 1), SPLITS_MAX))
@@ -158,7 +153,6 @@ class ReadCalls:
 
     async def get_lag(self, request: pb.LagRequest, call: GrpcCall) -> pb.LagReply:
         """How far a reader is behind the end. Raises: as ``StreamReading.lag``."""
-        call.require(request.stream)
         served = await self._table.get(request.stream)
         last_append_ms = request.last_append_ms if request.HasField("last_append_ms") else None
         lag = await served.stream.reading.lag(get_seek(request.place, EARLIEST), last_append_ms)
@@ -166,7 +160,6 @@ class ReadCalls:
 
     async def get_activity(self, request: pb.ActivityRequest, call: GrpcCall) -> pb.ActivityReply:
         """What a reader can be doing. Raises: as ``StreamReading.activity``."""
-        call.require(request.stream)
         served = await self._table.get(request.stream)
         activity, reason = await served.stream.reading.activity(get_seek(request.place, EARLIEST))
         return pb.ActivityReply(activity=put_activity(activity), reason=reason)
@@ -181,13 +174,11 @@ class _TailSession:
         served: ServedStream,
         first: pb.TailRequest,
         parts: Callable[[], Parts] | None,
-        call: GrpcCall,
         metrics: GatewayMetrics,
         draining: asyncio.Event,
     ) -> None:
         self._calls = calls
         self._served = served
-        self._call = call
         self._metrics = metrics
         self._draining = draining
         self._entries = first.open.entries
@@ -242,7 +233,6 @@ class _TailSession:
         reading: asyncio.Task[RecordBatch] | None = None
         news = asyncio.ensure_future(self._news.wait())
         draining = asyncio.ensure_future(self._draining.wait())
-        checked = asyncio.get_running_loop().time()
         try:
             while True:
                 if reading is None and self._balance.may_send:
@@ -251,10 +241,6 @@ class _TailSession:
                 await asyncio.wait(waits, timeout=self._progress_s, return_when=asyncio.FIRST_COMPLETED)
                 if draining.done():
                     raise errors.StreamNotReadyError("this gateway is being stopped: go on at another one")
-                if (now := asyncio.get_running_loop().time()) - checked >= CREDENTIALS_S:
-                    checked = now
-                    if not self._call.is_still_good():
-                        raise errors.StreamAccessError("the credentials of this call are no longer valid")
                 if news.done():
                     self._news.clear()
                     news = asyncio.ensure_future(self._news.wait())

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from google.protobuf.message import DecodeError
 
+from bookkeeper.gateways.permissions import Needs
 from segments.errors import StreamConfigError
+from segments.gateway.request_rights import RequestRights, needs_of
 from segments.protocol.methods import Method
 from segments.protocol.request_elements import ElementCounter
 
@@ -14,7 +17,8 @@ from segments.protocol.request_elements import ElementCounter
 class RequestParser:
     """Parses the requests of one call of the protocol."""
 
-    def __init__(self, method: Method, elements_max: int) -> None:
+    def __init__(self, method: Method, elements_max: int, rights: RequestRights | None = None) -> None:
+        self._rights = rights
         self._name = method.request.DESCRIPTOR.name
         self._parse = method.parse_request
         self._counter = ElementCounter(method.request)
@@ -32,3 +36,7 @@ class RequestParser:
             return self._parse(raw)
         except DecodeError as error:
             raise StreamConfigError(f"the request cannot be read: its bytes are no {self._name}") from error
+
+    def needs(self, request: Any) -> Iterator[tuple[str, Needs]]:
+        """The streams that a request names, each with what is needed on it."""
+        return iter(()) if self._rights is None else needs_of(self._rights, request)

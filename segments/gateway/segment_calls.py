@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Mapping
 
 from segments.errors import SegmentEmptyError, StreamConfigError, StreamError
 from segments.gateway.append_calls import elsewhere
-from segments.gateway.call_guard import Behaviour, GrpcCall
+from segments.gateway.call_guard import Behaviour
+from segments.gateway.grpc_call import GrpcCall
 from segments.gateway.served_streams import ServedStreams
 from segments.position import EARLIEST, LATEST
 from segments.protocol import segments_pb2 as pb
@@ -39,7 +40,6 @@ class SegmentCalls:
         }
 
     async def _stream(self, name: str, call: GrpcCall) -> Stream:
-        call.require(name)
         return (await self._table.get(name)).stream
 
     async def list_segments(self, request: pb.ListSegmentsRequest, call: GrpcCall) -> AsyncIterator[pb.SegmentInfo]:
@@ -53,7 +53,6 @@ class SegmentCalls:
 
         Raises: as ``Writer.roll``, and GatewayRedirectError. SegmentEmptyError: there is no record in any segment.
         """
-        call.require(request.stream)
         served = await self._table.get(request.stream)
         try:
             return put_segment(await (await served.ownership.writer()).roll())

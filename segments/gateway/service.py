@@ -17,6 +17,7 @@ from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import in_words
 from bookkeeper.gateways.access_control import AccessConfig, AccessControl
 from bookkeeper.gateways.gateway_audit import GatewayAudit
+from bookkeeper.gateways.gateway_policy import GatewayPolicy
 from bookkeeper.gateways.lease import Lease, StoreLease
 from bookkeeper.gateways.process_location import own_location
 from bookkeeper.ids import Address, is_loopback
@@ -83,6 +84,7 @@ class GrpcGatewayService:
         self._table: ServedStreams | None = None
         self._pages: HealthServer | None = None
         self._watch: MetadataWatch | None = None
+        self._policy: GatewayPolicy | None = None
         self._draining = asyncio.Event()
         self.metrics = GatewayMetrics()
         self.access: AccessControl | None = None
@@ -121,9 +123,17 @@ class GrpcGatewayService:
             self._table = table = ServedStreams(
                 namespace, self._lease_maker(namespace, advertised), advertised, clock, config.gateway, self.metrics
             )
+            self._policy = policy = GatewayPolicy(
+                namespace.client.metadata_store,
+                self._seams,
+                self.metrics.metrics,
+                kind="grpc gateway",
+                name=advertised,
+            )
+            await policy.start()
             caller = CallerCheck(access, clock.wall_ms)
-            audit = CallAudit(GatewayAudit(clock, self._audit))
-            guard = CallGuard(caller, access.failures, self.metrics, clock, config.limits, audit)
+            audit = CallAudit(GatewayAudit(clock, self._audit, f"grpc gateway {advertised}"))
+            guard = CallGuard(caller, access.failures, self.metrics, clock, config.limits, audit, policy.permissions)
             self.metrics.budget = guard.budget
             behaviours = {
                 **StreamCalls(table, advertised).behaviours,
@@ -222,6 +232,8 @@ class GrpcGatewayService:
             await self._table.close()
         if server is not None:
             await server.stop(self._config.gateway.drain_s)
+        if self._policy is not None:
+            await self._policy.close()
         if self._pages is not None:
             self._pages.close()
             self._pages = None

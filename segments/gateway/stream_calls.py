@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator, Mapping
 from bookkeeper.chains.orphans import ORPHAN_AGE_S
 from segments.checks.checker import CheckOptions
 from segments.config import StreamConfig
-from segments.directory.directory import info_of
+from segments.directory.directory import NameChange, NamespaceEvent, info_of
 from segments.errors import StreamError, StreamNotFoundError, StreamSealedError
 from segments.gateway.append_calls import elsewhere
-from segments.gateway.call_guard import Behaviour, GrpcCall
+from segments.gateway.call_guard import Behaviour
+from segments.gateway.grpc_call import GrpcCall
 from segments.gateway.served_streams import ServedStream, ServedStreams
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.messages import get_patch, get_settings, put_position
@@ -45,20 +46,18 @@ class StreamCalls:
 
     async def create(self, request: pb.CreateStreamRequest, call: GrpcCall) -> pb.StreamInfo:
         """Make a stream. Raises: as ``StreamNamespace.create``."""
-        call.require(request.stream)
         config = get_settings(request.settings) if request.settings.values else StreamConfig()
         stream = await self._table.namespace.create(request.stream, config=config, exist_ok=request.exist_ok)
         return await self._info(self._table.add(request.stream, stream))
 
     async def get(self, request: pb.GetStreamRequest, call: GrpcCall) -> pb.StreamInfo:
         """What a stream is. Raises: as ``StreamNamespace.open``."""
-        call.require(request.stream)
         return await self._info(await self._table.get(request.stream))
 
     async def list(self, request: pb.ListStreamsRequest, call: GrpcCall) -> AsyncIterator[pb.StreamInfo]:
         """The streams that the caller may use, sorted by name."""
         async for name in self._table.namespace.list(request.prefix):
-            if call.may_use(name):
+            if call.sees(name):
                 try:
                     yield await self._info(await self._table.get(name))
                 except StreamNotFoundError:
@@ -67,34 +66,30 @@ class StreamCalls:
     async def watch(self, request: pb.WatchStreamsRequest, call: GrpcCall) -> AsyncIterator[pb.NamespaceEvent]:
         """Streams that come, go and are renamed; first those that exist."""
         async for event in self._table.namespace.watch(request.prefix):
-            if call.may_use(event.name):
-                yield put_event(event)
+            told = _as_seen(event, call)
+            if told is not None:
+                yield put_event(told)
 
     async def update_config(self, request: pb.UpdateConfigRequest, call: GrpcCall) -> pb.StreamInfo:
         """Change settings. Raises: as ``Stream.configure``."""
-        call.require(request.stream)
         served = await self._table.get(request.stream)
         await served.stream.configure(get_patch(request.settings))
         return await self._info(served)
 
     async def rename(self, request: pb.RenameStreamRequest, call: GrpcCall) -> pb.StreamInfo:
         """Give a stream another name. Raises: as ``StreamNamespace.rename``."""
-        call.require(request.stream)
-        call.require(request.new_name)
         await self._table.namespace.rename(request.stream, request.new_name)
         self._table.forget(request.stream)
         return await self._info(await self._table.get(request.new_name))
 
     async def delete(self, request: pb.DeleteStreamRequest, call: GrpcCall) -> pb.Operation:
         """Delete a stream. Raises: as ``StreamNamespace.delete``."""
-        call.require(request.stream)
         await self._table.namespace.delete(request.stream, missing_ok=request.missing_ok, force=request.force)
         self._table.forget(request.stream)
         return pb.Operation(done=True)
 
     async def get_owner(self, request: pb.GetOwnerRequest, call: GrpcCall) -> pb.OwnerInfo:
         """Which gateway owns the stream. The caller need not take it for that."""
-        call.require(request.stream)
         served = await self._table.get(request.stream)
         chain = await served.stream.chain()
         if served.ownership.is_here:
@@ -103,7 +98,6 @@ class StreamCalls:
 
     async def seal(self, request: pb.SealRequest, call: GrpcCall) -> pb.PositionReply:
         """End a stream for good; sealing again is no change. Raises: as ``Writer.seal``, and GatewayRedirectError."""
-        call.require(request.stream)
         served = await self._table.get(request.stream)
         try:
             writer = await served.ownership.writer()
@@ -117,17 +111,12 @@ class StreamCalls:
 
     async def show(self, request: pb.ShowStreamRequest, call: GrpcCall) -> AsyncIterator[pb.ShowReply]:
         """All that is known of a stream. Raises: as ``Stream.show``."""
-        call.require(request.stream)
         shown = await (await self._table.get(request.stream)).stream.show()
         for reply in put_overview(shown):
             yield reply
 
     async def check(self, request: pb.CheckRequest, call: GrpcCall) -> AsyncIterator[pb.CheckReply]:
         """What is wrong with a stream, or with all. Raises: as ``StreamNamespace.verify``."""
-        if request.stream:
-            call.require(request.stream)
-        else:
-            call.require_all()
         options = CheckOptions(
             scan=not request.no_scan,
             repair=request.repair,
@@ -146,3 +135,17 @@ class StreamCalls:
         stream = served.stream
         chain, config = await stream.chain(), await stream.read_config()
         return put_info(info_of(stream.name, chain), config, chain.start)
+
+
+def _as_seen(event: NamespaceEvent, call: GrpcCall) -> NamespaceEvent | None:
+    """What a caller is told of an event: of names that he may not know, neither the new one nor the former one. A
+    stream that is renamed out of his sight is deleted to him, one that comes into it is created."""
+    sees = call.sees(event.name)
+    if event.was is None:
+        return event if sees else None
+    saw = call.sees(event.was)
+    if sees and saw:
+        return event
+    if sees:
+        return NamespaceEvent(NameChange.CREATED, event.name, event.stream_id)
+    return NamespaceEvent(NameChange.DELETED, event.was, event.stream_id) if saw else None

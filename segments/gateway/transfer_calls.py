@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, suppress
+from functools import partial
 from typing import Final
 
-from segments.errors import StreamAccessError, StreamConfigError, StreamNotReadyError
-from segments.gateway.append_calls import CREDENTIALS_S
-from segments.gateway.call_guard import Behaviour, GrpcCall
+from segments.errors import StreamConfigError, StreamError, StreamNotReadyError
+from segments.gateway.call_guard import Behaviour
 from segments.gateway.gateway_metrics import GatewayMetrics
+from segments.gateway.grpc_call import GrpcCall
+from segments.gateway.request_rights import CREATE
 from segments.gateway.served_streams import ServedStreams
 from segments.position import EARLIEST, LATEST
 from segments.protocol import segments_pb2 as pb
@@ -44,7 +46,6 @@ class TransferCalls:
 
         Raises: as ``StreamExport.chunks``.
         """
-        call.require(request.stream)
         stream = (await self._table.get(request.stream)).stream
         await stream.read_config()
         start, stop = get_seek(request.start, EARLIEST), get_seek(request.stop, LATEST)
@@ -77,8 +78,7 @@ class TransferCalls:
         if first is None or not first.HasField("open"):
             raise StreamConfigError("the first request of an import has `open`: the stream's name, or none")
         opened = first.open
-        if opened.stream:
-            call.require(opened.stream)
+        call.on_end = _at_the_next_chunk
         changes = get_patch(opened.settings)
         yield pb.ImportReply(ready=pb.Empty())
         try:
@@ -88,7 +88,7 @@ class TransferCalls:
                 name=opened.stream or None,
                 changes=changes,
                 dry_run=opened.dry_run,
-                may_make=call.require,
+                may_make=partial(call.require, needs=CREATE),
             )
         except Exception:  # the status tells it; gRPC loses the status of a call that ends while its client still sends
             yield pb.ImportReply(stop=pb.Empty())
@@ -115,22 +115,18 @@ class TransferCalls:
 
 
 class _CallWatch:
-    """Ends a long call when its credentials are taken away, or the gateway ends."""
+    """Ends a long call when it must end, or the gateway ends."""
 
     def __init__(self, call: GrpcCall, draining: asyncio.Event) -> None:
         self._call = call
         self._draining = draining
-        self._looked_at = asyncio.get_running_loop().time()
 
     def look(self) -> None:
         """Raises: StreamAccessError, StreamNotReadyError."""
+        if self._call.ended is not None:
+            raise self._call.ended
         if self._draining.is_set():
             raise StreamNotReadyError("this gateway is being stopped: copy the stream through another one")
-        now = asyncio.get_running_loop().time()
-        if now - self._looked_at >= CREDENTIALS_S:
-            self._looked_at = now
-            if not self._call.is_still_good():
-                raise StreamAccessError("the credentials of this call are no longer valid")
 
 
 async def _discard(requests: AsyncIterator[pb.ImportRequest]) -> None:
@@ -139,3 +135,7 @@ async def _discard(requests: AsyncIterator[pb.ImportRequest]) -> None:
         async with asyncio.timeout(DISCARD_S):
             async for _ in requests:
                 pass
+
+
+def _at_the_next_chunk(error: StreamError) -> None:
+    """A client that still sends would not hear why its call ends: see :meth:`TransferCalls.import_stream`."""

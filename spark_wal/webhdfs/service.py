@@ -10,6 +10,7 @@ from bookkeeper.audit import NO_AUDIT, AuditLog, open_audit_log
 from bookkeeper.gateways.access_control import AccessConfig, AccessControl
 from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.gateway_audit import GatewayAudit
+from bookkeeper.gateways.gateway_policy import GatewayPolicy
 from bookkeeper.gateways.listener import BoundSockets, bind
 from bookkeeper.gateways.process_location import own_location
 from bookkeeper.ids import Address, is_loopback
@@ -76,6 +77,7 @@ class WebHdfsService:
         self._http: HttpServer | None = None
         self._watching: asyncio.Task[None] | None = None
         self._upload_log: UploadLog | None = None
+        self._policy: GatewayPolicy | None = None
         self.access: AccessControl | None = None
         self.gateway: Gateway | None = None
         self.address: Address | None = None
@@ -118,15 +120,24 @@ class WebHdfsService:
             self.gateway = Gateway(self._backing.open_namespace, self._backing.lease, seams.clock, config.gateway)
             if config.upload_log is not None:
                 self._upload_log = UploadLog(config.upload_log, seams.disk, seams.clock)
+            self._policy = policy = GatewayPolicy(
+                self._backing.metadata,
+                seams,
+                counts,
+                kind="webhdfs gateway",
+                name=config.advertise or str(bound.address),
+            )
+            await policy.start()
             self._http = HttpServer(
                 self.gateway,
                 seams.clock,
+                permissions=policy.permissions,
                 advertise=config.advertise,
                 access=access,
                 limits=config.limits,
                 hosts=config.hosts,
                 upload_log=self._upload_log,
-                audit=GatewayAudit(seams.clock, self._audit),
+                audit=GatewayAudit(seams.clock, self._audit, f"webhdfs gateway {config.advertise or bound.address}"),
             )
             self._http.metrics.include(counts)
             self.address = await self._http.start(bound)
@@ -163,6 +174,8 @@ class WebHdfsService:
             if self.gateway is not None:
                 await self.gateway.close()
         finally:
+            if self._policy is not None:
+                await self._policy.close()
             if self._backing is not None:
                 backing, self._backing = self._backing, None
                 await backing.close()

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from bookkeeper.gateways.tokens import Caller, TokenBook
+from bookkeeper.gateways.caller import Caller
+from bookkeeper.gateways.tokens import TokenBook
 from bookkeeper.meta import init_cluster
 from bookkeeper.real import PosixDisk, system_seams
 from spark_wal.commands import gateway

@@ -1,4 +1,4 @@
-"""How WebHDFS carries a token, what a principal may do, and what a refused user reads.
+"""How WebHDFS carries a token, whether a caller may do something, and what a refused user reads.
 
 =========================  ====================================================================
 ``Authorization: Bearer``  a token, or an access token from the OAuth2 endpoint
@@ -14,8 +14,10 @@ from __future__ import annotations
 from typing import Final
 
 from bookkeeper.gateways.authentication import RefusalTexts
-from bookkeeper.gateways.tokens import Caller
+from bookkeeper.gateways.caller import Caller, path_resource
+from bookkeeper.gateways.permissions import ANY_RIGHT, Denial, Needs, Permissions
 from spark_wal.hadoop_tokens import TokenFormatError, password_of
+from spark_wal.webhdfs.access.operation_rights import LOOK
 from spark_wal.webhdfs.errors import AccessDeniedError
 
 NO_TOKEN: Final = (
@@ -30,7 +32,11 @@ NO_CERTIFICATE: Final = (
     "This gateway wants a client certificate and none came - see ssl.client.keystore in docs/spark.md"
 )
 
-TEXTS: Final = RefusalTexts(no_token=NO_TOKEN, bad_token=BAD_TOKEN, no_certificate=NO_CERTIFICATE)
+BAD_CERTIFICATE: Final = "The client certificate is not accepted - see ssl.client.keystore in docs/spark.md"
+
+TEXTS: Final = RefusalTexts(
+    no_token=NO_TOKEN, bad_token=BAD_TOKEN, no_certificate=NO_CERTIFICATE, bad_certificate=BAD_CERTIFICATE
+)
 
 
 def token_of(authorization: str | None, delegation: str | None) -> str | None:
@@ -47,23 +53,22 @@ def token_of(authorization: str | None, delegation: str | None) -> str | None:
     return None
 
 
-def authorize(principal: Caller | None, path: str, operation: str) -> None:
-    """Check that this principal may perform the operation on the path (X57).
+def denial_of(permissions: Permissions, caller: Caller | None, path: str, needs: Needs) -> Denial | None:
+    """Why a caller may not do what needs these rights on a path (X57); None: he may.
 
-    Above its roots it may check whether a directory exists, and read the server's defaults, because clients do that.
-
-    Raises:
-        AccessDeniedError: the principal may not.
+    What needs nothing (:data:`~spark_wal.webhdfs.access.operation_rights.LOOK`) may be done with every path on which he
+    has any right, and with those above one.
     """
-    if principal is None or principal.holds(path):
-        return
-    if operation in LOOKING and principal.leads_to(path):
-        return
-    raise AccessDeniedError(f"Permission denied: user={principal.name}, access={operation}, path={path!r}")
+    on = path_resource(path)
+    if needs == LOOK:
+        if permissions.sees(caller, on) or permissions.leads_to(caller, on):
+            return None
+        needs = ANY_RIGHT
+    return permissions.denial(caller, needs, on)
 
 
-LOOKING: Final = frozenset(
-    ("GETFILESTATUS", "GETFILELINKSTATUS", "GETSERVERDEFAULTS", "GETHOMEDIRECTORY", "GETTRASHROOT", "CHECKACCESS",
-     "GETDELEGATIONTOKEN")
-)  # fmt: skip
-"""Operations that are allowed above a principal's roots."""
+def denied(denial: Denial, path: str, operation: str) -> AccessDeniedError:
+    """What the client is told of it, in HDFS's words, and why."""
+    return AccessDeniedError(
+        f"Permission denied: user={denial.who}, access={operation}, path={path!r}: {denial.reason}"
+    )

@@ -173,17 +173,17 @@ class HttpConnections(web.Server):
             self._log.warning("the connection from %s is closed: %s", name[0] if name else "?", reason)
             wire.abort()  # type: ignore[attr-defined]
 
-    def drop(self, is_revoked: Callable[[bytes], bool]) -> int:
-        """Close the connections whose certificate (DER) is revoked. Returns their number."""
-        count = 0
+    def drop(self, why: Callable[[bytes], str | None]) -> list[tuple[str, str]]:
+        """Close the connections for whose certificate (DER) there is a reason. Returns their addresses and reasons."""
+        dropped = []
         for connection in self.all():
             wire = connection.wire
             encrypted = None if wire is None else wire.get_extra_info("ssl_object")
             shown = None if encrypted is None else encrypted.getpeercert(binary_form=True)
-            if shown is not None and is_revoked(shown):
-                count += 1
-                wire.abort()  # type: ignore[union-attr]
-        return count
+            if wire is not None and shown is not None and (reason := why(shown)) is not None:
+                dropped.append((_host_of(wire), reason))
+                wire.abort()  # type: ignore[attr-defined]
+        return dropped
 
     def malformed(self, remote: str | None, error: BaseException | None) -> None:
         """Count and log, with a limited rate, bytes that are no request."""

@@ -17,25 +17,27 @@ What Hadoop's Java client needs of a server
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
-import re
-from collections.abc import Collection
+import ssl
+from collections.abc import Callable, Collection
 from contextlib import suppress
-from enum import Enum, auto
-from functools import lru_cache, partial
+from dataclasses import replace
+from functools import partial
 from html import escape
 from typing import Final
 
 from aiohttp import web
 
+from bookkeeper.auth.certificate import not_after
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.gateways.access_control import AccessControl
 from bookkeeper.gateways.authentication import RequestCredentials, UnauthenticatedError
+from bookkeeper.gateways.caller import Caller, path_resource
 from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.gateway_audit import GatewayAudit
 from bookkeeper.gateways.listener import BoundSockets, CountedListener
-from bookkeeper.gateways.tokens import Caller
+from bookkeeper.gateways.long_requests import LongRequests
+from bookkeeper.gateways.permissions import Permissions
 from bookkeeper.ids import Address
 from bookkeeper.metrics import Metrics
 from bookkeeper.rate_limited_log import RateLimitedLogger, one_line
@@ -45,7 +47,7 @@ from spark_wal.webhdfs.access.authentication import token_of
 from spark_wal.webhdfs.contents.upload_log import UploadLog
 from spark_wal.webhdfs.errors import PlainIOError, WebHdfsError
 from spark_wal.webhdfs.files.paths import PREFIX, BadTargetError, decode_path
-from spark_wal.webhdfs.http import oauth2, operations
+from spark_wal.webhdfs.http import oauth2, operations, origins
 from spark_wal.webhdfs.http.http_connection import BROKEN_OFF, HttpConnections, body, hang_up, take_any_time
 from spark_wal.webhdfs.http.operations import Reply, Request
 from spark_wal.webhdfs.http.parameters import Query
@@ -66,9 +68,6 @@ HEARTBEAT_S: Final = 10.0
 DRAIN_S: Final = 5.0
 """Seconds that running uploads get when the gateway stops."""
 
-_HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,255})(:[0-9]{1,5})?")
-"""The characters that a ``Host`` may have. It becomes part of redirects."""
-
 _BAD_REQUEST: Final = "<h1>Bad Message 400</h1><pre>reason: Bad Request</pre>"
 
 
@@ -85,9 +84,15 @@ class HttpServer:
         limits: ConnectionLimits | None = None,
         hosts: Collection[str] | None = None,
         upload_log: UploadLog | None = None,
+        permissions: Permissions | None = None,
         audit: GatewayAudit | None = None,
     ) -> None:
-        """``hosts`` are the names, besides addresses, that requests may have as their host; None for any name."""
+        """``hosts`` are the names, besides addresses, that requests may have as their host; None for any name.
+        ``permissions`` say what callers may do; ``audit`` gets who was refused, and why."""
+        self._permissions = permissions = permissions or Permissions()
+        self._long = LongRequests(
+            lambda: (0 if access is None else access.generation, permissions.version), clock.wall_ms
+        )
         self._gateway = gateway
         self._clock = clock
         self._advertise = advertise
@@ -101,7 +106,7 @@ class HttpServer:
         self._unknown = RateLimitedLogger(logger, clock.monotonic)
         self.metrics = Metrics("gateway_")
         self._requests = RequestMetrics(self.metrics)
-        self._pages = {"/events": self._events, "/health": self._health, "/metrics": self._metrics}
+        self._pages = {"/health": self._health, "/metrics": self._metrics}
         self._runner: web.ServerRunner | None = None
         self._listening: CountedListener | None = None
         self._connections: HttpConnections | None = None
@@ -130,15 +135,24 @@ class HttpServer:
         self._listening = listening = CountedListener(connections.connection, self._limits, self._clock, tls)
         self.address = await listening.start(listen)
         if self._access is not None:
-            self._access.on_change = self._drop_revoked
+            self._access.on_look = self._drop_refused
         return self.address
 
-    def _drop_revoked(self) -> None:
-        """End the open connections whose certificate is now on a revocation list."""
-        if self._certificates is not None and self._connections is not None:
-            dropped = self._connections.drop(self._certificates.revocations.name)
-            if dropped:
-                logger.warning("ended the connections of revoked certificates: %d", dropped)
+    def _drop_refused(self) -> None:
+        """End the open connections whose certificate is now on a revocation list, or has ended."""
+        if self._certificates is None or self._connections is None:
+            return
+        revocations, now_s = self._certificates.revocations, self._clock.wall_ms() / 1000
+
+        def why(der: bytes) -> str | None:
+            return "revoked" if revocations.name(der) else "ended" if not_after(der) <= now_s else None
+
+        dropped = self._connections.drop(why)
+        for reason in dict.fromkeys(reason for _, reason in dropped):
+            count = sum(each == reason for _, each in dropped)
+            logger.warning("ended the connections of %s certificates: %d", reason, count)
+        for host, reason in dropped:
+            self._audit.dropped(host, f"its certificate is {reason}")
 
     async def close(self) -> None:
         """Give running uploads a moment to end, then stop. Idempotent."""
@@ -165,12 +179,9 @@ class HttpServer:
                     return await self._unauthenticated(request, str(error))
                 self._audit.admitted(principal, request.remote)
         page = self._pages.get(raw_path)
+        if raw_path == "/events" and request.method in ("GET", "HEAD"):
+            return await self._events(request, principal)
         if page is not None and request.method in ("GET", "HEAD"):
-            if raw_path == "/events" and principal is not None and not principal.holds(_events_root(request)):
-                self._audit.denied(principal, request.remote, "/events", "the token is not valid for all events")
-                return web.Response(
-                    status=403, text="this token may not see all events: give ?prefix=/PATH/ with a path of the token\n"
-                )
             return await page(request)
         if request.headers.get("Expect"):
             await _expect(request)
@@ -180,26 +191,18 @@ class HttpServer:
 
     def _strange(self, request: web.BaseRequest) -> web.Response | None:
         """Refuse requests that no client of ours sends: they come from a page in a browser, or are forged."""
-        headers = request.headers
-        host = headers.get("Host")
-        known = _HostVerdict.OURS if host is None else _judge_host(host, self._hosts)
-        if known is _HostVerdict.NO_HOST:
-            return _refused(400, "The Host header names no host")
-        origin = headers.get("Origin")
-        changes = request.method not in ("GET", "HEAD", "OPTIONS")
-        if changes and origin is not None and origin.lower() != f"{self._scheme}://{host}".lower():
-            return _refused(403, "A page of another origin may change nothing here")
-        if known is _HostVerdict.ANOTHERS:
-            return _refused(421, "Ask for 127.0.0.1 or localhost here, or start the gateway with --advertise HOST:PORT")
-        return None
+        refused = origins.refusal(request.method, request.headers, self._scheme, self._hosts)
+        return None if refused is None else _refused(refused.status, refused.reason)
 
     # -- authentication --------------------------------------------------------------------------------
 
     def _authenticate(self, request: web.BaseRequest) -> Caller | None:
         assert self._access is not None
         transport = request.transport
+        certificate = None if transport is None else transport.get_extra_info("peercert")
         shown = RequestCredentials(
-            certificate=None if transport is None else transport.get_extra_info("peercert"),
+            certificate=certificate,
+            certificate_end_s=None if not certificate else ssl.cert_time_to_seconds(certificate["notAfter"]),
             token=token_of(
                 request.headers.get("Authorization"), Query(request.raw_path.partition("?")[2]).text("delegation")
             ),
@@ -211,16 +214,6 @@ class HttpServer:
             if not self._access.look_for_new_token():
                 raise
             return self._access.authenticator.principal(shown, now_ms)
-
-    def _is_still_good(self, request: web.BaseRequest) -> bool:
-        """Whether the credentials of a long request are still valid."""
-        if self._access is None or self._access.authenticator.is_open:
-            return True
-        try:
-            self._authenticate(request)
-        except UnauthenticatedError:
-            return False
-        return True
 
     async def _unauthenticated(self, request: web.BaseRequest, reason: str) -> web.Response:
         """Answer 401 after a delay, and end the connection. Hadoop's client shows the reason phrase."""
@@ -296,8 +289,20 @@ class HttpServer:
             return web.Response(status=400, text=_BAD_REQUEST, content_type="text/html")
         query, authority = Query(raw_query), self._authority(request)
         takes = partial(take_any_time, request)
-        asked = Request(request.method, path, query, authority, body(request), self._scheme, takes, principal)
+        asked = Request(
+            request.method,
+            path,
+            query,
+            authority,
+            body(request),
+            self._scheme,
+            takes,
+            principal,
+            self._permissions,
+        )
         name = operations.operation_name(asked)
+        lasting = _LastingRequest(self, request, asked)
+        self._long.begin(lasting)
         try:
             reply = await operations.perform(self._gateway, asked)
             self._audit.answered(asked, request.remote, reply)
@@ -314,8 +319,26 @@ class HttpServer:
         except (BookKeeperError, JournalError, OSError) as error:
             logger.warning("%s %s failed: %s", name, one_line(path), one_line(error))
             response = await self._respond(request, operations.refusal_reply(PlainIOError(str(error))))
+        finally:
+            self._long.end(lasting)
         self._requests.count(name, self._clock.monotonic() - started, ok=response.status < 400)
         return response
+
+    def may_go_on(self, request: web.BaseRequest, asked: Request) -> bool:
+        """Look anew at a request that is being served, and note in the audit log why it may go on no more."""
+        caller = asked.principal
+        try:
+            if self._access is not None and not self._access.authenticator.is_open:
+                caller = self._authenticate(request)
+        except UnauthenticatedError as error:
+            self._audit.denied(caller, request.remote, asked.path, error.why)
+            return False
+        if operations.operation_name(asked) == operations.OTHER:
+            return True
+        for _, denial in operations.denials(replace(asked, principal=caller)):
+            self._audit.denied(caller, request.remote, asked.path, f"taken away: {denial.reason}")
+            return False
+        return True
 
     def _authority(self, request: web.BaseRequest) -> str:
         return request.headers.get("Host") or self._advertise or str(self.address)
@@ -353,20 +376,26 @@ class HttpServer:
 
     # -- everything else -------------------------------------------------------------------------------
 
-    async def _events(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _events(self, request: web.BaseRequest, caller: Caller | None) -> web.StreamResponse:
         prefix = request.query.get("prefix", "")
+        root = _events_root(request)
+        asked = Request("GET", root, Query("op=LISTSTATUS"), "", body(request), principal=caller)
+        asked = replace(asked, permissions=self._permissions)
+        for _, denial in operations.denials(asked):
+            self._audit.denied(caller, request.remote, f"{root} (/events)", denial.reason)
+            text = (
+                f"{denial.who} may not see these events ({denial.reason}): give ?prefix=/PATH/ with a path below that\n"
+            )
+            return web.Response(status=403, text=text)
         subscription = self._gateway.events.subscribe()
         response = web.StreamResponse(headers={"Cache-Control": "no-cache"})
         response.content_type = "application/x-ndjson"
+        lasting = _LastingRequest(self, request, asked, subscription.end)
+        self._long.begin(lasting)
         try:
             await response.prepare(request)
             await response.write(b'{"op":"subscribed"}\n')
-            looked = self._clock.monotonic()
             while True:
-                if self._clock.monotonic() - looked >= HEARTBEAT_S:
-                    looked = self._clock.monotonic()
-                    if not self._is_still_good(request):
-                        break
                 try:
                     async with asyncio.timeout(HEARTBEAT_S):
                         event = await subscription.next()
@@ -375,11 +404,13 @@ class HttpServer:
                     continue
                 if event is None:
                     break
-                if event.path.startswith(prefix):
-                    await response.write(event.line())
+                seen = event.seen_by(lambda path: self._permissions.sees(caller, path_resource(path)))
+                if seen is not None and seen.path.startswith(prefix):
+                    await response.write(seen.line())
         except ConnectionError:
             pass
         finally:
+            self._long.end(lasting)
             subscription.close()
         return response
 
@@ -417,6 +448,40 @@ class HttpServer:
         ).value = self._connections.slow
 
 
+class _LastingRequest:
+    """A request that is being served. When its client may go on no more, its connection ends: a client that sends a
+    file reads no answer, and asks again with what it has."""
+
+    __slots__ = ("_asked", "_end", "_request", "_server")
+
+    def __init__(
+        self, server: HttpServer, request: web.BaseRequest, asked: Request, end: Callable[[], None] | None = None
+    ) -> None:
+        """``end`` ends it in good order, where that can be."""
+        self._end = end
+        self._server = server
+        self._request = request
+        self._asked = asked
+
+    @property
+    def ends_ms(self) -> int | None:
+        """When its credential ends."""
+        return None if self._asked.principal is None else self._asked.principal.ends_ms
+
+    def look(self) -> bool:
+        """End it, if it may go on no more."""
+        if self._request.transport is None or self._request.transport.is_closing():
+            return False
+        if self._server.may_go_on(self._request, self._asked):
+            return True
+        end, self._end = self._end, None
+        if end is not None:
+            end()
+        else:
+            hang_up(self._request)
+        return False
+
+
 def _metrics_page(metrics: Metrics, accept: str) -> tuple[bytes, str]:
     from bookkeeper.exposition import page  # its library is slow to load: see the module
 
@@ -440,30 +505,6 @@ def _refused(status: int, reason: str) -> web.Response:
     reply = web.Response(status=status, reason=reason, text=reason + "\n", headers={"Connection": "close"})
     reply.force_close()
     return reply
-
-
-class _HostVerdict(Enum):
-    """What a ``Host`` header names."""
-
-    OURS = auto()
-    ANOTHERS = auto()
-    NO_HOST = auto()
-
-
-@lru_cache(maxsize=64)  # a client names the same one in each request
-def _judge_host(host: str, names: frozenset[str] | None) -> _HostVerdict:
-    """Judge a ``Host``. ``names`` are our names besides addresses; None if any name is ours."""
-    if not _HOST.fullmatch(host):
-        return _HostVerdict.NO_HOST
-    return _HostVerdict.OURS if names is None or _is_of(host, names) else _HostVerdict.ANOTHERS
-
-
-def _is_of(host: str, names: Collection[str]) -> bool:
-    """Whether this ``Host`` is an address or one of these names. A web page's own name is never an address."""
-    name = host.rpartition(":")[0] if re.search(r":[0-9]+$", host) else host
-    with suppress(ValueError):
-        return bool(ipaddress.ip_address(name.strip("[]")))
-    return name.lower().rstrip(".") in names
 
 
 def _not_found(path: str) -> web.Response:

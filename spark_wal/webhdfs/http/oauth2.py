@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import unquote_plus
 
-from bookkeeper.gateways.tokens import ACCESS_TOKEN_S, TokenBook
+from bookkeeper.gateways.tokens import TokenBook
 from spark_wal.webhdfs.http.parameters import Query
 
 ENDPOINT: Final = "/oauth2/token"
@@ -41,7 +41,8 @@ def grant(book: TokenBook, form: bytes, authorization: str | None, now_ms: int) 
     token = book.exchange(name, secret, now_ms)
     if token is None:
         return replace(refusal("invalid_client", 401), name=name)
-    fields_given = {"access_token": token.reveal(), "expires_in": ACCESS_TOKEN_S, "token_type": "Bearer"}
+    left_s = book.end_of(token) - now_ms // 1000
+    fields_given = {"access_token": token.reveal(), "expires_in": left_s, "token_type": "Bearer"}
     return TokenGrant(200, fields_given, name)
 
 

@@ -9,14 +9,16 @@ redirect for the owner's answer, and does not ask the next one.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 from urllib.parse import quote
 
-from bookkeeper.gateways.tokens import Caller
-from spark_wal.webhdfs.access.authentication import authorize
+from bookkeeper.gateways.caller import Caller
+from bookkeeper.gateways.permissions import Denial, Permissions
+from spark_wal.webhdfs.access.authentication import denial_of, denied
+from spark_wal.webhdfs.access.operation_rights import READ, needs_elsewhere, needs_of
 from spark_wal.webhdfs.contents.uploads import Upload
 from spark_wal.webhdfs.errors import (
     AccessDeniedError,
@@ -76,6 +78,7 @@ class Request:
     """Tells the connection that the body may pause for as long as it wants."""
     principal: Caller | None = None
     """The authenticated client. None: the gateway does not authenticate, and ``user.name`` is believed."""
+    permissions: Permissions = field(default_factory=Permissions)
 
     @property
     def user(self) -> str:
@@ -125,13 +128,32 @@ async def perform(gateway: Gateway, request: Request) -> Reply:
 
 
 def _authorize(request: Request) -> None:
-    """Check that the client may do this with every path that the request names."""
-    if request.principal is None:
-        return
+    """Check that the client may do this with every path that the request names. Raises AccessDeniedError."""
     name = operation_name(request)
-    authorize(request.principal, request.path, name)
-    if name == "RENAME":
-        authorize(request.principal, normalize(request.query.destination(name)), name)
+    for path, denial in denials(request):
+        raise denied(denial, path, name)
+
+
+def denials(request: Request) -> Iterator[tuple[str, Denial]]:
+    """The paths that a request names and its client may not use so, each with the reason."""
+    name = operation_name(request)
+    replaces = _replaces(request.query, name)
+    needs = needs_of(name, replaces=replaces)
+    assert needs is not None, f"{name} has no decision about its rights"
+    named = [(request.path, needs)]
+    for parameter, elsewhere in needs_elsewhere(name, replaces=replaces):
+        named.append((normalize(request.query.required(parameter, name)), elsewhere))
+    for path, needed in named:
+        denial = denial_of(request.permissions, request.principal, path, needed)
+        if denial is not None:
+            yield path, denial
+
+
+def _replaces(query: Query, name: str) -> bool:
+    """Whether an operation lets a file go that has the new one's name."""
+    if name == "CREATE":
+        return query.boolean("overwrite", False) or "OVERWRITE" in query.create_flags()
+    return name == "RENAME" and query.rename_mode() is RenameMode.OVERWRITE
 
 
 def _check_length(request: Request) -> None:
@@ -151,10 +173,15 @@ MAKING: Final = frozenset(("MKDIRS", "CREATE", "RENAME"))
 """Operations that make a path."""
 
 
+OTHER: Final = "OTHER"
+"""The name for metrics of what is no operation."""
+
+
 def operation_name(request: Request) -> str:
     """The operation's name for metrics: one of a fixed set."""
     name = request.query.op
-    return name if (request.method, name) in OPERATIONS else "OTHER"
+    method = "GET" if request.method == "HEAD" else request.method
+    return name if (method, name) in OPERATIONS else OTHER
 
 
 def _operation(request: Request) -> Operation:
@@ -421,7 +448,7 @@ async def _server_defaults(gateway: Gateway, request: Request) -> Reply:
 async def _fs_status(gateway: Gateway, request: Request) -> Reply:
     """Answer the root's quota, or a nearly endless size, because the gateway does not know the bookies' free space. A
     principal with roots of its own learns nothing about the usage of others."""
-    limited = request.principal is not None and not request.principal.holds("/")
+    limited = denial_of(request.permissions, request.principal, "/", READ) is not None
     summary = await file_system.summary(await gateway.owner(), request.path if limited else "/")
     capacity = summary.length + ENDLESS if summary.quota is None else summary.quota
     return Reply(200, replies.fs_status(summary.length, capacity))

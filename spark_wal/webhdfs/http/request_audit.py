@@ -6,8 +6,8 @@ from typing import Final
 
 from bookkeeper.audit import AuditAction
 from bookkeeper.gateways.authentication import UnauthenticatedError
+from bookkeeper.gateways.caller import Caller
 from bookkeeper.gateways.gateway_audit import GatewayAudit
-from bookkeeper.gateways.tokens import Caller
 from spark_wal.webhdfs.http.oauth2 import TokenGrant
 from spark_wal.webhdfs.http.operations import Reply, Request, operation_name
 
@@ -32,11 +32,16 @@ class RequestAudit:
 
     def refused(self, host: str | None, error: UnauthenticatedError) -> None:
         """A request has shown no good credentials."""
-        self._audit.refused(host or "", str(error), error.claimed)
+        self._audit.refused(host or "", error.why, error.claimed)
 
-    def denied(self, principal: Caller, host: str | None, on: str, reason: str) -> None:
-        """Somebody who is known may not do this."""
-        self._audit.note(AuditAction.DENY, principal.name, host or "", on, allowed=False, reason=reason)
+    def denied(self, principal: Caller | None, host: str | None, on: str, reason: str) -> None:
+        """Somebody who is known may not do this, or not any more."""
+        who = "" if principal is None else principal.name
+        self._audit.note(AuditAction.DENY, who, host or "", on, allowed=False, reason=reason)
+
+    def dropped(self, host: str, reason: str) -> None:
+        """A connection ends because of its credential."""
+        self._audit.refused(host, reason)
 
     def granted(self, given: TokenGrant, host: str | None) -> None:
         """An access token was asked for."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from bookkeeper.errors import require
 from bookkeeper.gateways.lease import Lease
+from bookkeeper.meta import Metadata
 from journal_manager import EditLog, open_snapshots
 from spark_wal.webhdfs.contents.blob_store import BlobStore
 from spark_wal.webhdfs.ownership.gateway import ClaimedNamespace
@@ -22,6 +23,8 @@ class Backing:
     open_namespace: Callable[[], Awaitable[ClaimedNamespace]]
     lease: Lease
     close: Callable[[], Awaitable[None]]
+    metadata: Metadata | None = None
+    """Of the cluster, if there is one: there the access policy lies."""
 
 
 def require_namespace(name: str) -> None:

@@ -61,4 +61,4 @@ def backing_on(
         await blobs.close()
         await client.close()
 
-    return Backing(open_namespace, lease, close)
+    return Backing(open_namespace, lease, close, metadata)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -40,6 +40,15 @@ class TreeEvent:
     source: str | None = None
     """The path before a rename."""
     length: int | None = None
+
+    def seen_by(self, sees: Callable[[str], bool]) -> TreeEvent | None:
+        """What somebody is told who may know some paths only: neither the new nor the former name of another one. A
+        file that is renamed out of his sight is deleted to him, one that comes into it is created. None: nothing."""
+        if self.source is None or sees(self.source):
+            if sees(self.path):
+                return self
+            return None if self.source is None else TreeEvent("delete", self.source, self.txid, self.at_ms)
+        return TreeEvent("create", self.path, self.txid, self.at_ms, None, self.length) if sees(self.path) else None
 
     def line(self) -> bytes:
         """Encode the event as one line of JSON."""
@@ -125,6 +134,11 @@ class TreeEventSubscription:
     async def __aiter__(self) -> AsyncIterator[TreeEvent]:
         while (event := await self.next()) is not None:
             yield event
+
+    def end(self) -> None:
+        """End the feed behind what is in it."""
+        self._queues.discard(self._queue)
+        self._queue.put_nowait(None)
 
     def close(self) -> None:
         self._queues.discard(self._queue)

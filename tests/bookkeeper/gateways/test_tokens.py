@@ -6,7 +6,14 @@ from hypothesis import strategies as st
 
 from bookkeeper.auth.token_file import signing_key_line
 from bookkeeper.errors import ConfigError
-from bookkeeper.gateways.tokens import ACCESS_TOKEN_S, Caller, TokenBook, new_token, token_line
+from bookkeeper.gateways.caller import Caller
+from bookkeeper.gateways.tokens import (
+    ACCESS_TOKEN_S,
+    TokenBook,
+    new_token,
+    token_line,
+    without_tokens,
+)
 from bookkeeper.secret import Secret
 
 ALICE, BOB = new_token(), new_token()
@@ -66,7 +73,10 @@ def test_what_is_taken_from_the_file_is_revoked_and_keys_are_changed_without_a_g
 @pytest.mark.parametrize(
     "line",
     ["hello", "token alice", "token alice hunter2hunter2", "token 1a sha256:" + "0" * 64, "signing-key k1 abc",
-     "token a sha256:" + "0" * 64 + " relative", "token a sha256:" + "0" * 64 + " /a/"],
+     "token a sha256:" + "0" * 64 + " relative", "token a sha256:" + "0" * 64 + " /a/",
+     "token a sha256:" + "0" * 64 + " until=2027-01-31", "token a sha256:" + "0" * 64 + " until=2027-13-31T00:00:00Z",
+     "token a sha256:" + "0" * 64 + " until=2027-01-31T00:00:00Z until=2028-01-31T00:00:00Z",
+     "token a sha256:" + "0" * 64 + " streams:a*", "token a sha256:" + "0" * 64 + " write-only"],
 )  # fmt: skip
 def test_a_line_that_is_not_understood_is_named_and_not_shown(line: str) -> None:
     with pytest.raises(ConfigError, match="tokens, line 2") as refused:
@@ -79,14 +89,6 @@ def test_lines_are_made_of_names_and_paths_only() -> None:
         with pytest.raises(ConfigError):
             token_line(name, ALICE, roots)
     assert token_line("a", Secret("x"), ["/"]).endswith(" /\n")
-
-
-@pytest.mark.rule("X57")
-def test_roots_are_directories_not_prefixes() -> None:
-    bob = Caller("bob", ("/a/b",))
-    assert [p for p in ("/", "/a", "/a/b", "/a/b/c", "/a/bc", "/b") if bob.holds(p)] == ["/a/b", "/a/b/c"]
-    assert [p for p in ("/", "/a", "/a/b", "/a/", "/x") if bob.leads_to(p)] == ["/", "/a"]
-    assert Caller("root").holds("/anything")
 
 
 @pytest.mark.rule("X40")
@@ -102,3 +104,48 @@ def test_two_keys_of_one_name_are_refused() -> None:
     with pytest.raises(ConfigError, match="line 2: another signing key has this name") as refused:
         TokenBook.parse(line + other, "f")
     assert other.split()[-1] not in str(refused.value)
+
+
+@pytest.mark.rule("X9", "X15", "X48")
+def test_a_token_ends_is_limited_and_its_access_tokens_are_neither_longer_nor_wider() -> None:
+    end_s = NOW // 1000 + 100
+    text = signing_key_line("k1") + token_line("bob", BOB, ["/b", "streams:s"], read_only=True, end_s=end_s)
+    whose = Caller("bob", (), ("/b", "streams:s"))
+    made = book(text)
+    access = made.exchange("bob", BOB.reveal(), NOW)
+    assert access is not None
+    assert made.end_of(access) == end_s, "an hour from now would be later"
+    for shown in (BOB.reveal(), access.reveal()):
+        found = made.owner(shown, NOW)
+        assert found == whose
+        assert found.ends_ms == end_s * 1000
+        assert made.owner(shown, end_s * 1000 - 1) == whose
+        assert made.owner(shown, end_s * 1000) is None
+    assert made.exchange("bob", BOB.reveal(), end_s * 1000) is None
+    [token] = made
+    assert made.why_refused(BOB.reveal(), end_s * 1000) == f"token {token.id} has ended"
+    assert made.claimed(BOB.reveal()) == "bob"
+    assert book(KEYS).why_refused(BOB.reveal(), NOW) == "the token file does not have the token"
+    assert book(text.split("\n")[0]).why_refused(access.reveal(), NOW).startswith(f"token {token.id} was revoked")
+    assert "no signing key" in book(KEYS).why_refused(access.reveal(), NOW)
+    assert book(KEYS).claimed(BOB.reveal()) == ""
+
+
+def test_a_line_is_read_as_it_was_written() -> None:
+    for roots in ([], ["/a"], ["/a", "streams:b/c", "paths:/d"]):
+        for read_only in (False, True):
+            for end_s in (None, NOW // 1000):
+                line = token_line("a", ALICE, roots, read_only=read_only, end_s=end_s)
+                [token] = book(line)
+                assert (token.end_s, [*token.caller.roots, *token.caller.reads]) == (end_s, roots or ["/"])
+                assert token.caller.reads == tuple(roots or ["/"]) * read_only
+                assert ALICE.reveal() not in repr(token)
+
+
+def test_taking_a_token_out_leaves_every_other_line_as_it_is() -> None:
+    [alice, bob] = book()
+    assert without_tokens(TEXT, frozenset({alice.id})) == "".join(
+        line for line in TEXT.splitlines(keepends=True) if " alice " not in line
+    )
+    assert without_tokens(TEXT, frozenset()) == TEXT
+    assert [each.id for each in book(without_tokens(TEXT, frozenset({alice.id})))] == [bob.id]

@@ -18,9 +18,9 @@ from segments.errors import (
     TxidOrderError,
 )
 from segments.gateway.append_calls import AppendCalls, elsewhere, for_the_rest
-from segments.gateway.call_guard import GrpcCall
 from segments.gateway.config import GrpcLimits
 from segments.gateway.gateway_metrics import GatewayMetrics
+from segments.gateway.grpc_call import GrpcCall
 from segments.gateway.served_streams import ServedStream
 from segments.protocol import segments_pb2 as pb
 from segments.record import ProducerRef
@@ -60,7 +60,7 @@ async def test_after_a_fail_over_a_streaming_append_ends_and_appends_nothing_mor
             while True:
                 yield await requests.get()
 
-        replies = calls.append_stream(sent(), GrpcCall(None, lambda: True))
+        replies = calls.append_stream(sent(), GrpcCall(None))
         assert (await anext(replies)).window.records > 0
         requests.put_nowait(pb.AppendRequest(stream="s", values=[b"before"]))
         assert (await anext(replies)).result.position.segment == 1
@@ -89,7 +89,7 @@ async def test_a_client_that_reads_no_refusals_is_not_read_for_ever(tmp_path: Pa
                 yield pb.AppendRequest(stream="s")  # without a record
             yield pb.AppendRequest(stream="s", values=[b"good"])
 
-        replies = calls.append_stream(sent(), GrpcCall(None, lambda: True))
+        replies = calls.append_stream(sent(), GrpcCall(None))
         assert (await anext(replies)).window.records == 8
         assert (await anext(replies)).error.code == "stream-config"
         for _ in range(1000):
@@ -124,5 +124,5 @@ async def test_a_batch_for_which_room_is_gone_again_waits_and_is_not_overtaken(
                 ref = pb.ProducerRef(name="p", sequence=number)
                 yield pb.AppendRequest(stream="s", values=[b"%d" % number], producer=ref, monotonic=True)
 
-        replies = [reply async for reply in calls.append_stream(sent(), GrpcCall(None, lambda: True))]
+        replies = [reply async for reply in calls.append_stream(sent(), GrpcCall(None))]
         assert [reply.result.seq_no for reply in replies[1:]] == [1, 2, 3]

@@ -6,11 +6,11 @@ import pytest
 from grpc_health.v1 import health_pb2
 
 from segments.errors import StreamNotFoundError
-from segments.gateway.call_guard import GrpcCall
+from segments.gateway.grpc_call import GrpcCall
 from segments.gateway.health_calls import HealthCalls
 from segments.protocol.methods import SERVICES
 
-ANYBODY = GrpcCall(None, lambda: True)
+ANYBODY = GrpcCall(None)
 State = health_pb2.HealthCheckResponse
 
 

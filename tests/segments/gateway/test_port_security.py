@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.errors import ConfigError
+from bookkeeper.gateways import long_requests
 from bookkeeper.gateways.access_control import AccessConfig
 from bookkeeper.gateways.server_tls import ServerTlsFiles
 from bookkeeper.gateways.tokens import new_token, token_line
@@ -20,7 +21,6 @@ from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.secret import Secret
 from bookkeeper.testing.certificates import Authority, Certificate
 from segments.errors import StreamAccessError, StreamUnavailableError
-from segments.gateway import append_calls
 from segments.gateway.port_security import certificate_of, check_files, token_of
 from segments.protocol.methods import METHODS
 from segments.remote import GatewayCredentials, connect, gateway_channels
@@ -36,7 +36,7 @@ def test_a_token_comes_in_the_metadata() -> None:
 
 def test_a_certificate_is_shown_as_the_ssl_module_shows_it() -> None:
     assert certificate_of({}) is None
-    shown = certificate_of({"x509_pem_cert": [b"pem"], "x509_common_name": [b"me"], "x509_dns": [b"host"]})
+    shown = certificate_of({"x509_pem_cert": [b"pem"], "x509_common_name": [b"me"], "peer_dns": [b"host"]})
     assert shown == {"subjectAltName": (("DNS", "host"),), "subject": ((("commonName", "me"),),)}
 
 
@@ -104,7 +104,7 @@ async def test_no_call_of_any_service_is_answered_for_a_stream_of_others(tmp_pat
 async def test_a_streaming_append_ends_when_its_token_is_taken_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(append_calls, "CREDENTIALS_S", 0.0)
+    monkeypatch.setattr(long_requests, "LOOK_S", 0.01)
     path, token = token_file(tmp_path)
     async with (
         served(tmp_path, access=AccessConfig(token_file=str(path), reload_s=0.05)) as gateway,

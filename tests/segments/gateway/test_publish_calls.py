@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from bookkeeper.gateways.caller import Caller
 from bookkeeper.gateways.lease import StoreLease
-from bookkeeper.gateways.tokens import Caller
 from segments.entries import RecordColumns
 from segments.errors import BatchRefusedError, StreamAccessError, StreamConfigError, StreamOwnedError
-from segments.gateway.call_guard import GrpcCall
+from segments.gateway.grpc_call import GrpcCall
 from segments.gateway.publish_calls import PublishCalls
+from segments.gateway.request_rights import RIGHTS, needs_of
 from segments.gateway.service import GrpcGatewayService
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.publish_messages import put_rows
@@ -129,21 +130,20 @@ async def test_whoever_may_not_use_a_stream_publishes_nothing_and_no_ledger_of_a
         rows = await staged(stream, "s1", [b"a"])
         request = pb.PublishRequest(stream="s", rows=map(put_rows, rows))
         with pytest.raises(StreamAccessError, match="etl may not use stream s"):
-            await calls.publish(request, GrpcCall(Caller("etl", ("/mine",)), lambda: True))
+            for name, needs in needs_of(RIGHTS["Append.Publish"], request):
+                GrpcCall(Caller("etl", ("/mine",))).require(name, needs)
         mine = await gateway._namespace.create("mine/t", config=CONFIG)
         theirs = [StagedRows(each.staging, mine.id, each.records, each.ledger) for each in rows]
         with pytest.raises(BatchRefusedError, match="was not written for this batch of stream mine/t"):
             await calls.publish(
                 pb.PublishRequest(stream="mine/t", rows=map(put_rows, theirs)),
-                GrpcCall(Caller("etl", ("/mine",)), lambda: True),
+                GrpcCall(Caller("etl", ("/mine",))),
             )
         for name in ("", "../chain", "a/b", "s1.7"):
             with pytest.raises(StreamConfigError, match="a staging has a name of"):
-                await calls.publish(
-                    pb.PublishRequest(stream="s", rows=[pb.StagedRows(staging=name)]), GrpcCall(None, lambda: True)
-                )
+                await calls.publish(pb.PublishRequest(stream="s", rows=[pb.StagedRows(staging=name)]), GrpcCall(None))
         with pytest.raises(StreamConfigError, match="names its application"):
-            await calls.publish(pb.PublishRequest(stream="s", key=pb.BatchKey()), GrpcCall(None, lambda: True))
+            await calls.publish(pb.PublishRequest(stream="s", key=pb.BatchKey()), GrpcCall(None))
         assert await values_of(remote) == []
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from bookkeeper.gateways.tokens import Caller
+from bookkeeper.gateways.caller import Caller
 from bookkeeper.launchers.machine_speed import stretch
 from segments.errors import StreamAccessError, StreamConfigError, StreamError, StreamNotReadyError
 from segments.gateway import transfer_calls
-from segments.gateway.call_guard import GrpcCall
 from segments.gateway.gateway_metrics import GatewayMetrics
+from segments.gateway.grpc_call import CallEndedError, GrpcCall
 from segments.gateway.service import GrpcGatewayService
 from segments.gateway.transfer_calls import TransferCalls
 from segments.protocol import segments_pb2 as pb
@@ -24,7 +24,7 @@ from segments.retention.deletion import LeakedLedgers
 from segments.transfer.transfer import ImportResult, import_stream
 from tests.segments.gateway.clusters import CONFIG, served
 
-ANYBODY = GrpcCall(None, lambda: True)
+ANYBODY = GrpcCall(None)
 
 
 def calls_of(
@@ -150,7 +150,7 @@ async def test_a_name_in_the_file_counts_as_one_that_is_given(tmp_path: Path) ->
         await filled(gateway)
         calls, _ = calls_of(gateway)
         chunks = await exported(calls)
-        caller = GrpcCall(Caller("etl", ("/mine",)), lambda: True)
+        caller = GrpcCall(Caller("etl", ("/mine",)))
         for opened in ({}, {"stream": "other"}, {"dry_run": True}):
             with pytest.raises(StreamAccessError, match="etl may not use stream"):
                 await refused(calls.import_stream(sent(chunks, **opened), caller))
@@ -176,8 +176,7 @@ async def test_copies_end_when_their_credentials_are_taken_away_or_the_gateway_i
         draining = asyncio.Event()
         draining.set()
         ended, _ = calls_of(gateway, draining)
-        monkeypatch.setattr(transfer_calls, "CREDENTIALS_S", 0.0)
-        revoked = GrpcCall(None, lambda: False)
+        revoked = GrpcCall(None, ended=CallEndedError("its credentials are no longer valid", why="revoked"))
         for some, caller, error in ((calls, revoked, StreamAccessError), (ended, ANYBODY, StreamNotReadyError)):
             with pytest.raises(error):
                 async for _ in some.export(pb.ExportRequest(stream="s"), caller):

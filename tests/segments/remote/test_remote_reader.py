@@ -28,7 +28,8 @@ from segments.errors import (
     StreamUnavailableError,
 )
 from segments.gateway import read_calls
-from segments.gateway.call_guard import Behaviour, CallGuard, GrpcCall
+from segments.gateway.call_guard import Behaviour, CallGuard
+from segments.gateway.grpc_call import GrpcCall
 from segments.gateway.read_calls import ReadCalls
 from segments.position import LATEST, Position
 from segments.protocol import segments_pb2 as pb

@@ -15,8 +15,8 @@ from bookkeeper.gateways.lease import StoreLease
 from bookkeeper.outcome import Outcome
 from bookkeeper.seams import Seams
 from segments.errors import StreamError
-from segments.gateway.call_guard import GrpcCall
 from segments.gateway.config import GrpcGatewayConfig
+from segments.gateway.grpc_call import GrpcCall
 from segments.gateway.publish_calls import PublishCalls
 from segments.gateway.served_streams import ServedStream
 from segments.gateway.stream_ownership import StreamOwnership
@@ -139,7 +139,7 @@ class Hosts:
                 continue
             call = world.calls.pop(0)
             try:
-                call.reply = await calls.publish(call.request, GrpcCall(None, lambda: True))
+                call.reply = await calls.publish(call.request, GrpcCall(None))
             except (StreamError, BookKeeperError) as error:
                 call.error = as_stream_error(error)
 

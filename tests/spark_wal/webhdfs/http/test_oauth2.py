@@ -8,7 +8,8 @@ from urllib.parse import urlencode
 import pytest
 
 from bookkeeper.auth.token_file import signing_key_line
-from bookkeeper.gateways.tokens import Caller, TokenBook, new_token, token_line
+from bookkeeper.gateways.caller import Caller
+from bookkeeper.gateways.tokens import TokenBook, new_token, token_line
 from spark_wal.webhdfs.http.oauth2 import FORM_MAX, grant
 
 TOKEN = new_token()

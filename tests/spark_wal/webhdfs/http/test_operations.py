@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bookkeeper.gateways.tokens import Caller
+from bookkeeper.gateways.caller import Caller
 from spark_wal.webhdfs.contents.blob_store import BlobInfo
 from spark_wal.webhdfs.files.inodes import FileNode
 from spark_wal.webhdfs.files.records import SetAttributes, SetQuota
