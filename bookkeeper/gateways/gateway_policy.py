@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 
 from bookkeeper.access import Policy, Principal
-from bookkeeper.gateways.permissions import Denial, Permissions
+from bookkeeper.gateways.permissions import CallerRights, Denial
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.policy_follower import AccessReporter, PolicyFollower
 from bookkeeper.metrics import Metrics
@@ -24,7 +24,7 @@ class GatewayPolicy:
         if metadata is not None:
             reporter = AccessReporter(metadata.access_servers, kind, name)
             self._follower = PolicyFollower(metadata.access, seams.clock, metrics, reporter=reporter)
-        self.permissions = Permissions(self._policy, self._noted)
+        self.permissions = CallerRights(self._policy, self._noted)
 
     async def start(self) -> None:
         """Read the policy, and follow it from now on.

@@ -1,4 +1,4 @@
-"""Requests that last: each ends soon after its credential, or a right that it uses, is gone (X15).
+"""Requests that last: each ends soon after its credential, or a right that it uses, is gone.
 
 One timer looks at all of them, and has each look at itself only when something can have changed: the files of tokens
 and certificates, the policy, or the time at which a credential ends.

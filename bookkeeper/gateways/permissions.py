@@ -45,7 +45,7 @@ class Denial:
     """For people."""
 
 
-class Permissions:
+class CallerRights:
     """Answers for one gateway. Runs on the loop's thread."""
 
     def __init__(

@@ -24,7 +24,7 @@ from bookkeeper.gateways.authentication import AuthenticationFailures, Unauthent
 from bookkeeper.gateways.caller import Caller
 from bookkeeper.gateways.gateway_audit import GatewayAudit
 from bookkeeper.gateways.long_requests import LongRequests
-from bookkeeper.gateways.permissions import Permissions
+from bookkeeper.gateways.permissions import CallerRights
 from bookkeeper.rate_limited_log import RateLimitedLogger
 from bookkeeper.seams import Clock
 from segments.errors import (
@@ -71,11 +71,11 @@ class CallGuard:
         clock: Clock,
         limits: GrpcLimits | None = None,
         audit: CallAudit | None = None,
-        permissions: Permissions | None = None,
+        permissions: CallerRights | None = None,
     ) -> None:
         """``caller`` is None for a port that asks nobody."""
         self._caller = caller
-        self._permissions = permissions = permissions or Permissions()
+        self._permissions = permissions = permissions or CallerRights()
         self._open = LongRequests(lambda: (caller.generation if caller else 0, permissions.version), clock.wall_ms)
         self._failures = failures
         self._metrics = metrics

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from bookkeeper.access import Resource
 from bookkeeper.gateways.authentication import UnauthenticatedError
 from bookkeeper.gateways.caller import Caller, stream_resource
-from bookkeeper.gateways.permissions import Denial, Needs, Permissions
+from bookkeeper.gateways.permissions import CallerRights, Denial, Needs
 from segments.errors import StreamAccessError
 from segments.gateway.call_bytes import CallBytes
 
@@ -34,7 +34,7 @@ class GrpcCall:
     """Who its credentials show now. Raises UnauthenticatedError: nobody any more."""
     bytes: CallBytes | None = None
     """What it holds of the gateway's budget; None if nobody counts."""
-    permissions: Permissions = field(default_factory=Permissions)
+    permissions: CallerRights = field(default_factory=CallerRights)
     on_end: Callable[[StreamAccessError], None] | None = None
     """Ends the call in good order, for a call that can answer first what it has begun."""
     ended: CallEndedError | None = None

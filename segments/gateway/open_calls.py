@@ -1,4 +1,4 @@
-"""A call that lasts, as gRPC's task serves it: how it ends when it may go on no more (X15)."""
+"""A call that lasts, as gRPC's task serves it: how it ends when it may go on no more."""
 
 from __future__ import annotations
 

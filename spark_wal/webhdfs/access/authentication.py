@@ -15,7 +15,7 @@ from typing import Final
 
 from bookkeeper.gateways.authentication import RefusalTexts
 from bookkeeper.gateways.caller import Caller, path_resource
-from bookkeeper.gateways.permissions import ANY_RIGHT, Denial, Needs, Permissions
+from bookkeeper.gateways.permissions import ANY_RIGHT, CallerRights, Denial, Needs
 from spark_wal.hadoop_tokens import TokenFormatError, password_of
 from spark_wal.webhdfs.access.operation_rights import LOOK
 from spark_wal.webhdfs.errors import AccessDeniedError
@@ -53,7 +53,7 @@ def token_of(authorization: str | None, delegation: str | None) -> str | None:
     return None
 
 
-def denial_of(permissions: Permissions, caller: Caller | None, path: str, needs: Needs) -> Denial | None:
+def denial_of(permissions: CallerRights, caller: Caller | None, path: str, needs: Needs) -> Denial | None:
     """Why a caller may not do what needs these rights on a path (X57); None: he may.
 
     What needs nothing (:data:`~spark_wal.webhdfs.access.operation_rights.LOOK`) may be done with every path on which he

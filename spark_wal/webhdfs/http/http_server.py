@@ -37,7 +37,7 @@ from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.gateway_audit import GatewayAudit
 from bookkeeper.gateways.listener import BoundSockets, CountedListener
 from bookkeeper.gateways.long_requests import LongRequests
-from bookkeeper.gateways.permissions import Permissions
+from bookkeeper.gateways.permissions import CallerRights
 from bookkeeper.ids import Address
 from bookkeeper.metrics import Metrics
 from bookkeeper.rate_limited_log import RateLimitedLogger, one_line
@@ -84,12 +84,12 @@ class HttpServer:
         limits: ConnectionLimits | None = None,
         hosts: Collection[str] | None = None,
         upload_log: UploadLog | None = None,
-        permissions: Permissions | None = None,
+        permissions: CallerRights | None = None,
         audit: GatewayAudit | None = None,
     ) -> None:
         """``hosts`` are the names, besides addresses, that requests may have as their host; None for any name.
         ``permissions`` say what callers may do; ``audit`` gets who was refused, and why."""
-        self._permissions = permissions = permissions or Permissions()
+        self._permissions = permissions = permissions or CallerRights()
         self._long = LongRequests(
             lambda: (0 if access is None else access.generation, permissions.version), clock.wall_ms
         )

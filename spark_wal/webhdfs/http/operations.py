@@ -16,7 +16,7 @@ from typing import Final
 from urllib.parse import quote
 
 from bookkeeper.gateways.caller import Caller
-from bookkeeper.gateways.permissions import Denial, Permissions
+from bookkeeper.gateways.permissions import CallerRights, Denial
 from spark_wal.webhdfs.access.authentication import denial_of, denied
 from spark_wal.webhdfs.access.operation_rights import READ, needs_elsewhere, needs_of
 from spark_wal.webhdfs.contents.uploads import Upload
@@ -78,7 +78,7 @@ class Request:
     """Tells the connection that the body may pause for as long as it wants."""
     principal: Caller | None = None
     """The authenticated client. None: the gateway does not authenticate, and ``user.name`` is believed."""
-    permissions: Permissions = field(default_factory=Permissions)
+    permissions: CallerRights = field(default_factory=CallerRights)
 
     @property
     def user(self) -> str:

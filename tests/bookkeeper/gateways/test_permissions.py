@@ -4,7 +4,7 @@ import pytest
 
 from bookkeeper.access import Grant, Mode, Policy, PrincipalKind, Resource, Right, Subject
 from bookkeeper.gateways.caller import Caller, path_resource, stream_resource
-from bookkeeper.gateways.permissions import ANY_RIGHT, Denial, Permissions, all_of, one_of
+from bookkeeper.gateways.permissions import ANY_RIGHT, CallerRights, Denial, all_of, one_of
 
 READ, APPEND = one_of(Right.READ), one_of(Right.APPEND)
 
@@ -16,7 +16,7 @@ def granted(who: str, on: str, *rights: Right) -> Grant:
 @pytest.mark.rule("X12")
 def test_the_credential_and_the_policy_both_have_to_allow_it() -> None:
     policy = Policy(Mode.ENFORCE, (granted("a", "streams:x", Right.READ), granted("b", "streams:x", Right.APPEND)))
-    permissions = Permissions(lambda: policy)
+    permissions = CallerRights(lambda: policy)
     x, y = stream_resource("x"), stream_resource("y")
     assert permissions.denial(Caller("a"), READ, x) is None
     assert permissions.denial(Caller("a"), APPEND, x) == Denial(
@@ -38,7 +38,7 @@ def test_the_credential_and_the_policy_both_have_to_allow_it() -> None:
 def test_a_policy_that_is_observed_is_told_of_and_one_that_is_off_is_not_asked() -> None:
     told: list[tuple[str, Right]] = []
     policy = Policy(Mode.OBSERVE, (granted("a", "paths:/x", Right.READ),))
-    permissions = Permissions(lambda: policy, lambda principal, denial: told.append((str(principal), denial.right)))
+    permissions = CallerRights(lambda: policy, lambda principal, denial: told.append((str(principal), denial.right)))
     assert permissions.denial(Caller("a"), READ, path_resource("/x")) is None
     assert told == []
     assert permissions.denial(Caller("b"), READ, path_resource("/x")) is None
@@ -56,7 +56,7 @@ def test_a_policy_that_is_observed_is_told_of_and_one_that_is_off_is_not_asked()
 @pytest.mark.rule("X12", "X15")
 def test_a_new_policy_counts_at_once_and_is_another_version() -> None:
     policies = [Policy(Mode.ENFORCE)]
-    permissions = Permissions(lambda: policies[-1])
+    permissions = CallerRights(lambda: policies[-1])
     before, on = permissions.version, stream_resource("s")
     assert permissions.denial(Caller("a"), READ, on) is not None
     assert permissions.version == before
@@ -70,7 +70,7 @@ def test_a_new_policy_counts_at_once_and_is_another_version() -> None:
 
 def test_answers_are_forgotten_before_memory_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bookkeeper.gateways.permissions.REMEMBERED", 3)
-    permissions = Permissions()
+    permissions = CallerRights()
     for number in range(10):
         assert permissions.denial(Caller("a", ("/s1",)), READ, stream_resource(f"s{number}")) is None or number != 1
     assert len(permissions._answers) <= 3
@@ -78,7 +78,7 @@ def test_answers_are_forgotten_before_memory_ends(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.rule("X57")
 def test_a_refused_certificate_reads_what_refuses_it() -> None:
-    permissions, on = Permissions(), path_resource("/x")
+    permissions, on = CallerRights(), path_resource("/x")
     nothing = Caller("c", (), kind=PrincipalKind.CERTIFICATE)
     found = [
         permissions.denial(caller, needs, on)

@@ -5,7 +5,7 @@ import pytest
 from bookkeeper.access import Grant, Mode, Policy, Resource, Right, Subject
 from bookkeeper.gateways.authentication import UnauthenticatedError
 from bookkeeper.gateways.caller import Caller
-from bookkeeper.gateways.permissions import ANY_RIGHT, Permissions
+from bookkeeper.gateways.permissions import ANY_RIGHT, CallerRights
 from segments.errors import StreamAccessError
 from segments.gateway.grpc_call import GrpcCall
 from segments.gateway.request_rights import APPEND, READ
@@ -38,7 +38,7 @@ def test_a_call_may_go_on_while_its_credential_and_every_right_that_it_used_are_
             raise UnauthenticatedError("The token is not valid", why="token 12 was revoked")
         return shown[-1]
 
-    call = GrpcCall(Caller("a"), again, permissions=Permissions(lambda: policies[-1]))
+    call = GrpcCall(Caller("a"), again, permissions=CallerRights(lambda: policies[-1]))
     call.require("s", APPEND)
     assert call.look() is None
     grant = Grant(Subject.parse("a"), frozenset({Right.APPEND}), Resource.parse("streams:s"))

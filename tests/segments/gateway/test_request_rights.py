@@ -10,7 +10,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from bookkeeper.access import Grant, Mode, Policy, Resource, Right, Subject
 from bookkeeper.gateways.caller import Caller
-from bookkeeper.gateways.permissions import Needs, Permissions
+from bookkeeper.gateways.permissions import CallerRights, Needs
 from segments.errors import StreamAccessError
 from segments.gateway.grpc_call import GrpcCall
 from segments.gateway.request_rights import RIGHTS, VALUES, RequestRights, needs_of
@@ -90,7 +90,7 @@ def ask(key: str, request: Any, *granted: Right) -> None:
         Grant(Subject.parse("a"), frozenset(Right), Resource.parse("streams:mine")),
         *(Grant(Subject.parse("a"), frozenset({right}), Resource.parse("streams:theirs")) for right in granted),
     )
-    call = GrpcCall(Caller("a"), permissions=Permissions(lambda: Policy(Mode.ENFORCE, grants)))
+    call = GrpcCall(Caller("a"), permissions=CallerRights(lambda: Policy(Mode.ENFORCE, grants)))
     for stream, needs in needs_of(RIGHTS[key], request):
         call.require(stream, needs)
 

@@ -6,7 +6,7 @@ import pytest
 
 from bookkeeper.access import Grant, Mode, Policy, Resource, Right, Subject
 from bookkeeper.gateways.caller import Caller
-from bookkeeper.gateways.permissions import Permissions
+from bookkeeper.gateways.permissions import CallerRights
 from spark_wal.webhdfs.access.authentication import denial_of, denied, token_of
 from spark_wal.webhdfs.access.operation_rights import CREATE, DELETE, LOOK, MOVE, READ
 
@@ -29,7 +29,7 @@ def test_the_header_comes_before_the_parameter(
 
 @pytest.mark.rule("X57")
 def test_above_the_roots_one_may_look_and_nothing_else() -> None:
-    etl, permissions = Caller("etl", ("/a/b",)), Permissions()
+    etl, permissions = Caller("etl", ("/a/b",)), CallerRights()
     for caller, path, needs in ((etl, "/a/b/c", DELETE), (etl, "/a", LOOK), (etl, "/", LOOK), (None, "/", DELETE)):
         assert denial_of(permissions, caller, path, needs) is None
     for path, needs in (("/a", READ), ("/a", CREATE), ("/x", LOOK), ("/a", MOVE), ("/a/bc", LOOK)):
@@ -44,7 +44,7 @@ def test_above_the_roots_one_may_look_and_nothing_else() -> None:
 @pytest.mark.rule("X12", "X57")
 def test_a_policy_that_is_enforced_shows_the_way_to_what_it_grants() -> None:
     policy = Policy(Mode.ENFORCE, (Grant(Subject.parse("etl"), frozenset({Right.READ}), Resource.parse("paths:/a/b")),))
-    permissions = Permissions(lambda: policy)
+    permissions = CallerRights(lambda: policy)
     etl, other = Caller("etl"), Caller("other")
     assert denial_of(permissions, etl, "/a", LOOK) is None
     assert denial_of(permissions, etl, "/a/b/c", READ) is None

@@ -10,7 +10,7 @@ import pytest
 
 from bookkeeper.access import Grant, Mode, Policy, Resource, Right, Subject
 from bookkeeper.gateways.caller import Caller
-from bookkeeper.gateways.permissions import Permissions
+from bookkeeper.gateways.permissions import CallerRights
 from spark_wal.webhdfs.access.operation_rights import (
     LOOK,
     OPERATION_RIGHTS,
@@ -49,7 +49,7 @@ def refused(method: str, query: str, *grants: tuple[str, str]) -> list[str]:
     given = tuple(
         Grant(Subject.parse("a"), frozenset(map(Right, rights.split(","))), Resource.parse(on)) for rights, on in grants
     )
-    permissions = Permissions(lambda: Policy(Mode.ENFORCE, given))
+    permissions = CallerRights(lambda: Policy(Mode.ENFORCE, given))
     request = Request(method, "/theirs/f", Query(query), "h", no_body(), principal=Caller("a"), permissions=permissions)
     return [path for path, _ in operations.denials(request)]
 
