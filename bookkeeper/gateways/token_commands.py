@@ -124,8 +124,8 @@ def new_signing_key(token_file: str, drop_others: bool) -> None:
     """Put a new signing key before the others: it signs access tokens from now on.
 
     What older keys have signed stays good until it ends, an hour at most. An hour later the same with --drop-others
-    takes them away, together with the one that was made here. Tokens of bk gateway token are not signed, and stay; tokens for bookies
-    that a dropped key has signed (bk credentials) are good no more.
+    takes them away, together with the one that was made here. Tokens of bk gateway token are not signed, and stay;
+    tokens for bookies that a dropped key has signed (bk credentials) are good no more.
     """
 
     def changed(text: str) -> str:
