@@ -69,6 +69,8 @@ def with_surroundings(config: ClientConfig) -> ClientConfig:
     auth = config.auth
     if auth.provider is None:
         auth = AuthConfig.from_environment(os.environ) or auth
+    if tls is config.tls and auth is config.auth and encryption is config.encryption:
+        return config
     return replace(config, tls=tls, auth=auth, encryption=encryption)
 
 

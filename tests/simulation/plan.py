@@ -390,7 +390,7 @@ def _with_encryption(made: WorldPlan) -> WorldPlan:
     client = replace(
         made.client,
         encryption=EncryptionConfig(provider=keys, cipher=rng.choice(["aes-256-gcm", "chacha20-poly1305"])),
-        pending_entries_max=rng.choice([4, 8, 64]),
+        pending_entries_max=rng.choice([1, 2, 4]),
     )
     return replace(made, client=client, writers=2, tailers=1, chaos_s=min(made.chaos_s, 10.0), deferred=False)
 

@@ -46,7 +46,7 @@ class AdvancedBursts:
         while True:
             payload = session.told(entry_id, self.rng.choice([20, 100, 600]))
             appended = asyncio.ensure_future(self.handle.append_at(entry_id, payload))
-            patience_s = self.rng.choice([0.001, 0.01, 0.1, 60.0])
+            patience_s = self.rng.choice([0.0, 0.0005, 0.01, 60.0])
             try:
                 async with asyncio.timeout(patience_s):
                     await appended
