@@ -106,7 +106,7 @@ class AccessControl:
         self.generation = 0
         """Another number whenever files have changed, or a list of revoked certificates has ended."""
         self._book = TokenBook()
-        self._book_stamp: tuple[int, int, int] | None = None
+        self._book_stamp: tuple[int, int, int, int] | None = None
         if config.token_file is not None:
             self._read_book(config.token_file)
         with_certificates = config.tls is not None and config.tls.client_ca is not None
@@ -209,7 +209,7 @@ class AccessControl:
 
     def _read_book(self, path: str) -> None:
         found = os.stat(path)
-        stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+        stamp = (found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns)
         if stamp != self._book_stamp:
             book = TokenBook.parse(read_private(path).decode("utf-8", "replace"), path)
             if not len(book):

@@ -78,6 +78,7 @@ class ServerCertificates:
             )
         )
         self.revocations = self._read_revocations(None)
+        self._pem: PemFiles | None = None
 
     @property
     def context(self) -> ssl.SSLContext:
@@ -91,17 +92,22 @@ class ServerCertificates:
         return not_after(self._tls.certificate)
 
     def pem(self) -> PemFiles:
-        """The files as they are now. Only what a new context was made of is certain to fit together.
+        """What the newest context was made of: a certificate with its own key, never with that of another one.
 
         Raises:
-            OSError: a file cannot be read.
+            OSError: a file cannot be read. ConfigError: the files change just now, and none was read before.
         """
         client_ca = self._files.client_ca
-        return PemFiles(
+        found = PemFiles(
             _bytes_of(self._files.certificate),
             read_private(self._files.key),
             None if client_ca is None else _bytes_of(client_ca),
         )
+        if self._tls.is_current:  # else the context is of other files, or these are of two generations
+            self._pem = found
+        if self._pem is None:
+            raise ConfigError("the TLS files have changed while they were read: start again")
+        return self._pem
 
     def refresh(self) -> bool:
         """Read the files again if they have changed, and return whether changed ones are now in use.

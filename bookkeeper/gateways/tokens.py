@@ -31,7 +31,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from bookkeeper.auth.token_file import KEY_NAME, REVOKED_PRINCIPAL, SigningKeys, TokenFile, bad_line
+from bookkeeper.auth.token_file import KEY_NAME, SigningKeys, TokenFile, bad_line
 from bookkeeper.errors import ConfigError
 from bookkeeper.gateways.caller import EVERYWHERE, Caller, check_root
 from bookkeeper.secret import Secret
@@ -92,7 +92,7 @@ class TokenBook:
             if found is None or not KEY_NAME.fullmatch(name):
                 raise bad_line(source, number)
             token = _token(name, found[1], rest, source, number)
-            if token.id not in file.revoked and f"{REVOKED_PRINCIPAL}{name}" not in file.revoked:
+            if token.id not in file.revoked:
                 tokens.append(token)
         return cls(tokens, file.signing)
 

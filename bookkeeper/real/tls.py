@@ -10,7 +10,7 @@ from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.real.private import read_private
 from bookkeeper.seams import TlsFiles
 
-_Stamp = tuple[int, int, int]
+_Stamp = tuple[int, int, int, int]
 
 _CRL: Final = "-----BEGIN X509 CRL-----"
 _BEGIN: Final = "-----BEGIN CERTIFICATE-----"
@@ -42,12 +42,19 @@ class FileTls:
             self._load()
         return changed
 
+    @property
+    def is_current(self) -> bool:
+        """Whether no file has changed since they were last read whole. Raises: OSError."""
+        return self._look() == self._stamps
+
     def _load(self) -> None:
         try:
             stamps = self._look()  # before reading: what changes meanwhile is read again next time
             context = _context(self.files)
             certificate = _first_certificate(self.files.cert) if self.files.cert is not None else None
             trusted = "\n".join(_text(path) for path in (self.files.ca, self.files.crl) if path is not None)
+            if self._look() != stamps:
+                raise ValueError("they changed while they were read; they are read again with the next look")
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
             raise ConfigError(f"the TLS files cannot be used ({_names(self.files)}): {_why(error)}") from error
         self.context, self.certificate, self.trusted, self._stamps = context, certificate, trusted, stamps
@@ -56,7 +63,8 @@ class FileTls:
         stamps = []
         for path in _paths(self.files):
             status = os.stat(path)
-            stamps.append((status.st_mtime_ns, status.st_size, status.st_ino))
+            # a file that is put in another's place may be older than it; the last time tells that it was put there
+            stamps.append((status.st_mtime_ns, status.st_size, status.st_ino, status.st_ctime_ns))
         return stamps
 
 

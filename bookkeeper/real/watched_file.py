@@ -39,7 +39,7 @@ class WatchedFile(Generic[T]):
             self._stamp, self.value = self._read()
         return changed
 
-    def _read(self) -> tuple[tuple[int, int, int], T]:
+    def _read(self) -> tuple[tuple[int, int, int, int], T]:
         try:
             stamp = self._look()  # before reading: what changes meanwhile is read again
             text = read_private(self.path).decode()
@@ -49,6 +49,6 @@ class WatchedFile(Generic[T]):
             raise ConfigError(f"{self.path} is no text in UTF-8") from error
         return stamp, self._parse(text, self.path)
 
-    def _look(self) -> tuple[int, int, int]:
+    def _look(self) -> tuple[int, int, int, int]:
         found = os.stat(self.path)
-        return found.st_mtime_ns, found.st_size, found.st_ino
+        return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from bookkeeper.errors import ConfigError
 from bookkeeper.gateways.access_control import AccessConfig, AccessControl
 from bookkeeper.gateways.server_tls import ServerTlsFiles
+from bookkeeper.gateways.tokens import new_token, token_line
 from bookkeeper.ids import Address
 from bookkeeper.metrics import Histogram, Metrics, Summary
 from bookkeeper.real import SystemClock, SystemRng
@@ -108,3 +110,34 @@ def test_a_token_file_without_tokens_is_warned_of(tmp_path: Path, caplog: pytest
     tokens.touch(0o600)
     access(AccessConfig(token_file=str(tokens)))
     assert "every request is refused" in caplog.text
+
+
+@pytest.mark.rule("X15")
+def test_a_token_file_behind_links_is_read_again_when_its_directory_is_exchanged(tmp_path: Path) -> None:
+    """Cause: as for certificates; here with equal sizes and older times."""
+    old, new = new_token(), new_token()
+    for name, token in (("a", old), ("b", new)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "tokens").write_text(token_line("etl", token))
+        (tmp_path / name / "tokens").chmod(0o600)
+        os.utime(tmp_path / name / "tokens", (1_000_000, 1_000_000))
+    (tmp_path / "..data").symlink_to("a")
+    (tmp_path / "tokens").symlink_to("..data/tokens")
+    access = AccessControl(AccessConfig(token_file=str(tmp_path / "tokens")), SystemClock(), SystemRng())
+    before = access.generation
+    access.look()
+    assert access.generation == before
+    (tmp_path / "new").symlink_to("b")
+    (tmp_path / "new").rename(tmp_path / "..data")
+    access.look()
+    assert access.generation != before
+    assert [access.book().owner(each.reveal(), 0) is not None for each in (old, new)] == [False, True]
+
+
+def test_tokens_that_never_end_are_told_of_at_the_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path, endless, ending = tmp_path / "tokens", new_token(), new_token()
+    path.touch(mode=0o600)
+    path.write_text(token_line("a", endless) + token_line("b", ending, end_s=2_000_000_000))
+    access = AccessControl(AccessConfig(token_file=str(path)), SystemClock(), SystemRng())
+    [token] = [each for each in access.book() if each.end_s is None]
+    assert f"1 tokens of {path} never end ({token.id})" in caplog.text

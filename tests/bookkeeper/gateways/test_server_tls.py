@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 import sys
 from pathlib import Path
@@ -94,3 +95,43 @@ def test_a_key_with_a_password_is_refused_instead_of_asked_for(tmp_path: Path) -
     Path(given.key).write_bytes(key.private_bytes(serialization.Encoding.PEM, form, locked))
     with pytest.raises(ConfigError, match="has a password"):
         ServerCertificates(given)
+
+
+def generation(directory: Path, number: int, authority: Authority) -> Path:
+    """A directory with a certificate and its key, with times of long ago."""
+    made = directory / f"generation{number}"
+    made.mkdir()
+    shown = authority.server(f"s{number}")
+    for name, source in (("tls.crt", shown.cert), ("tls.key", shown.key)):
+        (made / name).write_bytes(Path(source).read_bytes())
+        (made / name).chmod(0o600)
+        os.utime(made / name, (1_000_000 - number, 1_000_000 - number))
+    return made
+
+
+@pytest.mark.rule("X15")
+def test_files_behind_links_are_renewed_when_a_directory_is_exchanged_and_never_mixed(tmp_path: Path) -> None:
+    """Cause: files that are mounted as links to links are renewed by exchanging a directory; the link's own time stays,
+    and the new files may be older, so that nothing was reloaded."""
+    authority = Authority(tmp_path / "ca")
+    made = [generation(tmp_path, number, authority) for number in range(3)]
+    data = tmp_path / "..data"
+    data.symlink_to(made[0])
+    for name in ("tls.crt", "tls.key"):
+        (tmp_path / name).symlink_to(Path("..data") / name)
+    held = ServerCertificates(ServerTlsFiles(certificate=str(tmp_path / "tls.crt"), key=str(tmp_path / "tls.key")))
+
+    def shown(number: int) -> tuple[bytes, bytes]:
+        return (made[number] / "tls.crt").read_bytes(), (made[number] / "tls.key").read_bytes()
+
+    assert (held.pem().certificate, held.pem().key) == shown(0)
+    for number in (1, 2):
+        (tmp_path / "new").symlink_to(made[number])
+        (tmp_path / "new").rename(data)
+        assert (held.pem().certificate, held.pem().key) == shown(number - 1), "until they are looked at"
+        assert held.refresh()
+        assert (held.pem().certificate, held.pem().key) == shown(number)
+    (tmp_path / "tls.crt").unlink()
+    (tmp_path / "tls.crt").symlink_to(made[0] / "tls.crt")
+    assert not held.refresh(), "a new certificate with an old key"
+    assert (held.pem().certificate, held.pem().key) == shown(2)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookkeeper.auth.token_file import signing_key_line
+from bookkeeper.auth.token_file import revoked_line, signing_key_line
 from bookkeeper.errors import ConfigError
 from bookkeeper.gateways.caller import Caller
 from bookkeeper.gateways.tokens import (
@@ -140,6 +140,18 @@ def test_a_line_is_read_as_it_was_written() -> None:
                 assert (token.end_s, [*token.caller.roots, *token.caller.reads]) == (end_s, roots or ["/"])
                 assert token.caller.reads == tuple(roots or ["/"]) * read_only
                 assert ALICE.reveal() not in repr(token)
+
+
+@pytest.mark.rule("X15")
+def test_a_line_that_revokes_an_id_revokes_that_token_and_its_access_tokens() -> None:
+    alice, bob = book()
+    bought = book().exchange("alice", ALICE.reveal(), NOW)
+    assert bought is not None
+    less = book(TEXT + revoked_line(alice.id))
+    assert [each.id for each in less] == [bob.id]
+    assert less.owner(ALICE.reveal(), NOW) is None
+    assert less.owner(bought.reveal(), NOW) is None
+    assert less.owner(BOB.reveal(), NOW) == bob.caller
 
 
 def test_taking_a_token_out_leaves_every_other_line_as_it_is() -> None:

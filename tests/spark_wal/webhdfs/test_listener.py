@@ -8,7 +8,7 @@ import json
 import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,6 +22,7 @@ from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.server_tls import ServerTlsFiles
 from bookkeeper.gateways.tokens import new_token, token_line
 from bookkeeper.ids import Address
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.metrics import Metrics
 from bookkeeper.real import SystemClock, SystemRng
 from bookkeeper.secret import Secret
@@ -29,6 +30,7 @@ from bookkeeper.testing.certificates import Authority, Certificate
 from spark_wal.hadoop_tokens import KIND_TLS, HadoopToken
 from spark_wal.webhdfs.access.authentication import BAD_TOKEN, NO_CERTIFICATE, NO_TOKEN, TEXTS
 from spark_wal.webhdfs.http.http_server import HttpServer
+from spark_wal.webhdfs.ownership import file_system
 from tests.spark_wal.webhdfs.wire import Place
 
 STATUS: Final = "/webhdfs/v1/?op=GETFILESTATUS"
@@ -626,3 +628,43 @@ async def test_the_end_of_a_list_is_told_before_it_comes(tmp_path: Path, caplog:
     registry.authority.revocations(days=-0.1)
     access.look()
     assert "a revocation list has ended" in caplog.text
+
+
+@pytest.mark.rule("X15")
+@pytest.mark.parametrize("kind", ["upload", "kept connection"])
+async def test_what_is_under_way_ends_when_its_token_is_revoked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Cause: a token's end was enforced where requests begin, and an upload under way went on as long as it took."""
+    monkeypatch.setattr("bookkeeper.gateways.long_requests.LOOK_S", 0.02)
+    town = Town(tmp_path)
+    async with guarded(town.protection("tls+token")) as server:
+        assert server.address is not None
+        assert server._access is not None
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", server.address.port, ssl=town.trust(), server_hostname="127.0.0.1"
+        )
+        head = f"HTTP/1.1\r\nHost: x\r\n{bearer(town.token)}\r\n"
+        writer.write(f"PUT /webhdfs/v1/d?op=MKDIRS {head}\r\n".encode())
+        assert (await reader.readuntil(b'{"boolean":true}')).startswith(b"HTTP/1.1 200"), "what was answered stays"
+        if kind == "upload":
+            target = "/webhdfs/v1/d/f?op=CREATE&namenoderpcaddress=x"
+            writer.write(f"PUT {target} {head}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n".encode())
+            await writer.drain()
+            async with asyncio.timeout(20 * stretch()):
+                while not len(server._long):  # noqa: ASYNC110  # nothing tells when a request begins
+                    await asyncio.sleep(0.01)
+        town.write_tokens(token_line("bob", new_token()))
+        server._access.look()
+        if kind != "upload":
+            writer.write(f"GET {STATUS} {head}\r\n".encode())
+        answer = b""
+        with suppress(ConnectionError, ssl.SSLError):
+            answer = await asyncio.wait_for(reader.read(), 20 * stretch())
+        assert answer == b"" if kind == "upload" else answer.startswith(b"HTTP/1.1 401")
+        writer.close()
+        with suppress(ConnectionError, ssl.SSLError):
+            await writer.wait_closed()
+        session = server._gateway.session
+        assert session is not None
+        assert [each.name for each in await file_system.listing(session, "/d")] == []
