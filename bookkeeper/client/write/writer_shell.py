@@ -124,7 +124,12 @@ class WriterShell:
         """
         writer = self.writer
         if self._sealer is not None and writer.error is None:
-            payloads = self._sealer.seal(writer.progress.next_entry, payloads)
+            try:
+                payloads = self._sealer.seal(writer.progress.next_entry, payloads)
+            except Exception as error:  # nothing of it was sent, and nothing can follow
+                self._append_futures.expect_each(writer.progress.next_entry, futures)
+                self._on_broken(error)
+                return
         alone = len(payloads) == 1 and not writer.progress.pending_bytes
         first, effects = writer.add(list(map(len, payloads)), self._loop.time())
         self._append_futures.expect_each(first, futures)

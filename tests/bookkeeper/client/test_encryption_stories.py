@@ -17,6 +17,7 @@ from bookkeeper.encryption.key_record import RECORD_NAME
 from bookkeeper.errors import (
     AddTimeoutError,
     BookKeeperError,
+    ClientClosedError,
     ConfigError,
     DecryptionError,
     DuplicateEntryError,
@@ -295,3 +296,22 @@ def test_the_environment_gives_keys_to_a_client_that_names_none(monkeypatch: pyt
     assert with_surroundings(ClientConfig()).encryption == EncryptionConfig(key_file="/run/keys")
     own = ClientConfig(encryption=encrypted())
     assert with_surroundings(own).encryption is own.encryption
+
+
+@pytest.mark.rule("X24", "W6")
+def test_a_writer_that_cannot_seal_ends_and_leaves_nobody_waiting() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect(SEALED) as bk:
+            for way in ("single", "run"):
+                ledger = await bk.create_ledger()
+                await ledger.append(SECRET)
+                sealer = ledger._shell._sealer
+                assert sealer is not None
+                sealer.seal(1, [b"somebody has sealed entry 1 already"])
+                with pytest.raises(ClientClosedError, match="InvariantError: rule X24"):
+                    await (ledger.append(b"other") if way == "single" else ledger.append_many([b"other", b"bytes"]))
+                with pytest.raises(ClientClosedError):
+                    await ledger.append(b"late")
+                assert ledger.closed and list(stored(cluster, ledger.id)) == [0]
+
+    ScriptedCluster().run(story)
