@@ -115,6 +115,9 @@ class BookieConfig:
     connections_max: int = 10_000
     """Connections at a time. One more is closed at once."""
 
+    connections_per_principal_max: int = 5_000
+    """How many connections one principal may have, from all addresses, where the access policy is followed."""
+
     connections_per_host_max: int = 1_000
     """Connections at a time from one address; of IPv6 from one network of 64 bits."""
 
@@ -198,7 +201,7 @@ class BookieConfig:
         require_range(self, "frame_max", least=1024, most=RECORD_MAX)  # a disk reads back no larger entry
         for name in ("in_progress_bytes", "reserved_bytes", "receive_bytes"):
             require_below(self, "frame_max", name, or_equal=True)
-        require_range(self, "connections_per_host_max", above=0)
+        require_range(self, "connections_per_host_max", "connections_per_principal_max", above=0)
         require_below(self, "connections_per_host_max", "connections_max", or_equal=True)
         require_range(
             self,

@@ -97,6 +97,7 @@ class BookiePort:
             frame_max=config.frame_max,
             connections_max=config.connections_max,
             connections_per_host_max=config.connections_per_host_max,
+            connections_per_principal_max=config.connections_per_principal_max,
             slow_frame_s=config.slow_frame_s,
             idle_s=config.connection_idle_s,
             receive_bytes=config.receive_bytes,

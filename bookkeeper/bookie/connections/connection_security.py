@@ -309,6 +309,9 @@ class SecuredConnection(ServerConnection):
         self.close()
 
     def _enter(self) -> None:
+        if not self.server.admitted(self, self.principal):
+            self._turn_away("its principal has too many connections open")
+            return
         self._in = True
         self.security.watch.admitted(self)
         self._no_longer_outside()

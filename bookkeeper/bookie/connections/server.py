@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from bookkeeper.access.principal import NOBODY, Principal
 from bookkeeper.bookie.bookie import Bookie
 from bookkeeper.bookie.connections.admission import Admission
 from bookkeeper.bookie.connections.connection_audit import ConnectionAudit
@@ -89,6 +90,7 @@ class Connections:
         frame_max: int,
         connections_max: int,
         connections_per_host_max: int,
+        connections_per_principal_max: float = math.inf,
         slow_frame_s: float,
         idle_s: float = math.inf,
         receive_bytes: int = NO_LIMIT,
@@ -113,6 +115,10 @@ class Connections:
         """Connections that have ended since memory was last given back."""
         self._connections_max = connections_max
         self._per_host_max = connections_per_host_max
+        self._per_principal_max = connections_per_principal_max
+        self._per_principal: Counter[Principal] = Counter()
+        self._principals: dict[OpenConnection, Principal] = {}
+        """Whose each connection is, once its client is known."""
         self._per_host: Counter[str] = Counter()
         self._slow_frame_s = slow_frame_s
         self._idle_s = idle_s
@@ -174,11 +180,26 @@ class Connections:
         self.counts.connections.value = len(self.connections)
         return True
 
+    def admitted(self, connection: OpenConnection, who: Principal) -> bool:
+        """Count a connection whose client is known now. Returns False if he has too many: where the access policy is
+        followed, one principal does not take the connections of the others."""
+        follows = self.access is not None and self.access.is_on and who != NOBODY
+        if follows and self._per_principal[who] >= self._per_principal_max:
+            self.counts.connections_refused.add()
+            return False
+        self._principals[connection] = who
+        self._per_principal[who] += 1
+        return True
+
     def ended(self, connection: OpenConnection, error: BaseException | None) -> None:
         if connection not in self.connections:
             return
         del self.connections[connection]
         self._ended += 1
+        if (who := self._principals.pop(connection, None)) is not None:
+            self._per_principal[who] -= 1
+            if not self._per_principal[who]:
+                del self._per_principal[who]
         self._per_host[connection.account] -= 1
         if not self._per_host[connection.account]:
             del self._per_host[connection.account]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from bookkeeper.access import Mode, Quota, Subject
 from bookkeeper.access.quota import PrincipalQuota
 from bookkeeper.bookie.connections import connection_access
 from bookkeeper.bookie.permissions.ledger_permissions import LedgerPermissions
+from bookkeeper.errors import BookieError
 from bookkeeper.ids import EntryId
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.cluster import Cluster
@@ -66,7 +68,8 @@ def test_a_denial_is_audited_once_for_a_connection_ledger_and_operation() -> Non
         found = [(each["what"], each["on"], each["who"], each["allowed"]) for each in lines if each["who"] == "b"]
         on = f"ledger {ledger}"
         assert found[1:] == [("deny", on, "b", False)] * 2 + [("fence", on, "b", False)]
-        assert "policy" in lines[-1]["reason"] and "add" in lines[2]["reason"]
+        reasons = [each["reason"] for each in lines if each["who"] == "b"]
+        assert reasons[1].startswith("add: the access policy") and reasons[2].startswith("read: the access policy")
 
     run_named(main, audit={"to": "/data/audit"})
 
@@ -89,3 +92,31 @@ def test_a_used_up_quota_refuses_adds_of_writers_and_of_nobody_else() -> None:
             assert found == [Status.OK] * 12
 
     run_named(main)
+
+
+@pytest.mark.rule("X34")
+def test_one_principal_does_not_take_the_connections_of_the_others() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        info = wire.GetBookieInfo()
+
+        async def open_as(stack: AsyncExitStack, *names: str) -> list[bool]:
+            """Whether each of these is served, on a connection of its own."""
+            served = []
+            for name in names:
+                clients = await stack.enter_async_context(clients_of(cluster))
+                try:
+                    served.append((await clients.ask(name, info)).status is Status.OK)
+                except BookieError:
+                    served.append(False)
+            return served
+
+        async with AsyncExitStack() as stack:
+            assert await open_as(stack, "a", "a", "a") == [True] * 3, "nobody counts while nobody is asked"
+        await apply(cluster, metadata, policy())
+        async with AsyncExitStack() as stack:
+            assert await open_as(stack, "a", "a", "a", "b") == [True, True, False, True]
+        async with AsyncExitStack() as stack:
+            assert await open_as(stack, "a", "a") == [True] * 2, "those that ended count no more"
+
+    run_named(main, connections_per_principal_max=2)

@@ -1,0 +1,111 @@
+"""What the access policy costs: appends with it off and enforced, in interleaved pairs on the same bookies.
+
+python -m benchmarks.access [DIRECTORY]
+
+Bookies are processes of their own. Each pair writes one ledger with the policy off and one with it enforced, the order
+changing. Beside the wall clock stands the bookies' processor time, user and system, for each entry on each of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+from benchmarks.processes import BookieProcesses
+from bookkeeper import BookKeeper, ClientConfig
+from bookkeeper.access import ANYONE, CLUSTER, EVERY_RIGHT, Grant, Mode, Policy, PolicyChange
+from bookkeeper.real import run
+
+PAIRS: Final = 15
+SIZE: Final = 1000
+COUNT: Final = 30_000
+RUN: Final = 200
+ALONE: Final = 1000
+OWNER: Final = "ledgers:benchmark"
+POLICY: Final = Policy(grants=(Grant(ANYONE, EVERY_RIGHT, CLUSTER),))
+TICKS: Final = 100
+"""Of the system's clock of processor time, in a second."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one ledger."""
+
+    add_us: float
+    """Wall clock for an entry, window 1000."""
+    bookie_us: float
+    """Processor time of a bookie for an entry."""
+    p50_us: float
+    """Of an append in flight alone."""
+
+
+def processor_s(pids: Sequence[int]) -> float:
+    """Processor time of these processes so far."""
+    fields = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
+    return sum(int(each[11]) + int(each[12]) for each in fields) / TICKS
+
+
+async def _put(bk: BookKeeper, mode: Mode) -> None:
+    note = PolicyChange(0, "benchmark", mode.value)
+    await bk.metadata_store.access.change(lambda old: replace(POLICY, mode=mode, changes=old.changes), note)
+    while True:
+        reports = await bk.metadata_store.access_servers.reports()
+        if len(reports) >= 3 and all(each.mode is mode for each in reports):
+            return
+        await asyncio.sleep(0.1)
+
+
+async def _write(bk: BookKeeper, pids: Sequence[int]) -> Cost:
+    payloads = [bytes([number % 256]) * SIZE for number in range(RUN)]
+    async with await bk.create_ledger(owner=OWNER) as ledger:
+        await ledger.append_many(payloads)
+        before, began = processor_s(pids), time.perf_counter()
+        for _ in range(COUNT // RUN):
+            for payload in payloads:
+                await ledger.room()
+                ledger.append_nowait(payload)
+        await ledger.flush()
+        took, spent = time.perf_counter() - began, processor_s(pids) - before
+        alone = []
+        for _ in range(ALONE):
+            began = time.perf_counter()
+            await ledger.append(payloads[0])
+            alone.append(time.perf_counter() - began)
+    await bk.delete_ledger(ledger.id)
+    return Cost(took / COUNT * 1e6, spent / COUNT / len(pids) * 1e6, median(alone) * 1e6)
+
+
+async def measure(uri: str, pids: Sequence[int]) -> dict[Mode, list[Cost]]:
+    """The costs of each mode."""
+    config = ClientConfig(
+        add_timeout_ms=120_000, bookie_stall_ms=60_000, bookie_trail_bytes_max=1 << 30, pending_entries_max=1000
+    )
+    found: dict[Mode, list[Cost]] = {Mode.OFF: [], Mode.ENFORCE: []}
+    async with BookKeeper.connect(uri, config=config) as bk:
+        for pair in range(PAIRS):
+            for mode in list(found)[:: 1 if pair % 2 else -1]:
+                await _put(bk, mode)
+                found[mode].append(await _write(bk, pids))
+    return found
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print the table."""
+    where = arguments[0] if arguments else None
+    with tempfile.TemporaryDirectory(dir=where) as directory, BookieProcesses(Path(directory) / "cluster") as cluster:
+        found = run(measure(cluster.metadata, cluster.pids))
+        for name in Cost.__dataclass_fields__:
+            off, on = ([getattr(each, name) for each in found[mode]] for mode in (Mode.OFF, Mode.ENFORCE))
+            pairs = median(two / one for one, two in zip(off, on, strict=True) if one)
+            print(f"{name:>12}  off {median(off):9.2f}  enforced {median(on):9.2f}  pairs {100 * (pairs - 1):+.1f} %")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
