@@ -239,7 +239,7 @@ def _decoded(data: bytes) -> StreamConfig:
                 f"the stream's settings have format {version}, and this program reads formats up to {FORMAT}"
             )
         return from_table(table)
-    except (ValueError, KeyError, TypeError, AttributeError, StreamConfigError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, StreamConfigError, RecursionError) as error:
         raise StreamCorruptError(f"these are no settings of a stream: {data[:80]!r}: {error}") from error
 
 

@@ -185,7 +185,10 @@ class LeaseValue:
     @classmethod
     def decode(cls, data: bytes) -> LeaseValue:
         """Read a stored lease. Raises ValueError, KeyError or TypeError if the bytes are not a lease."""
-        f = json.loads(data)
+        try:
+            f = json.loads(data)
+        except RecursionError as error:
+            raise ValueError("it is nested too deeply") from error
         place = None
         with suppress(ValueError, KeyError, TypeError):  # nothing is known of a gateway that writes something else
             place = ProcessLocation.of(f["place"])

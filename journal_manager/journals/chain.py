@@ -305,7 +305,7 @@ class Chain:
             discarded = DiscardedEdits(cuts, value["identity"] if cuts else "")
             password = bytes.fromhex(value["password"]) if value["format"] == FORMAT else b""
             return cls(namespace, token, segments, value["nonce"], upgrade, discarded, copy, password)._checked()
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise JournalCorruptionError(
                 f"this is no journal's record: {data[:80].decode(errors='replace')}"
             ) from error

@@ -31,7 +31,7 @@ def unpack_json(data: bytes, newest: int, what: str) -> Any:
     try:
         found = json.loads(data)
         number, checksum, value = found["format"], found["crc32c"], found["value"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise StreamCorruptError(f"this is not {what}: {data[:60].decode(errors='replace')}") from error
     if not isinstance(number, int) or number > newest:
         raise UnsupportedStreamFormatError(

@@ -225,6 +225,6 @@ def decode_vote(data: bytes) -> str:
     message = pb.AuditorVoteFormat()
     try:
         text_format.Parse(data, message)
-    except text_format.ParseError as error:
+    except (text_format.ParseError, UnicodeDecodeError) as error:
         raise MetadataFormatError(f"the vote of an auditor cannot be read: {error}") from error
     return message.bookieId

@@ -104,7 +104,7 @@ def decode(ledger_id: LedgerId, data: bytes, deleted_ms: int = 0) -> DeletedLedg
         grace_s, version = found["grace_s"], found.get("version", UNKNOWN)
         if not newline or type(grace_s) is not int or grace_s < 0 or type(version) is not int:
             raise ValueError("it says no grace time, or no version")
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise MetadataFormatError(f"the record of deleted ledger {ledger_id} is damaged: {in_words(error)}") from error
     return DeletedLedger(ledger_id, grace_s, value, deleted_ms, Version(version))
 

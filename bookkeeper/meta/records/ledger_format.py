@@ -114,6 +114,13 @@ def _to_message(metadata: LedgerMetadata) -> pb.LedgerMetadataFormat:
     return message
 
 
+def _text(value: str | bytes) -> str:
+    """A name in a message; protobuf hands out bytes that are no UTF-8 as they are. Raises: MetadataFormatError."""
+    if not isinstance(value, str):
+        raise MetadataFormatError(f"ledger metadata have a name that is no text: {value[:100]!r}")
+    return value
+
+
 def _from_message(message: pb.LedgerMetadataFormat, version: int) -> LedgerMetadata:
     if not message.IsInitialized():
         raise MetadataFormatError("ledger metadata lack a required field")
@@ -137,7 +144,7 @@ def _from_message(message: pb.LedgerMetadataFormat, version: int) -> LedgerMetad
         fragments=tuple(
             Fragment(
                 EntryId(segment.firstEntryId),
-                tuple(BookieId(intern(member)) for member in segment.ensembleMember),
+                tuple(BookieId(intern(_text(member))) for member in segment.ensembleMember),
                 _unknown(segment),
             )
             for segment in message.segment
@@ -147,7 +154,7 @@ def _from_message(message: pb.LedgerMetadataFormat, version: int) -> LedgerMetad
         digest_type=digest_type,
         password=password,
         ctime_ms=message.ctime if message.HasField("ctime") else None,
-        custom=MappingProxyType({entry.key: entry.value for entry in message.customMetadata}),
+        custom=MappingProxyType({_text(entry.key): entry.value for entry in message.customMetadata}),
         creator_token=message.cToken,
         format_version=version,
         unknown=_unknown(message),

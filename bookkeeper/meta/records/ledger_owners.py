@@ -128,5 +128,5 @@ def _decode(data: bytes, path: str) -> dict[LedgerId, Resource]:
         if body["format"] != FORMAT:
             raise ValueError(f"it has format {body['format']}, and this version knows {FORMAT}")
         return {LedgerId(int(ledger)): checked_owner(owner) for ledger, owner in body["ledgers"].items()}
-    except (ValueError, TypeError, KeyError, AttributeError, ConfigError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, ConfigError, RecursionError) as error:
         raise MetadataFormatError(f"{path} cannot be read: {error}") from error

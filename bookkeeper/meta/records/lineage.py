@@ -74,7 +74,7 @@ class Lineage:
         """Raises: MetadataFormatError."""
         try:
             return cls(tuple(_copy(*row) for row in json.loads(data)))
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise MetadataFormatError(f"the record of copies is damaged: {in_words(error)}") from error
 
     def mark(self, transaction: int) -> bytes:
@@ -140,6 +140,6 @@ def describe(value: bytes) -> dict[str, Any]:
     """The JSON object in ``moved`` or ``copying``; empty if the value is none."""
     try:
         found = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -156,7 +156,7 @@ def decode_mark(path: str, value: bytes) -> pb.UnderreplicatedLedgerFormat:
     message = pb.UnderreplicatedLedgerFormat()
     try:
         text_format.Parse(value, message)
-    except text_format.ParseError as error:
+    except (text_format.ParseError, UnicodeDecodeError) as error:
         raise MetadataFormatError(
             f"the mark {path} cannot be read ({error}): delete it; the next check of all ledgers marks what is short"
         ) from error

@@ -58,7 +58,7 @@ def decode_index(data: bytes) -> tuple[SnapshotLine, ...]:
                 f"the list of snapshots has format {value['format']}: a newer program wrote it"
             )
         return tuple(SnapshotLine(**each) for each in value["snapshots"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise JournalCorruptionError(f"this is no list of snapshots: {data[:80].decode(errors='replace')}") from error
 
 

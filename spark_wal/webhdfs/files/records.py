@@ -208,7 +208,7 @@ def decode_record(opcode: int, body: bytes) -> Record:
     reader = InlineBytes(inline)
     try:
         record = decode(fields, reader)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, IndexError, TypeError, ValueError) as error:
         raise RecordFormatError(
             f"the record of opcode {opcode} lacks a field, or has one that cannot be read: {error}"
         ) from error
@@ -242,7 +242,7 @@ def unpack_json(body: bytes) -> tuple[dict[str, Any], memoryview]:
         raise RecordFormatError(f"a record of {len(body)} bytes is cut short: its head alone has {length}")
     try:
         fields = json.loads(body[_LENGTH.size : end].decode("utf-8", "surrogatepass"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RecordFormatError(f"the head of a record is not JSON: {error}") from error
     if not isinstance(fields, dict):
         raise RecordFormatError("the head of a record is not a JSON object")
