@@ -126,7 +126,7 @@ def _grpc(key: str) -> Callable[[bytes], Any]:
 
 def _grant(data: bytes) -> object:
     half = len(data) // 2
-    return oauth2.grant(TokenBook((), {}), data[:half], data[half:].decode("latin-1"), 0).status
+    return oauth2.grant(TokenBook.parse("", "f"), data[:half], data[half:].decode("latin-1"), 0).status
 
 
 WIRE: Final = (MalformedFrameError,)
