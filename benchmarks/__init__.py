@@ -6,6 +6,7 @@ memory copy).
 
     calibration   what this machine can do
     bare_add      the least an add of three copies can take here, whoever implements it
+    bare_copies   the least that three durable copies of many bytes can take here
     processes     a cluster of real processes
     ledgers       adds, reads, tails
     ledger_load   adds or reads of one client on any cluster: ``python -m benchmarks.ledger_load``

@@ -18,6 +18,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from benchmarks import bare_copies
 from benchmarks.spark_floor import DDL, VALUE, Floor
 from pyspark_bookkeeper import BookKeeperDataSource
 
@@ -52,15 +53,18 @@ def python_mb() -> float:
     return max(sizes) / 1e6
 
 
-def _timed(sides: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[tuple[float, float]]]:
-    """Seconds and seconds of processor of each side, in turn; the first round, which warms up, is not counted."""
-    seen: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
+def _timed(sides: dict[str, Callable[[], object]], given: dict[str, Any]) -> dict[str, list[tuple[float, ...]]]:
+    """Seconds, seconds of processor of the session, and those of the bookies, of each side, in turn; the first round,
+    which warms up, is not counted."""
+    seen: dict[str, list[tuple[float, ...]]] = {name: [] for name in sides}
+    rounds, bookies = given["rounds"], given["bookies"]
     for number in range(rounds + 1):
         for name, run in sides.items():
-            began, spent = time.monotonic(), processor_s()
+            began, spent, theirs = time.monotonic(), processor_s(), bare_copies.processor_s(bookies)
             run()
+            took = time.monotonic() - began, processor_s() - spent, bare_copies.processor_s(bookies) - theirs
             if number:
-                seen[name].append((time.monotonic() - began, processor_s() - spent))
+                seen[name].append(took)
     return seen
 
 
@@ -82,7 +86,7 @@ def read(spark: SparkSession, given: dict[str, Any]) -> object:
             "floor": lambda: _noop(spark.read.format("floor").options(**floor).load()),
             "json": lambda: _noop(spark.read.schema("seq_no BIGINT, value STRING").json(files)),
         },
-        given["rounds"],
+        given,
     )
 
 
@@ -95,7 +99,7 @@ def write(spark: SparkSession, given: dict[str, Any]) -> object:
             "ours": lambda: rows.write.format("bookkeeper").options(**ours).mode("append").save(),
             "floor": lambda: rows.write.format("floor").mode("append").save(),
         },
-        given["rounds"],
+        given,
     )
 
 
