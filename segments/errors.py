@@ -163,9 +163,11 @@ class RecordTooLargeError(StreamError):
 
 
 class StreamOverloadedError(StreamError):
-    """More bytes wait to become durable than the writer allows."""
+    """More bytes wait to become durable than the writer allows, or somebody appends faster than his quota."""
 
     retryable = True
+    after_s: float | None = None
+    """Seconds after which it may be tried again, where that is known."""
 
 
 class StreamNotReadyError(StreamError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from bookkeeper.access import Policy, Principal
+from bookkeeper.access import Mode, Policy, Principal, QuotaRefusal
 from bookkeeper.gateways.permissions import CallerRights, Denial
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.policy_follower import AccessReporter, PolicyFollower
@@ -19,12 +19,13 @@ class GatewayPolicy:
     def __init__(self, metadata: Metadata | None, seams: Seams, metrics: Metrics, *, kind: str, name: str) -> None:
         """``metadata`` is None where there is no cluster, and so no policy. ``kind`` and ``name`` tell others which
         gateway this is."""
+        self._clock = seams.clock
         self._follower: PolicyFollower | None = None
         self._following: asyncio.Task[None] | None = None
         if metadata is not None:
             reporter = AccessReporter(metadata.access_servers, kind, name)
             self._follower = PolicyFollower(metadata.access, seams.clock, metrics, reporter=reporter)
-        self.permissions = CallerRights(self._policy, self._noted)
+        self.permissions = CallerRights(self._policy, self._noted, self._take)
 
     async def start(self) -> None:
         """Read the policy, and follow it from now on.
@@ -46,6 +47,16 @@ class GatewayPolicy:
 
     def _policy(self) -> Policy:
         return _NO_POLICY if self._follower is None else self._follower.policy
+
+    def _take(self, principal: Principal, entries: int, size: int) -> QuotaRefusal | None:
+        """The rates of a principal hold here, because bookies see the gateway alone. What may be kept, and what tenants
+        may have, is asked by bookies."""
+        if self._follower is None:
+            return None
+        refusal = self._follower.quotas.take(principal, None, entries, size, self._clock.monotonic())
+        if refusal is None or refusal.after_s is None or self._policy().mode is not Mode.ENFORCE:
+            return None
+        return refusal
 
     def _noted(self, principal: Principal, denial: Denial) -> None:
         if self._follower is not None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from bookkeeper.access import CLUSTER, Mode, Policy, Principal, PrincipalKind, Resource, Right
+from bookkeeper.access import CLUSTER, Mode, Policy, Principal, PrincipalKind, QuotaRefusal, Resource, Right
 from bookkeeper.gateways.caller import Caller
 
 Needs = tuple[tuple[Right, ...], ...]
@@ -52,8 +52,15 @@ class CallerRights:
         self,
         policy: Callable[[], Policy] = Policy,
         told: Callable[[Principal, Denial], None] | None = None,
+        take: Callable[[Principal, int, int], QuotaRefusal | None] | None = None,
     ) -> None:
-        """``policy`` returns the one that counts now. ``told`` gets what it denies, or would if it were enforced."""
+        """
+        Args:
+            policy: returns the one that counts now.
+            told: gets what it denies, or would if it were enforced.
+            take: counts entries and their bytes by a principal's quotas, or says why not.
+        """
+        self._take = take
         self._policy_now = policy
         self._policy = policy()
         self._answers: dict[tuple[Caller | None, Needs, Resource], Denial | None] = {}
@@ -85,6 +92,10 @@ class CallerRights:
         if self._told is not None:
             self._told(_principal(caller), denial)
         return denial if policy.mode is Mode.ENFORCE else None
+
+    def charge(self, caller: Caller | None, entries: int, size: int) -> QuotaRefusal | None:
+        """Count what a caller adds, if his own rates allow it now; else when they do, and nothing is counted."""
+        return None if self._take is None else self._take(_principal(caller), entries, size)
 
     def sees(self, caller: Caller | None, on: Resource) -> bool:
         """Whether a caller may know that a resource exists: any right on it is enough. Nobody is told of this."""

@@ -45,6 +45,10 @@ _ENDS: Final = (
 """Errors after which a streaming append ends: the next batch would not fare better."""
 
 
+WAIT_S: Final = 1.0
+"""Seconds after which a batch that waits for its caller's rates is looked at again: a policy may have changed them."""
+
+
 class AppendCalls:
     """The behaviours of the service."""
 
@@ -68,6 +72,8 @@ class AppendCalls:
         """Append one batch. Raises: as ``Writer.append_batch``, and GatewayRedirectError."""
         served = await self._table.get(request.stream)
         batch = _Batch(request)
+        if (slower := call.charge(len(batch.records), batch.size)) is not None:
+            raise slower
         began = self._clock.monotonic()
         try:
             writer = await served.ownership.writer()
@@ -258,6 +264,7 @@ class _AppendSession:
             served = await self._served(request)
             batch = _Batch(request)
             await self._has_room(len(batch.records), batch.size)
+            await self._in_time(batch)
             writer = await self._pinned(served)
             future = await self._calls.submit(served, writer, request, batch, wait=True)
         except Exception as error:  # every request is answered, whatever happens
@@ -269,6 +276,13 @@ class _AppendSession:
         self._window.sent(len(batch.records), batch.size)
         self._queue.put_nowait((batch, future, began))
         return not self._stopped
+
+    async def _in_time(self, batch: _Batch) -> None:
+        """Wait until the caller's own rates admit a batch. Meanwhile nothing more of the call is received."""
+        while (slower := self._call.charge(len(batch.records), batch.size)) is not None:
+            if self._stopped:
+                raise slower
+            await asyncio.sleep(min(slower.after_s or WAIT_S, WAIT_S))
 
     async def _has_room(self, records: int, size: int) -> None:
         """Wait until so much more may be unanswered."""

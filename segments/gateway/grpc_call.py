@@ -9,7 +9,7 @@ from bookkeeper.access import Resource
 from bookkeeper.gateways.authentication import UnauthenticatedError
 from bookkeeper.gateways.caller import Caller, stream_resource
 from bookkeeper.gateways.permissions import CallerRights, Denial, Needs
-from segments.errors import StreamAccessError
+from segments.errors import StreamAccessError, StreamOverloadedError
 from segments.gateway.call_bytes import CallBytes
 
 NO_LONGER: str = "the credentials of this call are no longer valid"
@@ -62,6 +62,15 @@ class GrpcCall:
         if denial is not None:
             raise StreamAccessError(_text(denial), stream=stream or None)
         self._used[needs, on] = None
+
+    def charge(self, records: int, size: int) -> StreamOverloadedError | None:
+        """Count what is appended by the caller's own rates; else why not, and when it may come again."""
+        refusal = self.permissions.charge(self.caller, records, size)
+        if refusal is None:
+            return None
+        error = StreamOverloadedError(f"{refusal}; nothing was appended")
+        error.after_s = refusal.after_s
+        return error
 
     def look(self) -> CallEndedError | None:
         """Look anew whether the call may go on; else why not."""

@@ -6,6 +6,7 @@ that the library raises.
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Final
 
@@ -122,6 +123,9 @@ def put_error(error: StreamError) -> pb.SegmentError:
     elif isinstance(error, errors.TxidOrderError) and error.last is not None:
         numbers["last"] = error.last
     waits = error.retryable and isinstance(error, errors.StreamOverloadedError | errors.StreamNotReadyError)
+    after_ms = RETRY_AFTER_MS if waits else 0
+    if isinstance(error, errors.StreamOverloadedError) and error.after_s is not None:
+        after_ms = math.ceil(error.after_s * 1000)
     return pb.SegmentError(
         code=code_of(kind),
         message=str(error),
@@ -130,7 +134,7 @@ def put_error(error: StreamError) -> pb.SegmentError:
         stream=error.stream,
         position=None if error.position is None else put_position(error.position),
         owner=error.owner,
-        retry_after_ms=RETRY_AFTER_MS if waits else 0,
+        retry_after_ms=after_ms,
         numbers=numbers,
     )
 
@@ -157,6 +161,8 @@ def get_error(message: pb.SegmentError) -> StreamError:
     else:
         error = kind(text, stream=stream, position=position, owner=message.owner or None)
     error.outcome = get_outcome(message.outcome)
+    if isinstance(error, errors.StreamOverloadedError) and message.retry_after_ms:
+        error.after_s = message.retry_after_ms / 1000
     return error
 
 

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
-from bookkeeper.access import Grant, Mode, Policy, PolicyChange, Resource, Right, Subject
+from bookkeeper.access import Grant, Mode, Policy, PolicyChange, PrincipalQuota, Quota, Resource, Right, Subject
 from bookkeeper.gateways.caller import Caller, stream_resource
 from bookkeeper.gateways.gateway_policy import GatewayPolicy
 from bookkeeper.gateways.permissions import one_of
@@ -15,7 +15,7 @@ from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.stores.memory import MemoryCluster
 from bookkeeper.metrics import Metrics
 from bookkeeper.real import system_seams
-from tests.spark_wal.webhdfs.virtual import in_virtual_time
+from tests.spark_wal.webhdfs.virtual import LoopClock, in_virtual_time
 
 READ = one_of(Right.READ)
 GRANT = Grant(Subject.parse("a"), frozenset({Right.READ}), Resource.parse("streams:x"))
@@ -59,6 +59,36 @@ async def test_a_gateway_asks_the_clusters_policy_and_says_what_it_denies() -> N
     await records.access.change(lambda _: Policy(), note)
     await asyncio.sleep(10)
     assert policy.permissions.denial(Caller("b"), READ, ON) is not None, "it follows no more"
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_callers_own_rates_hold_at_the_gateway_where_the_policy_is_enforced(mode: Mode) -> None:
+    @in_virtual_time
+    async def story() -> None:
+        store = MemoryCluster().connect()
+        records = Records(AccessPolicies(store, Paths()), AccessServers(store, Paths()))
+        seams = replace(system_seams(), clock=LoopClock())
+        policy = GatewayPolicy(records, seams, Metrics(), kind="gateway", name="g:1")  # type: ignore[arg-type]
+        quota = Quota(adds_per_s=10, bytes_kept=1)
+        made = Policy(mode, quotas=(PrincipalQuota(Subject.parse("a"), quota),))
+        await records.access.change(lambda _: made, PolicyChange(5, "somebody", "a test"))
+        await policy.start()
+        charge = policy.permissions.charge
+        assert charge(Caller("a"), 20, 0) is None, "a batch may be larger than what is left, and is made up for"
+        slower = charge(Caller("a"), 1, 0)
+        if mode is not Mode.ENFORCE:
+            assert slower is None
+        else:
+            assert slower is not None and slower.after_s is not None
+            assert 0 < slower.after_s < 2
+            assert "the quota adds_per_s of principal a, 10, is used up: come back in" in str(slower)
+            await asyncio.sleep(slower.after_s + 0.01)
+            assert charge(Caller("a"), 1, 0) is None
+        assert charge(Caller("a"), 0, 100) is None, "what may be kept is the bookies' affair"
+        assert charge(Caller("b"), 1000, 0) is None
+        await policy.close()
+
+    story()
 
 
 @in_virtual_time

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from bookkeeper.access import Principal, QuotaKind, QuotaRefusal
+from bookkeeper.gateways.caller import Caller
+from bookkeeper.gateways.permissions import CallerRights
 from bookkeeper.outcome import Outcome
 from bookkeeper.real import SystemClock
 from segments.errors import (
@@ -15,6 +18,7 @@ from segments.errors import (
     OwnershipLostError,
     StreamClosedError,
     StreamNotReadyError,
+    StreamOverloadedError,
     TxidOrderError,
 )
 from segments.gateway.append_calls import AppendCalls, elsewhere, for_the_rest
@@ -126,3 +130,35 @@ async def test_a_batch_for_which_room_is_gone_again_waits_and_is_not_overtaken(
 
         replies = [reply async for reply in calls.append_stream(sent(), GrpcCall(None))]
         assert [reply.result.seq_no for reply in replies[1:]] == [1, 2, 3]
+
+
+@pytest.mark.rule("X12")
+async def test_a_stream_of_appends_waits_for_its_callers_rates_and_a_single_one_is_refused(tmp_path: Path) -> None:
+    async with served(tmp_path) as gateway:
+        streams = gateway._table
+        assert streams is not None
+        await streams.namespace.create("s", config=CONFIG)
+        answers: list[QuotaRefusal | None] = []
+        asked: list[tuple[int, int]] = []
+
+        def take(principal: Principal, entries: int, size: int) -> QuotaRefusal | None:
+            asked.append((entries, size))
+            return answers.pop(0)
+
+        calls = AppendCalls(streams, GrpcLimits(), GatewayMetrics(), SystemClock())
+        call = GrpcCall(Caller("a"), permissions=CallerRights(take=take))
+        slower = QuotaRefusal("principal a", QuotaKind.ADDS_PER_S, 1, 0.01)
+
+        async def sent() -> AsyncIterator[pb.AppendRequest]:
+            yield pb.AppendRequest(stream="s", values=[b"one", b"two"])
+
+        answers += [slower, slower, None]
+        replies = [reply async for reply in calls.append_stream(sent(), call)]
+        assert replies[-1].result.seq_no == 0
+        assert asked == [(2, 6)] * 3, "it is asked again until it is admitted"
+        answers += [slower]
+        with pytest.raises(StreamOverloadedError, match="adds_per_s of principal a, 1, is used up: come back in 10 ms"):
+            await calls.append(pb.AppendRequest(stream="s", values=[b"three"]), call)
+        answers += [None]
+        reply = await calls.append(pb.AppendRequest(stream="s", values=[b"three"]), call)
+        assert reply.result.seq_no == 2, "what was refused was not appended"

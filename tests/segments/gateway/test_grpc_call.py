@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from bookkeeper.access import Grant, Mode, Policy, Resource, Right, Subject
+from bookkeeper.access import Grant, Mode, Policy, Principal, QuotaKind, QuotaRefusal, Resource, Right, Subject
 from bookkeeper.gateways.authentication import UnauthenticatedError
 from bookkeeper.gateways.caller import Caller
 from bookkeeper.gateways.permissions import ANY_RIGHT, CallerRights
-from segments.errors import StreamAccessError
+from segments.errors import StreamAccessError, StreamOverloadedError
 from segments.gateway.grpc_call import GrpcCall
 from segments.gateway.request_rights import APPEND, READ
+from segments.protocol.refusals import get_error, put_error
 
 
 def test_a_caller_may_use_the_streams_below_its_roots() -> None:
@@ -59,3 +60,26 @@ def test_a_call_may_go_on_while_its_credential_and_every_right_that_it_used_are_
     assert ended is not None
     assert str(ended) == "the credentials of this call are no longer valid", "never why"
     assert ended.why == "token 12 was revoked"
+
+
+def test_who_appends_too_fast_is_told_which_quota_and_when_to_come_back() -> None:
+    refusal = QuotaRefusal("principal a", QuotaKind.ADDS_PER_S, 10, 0.25)
+    asked: list[tuple[str, int, int]] = []
+
+    def take(principal: Principal, entries: int, size: int) -> QuotaRefusal | None:
+        asked.append((principal.name, entries, size))
+        return refusal if entries > 1 else None
+
+    call = GrpcCall(Caller("a"), permissions=CallerRights(take=take))
+    assert call.charge(1, 7) is None
+    slower = call.charge(2, 9)
+    assert slower is not None
+    assert (
+        str(slower) == "the quota adds_per_s of principal a, 10, is used up: come back in 250 ms; nothing was appended"
+    )
+    assert asked == [("a", 1, 7), ("a", 2, 9)]
+    message = put_error(slower)
+    assert message.retry_after_ms == 250
+    told = get_error(message)
+    assert isinstance(told, StreamOverloadedError) and told.after_s == 0.25
+    assert GrpcCall(None).charge(10**9, 10**12) is None
