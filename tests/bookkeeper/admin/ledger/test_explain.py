@@ -18,7 +18,9 @@ def test_a_ledger_with_one_copy_is_whole_and_one_failure_loses_it(embedded: str)
     assert found["one_more"] == found["two_more"] == {"entries": 5, "bookies": ["b1"]}
     (each,) = found["ranges"]
     assert (each["first_entry"], each["last_entry"], each["open"]) == (0, 4, False)
-    assert each["copies"] == [{"bookie": "b1", "state": "seen", "missing": 0, "reason": None}]
+    assert each["copies"] == [
+        {"bookie": "b1", "location": "/default-rack", "state": "seen", "missing": 0, "reason": None}
+    ]
     shown = bk("ledger", "explain", ledger, "-m", embedded)
     assert shown.status == 0 and "b1 seen" in shown.out and "everything (b1)" in shown.out
     bk("ledger", "explain", 4711, "-m", embedded).refused("there is no ledger 4711")
