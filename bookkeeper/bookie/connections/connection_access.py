@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol
 
@@ -119,6 +120,13 @@ class ConnectionAccess:
         if not bits & BIT[operation] and not self._passes(ledger_id, operation, 1):
             return Status.UNAUTHORIZED
         return self._add_within_quota(request)
+
+    def advice_of(self, request: wire.GetBookieInfo) -> wire.GetBookieInfo:
+        """The request, without the advice that a ledger is closed if its client may not write that ledger."""
+        closed = request.closed_ledger
+        if closed is None or closed < 0 or self.may(closed, ADD | RECOVERY_ADD) or not self._control.enforces:
+            return request
+        return replace(request, closed_ledger=None)
 
     def ask(self, request: wire.Request, then: Callable[[Status], None]) -> None:
         """Call ``then`` when it is known whether a request is allowed that :meth:`judge` does not know."""

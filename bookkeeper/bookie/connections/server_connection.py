@@ -396,6 +396,8 @@ class ServerConnection(FrameProtocol):
         header, request = decoded
         verdict: Status | None = Status.OK
         if self.access is not None:
+            if isinstance(request, wire.GetBookieInfo):
+                request = self.access.advice_of(request)
             verdict = self.access.judge(request)
             if verdict is Status.UNAUTHORIZED or verdict is Status.TOO_MANY_REQUESTS:
                 self._answer(header, wire.failure(request, verdict))

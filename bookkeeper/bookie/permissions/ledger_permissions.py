@@ -296,7 +296,10 @@ class LedgerPermissions:
             waiting.popleft()
             if not waiting:
                 del self._waiting[ledger_id]
-            asked.then(status)
+            try:
+                asked.then(status)
+            except Exception as error:  # those who wait behind it are answered all the same
+                self._log.error("a request that was allowed failed with an unexpected error", error)
 
     async def _look_up(self, ledger_id: LedgerId) -> _LookedUp:
         """Whose a ledger is, by the metadata. A ledger that the store does not show is looked for after a sync: what a

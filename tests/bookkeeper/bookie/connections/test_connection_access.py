@@ -120,3 +120,21 @@ def test_one_principal_does_not_take_the_connections_of_the_others() -> None:
             assert await open_as(stack, "a", "a") == [True] * 2, "those that ended count no more"
 
     run_named(main, connections_per_principal_max=2)
+
+
+def test_who_may_not_write_a_ledger_has_no_advice_about_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        await apply(cluster, metadata, policy())
+        assert cluster.server is not None
+        advice: list[int] = []
+        monkeypatch.setattr(cluster.server.engine, "ledger_closed", advice.append)
+        async with clients_of(cluster) as clients:
+            ledger = await create(metadata, "ledgers:a")
+            assert (await clients.ask("a", add(ledger))).status is Status.OK
+            for who in ("b", "a"):
+                reply = await clients.ask(who, wire.GetBookieInfo(closed_ledger=ledger))
+                assert reply.status is Status.OK
+            assert advice == [ledger]
+
+    run_named(main)

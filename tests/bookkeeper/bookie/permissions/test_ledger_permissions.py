@@ -9,8 +9,8 @@ from typing import Any, Final
 import pytest
 
 from bookkeeper import wire
-from bookkeeper.access import LedgerOperation, Mode, Policy, Resource
-from bookkeeper.bookie.permissions.ledger_permissions import WAITING_MAX
+from bookkeeper.access import LedgerOperation, Mode, Policy, Principal, PrincipalKind, Resource
+from bookkeeper.bookie.permissions.ledger_permissions import WAITING_MAX, Asked, LedgerPermissions
 from bookkeeper.errors import MetadataUnavailableError, NoSuchLedgerError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.meta import Metadata
@@ -348,3 +348,27 @@ def test_a_flood_of_unknown_ledgers_waits_in_a_queue_with_an_end(monkeypatch: py
 def test_the_operations_of_the_table_are_all_there_are() -> None:
     assert {each.name.lower() for each in LedgerOperation} - {"priority"} == set(requests(LedgerId(0)))
     assert WAITING_MAX > 1000 and Policy().mode is Mode.OFF
+
+
+def test_a_request_that_fails_keeps_nobody_waiting(caplog: pytest.LogCaptureFixture) -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        await apply(cluster, metadata, policy())
+        ledger = await create(metadata, "ledgers:a")
+        told: list[Status] = []
+        who = Principal(PrincipalKind.PROVIDER, "a")
+
+        def broken(status: Status) -> None:
+            raise ZeroDivisionError("a bug")
+
+        for then in (broken, told.append):
+            wanted = Asked(who, LedgerOperation.ADD, KEY, then, denied=lambda: None)
+            await cluster.node.run(asked(control_of(cluster), ledger, wanted))
+        while control_of(cluster)._waiting:  # noqa: ASYNC110 - virtual time, and nobody tells
+            await asyncio.sleep(0.001)
+        assert told == [Status.OK] and "unexpected error" in caplog.text
+
+    async def asked(control: LedgerPermissions, ledger: LedgerId, wanted: Asked) -> None:
+        control.ask(ledger, wanted)
+
+    run_named(main)
