@@ -14,6 +14,7 @@ import pytest
 from bookkeeper.errors import ConfigError
 from bookkeeper.gateways import long_requests
 from bookkeeper.gateways.access_control import AccessConfig
+from bookkeeper.gateways.authentication import certificate_name, roles_of
 from bookkeeper.gateways.server_tls import ServerTlsFiles
 from bookkeeper.gateways.tokens import new_token, token_line
 from bookkeeper.ids import Address
@@ -21,7 +22,7 @@ from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.secret import Secret
 from bookkeeper.testing.certificates import Authority, Certificate
 from segments.errors import StreamAccessError, StreamUnavailableError
-from segments.gateway.port_security import certificate_of, check_files, token_of
+from segments.gateway.port_security import certificate_of, check_files, token_of, units_of
 from segments.protocol.methods import METHODS
 from segments.remote import GatewayCredentials, connect, gateway_channels
 from tests.segments.gateway.clusters import CONFIG, served
@@ -255,3 +256,13 @@ async def test_after_the_end_of_a_list_nobody_can_show_that_he_is_not_on_it(
         authority.revocations()
         gateway.access.look()
         await namespace.create("s", config=CONFIG)
+
+
+def test_roles_are_read_of_the_subject_as_grpc_writes_it() -> None:
+    subject = rb"CN=etl\,\ x,OU=second,OU=0:writer\,reader\;1:c,O=a\2Cb"
+    assert units_of(subject.decode()) == ["0:writer,reader;1:c", "second"]
+    shown = certificate_of({"x509_pem_cert": [b"pem"], "x509_common_name": [b"etl"], "x509_subject": [subject]})
+    assert shown is not None
+    assert roles_of(shown) == ("writer", "reader")
+    assert certificate_name(shown) == "etl"
+    assert units_of("") == []

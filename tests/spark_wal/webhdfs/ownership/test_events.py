@@ -72,3 +72,20 @@ async def test_one_that_does_not_keep_up_is_let_go_and_knows_it() -> None:
     assert len([event async for event in slow]) == PENDING_MAX
     quick.close()
     assert feed.subscribers == 0
+
+
+def test_nobody_is_told_a_path_that_he_may_not_see() -> None:
+    """Cause: a rename told both of its paths to whoever might see the new one."""
+    mine = TreeEvent("create", "/a/f", 1, 2, length=3)
+    into, out = TreeEvent("rename", "/a/f", 1, 2, "/b/g", 3), TreeEvent("rename", "/b/g", 1, 2, "/a/f", 3)
+    theirs, within = TreeEvent("delete", "/b/g", 1, 2), TreeEvent("rename", "/a/f", 1, 2, "/a/e", 3)
+
+    def sees(path: str) -> bool:
+        return path.startswith("/a/")
+
+    assert mine.seen_by(sees) == mine
+    assert within.seen_by(sees) == within
+    assert into.seen_by(sees) == TreeEvent("create", "/a/f", 1, 2, length=3)
+    assert out.seen_by(sees) == TreeEvent("delete", "/a/f", 1, 2)
+    assert theirs.seen_by(sees) is None
+    assert into.seen_by(lambda path: path.startswith("/c/")) is None
