@@ -46,12 +46,15 @@ def give_back_freed_memory() -> bool:
 
 SECRETS: Final = frozenset(
     {
+        "BK_AUTH_FILE",
         "BK_ENCRYPTION_KEYS",
         "BK_ENCRYPTION_KEY_FILE",
         "BK_GATEWAY_TOKEN_FILE",
         "BK_PASSWORD",
+        "BK_SASL_PASSWORD",
         "BK_TLS_CERT",
         "BK_TLS_KEY",
+        "BK_TOKEN",
         "BK_ZOOKEEPER",
         "BK_ZOOKEEPER_PASSWORD",
     }

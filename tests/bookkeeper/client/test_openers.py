@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bookkeeper import BookKeeper, ClientConfig
+from bookkeeper.auth.config import AuthConfig
 from bookkeeper.client import openers
 from bookkeeper.errors import ConfigError, NoClusterError
 from bookkeeper.meta import Metadata, init_cluster
@@ -79,3 +80,15 @@ def test_the_environment_encrypts_whoever_knows_only_an_address(monkeypatch: pyt
     monkeypatch.setenv("BK_TLS_VERIFY_HOST", "maybe")
     with pytest.raises(ConfigError):
         openers.with_surroundings(config)
+
+
+@pytest.mark.rule("X58")
+def test_the_environment_says_how_a_client_that_knows_only_an_address_authenticates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("BK_AUTH", "token")
+    monkeypatch.setenv("BK_AUTH_FILE", "/token")
+    shown = AuthConfig(provider="token", options={"file": "/token"})
+    assert openers.with_surroundings(ClientConfig()).auth == shown
+    own = AuthConfig(provider="none")
+    assert openers.with_surroundings(ClientConfig(auth=own)).auth == own

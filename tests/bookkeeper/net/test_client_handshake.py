@@ -7,19 +7,25 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 from bookkeeper import wire
 from bookkeeper.auth.config import AuthConfig
+from bookkeeper.auth.sasl.users import user_line
+from bookkeeper.auth.signed_tokens import issue
+from bookkeeper.auth.token_file import TokenFile, signing_key_line
 from bookkeeper.errors import BookieUnavailableError, ConfigError, SecureConnectionError
 from bookkeeper.ids import Address, BookieId, EntryId, LedgerId
 from bookkeeper.net.client_handshake import ClientSecurity
 from bookkeeper.net.in_process import InProcessNet
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.real import system_seams
+from bookkeeper.secret import Secret
 from bookkeeper.testing.certificates import Authority
 from bookkeeper.wire import Dialect, Status
+from tests.bookkeeper.auth.sasl.test_providers import private
 from tests.bookkeeper.bookie.listeners import LOOPS, bookie, run
 
 HERE = "tests.bookkeeper.auth.providers"
@@ -314,3 +320,42 @@ def test_streams_of_one_process_are_not_encrypted(tmp_path: Path) -> None:
         assert not connection.encrypted
 
     asyncio.run(main())
+
+
+@pytest.mark.rule("X9")
+def test_sasl_needs_tls_or_the_word_insecure(tmp_path: Path) -> None:
+    options = {"file": private(tmp_path / "me", "etl\nword")}
+    with pytest.raises(ConfigError, match=r'"sasl" needs TLS .* auth\.insecure = true speaks it in clear'):
+        security(None, AuthConfig(provider="sasl", options=options))
+    users = private(tmp_path / "users", user_line("etl", Secret("word")))
+    served: dict[str, Any] = {"provider": "sasl", "options": {"file": users}, "insecure": True}
+
+    async def main() -> None:
+        async with bookie(tmp_path / "b", auth=served) as server:
+            for dialect in Dialect:
+                secure = security(None, AuthConfig(provider="sasl", options=options, insecure=True, required=True))
+                connection = await secure.connect(server.address, BOOKIE, dialect, timeout_s=30)
+                assert (await connection.request(READ, 30)).status is Status.NO_LEDGER
+
+    run(main)
+
+
+@pytest.mark.rule("X9", "X58")
+def test_a_token_file_that_is_gone_is_no_bug_of_the_bookies(tmp_path: Path) -> None:
+    """And no bookie hears a token of a client that may not show it."""
+    keys = signing_key_line("k1")
+    token = issue(TokenFile.parse(keys, "keys"), "etl", 7, end=1 << 32).reveal()
+    served = {"provider": "token", "options": {"file": private(tmp_path / "keys", keys)}}
+
+    async def main() -> None:
+        async with bookie(tmp_path / "b", auth=served) as server:
+            mine = private(tmp_path / "mine", token)
+            secure = security(None, AuthConfig(provider="token", options={"file": mine}, required=True))
+            for dialect in Dialect:
+                connection = await secure.connect(server.address, BOOKIE, dialect, timeout_s=30)
+                assert (await connection.request(READ, 30)).status is Status.NO_LEDGER
+            Path(mine).unlink()
+            with pytest.raises(SecureConnectionError, match=r"no authentication with .* cannot be read"):
+                await secure.connect(server.address, BOOKIE, Dialect.V3, timeout_s=30)
+
+    run(main)
