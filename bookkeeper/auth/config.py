@@ -57,7 +57,10 @@ class AuthConfig:
             require(value in ("0", "1"), f'{variable} in the environment must be 0 or 1, not "{value}"')
             flags[name] = value == "1"
         if provider is None:
-            require(file is None and not any(flags.values()), "BK_AUTH_... in the environment needs BK_AUTH")
+            require(
+                file is None and not any(flags.values()),
+                "--auth-file, or BK_AUTH_FILE and the like in the environment, needs BK_AUTH or --auth: token or sasl",
+            )
             return None
         return cls(provider=provider, options={} if file is None else {"file": file}, **flags)
 

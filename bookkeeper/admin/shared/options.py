@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from bookkeeper import BookKeeper, ClientConfig
+    from bookkeeper import AuthConfig, BookKeeper, ClientConfig
     from bookkeeper.net.tls import TlsConfig
 
 T = TypeVar("T")
@@ -44,12 +44,29 @@ def metadata_option(function: F) -> F:
 
 
 def tls_options(function: F) -> F:
-    """``--tls-ca``, ``--tls-cert``, ``--tls-key``, ``--tls-identity``, ``--tls-no-verify-host``: how to reach bookies.
+    """``--tls-ca``, ``--tls-cert``, ``--tls-key``, ``--tls-identity``, ``--tls-no-verify-host``, ``--auth`` and
+    ``--auth-file``: how to reach bookies.
 
-    ``function`` does not get them: :func:`connected` knows them, and :func:`chosen_tls` returns them.
+    ``function`` does not get them: :func:`connected` knows them; :func:`chosen_tls` and :func:`chosen_auth` return
+    them.
     """
     file = click.Path(dir_okay=False)
     for option in (
+        click.option(
+            "--auth-file",
+            type=file,
+            metavar="FILE",
+            callback=_note_auth,
+            expose_value=False,
+            help="The private file that --auth needs: a token, or user and password. [env: BK_AUTH_FILE]",
+        ),
+        click.option(
+            "--auth",
+            metavar="PROVIDER",
+            callback=_note_auth,
+            expose_value=False,
+            help="What to show to bookies besides a certificate: token, sasl, or MODULE:ATTRIBUTE. [env: BK_AUTH]",
+        ),
         click.option(
             "--tls-no-verify-host",
             "tls_verify_host",
@@ -90,10 +107,29 @@ def _tls_option(name: str, kind: Any, metavar: str, text: str) -> Callable[[F], 
 SESSION: Final = "BK_METADATA_SESSION"
 """Environment variable: seconds without contact after which the metadata store ends a session."""
 _TLS: Final = "bookkeeper.tls"
+_AUTH: Final = "bookkeeper.auth"
 
 
 def _note_tls(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     ctx.meta.setdefault(_TLS, {})[str(param.name).removeprefix("tls_")] = value
+
+
+def _note_auth(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        ctx.meta.setdefault(_AUTH, {})[f"BK_{str(param.name).upper()}"] = value
+
+
+def chosen_auth() -> AuthConfig | None:
+    """How the running verb authenticates, by its options and the environment; None: it does not.
+
+    Raises:
+        ConfigError: the options do not fit together.
+    """
+    from bookkeeper.auth.config import AuthConfig
+
+    ctx = click.get_current_context(silent=True)
+    given = ctx.meta.get(_AUTH, {}) if ctx is not None else {}
+    return AuthConfig.from_environment({**os.environ, **given})
 
 
 def chosen_tls() -> TlsConfig | None:
@@ -213,6 +249,8 @@ async def connected(uri: str, config: ClientConfig | None = None, *, makes: bool
     config = config or ClientConfig()
     if (tls := chosen_tls()) is not None:
         config = replace(config, tls=tls)
+    if (auth := chosen_auth()) is not None:
+        config = replace(config, auth=auth)
     if session := os.environ.get(SESSION):
         config = replace(config, metadata_session_ms=_milliseconds(session))
     try:

@@ -67,21 +67,27 @@ class CredentialWatch:
     def look(self, now_s: float) -> int:
         """End every connection whose client would be refused now, in seconds since 1970. Returns how many."""
         ended = 0
+        verdicts: dict[tuple[bytes, int], str | None] = {}
         for holder in list(self._holders):
-            reason = self.why_ended(holder.credential, now_s)
+            reason = self._why_ended(holder.credential, now_s, verdicts)
             if reason is not None:
                 del self._holders[holder]
                 ended += 1
                 holder.credential_ended(reason)
         return ended
 
-    def why_ended(self, credential: Credential, now_s: float) -> str | None:
-        """Why a credential is no longer good; None if it is."""
+    def _why_ended(
+        self, credential: Credential, now_s: float, verdicts: dict[tuple[bytes, int], str | None]
+    ) -> str | None:
+        """Why a credential is no longer good; None if it is. Many connections show one certificate, which is judged
+        once in a look (``verdicts``)."""
         if credential.ends_at <= now_s:
             return "its certificate or token has ended"
         if credential.certificate is not None and credential.trust is not None:
-            reason = self.trust.why_refused(credential.certificate, credential.trust, now_s)
-            if reason is not None:
+            shown = (credential.certificate, id(credential.trust))
+            if shown not in verdicts:
+                verdicts[shown] = self.trust.why_refused(credential.certificate, credential.trust, now_s)
+            if (reason := verdicts[shown]) is not None:
                 return reason
         if credential.shown is not None and self._provider is not None:
             reason = self._provider.ended(credential.shown)

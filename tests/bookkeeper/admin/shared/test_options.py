@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from bookkeeper.admin.shared.options import (
     LedgerIdType,
+    chosen_auth,
     chosen_tls,
     connected,
     counted,
@@ -21,6 +22,7 @@ from bookkeeper.admin.shared.options import (
     print_table,
     state_in_words,
 )
+from bookkeeper.auth.config import AuthConfig
 from bookkeeper.errors import AddTimeoutError, ConfigError, NoSuchLedgerError
 from bookkeeper.ledger.metadata import LedgerState
 from bookkeeper.meta import init_cluster
@@ -234,3 +236,30 @@ async def test_how_long_a_session_lasts_may_come_from_the_environment(
         with pytest.raises(ConfigError, match="BK_METADATA_SESSION in the environment is a number of seconds"):
             async with connected(uri):
                 pass
+
+
+@pytest.mark.rule("X58")
+def test_a_verb_that_knows_the_cluster_knows_how_to_authenticate(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("BK_AUTH", "BK_AUTH_FILE", "BK_AUTH_REQUIRED"):
+        monkeypatch.delenv(name, raising=False)
+
+    def chosen(*arguments: str, env: dict[str, str] | None = None) -> AuthConfig | str | None:
+        found: list[AuthConfig | None] = []
+
+        @click.command()
+        @metadata_option
+        def verb(metadata: str) -> None:
+            try:
+                found.append(chosen_auth())
+            except ConfigError as error:
+                raise click.ClickException(str(error)) from error
+
+        result = CliRunner().invoke(verb, ["-m", "memory://x", *arguments], env=env)
+        return found[0] if found else result.output
+
+    assert chosen() is None
+    by_file = AuthConfig(provider="token", options={"file": "/t"}, required=True)
+    assert chosen("--auth", "token", "--auth-file", "/t", env={"BK_AUTH": "sasl", "BK_AUTH_REQUIRED": "1"}) == by_file
+    assert chosen("--auth-file", "/t", env={"BK_AUTH": "token", "BK_AUTH_REQUIRED": "1"}) == by_file
+    assert "needs BK_AUTH" in str(chosen("--auth-file", "/t"))
+    assert "MODULE:ATTRIBUTE" in str(chosen("--auth", "kerberos"))

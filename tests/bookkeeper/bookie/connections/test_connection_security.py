@@ -17,6 +17,8 @@ from bookkeeper.auth.certificate import EXPIRES_SOON_S
 from bookkeeper.auth.config import AuthConfig
 from bookkeeper.auth.sasl.digest_md5 import DigestClient
 from bookkeeper.auth.sasl.users import user_line
+from bookkeeper.auth.signed_tokens import issue
+from bookkeeper.auth.token_file import TokenFile, signing_key_line
 from bookkeeper.bookie.connections.connection_security import (
     ADDRESSES_MAX,
     DOUBLINGS_MAX,
@@ -28,11 +30,11 @@ from bookkeeper.bookie.connections.connection_security import (
 from bookkeeper.bookie.connections.flow_control import UNSENT_HIGH
 from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.errors import BookieError, ConfigError, SecureConnectionError
-from bookkeeper.ids import BookieId, EntryId, LedgerId
+from bookkeeper.ids import Address, BookieId, EntryId, LedgerId
 from bookkeeper.ledger import master_key
 from bookkeeper.metrics import Metrics
 from bookkeeper.net.client_handshake import ClientSecurity
-from bookkeeper.net.connection import AddRun, BookieConnection, StreamIds
+from bookkeeper.net.connection import AddRun, BookieConnection, StreamIds, connect_bookie
 from bookkeeper.net.in_process import InProcessNet
 from bookkeeper.net.tls import ServerTls, TlsConfig
 from bookkeeper.real import SystemClock, system_seams
@@ -41,6 +43,8 @@ from bookkeeper.secret import Secret
 from bookkeeper.testing.certificates import Authority, Certificate
 from bookkeeper.wire import Dialect, Status
 from tests.bookkeeper.auth.sasl.test_providers import private
+from tests.bookkeeper.bookie.cluster import Cluster
+from tests.bookkeeper.bookie.cluster import run as run_simulated
 from tests.bookkeeper.bookie.listeners import LOOPS, Raw, bookie, exchange, run
 
 KEY = master_key(b"")
@@ -566,3 +570,25 @@ def test_a_bookie_with_a_provider_of_ours_starts_only_with_what_it_needs(tmp_pat
             run(lambda: start(auth=in_clear))
         in_clear["insecure"] = True
     run(lambda: start(auth=in_clear))
+
+
+@pytest.mark.rule("X9")
+def test_a_token_is_neither_shown_nor_taken_in_clear_beyond_this_machine(tmp_path: Path) -> None:
+    """Two simulated hosts, and a client of ours; then one that shows it anyway."""
+    keys = signing_key_line("k1")
+    token = issue(TokenFile.parse(keys, "keys"), "etl", 7, end=1 << 32).reveal()
+    ours = {"provider": "token", "options": {"file": private(tmp_path / "keys", keys)}}
+    shown = AuthConfig(provider="token", options={"file": private(tmp_path / "mine", token)})
+
+    async def main(cluster: Cluster) -> None:
+        await cluster.up()
+        node = cluster.world.node("client")
+        where = Address("b", 3181)
+        security = ClientSecurity(node.seams.net, node.seams.rng, None, shown)
+        with pytest.raises(SecureConnectionError, match="no authentication with b:3181: a token is shown over TLS"):
+            await node.run(security.connect(where, BookieId("b1"), Dialect.V3, timeout_s=5))
+        connection = await node.run(connect_bookie(node.seams.net, where, Dialect.V3, timeout_s=5))
+        reply = await node.run(connection.request(wire.Auth("bk-token", token.encode()), 20))
+        assert reply.status is Status.UNAUTHORIZED
+
+    run_simulated(main, auth=ours)
