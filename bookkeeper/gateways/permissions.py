@@ -109,10 +109,7 @@ class CallerRights:
         policy = self._current()
         if policy.mode is not Mode.ENFORCE:
             return True
-        principal = _principal(caller)
-        below = [grant.on for grant in policy.grants if policy.means(grant.who, principal)]
-        below += [each for tenant in policy.tenants if tenant.has_member(principal) for each in tenant.owns]
-        return any(on.covers(each) or each == CLUSTER for each in below)
+        return any(on.covers(each) or each == CLUSTER for each in policy.reach(_principal(caller)))
 
     def _current(self) -> Policy:
         policy = self._policy_now()

@@ -105,7 +105,7 @@ class UsageCounter:
         for (ledger_id, metadata, owner), length in zip(ledgers, asked, strict=True):
             if length is None:
                 found.open_unknown += 1
-                length = self._lengths.get(ledger_id, metadata.length)
+                length = metadata.length
             lengths[ledger_id] = max(length, self._lengths.get(ledger_id, 0))
             count.add(owner, _kept(metadata, lengths[ledger_id]))
 
