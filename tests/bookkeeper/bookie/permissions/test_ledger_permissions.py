@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from dataclasses import replace
 from typing import Any, Final
 
@@ -370,5 +371,47 @@ def test_a_request_that_fails_keeps_nobody_waiting(caplog: pytest.LogCaptureFixt
 
     async def asked(control: LedgerPermissions, ledger: LedgerId, wanted: Asked) -> None:
         control.ask(ledger, wanted)
+
+    run_named(main)
+
+
+def test_nothing_overtakes_what_waits_for_a_ledger() -> None:
+    """Also not when its owner is durable already, and those who waited for that are not told yet."""
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        await apply(cluster, metadata, policy())
+        control, who = control_of(cluster), Principal(PrincipalKind.PROVIDER, "a")
+        async with clients_of(cluster) as clients:
+            ledger = await create(metadata, "ledgers:a")
+            assert await statuses(clients, "a", add(ledger)) == [Status.OK]
+        assert control.allowed(who, ledger)
+        control._waiting[ledger] = deque()
+        assert control.allowed(who, ledger) is None
+        del control._waiting[ledger]
+
+    run_named(main)
+
+
+@pytest.mark.rule("X12b")
+def test_what_was_handed_over_while_the_bookie_was_away_counts_from_its_first_request_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def never(self: LedgerPermissions) -> None:
+        await asyncio.Event().wait()
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        await apply(cluster, metadata, policy())
+        async with clients_of(cluster) as clients:
+            ledger = await create(metadata, "ledgers:a")
+            assert await statuses(clients, "a", add(ledger)) == [Status.OK]
+        monkeypatch.setattr(LedgerPermissions, "run", never)
+        cluster.node.crash(power=True)
+        await metadata.ledger_owners.hand_over([ledger], Resource.parse("ledgers:b"))
+        await cluster.again()
+        async with clients_of(cluster) as clients:
+            assert await statuses(clients, "a", wire.ReadEntry(ledger, EntryId(0))) == [Status.UNAUTHORIZED]
+            assert await statuses(clients, "b", wire.ReadEntry(ledger, EntryId(0))) == [Status.OK]
 
     run_named(main)
