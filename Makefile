@@ -16,7 +16,7 @@ BEGAN := $(shell date +%s.%N)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install lock check test unit room changed test-all demo demo-heal demo-namenode demo-stream demo-tenants demo-pipeline bench bench-apache bench-streams interop clients kills sink-kills spark-table sim model corruption fault-table crash-images power-cuts fuzz mutants rules proto clean
+.PHONY: help install lock check test unit room changed test-all demo demo-heal demo-namenode demo-stream demo-tenants demo-pipeline bench bench-apache bench-streams interop clients kills sink-kills spark-table sim model corruption fault-table crash-images power-cuts audit sbom fuzz mutants rules proto clean
 help: ## list these commands
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
@@ -115,6 +115,13 @@ crash-images: $(STAMP) ## what crashes may leave, N times, and whether a start f
 
 power-cuts: $(STAMP) ## cut the power of a bookie on loop-mounted ext4 and XFS, N times, into docs/faultlog.md; needs root [N=100 SABOTAGE=1]
 	$(BIN)/python -m tests.power_cuts $(N) $(if $(SABOTAGE),--sabotage no-journal-syncs,--write docs/faultlog.md)
+
+audit: $(STAMP) ## known weaknesses of dependencies, secrets in the tree, a security linter; needs a network
+	@$(BIN)/python -m tests.environment.audit
+
+sbom: $(STAMP) ## what this version is made of, as CycloneDX, into build/sbom.json
+	@mkdir -p build
+	@$(BIN)/python -c 'from tests.environment.audit import tool; print(tool("cyclonedx-py"))' | xargs -I{} {} requirements requirements.lock --output-reproducible -o build/sbom.json
 
 fuzz: $(STAMP) ## hostile bytes for every decoder, for an hour, or until one fails [MINUTES=60 ARGS="--seed 7 --only meta-ledger"]
 	$(BIN)/python -m tests.fuzz $(or $(MINUTES),60) $(ARGS)

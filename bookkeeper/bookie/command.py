@@ -17,7 +17,7 @@ import click
 
 from bookkeeper import real
 from bookkeeper.auth.config import NONE
-from bookkeeper.bookie.config import config_from, load_config
+from bookkeeper.bookie.config import BookieConfig, config_from, load_config
 from bookkeeper.bookie.process import EXIT_CONFIG, EXIT_DISK, EXIT_METADATA, serve
 from bookkeeper.errors import (
     ConfigError,
@@ -28,9 +28,12 @@ from bookkeeper.errors import (
     StorageError,
     in_words,
 )
+from bookkeeper.ids import Address, is_loopback
 from bookkeeper.net.tls import MODES
 from bookkeeper.option_types import AnyNumber, WholeNumber
 from bookkeeper.real.unix_socket import listen_unix
+
+log = logging.getLogger(__name__)
 
 
 @click.command()
@@ -111,6 +114,12 @@ from bookkeeper.real.unix_socket import listen_unix
     help="Allow to listen beyond loopback without encryption and authentication.",
 )
 @click.option(
+    "--allow-root",
+    is_flag=True,
+    default=None,
+    help="Run as root although other machines reach it; a user of its own is safer.",
+)
+@click.option(
     "--autorecovery", is_flag=True, default=None, help="Find and repair under-replicated ledgers, too, in this process."
 )
 @click.option("--read-only", is_flag=True, default=None, help="Take no new entries, for instance before a drain.")
@@ -139,6 +148,7 @@ def bookie(
             given["tls"] = {name: value for name, value in tls.items() if value is not None}
         _require_least(path, given)
         config = load_config(path, **given) if path else config_from(given)
+        _require_user(config, os.geteuid())
         real.keep_freed_memory()
         real.allow_descriptors()
         if config.tls.mode != "off" or config.auth_provider != NONE or real.names_secrets(os.environ):
@@ -154,6 +164,23 @@ def bookie(
         click.echo(f"bk: {in_words(error)}{_remedy(error)}", err=True)
         code = EXIT_DISK if isinstance(error, StorageError) else EXIT_CONFIG if isinstance(error, _NO_PLACE) else 1
     sys.exit(code)
+
+
+ROOT: Final = 0
+
+
+def _require_user(config: BookieConfig, user: int) -> None:
+    """Refuse to run as root where other machines reach the bookie, unless it is allowed. Raises: ConfigError."""
+    if user != ROOT or is_loopback(Address.parse(config.listen).host):
+        return
+    if config.allow_root:
+        log.warning("this bookie runs as root; a user of its own can do less harm, and is enough")
+        return
+    raise ConfigError(
+        f"a bookie that other machines reach ({config.listen}) does not run as root: start it as a user of its own, "
+        "who owns its directories (docs/bookie.service does so), or give --allow-root (allow_root = true), as in a "
+        "container that has no other user"
+    )
 
 
 _NO_PLACE: Final = (NotADirectoryError, FileExistsError, FileNotFoundError, PermissionError)

@@ -96,6 +96,9 @@ class BookieConfig:
     """Serve beyond loopback without authentication and encryption: everyone who reaches the port may read and
     write."""
 
+    allow_root: bool = False
+    """Run as root also if other machines reach the bookie. On loopback it may anyway."""
+
     read_only: bool = False
     """Take no new entries. Reads, fences and recovery go on."""
 

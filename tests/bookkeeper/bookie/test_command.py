@@ -10,11 +10,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bookkeeper import BookKeeper, ClientConfig
+from bookkeeper.bookie import command
 from bookkeeper.bookie.command import _places, _remedy
+from bookkeeper.bookie.config import BookieConfig, config_from
+from bookkeeper.bookie.process import EXIT_CONFIG
+from bookkeeper.errors import ConfigError
 from bookkeeper.net.tls import TlsConfig
 from bookkeeper.real import run as run_async
 from bookkeeper.testing.certificates import Authority
@@ -157,3 +162,36 @@ def test_journals_without_ledger_directories_are_refused(tmp_path: Path) -> None
 def test_a_disk_that_takes_no_bytes_is_told_with_what_helps(number: int, words: str) -> None:
     said = _remedy(OSError(number, os.strerror(number), "/disk"))
     assert words in said and bool(said) == bool(words)
+
+
+@pytest.mark.rule("X44")
+def test_root_needs_a_word_where_other_machines_reach_the_bookie(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def config(**options: Any) -> BookieConfig:
+        given = {"metadata_uri": f"sqlite://{tmp_path}/m", "directory": str(tmp_path / "b")}
+        return config_from({**given, "listen": "10.0.0.1:3181", "insecure": True, **options})
+
+    command._require_user(config(), 1000)
+    assert not caplog.records
+    with pytest.raises(ConfigError, match=r"10.0.0.1:3181. does not run as root: .*--allow-root"):
+        command._require_user(config(), command.ROOT)
+    assert not caplog.records
+    command._require_user(config(allow_root=True), command.ROOT)
+    command._require_user(config(listen="127.0.0.1:0"), command.ROOT)
+    assert [record.getMessage() for record in caplog.records] == [
+        "this bookie runs as root; a user of its own can do less harm, and is enough"
+    ]
+
+
+@pytest.mark.rule("X44")
+def test_the_unit_for_systemd_gives_a_bookie_a_user_and_no_more_than_it_needs() -> None:
+    page = Path(__file__).parents[3] / "docs" / "bookie.service"
+    settings = dict(line.split("=", 1) for line in page.read_text().splitlines() if "=" in line and line[0] != "#")
+    assert settings["User"] == "bookie"
+    assert settings["NoNewPrivileges"] == "yes" and settings["CapabilityBoundingSet"] == ""
+    assert settings["ProtectSystem"] == "strict" and settings["UMask"] == "0077"
+    assert settings["RestartPreventExitStatus"] == str(EXIT_CONFIG)
+    words = settings["ExecStart"].split()
+    assert words[1] == "bookie"
+    assert words[2] in {name for option in command.bookie.params for name in option.opts}
