@@ -226,6 +226,8 @@ class _AppendSession:
         self._reading: asyncio.Task[None] | None = None
         self._submitting = False
         self._stopped = False
+        self._ended: StreamError | None = None
+        """Why the call has to end, whatever its last batches met."""
         self._unread: StreamError | None = None
         """Why a request was not parsed."""
         self._queue: asyncio.Queue[tuple[_Batch | None, asyncio.Future[AppendResult] | StreamError, float] | None] = (
@@ -322,13 +324,13 @@ class _AppendSession:
                 end = refusal
                 self._stop()
             yield reply
-        end = end or self._unread
+        end = self._ended or end or self._unread
         if end is not None:
             raise for_the_rest(end)
 
     def _end(self, error: StreamError) -> None:
         """Answer what was submitted, and then end the call with this error."""
-        self._unread = error
+        self._ended = error
         self._stop()
 
     def _stop(self) -> None:

@@ -24,7 +24,7 @@ from segments.errors import (
 from segments.gateway.append_calls import AppendCalls, elsewhere, for_the_rest
 from segments.gateway.config import GrpcLimits
 from segments.gateway.gateway_metrics import GatewayMetrics
-from segments.gateway.grpc_call import GrpcCall
+from segments.gateway.grpc_call import CallEndedError, GrpcCall
 from segments.gateway.served_streams import ServedStream
 from segments.protocol import segments_pb2 as pb
 from segments.record import ProducerRef
@@ -162,3 +162,31 @@ async def test_a_stream_of_appends_waits_for_its_callers_rates_and_a_single_one_
         answers += [None]
         reply = await calls.append(pb.AppendRequest(stream="s", values=[b"three"]), call)
         assert reply.result.seq_no == 2, "what was refused was not appended"
+
+
+@pytest.mark.rule("X15")
+async def test_a_stream_of_appends_that_has_to_end_answers_first_what_it_has_taken(tmp_path: Path) -> None:
+    async with served(tmp_path) as gateway:
+        streams = gateway._table
+        assert streams is not None
+        await streams.namespace.create("s", config=CONFIG)
+        calls = AppendCalls(streams, GrpcLimits(), GatewayMetrics(), SystemClock())
+        ended = CallEndedError("the credentials of this call are no longer valid", why="revoked")
+
+        def take(principal: Principal, entries: int, size: int) -> None:
+            assert call.on_end is not None
+            call.on_end(ended)  # while the batch is being taken
+
+        call = GrpcCall(Caller("a"), permissions=CallerRights(take=take))
+        never = asyncio.Event()
+
+        async def sent() -> AsyncIterator[pb.AppendRequest]:
+            yield pb.AppendRequest(stream="s", values=[b"taken"])
+            await never.wait()
+
+        replies = calls.append_stream(sent(), call)
+        assert (await anext(replies)).window.records > 0
+        reply = await anext(replies)
+        assert reply.result.position.segment == 1 or reply.error.outcome == pb.OUTCOME_NOT_APPLIED
+        with pytest.raises(CallEndedError):
+            await anext(replies)
