@@ -50,8 +50,8 @@ SENTENCES: Final[Mapping[str, str]] = {
     "default), show what is being done, switch it off and on.",
     "bookkeeper.admin.bookie.bookie:bookie": "Run a bookie in the foreground (the default), command one that runs on "
     "this machine, or look at the files of one that does not.",
-    "bookkeeper.admin.bookies.bookies:bookies": "List bookies (the default), ask how full they are and which may stop, "
-    "move ledgers off them, forget them.",
+    "bookkeeper.admin.bookies.bookies:bookies": "List bookies (the default), say where they stand, ask how full they "
+    "are and which may stop, move ledgers off them, forget them.",
     "bookkeeper.admin.cluster.cluster_status:cluster": "Show a whole cluster.",
     "bookkeeper.admin.servers.credentials:credentials": "Make and revoke what clients show to bookies: signed tokens, "
     "users of SASL.",
