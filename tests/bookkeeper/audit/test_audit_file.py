@@ -108,3 +108,20 @@ def test_the_file_is_its_owners_alone_no_link_is_followed_and_no_other_process_w
         AuditFile(str(tmp_path / "link"), config, PosixDisk()).open()
     with pytest.raises(ConfigError, match=r"absent/audit cannot be written.*give another file"):
         AuditFile(str(tmp_path / "absent" / "audit"), config, PosixDisk()).open()
+
+
+@pytest.mark.rule("X16")
+def test_after_a_failed_sync_the_file_is_opened_anew_and_nothing_of_the_batch_stays() -> None:
+    """A descriptor whose sync has failed says nothing about its bytes any more."""
+    operations: list[tuple[object, ...]] = []
+    disk = SimDisk(Random(1), lambda *details: operations.append(details))
+    disk.make_directories("/log")
+    file = opened(disk)
+    file.write(b"one\n")
+    before = operations.count(("disk", "open", "audit"))
+    disk.faults.append(Fault(operation="sync", code=errno.EIO, times=1, path="audit"))
+    with pytest.raises(OSError):
+        file.write(b"a long line that is not durable\n")
+    file.write(b"two\n")
+    assert operations.count(("disk", "open", "audit")) == before + 1
+    assert disk.read_file(PATH) == b"one\ntwo\n"
