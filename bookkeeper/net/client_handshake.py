@@ -58,7 +58,7 @@ class ClientSecurity:
         self._timeout_s = HANDSHAKE_S
         self._looked = float("-inf")
         if tls is not None:
-            by_host = tls.verify_host and tls.identity is None
+            by_host = not tls.insecure_any_host and tls.identity is None
             files = TlsFiles(server=False, cert=tls.cert, key=tls.key, ca=tls.ca, verify_host=by_host)
             self._tls = net.tls(files)
             self._timeout_s = tls.handshake_timeout_s
@@ -103,7 +103,7 @@ class ClientSecurity:
                 f"{address} refuses TLS ({reply.status.name}), and this client requires it: switch TLS on in the "
                 "bookie ([tls]; in Apache's bookie tlsProviderFactoryClass)"
             )
-        server_name = address.host if config.verify_host and config.identity is None else None
+        server_name = address.host if not config.insecure_any_host and config.identity is None else None
         try:
             encrypted = await connection.upgrade(
                 lambda transport: self._net.upgrade(

@@ -34,9 +34,9 @@ class TlsConfig:
     key: str | None = None
     """File of the certificate's private key, without a password. Default: the key is in ``cert``."""
 
-    verify_host: bool = True
-    """Whether the bookie's certificate must be for the host that the client connects to. Turn it off only if ``ca``
-    signs certificates for nothing but bookies that may replace each other."""
+    insecure_any_host: bool = False
+    """Accept a bookie's certificate for whatever host it is: then every holder of a certificate of ``ca`` can pose as
+    any bookie. Only for an authority that signs certificates for nothing but bookies that may replace each other."""
 
     identity: str | None = None
     """The DNS name or URI that the certificate must have instead of the host, for instance
@@ -55,13 +55,16 @@ class TlsConfig:
             self.identity is None or "{bookie_id}" in self.identity,
             f'tls.identity must contain {{bookie_id}}; "{self.identity}" does not',
         )
-        require(self.identity is None or self.verify_host, "tls.identity needs tls.verify_host, which is switched off")
+        require(
+            self.identity is None or not self.insecure_any_host,
+            "tls.identity names whose the certificate must be, and tls.insecure_any_host takes anybody's: give one",
+        )
         require_range(self, "reload_interval_s", "handshake_timeout_s", above=0, table="tls.")
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> TlsConfig | None:
-        """Settings from ``BK_TLS_CA``, ``BK_TLS_CERT``, ``BK_TLS_KEY``, ``BK_TLS_IDENTITY`` and ``BK_TLS_VERIFY_HOST``
-        (1 or 0). None if none of them is set.
+        """Settings from ``BK_TLS_CA``, ``BK_TLS_CERT``, ``BK_TLS_KEY``, ``BK_TLS_IDENTITY`` and
+        ``BK_TLS_INSECURE_ANY_HOST`` (1 or 0). None if none of them is set.
 
         Raises:
             ConfigError: there is a certificate but no CA, or a value is not allowed.
@@ -69,14 +72,21 @@ class TlsConfig:
         given = {name: environment.get(f"BK_TLS_{name.upper()}") or None for name in ("ca", "cert", "key", "identity")}
         if not any(given.values()):
             return None
-        verify = environment.get("BK_TLS_VERIFY_HOST", "1")
-        if verify not in ("0", "1"):
-            raise ConfigError(f'BK_TLS_VERIFY_HOST in the environment must be 0 or 1, not "{verify}"')
-        return client_tls(**given, verify_host=verify == "1")
+        if "BK_TLS_VERIFY_HOST" in environment:
+            raise ConfigError("BK_TLS_VERIFY_HOST is no setting any more: say BK_TLS_INSECURE_ANY_HOST=1 instead of 0")
+        any_host = environment.get("BK_TLS_INSECURE_ANY_HOST", "0")
+        if any_host not in ("0", "1"):
+            raise ConfigError(f'BK_TLS_INSECURE_ANY_HOST in the environment must be 0 or 1, not "{any_host}"')
+        return client_tls(**given, insecure_any_host=any_host == "1")
 
 
 def client_tls(
-    *, ca: str | None, cert: str | None = None, key: str | None = None, identity: str | None = None, verify_host: bool
+    *,
+    ca: str | None,
+    cert: str | None = None,
+    key: str | None = None,
+    identity: str | None = None,
+    insecure_any_host: bool = False,
 ) -> TlsConfig | None:
     """Settings from single values; None if none was given.
 
@@ -89,7 +99,7 @@ def client_tls(
         raise ConfigError(
             "TLS needs the authorities that sign bookies' certificates: give --tls-ca FILE, or set BK_TLS_CA"
         )
-    return TlsConfig(ca=ca, cert=cert, key=key, identity=identity, verify_host=verify_host)
+    return TlsConfig(ca=ca, cert=cert, key=key, identity=identity, insecure_any_host=insecure_any_host)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ def metadata_option(function: F) -> F:
 
 
 def tls_options(function: F) -> F:
-    """``--tls-ca``, ``--tls-cert``, ``--tls-key``, ``--tls-identity``, ``--tls-no-verify-host``, ``--auth`` and
+    """``--tls-ca``, ``--tls-cert``, ``--tls-key``, ``--tls-identity``, ``--tls-insecure-any-host``, ``--auth`` and
     ``--auth-file``: how to reach bookies.
 
     ``function`` does not get them: :func:`connected` knows them; :func:`chosen_tls` and :func:`chosen_auth` return
@@ -68,11 +68,9 @@ def tls_options(function: F) -> F:
             help="What to show to bookies besides a certificate: token, sasl, or MODULE:ATTRIBUTE. [env: BK_AUTH]",
         ),
         click.option(
-            "--tls-no-verify-host",
-            "tls_verify_host",
+            "--tls-insecure-any-host",
+            "tls_insecure_any_host",
             is_flag=True,
-            flag_value=False,
-            default=True,
             callback=_note_tls,
             expose_value=False,
             help="Accept every certificate that --tls-ca has signed, whatever host it names.",

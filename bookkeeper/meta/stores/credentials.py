@@ -13,7 +13,7 @@ The settings come from a file that ``BK_ZOOKEEPER`` names, user and password als
     ca = "/etc/zookeeper/ca.pem"
     certificate = "/etc/zookeeper/client.pem"    # with key: our identity, if there is no user
     key = "/etc/zookeeper/client.key"
-    check_host = true
+    insecure_any_host = false
 
 * With an identity every node we create is open to its creator only, and to ``readers`` for reading: the list
   that Apache BookKeeper writes with ``zkEnableSecurity=true``.
@@ -48,7 +48,7 @@ class ZooKeeperTls:
     ca: str | None = None
     certificate: str | None = None
     key: str | None = None
-    check_host: bool = True
+    insecure_any_host: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

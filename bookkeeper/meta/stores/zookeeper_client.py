@@ -50,7 +50,7 @@ class TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]  # the libra
         super().__init__()
         self._public = tls.ca is None
         self._tls = FileTls(
-            TlsFiles(server=False, cert=tls.certificate, key=tls.key, ca=tls.ca, verify_host=tls.check_host)
+            TlsFiles(server=False, cert=tls.certificate, key=tls.key, ca=tls.ca, verify_host=not tls.insecure_any_host)
         )
 
     def create_connection(

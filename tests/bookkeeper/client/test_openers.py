@@ -77,7 +77,7 @@ def test_the_environment_encrypts_whoever_knows_only_an_address(monkeypatch: pyt
     assert openers.with_surroundings(config) == ClientConfig(protocol="v2", tls=TlsConfig(ca="/ca"))
     own = ClientConfig(tls=TlsConfig(ca="/own"))
     assert openers.with_surroundings(own) is own
-    monkeypatch.setenv("BK_TLS_VERIFY_HOST", "maybe")
+    monkeypatch.setenv("BK_TLS_INSECURE_ANY_HOST", "maybe")
     with pytest.raises(ConfigError):
         openers.with_surroundings(config)
 

@@ -147,9 +147,9 @@ def test_a_verb_that_knows_the_cluster_knows_how_to_encrypt() -> None:
     assert _chosen() == (0, "None\n")
     given = ["--tls-ca", "/ca", "--tls-cert", "/cert", "--tls-key", "/key"]
     assert _chosen(*given) == (0, f"{TlsConfig(ca='/ca', cert='/cert', key='/key')}\n")
-    assert _chosen("--tls-no-verify-host", env={"BK_TLS_CA": "/ca"}) == (
+    assert _chosen("--tls-insecure-any-host", env={"BK_TLS_CA": "/ca"}) == (
         0,
-        f"{TlsConfig(ca='/ca', verify_host=False)}\n",
+        f"{TlsConfig(ca='/ca', insecure_any_host=True)}\n",
     )
     assert _chosen(env={"BK_TLS_CERT": "/cert"})[0] == 1
 

@@ -48,13 +48,13 @@ readers = ["digest:monitor:c2hhMQ==", "world:anyone"]
 ca = "{tmp_path}/ca"
 certificate = "{tmp_path}/cert"
 key = "{tmp_path}/key"
-check_host = false
+insecure_any_host = true
 """
     assert from_environment(written(tmp_path, text, 0o644)) == Credentials(
         user="bk",
         password=Secret("pw"),
         readers=(("digest", "monitor:c2hhMQ=="), ("world", "anyone")),
-        tls=ZooKeeperTls(f"{tmp_path}/ca", f"{tmp_path}/cert", f"{tmp_path}/key", check_host=False),
+        tls=ZooKeeperTls(f"{tmp_path}/ca", f"{tmp_path}/cert", f"{tmp_path}/key", insecure_any_host=True),
     )
 
 
