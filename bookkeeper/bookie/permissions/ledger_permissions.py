@@ -24,9 +24,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Protocol
 
 from bookkeeper.access import CLUSTER, LedgerOperation, Mode, Policy, Principal, QuotaBook, Resource, ResourceKind
@@ -39,7 +40,8 @@ from bookkeeper.errors import BookKeeperError, NoSuchLedgerError, in_words
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger import LedgerMetadata
 from bookkeeper.meta import Metadata
-from bookkeeper.metrics import Counter, Metrics
+from bookkeeper.metrics import Counter as CountedMetric
+from bookkeeper.metrics import Metrics
 from bookkeeper.rate_limited_log import RateLimitedLogger
 from bookkeeper.storage.base.durable_file import NO_SPACE
 from bookkeeper.volumes import Volumes
@@ -57,6 +59,9 @@ RETRY_S: Final = 2.0
 
 WAITING_MAX: Final = 4096
 """Ledgers whose metadata are waited for, at most; requests for further ones are refused until there is room."""
+
+SHARE: Final = 4
+"""Those of which one principal was the first to ask take at most one of so many parts of that."""
 
 
 class FollowedPolicy(Protocol):
@@ -118,10 +123,12 @@ class LedgerPermissions:
         be kept from changes of the metadata, only read seldom."""
         self._handed_over: dict[LedgerId, Resource] = {}
         self._waiting: dict[LedgerId, deque[Asked]] = {}
+        self._first_askers: Counter[str] = Counter()
+        """How many of them wait because this name has asked."""
         self._reads = asyncio.Semaphore(READS)
         self._tasks: set[asyncio.Task[None]] = set()
         self._listeners: list[Callable[[], None]] = []
-        self._denied: dict[LedgerOperation, Counter] = {}
+        self._denied: dict[LedgerOperation, CountedMetric] = {}
         self._log = RateLimitedLogger(log, lambda: asyncio.get_running_loop().time())
         self._lookups = metrics.counter("access_lookups_total", "Ledgers whose owner was looked up in the metadata.")
         self.over_quota = metrics.counter(
@@ -163,14 +170,14 @@ class LedgerPermissions:
             return self._rights(who, CLUSTER)
         if ledger_id in self._waiting:
             return None  # nothing may overtake what waits
-        owner = self._owners.get(ledger_id)
+        owner = self._owner(ledger_id)
         if owner is None and self._seen.get(ledger_id) == NO_OWNER:
             owner = NO_OWNER  # it is here, and only a hand-over gives it an owner
         return self._rights(who, owner) if owner is not None else None
 
     def tenant_of(self, ledger_id: LedgerId) -> str | None:
         """The tenant whose quota counts for a ledger's entries; None: none does."""
-        owner = self._owners.get(ledger_id)
+        owner = self._owner(ledger_id)
         return self._follower.policy.tenant_of(owner) if owner is not None else None
 
     def ask(self, ledger_id: LedgerId, asked: Asked) -> None:
@@ -179,13 +186,15 @@ class LedgerPermissions:
         if (waiting := self._waiting.get(ledger_id)) is not None:
             waiting.append(asked)
             return
-        if len(self._waiting) >= WAITING_MAX:
+        name = asked.who.name
+        if len(self._waiting) >= WAITING_MAX or self._first_askers[name] >= WAITING_MAX // SHARE:
             asked.then(Status.TOO_MANY_REQUESTS if self.enforces else Status.OK)
             return
         self._waiting[ledger_id] = deque((asked,))
+        self._first_askers[name] += 1
         task = asyncio.get_running_loop().create_task(self._settle(ledger_id), name=f"permissions on {ledger_id}")
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(partial(self._settled, name))
 
     def denied(self, who: Principal, ledger_id: LedgerId, operation: LedgerOperation, count: int = 1) -> None:
         """Count requests that are not allowed, refused or not."""
@@ -195,7 +204,7 @@ class LedgerPermissions:
             counter = self._metrics.counter("access_denied_total", text, operation=operation.value)
             self._denied[operation] = counter
         counter.add(count)
-        owner = CLUSTER if ledger_id < 0 else self._owners.get(ledger_id) or self._seen.get(ledger_id) or NO_OWNER
+        owner = CLUSTER if ledger_id < 0 else self._owner(ledger_id) or self._seen.get(ledger_id) or NO_OWNER
         self._follower.observations.note(who, operation.value, owner)
 
     def close(self) -> None:
@@ -243,18 +252,29 @@ class LedgerPermissions:
         return True
 
     async def read_handed_over(self) -> None:
-        """Read which ledgers have got another owner, and keep that. Raises: MetadataError."""
+        """Read which ledgers have got another owner; that counts at once. Where a former owner is kept, keep that: also
+        what an earlier call could not keep. Raises: MetadataError, OSError."""
         found = await self._metadata.ledger_owners.handed_over()
-        changed = {ledger for ledger, owner in found.items() if self._handed_over.get(ledger) != owner}
-        self._handed_over = found
-        kept = [each for each in changed if self._owners.get(each) not in (None, found[each])]
-        for ledger_id in kept:
-            await self._keep(ledger_id, found[ledger_id])
-        if changed:
+        if found != self._handed_over:
+            self._handed_over = found
             self._seen.clear()
             self._changed()
+        for ledger_id in [each for each, owner in found.items() if self._owners.get(each) not in (None, owner)]:
+            await self._keep(ledger_id, found[ledger_id])
 
     # -- inside -------------------------------------------------------------------------------------------
+
+    def _owner(self, ledger_id: LedgerId) -> Resource | None:
+        """Whose a ledger is of which an owner is kept; None: none is. A hand-over counts before it is kept."""
+        kept = self._owners.get(ledger_id)
+        return None if kept is None else self._handed_over.get(ledger_id, kept)
+
+    def _settled(self, name: str, task: asyncio.Task[None]) -> None:
+        """Nothing of a ledger waits any more of which this name was the first to ask."""
+        self._tasks.discard(task)
+        self._first_askers[name] -= 1
+        if not self._first_askers[name]:
+            del self._first_askers[name]
 
     def _changed(self) -> None:
         self._bits.clear()
@@ -277,7 +297,7 @@ class LedgerPermissions:
         found: _LookedUp | None = None
         if (seen := self._seen.get(ledger_id)) is not None:
             found = _LookedUp(seen, None)
-        elif self._owners.get(ledger_id) is None:
+        elif self._owner(ledger_id) is None:
             try:
                 async with asyncio.timeout(ANSWER_S), self._reads:
                     found = await self._look_up(ledger_id)
@@ -320,25 +340,28 @@ class LedgerPermissions:
 
     async def _judge(self, ledger_id: LedgerId, asked: Asked, found: _LookedUp | None) -> Status:
         """Raises: BookKeeperError, OSError: an owner could not be kept."""
-        owner = self._owners.get(ledger_id)
+        owner = self._owner(ledger_id)
         if owner is not None:
             return self._verdict(asked, owner)
         if found is None:
             return Status.IO_ERROR if self.enforces else Status.OK
-        owner = found.owner or NO_OWNER
-        self._see(ledger_id, found.owner)
-        allowed = bool(self._rights(asked.who, owner) & BIT[asked.operation])
-        if not allowed and found.owner is None:
+        named = self._handed_over.get(ledger_id, found.owner)  # it may have been handed over since it was looked up
+        owner = named or NO_OWNER
+        self._see(ledger_id, named)
+        if named is None and not self._may(asked, owner):
             owner = await self._claim(ledger_id, asked, found) or NO_OWNER
-        status = self._verdict(asked, owner)
-        if owner == NO_OWNER or not self._rights(asked.who, owner) & BIT[asked.operation]:
-            return status
-        if asked.operation in MAKES or self._engine.has(ledger_id):
-            await self._keep_if_possible(ledger_id, owner, asked.operation)
-        return status
+            owner = self._handed_over.get(ledger_id, owner)
+        if owner != NO_OWNER and self._may(asked, owner):
+            if asked.operation in MAKES or self._engine.has(ledger_id):
+                await self._keep_if_possible(ledger_id, owner, asked.operation)
+            owner = self._handed_over.get(ledger_id, owner)
+        return self._verdict(asked, owner)
+
+    def _may(self, asked: Asked, owner: Resource) -> bool:
+        return bool(self._rights(asked.who, owner) & BIT[asked.operation])
 
     def _verdict(self, asked: Asked, owner: Resource) -> Status:
-        if self._rights(asked.who, owner) & BIT[asked.operation]:
+        if self._may(asked, owner):
             return Status.OK
         asked.denied()
         return Status.UNAUTHORIZED if self.enforces else Status.OK

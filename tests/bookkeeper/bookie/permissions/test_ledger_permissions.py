@@ -210,6 +210,78 @@ def test_an_owner_stays_through_restarts_and_whatever_becomes_of_the_metadata() 
     run_named(main)
 
 
+@pytest.mark.rule("X12b")
+def test_a_hand_over_counts_for_a_request_that_waits_for_the_former_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever was found before does not become the owner after it, neither by a claim nor by the ledger's metadata."""
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        await apply(cluster, metadata, policy())
+        assert cluster.server is not None
+        owners = cluster.server._metadata.ledger_owners
+        claimed_by, keep, asked, go = (
+            owners.claimed_by,
+            cluster.server.parts.owners.keep,
+            asyncio.Event(),
+            asyncio.Event(),
+        )
+
+        async def late(ledger_id: LedgerId) -> Resource | None:
+            found = await claimed_by(ledger_id)
+            asked.set()
+            await go.wait()
+            return found
+
+        def held_up(ledger_id: LedgerId, owner: Resource, done: Any) -> None:
+            if asked.is_set():
+                return keep(ledger_id, owner, done)
+            asked.set()
+            task = asyncio.ensure_future(go.wait())
+            return task.add_done_callback(lambda _: keep(ledger_id, owner, done))
+
+        monkeypatch.setattr(owners, "claimed_by", late)
+        monkeypatch.setattr(cluster.server.parts.owners, "keep", held_up)
+        async with clients_of(cluster) as clients:
+            for owner in (None, "ledgers:a"):
+                asked.clear()
+                go.clear()
+                ledger = await create(metadata, owner)
+                waits = asyncio.ensure_future(clients.ask("a", add(ledger)))
+                await asked.wait()
+                await metadata.ledger_owners.hand_over([ledger], Resource.parse("ledgers:b"))
+                await control_of(cluster).read_handed_over()
+                go.set()
+                await waits
+                read = wire.ReadEntry(ledger, EntryId(0))
+                assert await statuses(clients, "a", read, add(ledger, 1)) == [Status.UNAUTHORIZED] * 2
+                assert await statuses(clients, "b", add(ledger, 1)) == [Status.OK]
+
+    run_named(main)
+
+
+@pytest.mark.rule("X12b")
+def test_a_hand_over_that_could_not_be_kept_is_kept_with_the_next_reading() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        await apply(cluster, metadata, policy())
+        async with clients_of(cluster) as clients:
+            ledger = await create(metadata, "ledgers:a")
+            assert await statuses(clients, "a", add(ledger)) == [Status.OK]
+            await metadata.ledger_owners.hand_over([ledger], Resource.parse("ledgers:b"))
+            read = wire.ReadEntry(ledger, EntryId(0))
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(cluster.node.disk, "capacity", cluster.node.disk.used())
+                with pytest.raises(OSError, match="No space left"):
+                    await control_of(cluster).read_handed_over()
+                assert await statuses(clients, "a", read) == [Status.UNAUTHORIZED], "it counts all the same"
+                assert await statuses(clients, "b", read) == [Status.OK]
+            await control_of(cluster).read_handed_over()
+            assert cluster.server is not None
+            assert cluster.server.parts.owners.get(ledger) == Resource.parse("ledgers:b")
+
+    run_named(main)
+
+
 @pytest.mark.rule("X12")
 def test_what_would_be_refused_is_told_and_done_while_the_mode_is_observe() -> None:
     async def main(cluster: Cluster) -> None:
@@ -331,6 +403,7 @@ def test_a_flood_of_unknown_ledgers_waits_in_a_queue_with_an_end(monkeypatch: py
 
         monkeypatch.setattr(cluster.server._metadata.ledgers, "read", late)
         monkeypatch.setattr("bookkeeper.bookie.permissions.ledger_permissions.WAITING_MAX", 10)
+        monkeypatch.setattr("bookkeeper.bookie.permissions.ledger_permissions.SHARE", 1)
         async with clients_of(cluster) as clients:
             await clients.connection("b")
             wanted = [wire.ReadEntry(LedgerId(1000 + at), EntryId(0)) for at in range(12)]
@@ -342,6 +415,39 @@ def test_a_flood_of_unknown_ledgers_waits_in_a_queue_with_an_end(monkeypatch: py
             assert beyond == [Status.TOO_MANY_REQUESTS] * 2
             assert [(await each).status for each in asked[:10]] == [Status.UNAUTHORIZED] * 10
             assert not control._waiting
+
+    run_named(main)
+
+
+def test_a_flood_of_one_principal_keeps_no_other_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A principal has a share of the ledgers that wait, whatever he asks for."""
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        await apply(cluster, metadata, policy())
+        assert cluster.server is not None
+        ledgers = cluster.server._metadata.ledgers
+        read, go = ledgers.read, asyncio.Event()
+        monkeypatch.setattr("bookkeeper.bookie.permissions.ledger_permissions.WAITING_MAX", 16)
+
+        async def late(ledger_id: LedgerId, *, fresh: bool = False) -> Any:
+            if ledger_id >= 1_000_000:
+                await go.wait()
+            return await read(ledger_id, fresh=fresh)
+
+        monkeypatch.setattr(ledgers, "read", late)
+        async with clients_of(cluster) as clients:
+            mine = await create(metadata, "ledgers:a")
+            await clients.connection("b")
+            wanted = [wire.ReadEntry(LedgerId(1_000_000 + at), EntryId(0)) for at in range(20)]
+            asked = [asyncio.ensure_future(clients.ask("b", each)) for each in wanted]
+            while not any(each.done() for each in asked):  # noqa: ASYNC110 - virtual time, and nobody tells
+                await asyncio.sleep(0.001)
+            assert await statuses(clients, "a", add(mine)) == [Status.OK]
+            go.set()
+            found = [(await each).status for each in asked]
+            assert found == [Status.UNAUTHORIZED] * 4 + [Status.TOO_MANY_REQUESTS] * 16
+            assert await statuses(clients, "b", wanted[-1]) == [Status.UNAUTHORIZED], "what waited counts no more"
 
     run_named(main)
 
