@@ -99,8 +99,12 @@ class CallerRights:
 
     def sees(self, caller: Caller | None, on: Resource) -> bool:
         """Whether a caller may know that a resource exists: any right on it is enough. Nobody is told of this."""
+        return self.has(caller, ANY_RIGHT, on)
+
+    def has(self, caller: Caller | None, needs: Needs, on: Resource) -> bool:
+        """Whether a caller could do now what needs these rights on a resource. Nobody is told of this."""
         policy = self._current()
-        return _denial(policy, caller, ANY_RIGHT, on, asked=policy.mode is Mode.ENFORCE) is None
+        return _denial(policy, caller, needs, on, asked=policy.mode is Mode.ENFORCE) is None
 
     def leads_to(self, caller: Caller | None, on: Resource) -> bool:
         """Whether a resource is above something that a caller has a right on."""

@@ -155,6 +155,7 @@ class CallGuard:
             try:
                 call = await self._begin(context, network)
                 opened = OpenCall(call, asyncio.current_task())
+                call.stop = opened.look
                 self._open.begin(opened)
                 if method.streams_requests:
                     request: Any = _requests(parser, context, call, first)

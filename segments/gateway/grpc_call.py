@@ -39,6 +39,8 @@ class GrpcCall:
     """Ends the call in good order, for a call that can answer first what it has begun."""
     ended: CallEndedError | None = None
     """Why it has to end."""
+    stop: Callable[[], object] | None = None
+    """Has the call end that has to; None for one that is answered at once."""
     _used: dict[tuple[Needs, Resource], None] = field(default_factory=dict)
 
     def let_go(self) -> None:
@@ -62,6 +64,16 @@ class GrpcCall:
         if denial is not None:
             raise StreamAccessError(_text(denial), stream=stream or None)
         self._used[needs, on] = None
+
+    def may_use_all(self, needs: Needs) -> bool:
+        """Whether the caller has these rights on all streams. Nobody is told of this."""
+        return self.permissions.has(self.caller, needs, stream_resource(""))
+
+    def end(self, error: CallEndedError) -> None:
+        """End the call for this reason."""
+        self.ended = self.ended or error
+        if self.stop is not None:
+            self.stop()
 
     def charge(self, records: int, size: int) -> StreamOverloadedError | None:
         """Count what is appended by the caller's own rates; else why not, and when it may come again."""

@@ -6,7 +6,8 @@ Any gateway reads any stream: readers ask the bookies, not the owner.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing
 from functools import partial
 from typing import Final
 
@@ -15,6 +16,7 @@ from segments.cursors import undone
 from segments.gateway.call_guard import Behaviour
 from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.gateway.grpc_call import GrpcCall
+from segments.gateway.name_watch import while_named
 from segments.gateway.served_streams import ServedStream, ServedStreams
 from segments.position import EARLIEST, LATEST, Position
 from segments.protocol import segments_pb2 as pb
@@ -64,7 +66,14 @@ class ReadCalls:
 
     async def read(self, request: pb.ReadRequest, call: GrpcCall) -> AsyncIterator[pb.ReadReply]:
         """The records between two places. gRPC's own flow control slows it down to the client's pace."""
-        served = await self._table.get(request.stream)
+        async with (
+            while_named(self._table, request.stream, call) as served,
+            aclosing(self._read(request, served)) as replies,
+        ):
+            async for reply in replies:
+                yield reply
+
+    async def _read(self, request: pb.ReadRequest, served: ServedStream) -> AsyncGenerator[pb.ReadReply, None]:
         left, at = request.max_records or None, None
         stop = get_seek(request.stop) if request.HasField("stop") else None
         parts = await _parts(served, request.undone_by)
@@ -109,7 +118,16 @@ class ReadCalls:
         first = await anext(aiter(requests), None)
         if first is None or not first.HasField("open"):
             raise errors.SeekFormatError("the first request of a tail has `open`: the stream, and where to begin")
-        served = await self._table.get(first.open.stream)
+        async with (
+            while_named(self._table, first.open.stream, call) as served,
+            aclosing(self._tail(first, requests, served)) as replies,
+        ):
+            async for reply in replies:
+                yield reply
+
+    async def _tail(
+        self, first: pb.TailRequest, requests: AsyncIterator[pb.TailRequest], served: ServedStream
+    ) -> AsyncGenerator[pb.ReadReply, None]:
         parts = await _parts(served, first.open.undone_by)
         session = _TailSession(self, served, first, parts, self._metrics, self._draining)
         self._metrics.tails.value += 1

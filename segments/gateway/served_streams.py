@@ -114,6 +114,11 @@ class ServedStreams:
         """How many streams this gateway owns."""
         return sum(served.ownership.is_here for served in self._streams.values())
 
+    @property
+    def resolve_s(self) -> float:
+        """Seconds for which a name leads to the stream to which it has led."""
+        return self._config.resolve_s
+
     async def get(self, name: str) -> ServedStream:
         """The stream of this name.
 

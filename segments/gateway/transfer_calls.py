@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, suppress
 from functools import partial
 from typing import Final
@@ -12,12 +12,14 @@ from segments.errors import StreamConfigError, StreamError, StreamNotReadyError
 from segments.gateway.call_guard import Behaviour
 from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.gateway.grpc_call import GrpcCall
+from segments.gateway.name_watch import while_named
 from segments.gateway.request_rights import CREATE
 from segments.gateway.served_streams import ServedStreams
 from segments.position import EARLIEST, LATEST
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.messages import get_patch, get_seek, put_position
 from segments.protocol.report_messages import put_totals
+from segments.stream import Stream
 from segments.transfer.transfer import import_stream
 
 CHUNK_BYTES: Final = 256 * 1024
@@ -46,7 +48,16 @@ class TransferCalls:
 
         Raises: as ``StreamExport.chunks``.
         """
-        stream = (await self._table.get(request.stream)).stream
+        async with (
+            while_named(self._table, request.stream, call) as served,
+            aclosing(self._export(request, served.stream, call)) as replies,
+        ):
+            async for reply in replies:
+                yield reply
+
+    async def _export(
+        self, request: pb.ExportRequest, stream: Stream, call: GrpcCall
+    ) -> AsyncGenerator[pb.ExportReply, None]:
         await stream.read_config()
         start, stop = get_seek(request.start, EARLIEST), get_seek(request.stop, LATEST)
         copy = stream.export(await stream.place_of(start), await stream.place_of(stop))
