@@ -40,7 +40,8 @@ async def hand_over(bk: BookKeeper, owner: str, ledgers: tuple[int, ...]) -> Ver
     if missing := await _missing(metadata, numbers):
         raise NoSuchLedgerError(f"nothing was changed: there is no ledger {some_of(missing, _SHOWN)}")
     before = await metadata.ledger_owners.handed_over()
-    gone = await _missing(metadata, list(before))
+    restorable = metadata.ledgers.restorable  # who brings one back finds the owner that it has now
+    gone = [each for each in await _missing(metadata, list(before)) if not await restorable.has(each, fresh=True)]
     await metadata.ledger_owners.hand_over(numbers, wanted, gone)
     await note_change(metadata, f"hand-over {wanted} {some_of(numbers, _SHOWN)}")
     document = {"owner": str(wanted), "ledgers": numbers}

@@ -245,10 +245,11 @@ class LedgerPermissions:
                 await self._metadata.ledger_owners.forget(ledger_id)
 
     async def _exists(self, ledger_id: LedgerId) -> bool:
+        """Whether there is such a ledger, or one that can be brought back."""
         try:
             await self._metadata.ledgers.read(ledger_id)
         except NoSuchLedgerError:
-            return False
+            return await self._metadata.ledgers.restorable.has(ledger_id, fresh=True)
         return True
 
     async def read_handed_over(self) -> None:

@@ -260,6 +260,30 @@ def test_a_hand_over_counts_for_a_request_that_waits_for_the_former_owner(monkey
 
 
 @pytest.mark.rule("X12b")
+def test_the_claim_of_a_ledger_that_can_be_brought_back_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cause: a bookie that holds nothing of it any more took its claim for that of a ledger that is gone for good."""
+    monkeypatch.setattr("bookkeeper.bookie.permissions.owner_log.TIDY_AT", 1)
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        await apply(cluster, metadata, policy("bookie repair cluster"))
+        control, wanted = control_of(cluster), Resource.parse("ledgers:a")
+        deleted, gone = [await create(metadata) for _ in range(2)]
+        for each in (deleted, gone):
+            assert await metadata.ledger_owners.claim(each, wanted) == wanted
+            await cluster.node.run(control._keep(each, wanted))
+        await metadata.ledgers.delete(deleted, grace_s=3600)
+        await metadata.ledgers.delete(gone)
+        for _ in range(2):
+            await control._forget_gone()
+        assert len(control._owners) == 0
+        assert await metadata.ledger_owners.claimed_by(gone) is None
+        assert await metadata.ledger_owners.claimed_by(deleted) == wanted
+
+    run_named(main)
+
+
+@pytest.mark.rule("X12b")
 def test_a_hand_over_that_could_not_be_kept_is_kept_with_the_next_reading() -> None:
     async def main(cluster: Cluster) -> None:
         metadata = await cluster.up()
