@@ -16,8 +16,9 @@ from bookkeeper.errors import MetadataUnavailableError, NoSuchLedgerError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.meta import Metadata
 from bookkeeper.wire import Dialect, Status
-from tests.bookkeeper.bookie.cluster import Cluster
+from tests.bookkeeper.bookie.cluster import BOOKIE, Cluster
 from tests.bookkeeper.bookie.identity.test_ledger_keys import KEY, OTHER, add, fence, write_lac
+from tests.bookkeeper.bookie.identity.test_limbo_ledgers import named
 from tests.bookkeeper.bookie.permissions.house import (
     Clients,
     apply,
@@ -151,6 +152,28 @@ def test_the_first_writer_owns_a_ledger_that_names_nobody() -> None:
             assert await statuses(clients, "bookie", add(repaired, recovery=True)) == [Status.OK]
             assert await statuses(clients, "b", wire.ReadEntry(repaired, EntryId(0))) == [Status.UNAUTHORIZED]
             assert await statuses(clients, "a", wire.ReadEntry(repaired, EntryId(0))) == [Status.OK]
+
+    run_named(main)
+
+
+@pytest.mark.rule("X12", "X20")
+def test_nobody_claims_a_ledger_whose_key_nobody_can_check() -> None:
+    """Cause: where the metadata tell no password any key was its key, and whoever came first shut out its writer."""
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        await apply(cluster, metadata, policy())
+        async with clients_of(cluster) as clients:
+            told_nowhere = replace(named(BOOKIE), password=None, digest_type=None, format_version=1)
+            ledger = (await metadata.ledgers.create(told_nowhere))[0]
+            for key in (KEY, OTHER):
+                assert await statuses(clients, "b", add(ledger, key=key), fence(ledger, key)) == (
+                    [Status.UNAUTHORIZED] * 2
+                )
+            assert await metadata.ledger_owners.claimed_by(ledger) is None
+            await metadata.ledger_owners.hand_over([ledger], Resource.parse("ledgers:a"))
+            await control_of(cluster).read_handed_over()
+            assert await statuses(clients, "a", add(ledger)) == [Status.OK]
 
     run_named(main)
 
