@@ -19,7 +19,7 @@ from segments.errors import StreamError
 from segments.gateway.call_guard import Behaviour
 from segments.gateway.config import GrpcLimits
 from segments.gateway.gateway_metrics import GatewayMetrics
-from segments.gateway.grpc_call import GrpcCall
+from segments.gateway.grpc_call import WAIT_S, GrpcCall
 from segments.gateway.served_streams import ServedStream, ServedStreams
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.credits import SendWindow
@@ -43,10 +43,6 @@ _ENDS: Final = (
     errors.StreamInvariantError,
 )
 """Errors after which a streaming append ends: the next batch would not fare better."""
-
-
-WAIT_S: Final = 1.0
-"""Seconds after which a batch that waits for its caller's rates is looked at again: a policy may have changed them."""
 
 
 class AppendCalls:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from bookkeeper.access import Resource
 from bookkeeper.gateways.authentication import UnauthenticatedError
@@ -12,11 +14,14 @@ from bookkeeper.gateways.permissions import CallerRights, Denial, Needs
 from segments.errors import StreamAccessError, StreamOverloadedError
 from segments.gateway.call_bytes import CallBytes
 
+WAIT_S: Final = 1.0
+"""Seconds after which what waits for its caller's rates is looked at again: a policy may have changed them."""
+
 NO_LONGER: str = "the credentials of this call are no longer valid"
 
 
 class CallEndedError(StreamAccessError):
-    """A call ends because its credential, or a right that it used, is gone (X15)."""
+    """A call ends because its credential, or a right that it used, is gone."""
 
     def __init__(self, message: str, *, why: str, stream: str | None = None) -> None:
         """``why`` is for the audit log."""
@@ -83,6 +88,17 @@ class GrpcCall:
         error = StreamOverloadedError(f"{refusal}; nothing was appended")
         error.after_s = refusal.after_s
         return error
+
+    async def charge_in_time(self, records: int, size: int) -> None:
+        """Wait until the caller's own rates admit what is appended, and count it.
+
+        Raises:
+            StreamOverloadedError: waiting does not help. StreamAccessError: the call has to end meanwhile.
+        """
+        while (slower := self.charge(records, size)) is not None:
+            if self.ended is not None or slower.after_s is None:
+                raise self.ended or slower
+            await asyncio.sleep(min(slower.after_s, WAIT_S))
 
     def look(self) -> CallEndedError | None:
         """Look anew whether the call may go on; else why not."""

@@ -33,10 +33,15 @@ class PublishCalls:
         return {"Append.Publish": self.publish}
 
     async def publish(self, request: pb.PublishRequest, call: GrpcCall) -> pb.PublishReply:
-        """Publish a batch. Raises: as ``StreamPublisher.publish``, and GatewayRedirectError. StreamNotReadyError: with
+        """Publish a batch. Raises: as ``StreamPublisher.publish``, and GatewayRedirectError. StreamOverloadedError: a
+        quota of the caller's is used up. StreamNotReadyError: with
         the outcome unknown, if the stream was taken over meanwhile; the same call tells what became of it.
         """
         _check(request)
+        inline = [each for each in request.rows if each.entries]  # the others their tasks have written to bookies
+        records = sum(max(each.records, len(each.entries)) for each in inline)
+        if records:
+            await call.charge_in_time(records, sum(len(entry) for each in inline for entry in each.entries))
         served = await self._table.get(request.stream)
         work = served.ownership.exclusively(partial(_published, served, request))
         try:
@@ -52,7 +57,10 @@ class PublishCalls:
 
 
 def _check(request: pb.PublishRequest) -> None:
-    """Names become parts of paths in the metadata store. Raises StreamConfigError."""
+    """Names become parts of paths in the metadata store, and numbers are counted. Raises StreamConfigError."""
+    wrong = next((each.records for each in request.rows if each.records < 0), None)
+    if wrong is not None:
+        raise StreamConfigError(f"no task has written {wrong} records", stream=request.stream)
     if not all(_STAGING.fullmatch(each.staging) for each in request.rows):
         raise StreamConfigError("a staging has a name of 1 to 64 letters, digits, - and _", stream=request.stream)
     if request.HasField("key") and not request.key.app:

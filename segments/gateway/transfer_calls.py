@@ -95,7 +95,7 @@ class TransferCalls:
         try:
             made = await import_stream(
                 self._table.namespace.client,
-                self._chunks(requests, call),
+                self._chunks(requests, call, counted=not opened.dry_run),
                 name=opened.stream or None,
                 changes=changes,
                 dry_run=opened.dry_run,
@@ -116,11 +116,15 @@ class TransferCalls:
             )
         )
 
-    async def _chunks(self, requests: AsyncIterator[pb.ImportRequest], call: GrpcCall) -> AsyncIterator[bytes]:
-        """The file. Its end shows that it is complete, whoever ended the call."""
+    async def _chunks(
+        self, requests: AsyncIterator[pb.ImportRequest], call: GrpcCall, *, counted: bool
+    ) -> AsyncIterator[bytes]:
+        """The file. Its end shows that it is complete, whoever ended the call. ``counted``: by the caller's rates."""
         watch = _CallWatch(call, self._draining)
         async for request in requests:
             watch.look()
+            if counted:
+                await call.charge_in_time(1, len(request.chunk))
             self._metrics.imported_bytes.add(len(request.chunk))
             yield request.chunk
 

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from bookkeeper.access import Principal, QuotaKind, QuotaRefusal
 from bookkeeper.gateways.caller import Caller
 from bookkeeper.gateways.lease import StoreLease
+from bookkeeper.gateways.permissions import CallerRights
 from segments.entries import RecordColumns
 from segments.errors import BatchRefusedError, StreamAccessError, StreamConfigError, StreamOwnedError
 from segments.gateway.grpc_call import GrpcCall
@@ -121,6 +123,30 @@ async def test_rows_that_reach_gateways_alone_are_published_once(tmp_path: Path)
         await again.add(RecordColumns.of_values([b"other"]))
         assert (await publisher.publish(BatchKey("app", "q", 0), [await again.finish()])).already_there
         assert await values_of(remote) == [b"a", b"b", large]
+
+
+@pytest.mark.rule("X32")
+async def test_rows_in_a_message_wait_for_their_callers_rates_as_other_records_do(tmp_path: Path) -> None:
+    """Cause: what was published counted for nobody, so that a caller wrote without a limit by publishing. What his
+    tasks have written to bookies by themselves was counted there."""
+    asked: list[tuple[int, int]] = []
+
+    def take(principal: Principal, entries: int, size: int) -> QuotaRefusal | None:
+        asked.append((entries, size))
+        return QuotaRefusal("principal etl", QuotaKind.ADDS_PER_S, 1, 0.001) if len(asked) == 1 else None
+
+    async with both_ways(tmp_path) as (gateway, remote, stream):
+        assert gateway._table is not None
+        call = GrpcCall(Caller("etl"), permissions=CallerRights(take=take))
+        small = await staged(stream, "s1", [b"a", b"b"], large=False)
+        rows = [put_rows(each) for each in (*small, *await staged(stream, "s2", [b"c"]))]
+        size = sum(map(len, small[0].entries))
+        await PublishCalls(gateway._table).publish(pb.PublishRequest(stream="s", rows=rows), call)
+        assert asked == [(2, size)] * 2
+        rows[0].records = -1000
+        with pytest.raises(StreamConfigError, match="-1000"):
+            await PublishCalls(gateway._table).publish(pb.PublishRequest(stream="s", rows=rows), call)
+        assert len(asked) == 2 and await values_of(remote) == [b"a", b"b", b"c"]
 
 
 async def test_whoever_may_not_use_a_stream_publishes_nothing_and_no_ledger_of_another_one(tmp_path: Path) -> None:

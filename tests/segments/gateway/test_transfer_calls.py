@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from bookkeeper.access import Principal, QuotaKind, QuotaRefusal
 from bookkeeper.gateways.caller import Caller
+from bookkeeper.gateways.permissions import CallerRights
 from bookkeeper.launchers.machine_speed import stretch
 from segments.errors import StreamAccessError, StreamConfigError, StreamError, StreamNotReadyError
 from segments.gateway import transfer_calls
@@ -159,6 +161,26 @@ async def test_a_name_in_the_file_counts_as_one_that_is_given(tmp_path: Path) ->
         assert made[-1].imported.stream == "mine/copy"
         with pytest.raises(StreamConfigError, match="has `open`"):
             await anext(calls.import_stream(_only_chunks(chunks), caller))
+
+
+@pytest.mark.rule("X32")
+async def test_a_copy_comes_in_at_its_callers_rate(tmp_path: Path) -> None:
+    """Cause: an import counted for nobody."""
+    asked: list[tuple[int, int]] = []
+
+    def take(principal: Principal, entries: int, size: int) -> QuotaRefusal | None:
+        asked.append((entries, size))
+        return QuotaRefusal("principal etl", QuotaKind.BYTES_PER_S, 1, 0.001) if len(asked) % 2 else None
+
+    async with served(tmp_path) as gateway:
+        await filled(gateway)
+        calls, _ = calls_of(gateway)
+        chunks = await exported(calls)
+        caller = GrpcCall(Caller("etl"), permissions=CallerRights(take=take))
+        assert [each async for each in calls.import_stream(sent(chunks, stream="copy"), caller)]
+        assert asked == [(1, len(chunk)) for chunk in chunks for _ in range(2)]
+        assert [each async for each in calls.import_stream(sent(chunks, stream="x", dry_run=True), caller)]
+        assert len(asked) == 2 * len(chunks), "nothing is written"
 
 
 async def _only_chunks(chunks: list[bytes]) -> AsyncIterator[pb.ImportRequest]:

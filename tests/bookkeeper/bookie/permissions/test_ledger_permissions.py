@@ -156,7 +156,7 @@ def test_the_first_writer_owns_a_ledger_that_names_nobody() -> None:
     run_named(main)
 
 
-@pytest.mark.rule("X12", "X20")
+@pytest.mark.rule("X12")
 def test_nobody_claims_a_ledger_whose_key_nobody_can_check() -> None:
     """Cause: where the metadata tell no password any key was its key, and whoever came first shut out its writer."""
 
