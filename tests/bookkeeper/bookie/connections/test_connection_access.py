@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -15,11 +17,12 @@ from bookkeeper.access.quota import PrincipalQuota
 from bookkeeper.bookie.connections import connection_access
 from bookkeeper.bookie.permissions.ledger_permissions import LedgerPermissions
 from bookkeeper.errors import BookieError
-from bookkeeper.ids import EntryId
-from bookkeeper.wire import Status
+from bookkeeper.ids import EntryId, LedgerId
+from bookkeeper.wire import Dialect, Status
 from tests.bookkeeper.bookie.cluster import Cluster
-from tests.bookkeeper.bookie.identity.test_ledger_keys import add
+from tests.bookkeeper.bookie.identity.test_ledger_keys import KEY, add, fence, write_lac
 from tests.bookkeeper.bookie.permissions.house import apply, clients_of, control_of, create, policy, run_named
+from tests.bookkeeper.bookie.permissions.test_ledger_permissions import of_dialect
 
 
 @pytest.mark.rule("X12")
@@ -137,5 +140,70 @@ def test_who_may_not_write_a_ledger_has_no_advice_about_it(monkeypatch: pytest.M
                 reply = await clients.ask(who, wire.GetBookieInfo(closed_ledger=ledger))
                 assert reply.status is Status.OK
             assert advice == [ledger]
+
+    run_named(main)
+
+
+def any_request(rng: Random, ledger: LedgerId, entry: int) -> tuple[str, wire.Request]:
+    """One request of a kind, and the kind's name in :data:`RIGHTS`."""
+    at = EntryId(rng.randrange(6))
+    fences = fence(ledger) if rng.random() < 0.2 else wire.ReadEntry(ledger, at)
+    requests: list[tuple[str, wire.Request]] = [
+        *[("add", add(ledger, entry)), ("add", add(ledger, entry, deferred_sync=True))],
+        *[("recover", add(ledger, entry, recovery=True)), ("recover", add(ledger, entry, recovery=True, priority=9))],
+        *[("read", wire.ReadEntry(ledger, at))] * 2,
+        *[("read", wire.ReadEntry(ledger, at, KEY)), ("read", wire.ReadEntry(ledger, at, priority=3))],
+        ("read", wire.ReadEntry(ledger, EntryId(-1), previous_lac=-1, timeout_ms=1, piggyback=True)),
+        ("recover" if fences.fence else "read", fences),
+        ("read", wire.BatchRead(ledger, EntryId(0), rng.randrange(1 << 30), 4, 4000)),
+        ("read", wire.ReadLac(ledger)),
+        ("add", write_lac(ledger)),
+        ("force", wire.ForceLedger(ledger)),
+        ("read", wire.ListEntries(ledger)),
+        ("all", wire.ListEntries(wire.ledgers_held(ledger))),
+    ]
+    return rng.choice(requests)
+
+
+RIGHTS = {
+    "ledgers:a": {"add", "recover", "read", "force"},
+    "streams:w": {"add", "force"},
+    "streams:r": {"read"},
+    "streams:c": {"recover", "read", "force"},
+    "ledgers:b": set[str](),
+    "streams:rx": set[str](),
+}
+
+
+@pytest.mark.rule("X12", "X13", "X22")
+@pytest.mark.parametrize("dialect", Dialect)
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_comes_in_one_piece_each_request_is_judged_by_itself(seed: int, dialect: Dialect) -> None:
+    """Runs of adds and of reads, of own ledgers and of others', and of one that is not there."""
+
+    async def main(cluster: Cluster) -> None:
+        rng = Random(seed)
+        metadata = await cluster.up()
+        grants = "a append streams:w", "a read streams:r", "a recover streams:c", "all append,read,recover cluster"
+        await apply(cluster, metadata, policy(*grants))
+        ledgers = {await create(metadata, owner): allowed for owner, allowed in RIGHTS.items()}
+        async with clients_of(cluster) as clients:
+            for ledger in ledgers:
+                for entry in range(6 if seed else 0):
+                    assert (await clients.ask("all", add(ledger, entry))).status is Status.OK
+            ledgers[LedgerId(77_777)] = set()
+            await clients.connection("a", dialect)
+            chosen: dict[tuple[Any, ...], tuple[bool, wire.Request]] = {}
+            for entry in range(10, 160):
+                ledger = rng.choice(list(ledgers))
+                kind, request = any_request(rng, ledger, entry)
+                if not of_dialect(request, dialect):
+                    continue
+                named = (type(request), ledger, getattr(request, "entry_id", None))  # replies of v2 are known by these
+                chosen.setdefault(named if dialect is Dialect.V2 else (entry,), (kind in ledgers[ledger], request))
+            replies = await asyncio.gather(*[clients.ask("a", request, dialect) for _, request in chosen.values()])
+            for (allowed, request), reply in zip(chosen.values(), replies, strict=True):
+                assert (reply.status is not Status.UNAUTHORIZED) == allowed, (request, reply)
+            assert {allowed for allowed, _ in chosen.values()} == {True, False}
 
     run_named(main)
