@@ -160,6 +160,8 @@ class BookKeeper(BlockingCloser[AsyncBookKeeper]):
     open_known = opening(AsyncBookKeeper.open_known, ReadHandle)
     known_cluster = blocking(AsyncBookKeeper.known_cluster)
     delete_ledger = blocking(AsyncBookKeeper.delete_ledger)
+    recover_ledger = blocking(AsyncBookKeeper.recover_ledger)
+    require_key = blocking(AsyncBookKeeper.require_key)
     metadata = blocking(AsyncBookKeeper.metadata)
     exists = blocking(AsyncBookKeeper.exists)
     close = blocking(AsyncBookKeeper.close)
