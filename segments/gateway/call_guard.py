@@ -43,7 +43,7 @@ from segments.gateway.config import GrpcLimits
 from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.gateway.grpc_call import GrpcCall
 from segments.gateway.open_calls import OpenCall
-from segments.gateway.port_security import CallerCheck
+from segments.gateway.port_security import CallerCheck, CallFacts
 from segments.gateway.request_parser import RequestParser
 from segments.gateway.request_rights import RIGHTS, RequestRights
 from segments.protocol import segments_pb2 as pb
@@ -123,11 +123,12 @@ class CallGuard:
 
     def _single(self, method: Method, parser: RequestParser, behaviour: Behaviour) -> Callable[[Any, Any], Any]:
         async def answer(_: Any, context: Any) -> Any:
-            began, status, network = self._clock.monotonic(), "OK", network_of(context.peer())
+            facts = CallFacts.of(context, asks=self._caller is not None)
+            began, status, network = self._clock.monotonic(), "OK", network_of(facts.peer)
             call, request = None, None
             failure: BaseException | None = None
             try:
-                call = await self._begin(context, network)
+                call = await self._begin(facts, network)
                 request = await self._request(parser, context, call)
                 return await behaviour(request, call)
             except Exception as error:  # whatever it is, the client gets a status and a reason
@@ -138,7 +139,7 @@ class CallGuard:
                 raise
             finally:
                 self._end(call, network)
-                self._note(method, call, context, request, failure)
+                self._note(method, call, facts, request, failure)
                 self._metrics.answered(method.path, self._clock.monotonic() - began, status)
 
         return answer
@@ -147,13 +148,14 @@ class CallGuard:
         self, method: Method, parser: RequestParser, behaviour: Behaviour
     ) -> Callable[[Any, Any], AsyncIterator[Any]]:
         async def answer(_: Any, context: Any) -> AsyncIterator[Any]:
-            began, status, network = self._clock.monotonic(), "OK", network_of(context.peer())
+            facts = CallFacts.of(context, asks=self._caller is not None)
+            began, status, network = self._clock.monotonic(), "OK", network_of(facts.peer)
             call: GrpcCall | None = None
             opened: OpenCall | None = None
             failure: BaseException | None = None
             first: list[Any] = []
             try:
-                call = await self._begin(context, network)
+                call = await self._begin(facts, network)
                 opened = OpenCall(call, asyncio.current_task())
                 call.stop = opened.look
                 self._open.begin(opened)
@@ -180,25 +182,25 @@ class CallGuard:
                 if opened is not None:
                     self._open.end(opened)
                 self._end(call, network)
-                self._note(method, call, context, first[0] if first else None, failure)
+                self._note(method, call, facts, first[0] if first else None, failure)
                 self._metrics.answered(method.path, self._clock.monotonic() - began, status)
 
         return answer
 
     def _note(
-        self, method: Method, call: GrpcCall | None, context: Any, request: Any, failure: BaseException | None
+        self, method: Method, call: GrpcCall | None, facts: CallFacts, request: Any, failure: BaseException | None
     ) -> None:
         principal = None if call is None else call.caller
-        self._audit.answered(method.key, principal, host_of(context.peer()), request, failure)
+        self._audit.answered(method.key, principal, host_of(facts.peer), request, failure)
 
-    async def _begin(self, context: Any, network: str) -> GrpcCall:
+    async def _begin(self, facts: CallFacts, network: str) -> GrpcCall:
         """Let a call in, by what came before its first message.
 
         Raises:
             UnauthenticatedError: nobody knows who sends it. StreamOverloadedError: its address has too many calls.
         """
-        caller, again = await self._who(context)
-        self._audit.admitted(caller, host_of(context.peer()))
+        caller, again = await self._who(facts)
+        self._audit.admitted(caller, host_of(facts.peer))
         if not self.budget.enter(network):
             raise StreamOverloadedError(
                 f"{self._limits.address_calls_max} calls of this address are in progress, which is the limit: nothing "
@@ -211,22 +213,22 @@ class CallGuard:
             call.bytes.close()
             self.budget.leave(network)
 
-    async def _who(self, context: Any) -> tuple[Caller | None, Callable[[], Caller | None] | None]:
+    async def _who(self, facts: CallFacts) -> tuple[Caller | None, Callable[[], Caller | None] | None]:
         check = self._caller
         if check is None:
             return None, None
         try:
-            return check.principal(context), lambda: check.principal(context)
+            return check.principal(facts), lambda: check.principal(facts)
         except UnauthenticatedError:
-            await self._delay(context)
+            await self._delay(facts)
             raise
 
-    async def _delay(self, context: Any) -> None:
+    async def _delay(self, facts: CallFacts) -> None:
         """Let a refused caller wait. Nothing of its messages is received meanwhile; the few bytes that gRPC takes
         unasked are bounded by how many wait."""
         if self._failures is None:
             return
-        delay_s = self._failures.delay_s(network_of(context.peer()))
+        delay_s = self._failures.delay_s(network_of(facts.peer))
         if self._delayed < DELAYED_MAX:
             self._delayed += 1
             try:

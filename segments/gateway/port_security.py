@@ -10,6 +10,7 @@ import logging
 import re
 import ssl
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
@@ -107,6 +108,24 @@ def token_of(metadata: Sequence[tuple[str, str | bytes]]) -> str | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class CallFacts:
+    """What gRPC tells of a call, taken at its begin: when the call has ended gRPC has freed what it would be read from,
+    and reading it then ends the process."""
+
+    peer: str
+    metadata: tuple[tuple[str, str | bytes], ...] = field(repr=False)
+    authentication: Mapping[str, Any] = field(repr=False)
+    """The client's certificate and its names, as gRPC has them; empty without TLS."""
+
+    @classmethod
+    def of(cls, context: Any, *, asks: bool) -> CallFacts:
+        """Those of a call that has just begun. Where nobody is asked who he is (``asks``), its peer is enough."""
+        if not asks:
+            return cls(context.peer(), (), {})
+        return cls(context.peer(), tuple(context.invocation_metadata() or ()), dict(context.auth_context()))
+
+
 class CallerCheck:
     """Says who calls, and whether its certificate is still good."""
 
@@ -119,7 +138,7 @@ class CallerCheck:
         """Another number whenever somebody's credentials may be good no more."""
         return self._access.generation
 
-    def principal(self, context: Any) -> Caller | None:
+    def principal(self, facts: CallFacts) -> Caller | None:
         """Who sends a call; None if nobody is asked.
 
         Raises:
@@ -128,7 +147,7 @@ class CallerCheck:
         authenticator = self._access.authenticator
         if authenticator.is_open:
             return None
-        shown = self._shown(context)
+        shown = self._shown(facts)
         try:
             return authenticator.principal(shown, self._now_ms())
         except UnauthenticatedError:
@@ -136,11 +155,11 @@ class CallerCheck:
                 raise
             return authenticator.principal(shown, self._now_ms())
 
-    def _shown(self, context: Any) -> RequestCredentials:
+    def _shown(self, facts: CallFacts) -> RequestCredentials:
         """What a call brings. gRPC knows no lists of revoked certificates, so they are looked at here."""
-        token = token_of(context.invocation_metadata() or ())
+        token = token_of(facts.metadata)
         certificates = self._access.certificates
-        known = context.auth_context() if certificates is not None else {}
+        known = facts.authentication if certificates is not None else {}
         shown = [_der_and_end(pem) for pem in known.get("x509_pem_cert", ())]
         if certificates is None or not shown:
             return RequestCredentials(token=token)

@@ -9,6 +9,7 @@ import grpc.aio
 import pytest
 
 from bookkeeper.gateways.authentication import AuthenticationFailures, UnauthenticatedError
+from bookkeeper.gateways.caller import Caller
 from bookkeeper.real import SystemClock
 from segments.errors import StreamNotFoundError
 from segments.gateway import call_guard
@@ -16,6 +17,7 @@ from segments.gateway.call_guard import CallGuard
 from segments.gateway.config import GrpcLimits
 from segments.gateway.gateway_metrics import GatewayMetrics
 from segments.gateway.grpc_call import GrpcCall
+from segments.gateway.port_security import CallFacts
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.methods import METHODS, SERVICES
 from segments.protocol.refusals import TRAILER
@@ -31,9 +33,20 @@ class Context:
         self.code: Any = None
         self.details = ""
         self.trailers: Any = ()
+        self.is_over = False
+        """Whether gRPC has freed the call, as it does when the client is gone: to ask for its peer ends the process."""
 
     def peer(self) -> str:
+        assert not self.is_over, "the call is freed"
         return self._peer
+
+    def invocation_metadata(self) -> tuple[tuple[str, str], ...]:
+        assert not self.is_over, "the call is freed"
+        return ()
+
+    def auth_context(self) -> dict[str, Any]:
+        assert not self.is_over, "the call is freed"
+        return {}
 
     async def read(self) -> Any:
         self.reads += 1
@@ -127,6 +140,51 @@ async def test_nothing_of_a_call_is_received_before_it_is_known_who_sends_it(mon
         else:
             assert await found.stream_unary(None, context) == method.reply()
         assert (context.code.name, context.reads) == ("UNAUTHENTICATED", 0), key
+
+
+class Known:
+    """A check that knows everybody, by what the call has brought."""
+
+    generation = 0
+
+    def principal(self, facts: CallFacts) -> Caller:
+        return Caller(facts.peer)
+
+
+@pytest.mark.parametrize("check", [None, Known(), Stranger()])
+async def test_a_call_whose_client_is_gone_is_asked_nothing_more(check: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cause: the audit log asked a call for its peer when its answer was closed. When the client had gone, gRPC had
+    freed the call by then, and the whole gateway ended with a segmentation fault.
+    """
+    monkeypatch.setattr(asyncio, "sleep", _no_time)
+    failures = AuthenticationFailures(SystemClock(), random.Random(1))
+    contexts: list[Context] = []
+
+    async def streams(request: Any, call: GrpcCall) -> AsyncIterator[Any]:
+        contexts[-1].is_over = True
+        if call.again is not None:
+            call.again()
+        yield METHODS["Read.Read"].reply()
+
+    async def single(request: Any, call: GrpcCall) -> Any:
+        contexts[-1].is_over = True
+        if call.again is not None:
+            call.again()
+        return METHODS["Streams.Get"].reply()
+
+    for key, behaviour in (("Read.Read", streams), ("Streams.Get", single)):
+        guard = CallGuard(check, failures, GatewayMetrics(), SystemClock())
+        found = handler({key: behaviour}, key, guard)
+        contexts.append(Context(b""))
+        if METHODS[key].streams_replies:
+            replies = found.stream_stream(None, contexts[-1])
+            async for _ in replies:
+                break
+            contexts[-1].is_over = True
+            await replies.aclose()
+        else:
+            await found.stream_unary(None, contexts[-1])
+        assert contexts[-1].is_over or contexts[-1].code.name == "UNAUTHENTICATED"
 
 
 async def _no_time(seconds: float) -> None:
