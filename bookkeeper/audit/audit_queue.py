@@ -5,7 +5,8 @@ No peer can keep out the lines of others, or have their files put aside sooner t
 * of each kind of event a peer has a rate; what was allowed and what was refused are two kinds, so that refusals do not
   hide a deletion;
 * a peer's lines take at most a share of the queue;
-* lines of peers that have proven no name take at most half of it.
+* lines of peers that have proven no name, and lines that tell how many of theirs were left out, take at most half of
+  it.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ class AuditQueue:
         self._unproven_bytes = 0
         self._bytes_of: Counter[str] = Counter()
         self._rates: dict[_Kind, _Rate] = {}
-        self._left_out: dict[tuple[str, str, str], int] = {}
-        """How many lines of (kind of event, peer, why) were left out and not told yet."""
+        self._left_out: dict[tuple[str, str, bool, str], int] = {}
+        """How many lines of (kind of event, peer, whether it has proven a name, why) were left out and not told yet."""
         self._untold = 0
         """Left out besides those, of peers too many to name."""
         self.noted = 0
@@ -83,11 +84,11 @@ class AuditQueue:
         """Note an event. False: its line is left out, and counted."""
         peer, proven = peer_of(event), bool(event.who) and not event.claimed
         if not self._has_rate((peer, str(event.what), bool(event.allowed)), now):
-            self._leave_out(str(event.what), peer, TOO_FAST)
+            self._leave_out(str(event.what), peer, proven, TOO_FAST)
             return False
         line = event_line(event, wall_ms)
         if not self._has_room(peer, proven, len(line)):
-            self._leave_out(str(event.what), peer, NO_ROOM)
+            self._leave_out(str(event.what), peer, proven, NO_ROOM)
             return False
         self._put(_Waiting(line, peer, proven))
         self.noted += 1
@@ -95,12 +96,15 @@ class AuditQueue:
 
     def tell_left_out(self, wall_ms: int) -> None:
         """Put the lines that say how much was left out behind the others, as far as there is room."""
-        for (what, peer, why), count in list(self._left_out.items()):
+        most = self._config.queue_bytes
+        for key, count in list(self._left_out.items()):
+            what, peer, proven, why = key
             line = left_out_line(what, peer, count, why, wall_ms)
-            if self._bytes + len(line) > self._config.queue_bytes:
+            if self._bytes + len(line) > most:
                 return
-            self._put(_Waiting(line, peer, proven=True))
-            del self._left_out[what, peer, why]
+            if proven or self._unproven_bytes + len(line) <= most // 2:
+                self._put(_Waiting(line, peer, proven))
+                del self._left_out[key]
         line = left_out_line("any", "several peers", self._untold, "too many peers to name each", wall_ms)
         if self._untold and self._bytes + len(line) <= self._config.queue_bytes:
             self._put(_Waiting(line, "", proven=True))
@@ -156,9 +160,9 @@ class AuditQueue:
             and (proven or self._unproven_bytes + size <= most // 2)
         )
 
-    def _leave_out(self, what: str, peer: str, why: str) -> None:
+    def _leave_out(self, what: str, peer: str, proven: bool, why: str) -> None:
         self.left_out += 1
-        key = (what, peer, why)
+        key = (what, peer, proven, why)
         if key in self._left_out or len(self._left_out) < KINDS_MAX:
             self._left_out[key] = self._left_out.get(key, 0) + 1
         else:

@@ -24,7 +24,7 @@ from typing import Final
 from bookkeeper.errors import ConfigError
 
 KEY_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9._-]{0,99}")
-_KEY: Final = re.compile(r"[0-9a-f]{64,128}")
+_KEY: Final = re.compile(r"(?:[0-9a-f]{2}){32,64}")
 _REVOKED: Final = re.compile(r"[0-9a-f]{16}|principal:\S{1,512}")
 REVOKED_PRINCIPAL: Final = "principal:"
 

@@ -40,6 +40,11 @@ class WrappedKey:
     data: bytes
     """As the provider made it."""
 
+    @property
+    def shown_id(self) -> str:
+        """The id as a message may have it, whatever the metadata say: on one line, and nothing for a terminal."""
+        return self.key_id if self.key_id.isprintable() else repr(self.key_id)[1:-1]
+
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
@@ -77,7 +82,7 @@ def key_record_in(custom: Mapping[str, bytes], ledger_id: int) -> KeyRecord | No
             raise ValueError(f"it has {len(data)} bytes")
         value = json.loads(data)
         if value["format"] != FORMAT:
-            raise ValueError(f"it has format {value['format']}, and this program reads format {FORMAT}")
+            raise ValueError(f"it has format {value['format']!r}, and this program reads format {FORMAT}")
         key_id, wrapped = value["key_id"], b64decode(value["wrapped_key"], validate=True)
         if not isinstance(key_id, str) or len(key_id) > KEY_ID_MAX or not 0 < len(wrapped) <= WRAPPED_MAX:
             raise ValueError("its key cannot be one")

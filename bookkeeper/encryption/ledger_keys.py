@@ -69,8 +69,8 @@ async def ledger_opener(
         return None
     if config is None:
         raise NoLedgerKeyError(
-            f"the entries of ledger {ledger_id} are encrypted, their key is wrapped under key {record.key.key_id}, and "
-            "this client has no keys: give ClientConfig(encryption=EncryptionConfig(key_file=...)), or set "
+            f"the entries of ledger {ledger_id} are encrypted, their key is wrapped under key {record.key.shown_id}, "
+            "and this client has no keys: give ClientConfig(encryption=EncryptionConfig(key_file=...)), or set "
             "BK_ENCRYPTION_KEY_FILE"
         )
     try:

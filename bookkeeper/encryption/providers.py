@@ -91,7 +91,7 @@ class KeyRing:
         wrapping = self.keys.get(wrapped.key_id)
         if wrapping is None:
             raise NoLedgerKeyError(
-                f"key {wrapped.key_id} is needed, and {where} has {', '.join(self.keys)}: add it behind the others"
+                f"key {wrapped.shown_id} is needed, and {where} has {', '.join(self.keys)}: add it behind the others"
             )
         key = unwrap_key(wrapping, wrapped.data)
         if key is None:

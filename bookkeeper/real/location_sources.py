@@ -6,7 +6,11 @@ Apache's clients (``networkTopologyScriptFileName``): it gets hosts as arguments
 
 from __future__ import annotations
 
+import os
+import select
+import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -16,6 +20,8 @@ FILE_MAX: Final = 4 * 1024 * 1024
 HOSTS_MAX: Final = 100
 """Hosts that one call of the script gets, as with Apache's clients."""
 SCRIPT_S: Final = 30.0
+PRINTED_MAX: Final = 1024 * 1024
+"""Bytes that a script prints at most for one call."""
 
 
 def from_file(path: str, names: Sequence[str]) -> Mapping[str, str]:
@@ -41,28 +47,56 @@ def from_file(path: str, names: Sequence[str]) -> Mapping[str, str]:
 
 
 def from_script(path: str, names: Sequence[str]) -> Mapping[str, str]:
-    """What the script prints for the hosts of these bookies.
+    """What the script prints for the hosts of these bookies. It does not get a host that begins with a dash, which it
+    would take for an option: of that nothing is known.
 
     Raises:
         OSError: it cannot be run.
-        ConfigError: it failed, took too long, or printed another number of locations than it got hosts.
+        ConfigError: it failed, took too long, or printed too much or another number of locations than it got hosts.
     """
-    hosts = list(dict.fromkeys(map(host_of, names)))
+    hosts = list(dict.fromkeys(host for host in map(host_of, names) if not host.startswith("-")))
     said: dict[str, str] = {}
     for at in range(0, len(hosts), HOSTS_MAX):
         some = hosts[at : at + HOSTS_MAX]
-        try:
-            done = subprocess.run([path, *some], capture_output=True, timeout=SCRIPT_S, check=False)
-        except subprocess.TimeoutExpired:
-            raise ConfigError(f"{path} gave no locations within {SCRIPT_S:g} s") from None
-        printed = done.stdout.decode("utf-8", "replace").split()
-        if done.returncode or len(printed) != len(some):
+        code, output = _run([path, *some])
+        printed = output.decode("utf-8", "replace").split()
+        if code or len(printed) != len(some):
             raise ConfigError(
-                f"{path} got {len(some)} hosts, printed {len(printed)} locations, and ended with {done.returncode}: it "
+                f"{path} got {len(some)} hosts, printed {len(printed)} locations, and ended with {code}: it "
                 "must print one for each, and end with 0"
             )
         said.update(zip(some, printed, strict=True))
-    return {name: said[host_of(name)] for name in names}
+    return {name: said[host] for name in names if (host := host_of(name)) in said}
+
+
+def _run(command: Sequence[str]) -> tuple[int, bytes]:
+    """The code with which a command ends, and what it prints. It gets no input, and what it has begun ends with it.
+
+    Raises: OSError: it cannot be run. ConfigError: it took too long, or printed too much.
+    """
+    end = time.monotonic() + SCRIPT_S
+    output = bytearray()
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        printing, waiting = process.stdout.fileno(), select.poll()
+        waiting.register(printing, select.POLLIN)
+        try:
+            while True:
+                left = end - time.monotonic()
+                if left <= 0 or not waiting.poll(1000 * left):
+                    raise subprocess.TimeoutExpired(command, SCRIPT_S)
+                if not (data := os.read(printing, 64 * 1024)):
+                    return process.wait(max(0.0, end - time.monotonic())), bytes(output)
+                output += data
+                if len(output) > PRINTED_MAX:
+                    raise ConfigError(f"{command[0]} printed more than {PRINTED_MAX} bytes: it must print locations")
+        except subprocess.TimeoutExpired:
+            raise ConfigError(f"{command[0]} gave no locations within {SCRIPT_S:g} s") from None
+        finally:
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)  # its session is its own
 
 
 def host_of(name: str) -> str:

@@ -37,7 +37,7 @@ def read_private(path: str) -> bytes:
     Raises:
         ConfigError: others may read or change it, or it is too large. OSError: it cannot be read.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe is refused, and not waited for
     with open(descriptor, "rb") as file:
         _require_private(descriptor, path)
         data = file.read(PRIVATE_FILE_MAX + 1)

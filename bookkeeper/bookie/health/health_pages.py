@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
-from typing import Any
+from io import BufferedIOBase
+from typing import Any, Final, cast
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from bookkeeper.bookie.health.health import PageReply
@@ -20,13 +21,48 @@ from bookkeeper.metrics import Metrics
 Health = Callable[[], dict[str, Any] | PageReply]
 """The content of a page. Its key ``status`` is "ok", or says what is wrong; then the response has code 503."""
 
+HEAD_MAX: Final = 32 * 1024
+"""Bytes of a request's line and headers at most; what is longer is cut, and the connection ends (X40)."""
+
 _HEADERS = [("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store")]
+
+
+class _Head:
+    """The lines of one request, as far as they are read: no page has a body."""
+
+    def __init__(self, lines: Any) -> None:
+        self._lines = lines
+        self._left = HEAD_MAX
+        self.close = lines.close
+
+    def readline(self, size: int = 64 * 1024) -> bytes:
+        """The next line.
+
+        Raises: ConnectionError: the head is too long.
+        """
+        line: bytes = self._lines.readline(min(size, self._left + 1))
+        self._left -= len(line)
+        if self._left < 0:
+            raise ConnectionError(f"the head of a request has more than {HEAD_MAX} bytes")
+        return line
+
+    def read(self, size: int = -1) -> bytes:
+        """Nothing: there is no body."""
+        return b""
 
 
 class _Handler(WSGIRequestHandler):
     """Handles one HTTP request, without a log line and with a time limit."""
 
     timeout = 5
+
+    def setup(self) -> None:
+        super().setup()
+        self.rfile = cast(BufferedIOBase, _Head(self.rfile))
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Say what kind of error it is, and nothing of the request (X53)."""
+        super().send_error(code, HTTPStatus(code).phrase, HTTPStatus(code).description)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the base's name
         """Log nothing: scrapes come all the time."""

@@ -108,3 +108,20 @@ def test_a_batch_that_was_not_written_comes_again_with_what_followed() -> None:
     for number in range(3 * BATCH_BYTES // 300):
         lines.offer(event(f"name {number % 50}"), 0.0, 0)
     assert BATCH_BYTES <= len(lines.batch()) < BATCH_BYTES + 1000
+
+
+@pytest.mark.rule("X16")
+def test_lines_that_tell_of_strangers_lines_keep_nobody_out_who_is_known() -> None:
+    lines = queue(queue_bytes=64 * 1024)
+    for number in range(3000):
+        lines.offer(stranger(f"10.0.{number // 250}.{number % 250}:1"), 0.0, 0)
+    lines.tell_left_out(0)
+    assert lines.bytes_waiting <= 32 * 1024
+    assert lines.offer(event("etl", AuditAction.DELETE), 0.0, 0)
+    assert lines.has_counts, "what was not told yet is told later"
+    left_out = lines.left_out
+    told = 0
+    while not lines.is_empty:
+        told += sum(line.get("count", 0) for line in drained(lines))
+        lines.tell_left_out(0)
+    assert told == left_out

@@ -63,3 +63,11 @@ def test_lines_that_could_not_be_read_are_not_written() -> None:
         signing_key_line("a b")
     with pytest.raises(ConfigError, match="neither the id"):
         revoked_line("etl")
+
+
+@pytest.mark.rule("X40")
+@pytest.mark.parametrize("digits", [63, 65, 127, 129, 130])
+def test_a_key_that_lost_a_digit_is_a_bad_line_like_any_other(digits: int) -> None:
+    with pytest.raises(ConfigError, match="tokens, line 2") as refused:
+        TokenFile.parse(f"# keys\nsigning-key k1 {'a' * digits}\n", "tokens")
+    assert "aaaa" not in str(refused.value)

@@ -66,3 +66,13 @@ def test_bytes_that_are_no_record_are_refused(data: bytes) -> None:
 def test_a_record_that_is_too_long_is_refused_before_it_is_parsed() -> None:
     with pytest.raises(MetadataFormatError, match="it has 9000 bytes"):
         key_record_in({RECORD_NAME: RECORD.encode().ljust(9000)}, 7)
+
+
+@pytest.mark.rule("X38")
+def test_the_id_of_a_key_is_shown_on_one_line_whatever_the_metadata_say() -> None:
+    assert WrappedKey("2026-07", b"x").shown_id == "2026-07"
+    assert WrappedKey("a\n2026 ERROR \x1b[2Jforged", b"x").shown_id == "a\\n2026 ERROR \\x1b[2Jforged"
+    record = json.loads(RECORD.encode()) | {"format": "2\nforged"}
+    with pytest.raises(MetadataFormatError) as refused:
+        key_record_in({RECORD_NAME: json.dumps(record).encode()}, 7)
+    assert "\n" not in str(refused.value)

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.errors import ConfigError
+from bookkeeper.launchers.machine_speed import stretch
+from bookkeeper.real import location_sources
 from bookkeeper.real.location_sources import FILE_MAX, HOSTS_MAX, from_file, from_script, host_of
 
 NAMES = ("bk1:3181", "bk1:3182", "bk2:3181", "[::1]:3181", "uuid-1")
@@ -70,3 +72,44 @@ def test_nothing_of_a_name_is_read_by_a_shell(tmp_path: Path) -> None:
     script = _script(tmp_path / "script", 'for host; do echo "/r"; done')
     assert from_script(script, [f"x;touch {tmp_path}/made;:1"]) == {f"x;touch {tmp_path}/made;:1": "/r"}
     assert not (tmp_path / "made").exists()
+
+
+def test_a_bookie_that_is_named_like_an_option_is_not_shown_to_the_script(tmp_path: Path) -> None:
+    script = _script(tmp_path / "script", 'for host; do case $host in -*) touch "$0.made";; esac; echo "/r"; done')
+    assert from_script(script, ["-rf:1", "bk1:1", "--help", "bk1:2"]) == {"bk1:1": "/r", "bk1:2": "/r"}
+    assert from_script(script, ["--help"]) == {}
+    assert not (tmp_path / "script.made").exists()
+
+
+def test_a_script_gets_no_input(tmp_path: Path) -> None:
+    inside, outside = os.pipe()
+    kept = os.dup(0)
+    try:
+        os.write(outside, b"/of-the-program\n")
+        os.dup2(inside, 0)
+        with pytest.raises(ConfigError, match="printed 0 locations"):
+            from_script(_script(tmp_path / "script", "head -n 1"), ["bk1:1"])
+        assert os.read(inside, 100) == b"/of-the-program\n"
+    finally:
+        os.dup2(kept, 0)
+        for descriptor in (inside, outside, kept):
+            os.close(descriptor)
+
+
+def test_a_script_that_prints_for_ever_ends(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="printed more than 1048576 bytes"):
+        from_script(_script(tmp_path / "script", "yes"), ["bk1:1"])
+
+
+def test_a_script_that_hangs_ends_with_what_it_has_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(location_sources, "SCRIPT_S", 0.5 * stretch())
+    os.mkfifo(tmp_path / "held")
+    held = os.open(tmp_path / "held", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        script = _script(tmp_path / "script", f"exec 3>{tmp_path}/held; sleep 1000 & wait")
+        with pytest.raises(ConfigError, match="gave no locations within"):
+            from_script(script, ["bk1:1"])
+        os.set_blocking(held, True)
+        assert os.read(held, 1) == b"", "the last of its processes has ended"
+    finally:
+        os.close(held)

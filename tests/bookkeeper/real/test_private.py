@@ -35,6 +35,9 @@ def test_a_secret_file_holds_one_secret(tmp_path: Path) -> None:
             read_secret(str(path))
     with pytest.raises(ConfigError, match="is not a file"):
         read_private("/dev/null")
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    with pytest.raises(ConfigError, match="is not a file"):  # at once: nobody will ever write
+        read_private(str(tmp_path / "pipe"))
     path.write_bytes(bytes((1 << 20) + 1))
     with pytest.raises(ConfigError, match="at most"):
         read_private(str(path))

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import json
+import socket
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from bookkeeper.bookie.health.health_pages import HEAD_MAX
 from bookkeeper.bookie.health.health_server import HealthServer
 from bookkeeper.ids import Address
+from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.metrics import Metrics
 from bookkeeper.real.workers import ThreadWorker
 
@@ -77,3 +81,31 @@ def test_everything_else_is_refused_without_an_echo(server: HealthServer) -> Non
     assert get(server, "/metrics", host="evil.example:80")[0] == 403
     assert get(server, "/metrics", host="localhost")[0] == 200
     assert get(server, "/metrics", host="[::1]:80")[0] == 200
+
+
+def _raw(server: HealthServer, request: bytes) -> bytes:
+    """All that is answered until the connection ends, be it by a reset: the server reads no more."""
+    answer = b""
+    to = (server.address.host, server.address.port)
+    with socket.create_connection(to, timeout=30 * stretch()) as connection, contextlib.suppress(ConnectionError):
+        connection.sendall(request)
+        while data := connection.recv(64 * 1024):
+            answer += data
+    return answer
+
+
+@pytest.mark.rule("X40")
+def test_a_head_that_is_too_long_is_not_kept(server: HealthServer) -> None:
+    head = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+    fits = b"".join(b"X-%d: %s\r\n" % (number, b"a" * 1000) for number in range(30))
+    assert b" 200 OK" in _raw(server, head + fits + b"\r\n")
+    assert _raw(server, head + fits + fits + b"\r\n") == b""
+    assert _raw(server, head + b"X: " + b"a" * HEAD_MAX + b"\r\n\r\n") == b""
+
+
+@pytest.mark.rule("X53")
+@pytest.mark.parametrize("line", [b"PLANTED", b"PLANTED a b c", b"GET /healthz HTTP/PLANTED", b"PLANTED / HTTP/1.0"])
+def test_an_error_page_has_nothing_of_the_request(server: HealthServer, line: bytes) -> None:
+    answer = _raw(server, line + b"\r\nHost: localhost\r\n\r\n")
+    assert b"PLANTED" not in answer
+    assert b"40" in answer.splitlines()[0] or b"Error code: 40" in answer
