@@ -97,7 +97,9 @@ def decode_policy(data: bytes) -> Policy:
             tuple(map(_change, _list(body, "changes"))),
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, ConfigError) as error:
-        raise MetadataFormatError(f"{_WHAT} cannot be read: {error}") from error
+        said = str(error)
+        shown = said if said.isprintable() else repr(said)[1:-1]  # on one line of a log, whatever was stored
+        raise MetadataFormatError(f"{_WHAT} cannot be read: {shown}") from error
 
 
 def _fields(body: Any, *names: str, what: str) -> tuple[Any, ...]:

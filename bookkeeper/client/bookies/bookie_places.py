@@ -112,7 +112,12 @@ class BookiePlaces:
         if self._source is None or self._worker is None:
             return {}
         names = sorted({*await self._bookies.known(), *await self._bookies.registered()})
-        said = await self._worker.call(partial(self._source, names))
+        try:
+            said = await self._worker.call(partial(self._source, names))
+        except (ConfigError, OSError):
+            raise
+        except Exception as error:  # of somebody's function
+            raise ConfigError(f"{self._config.locations_from} failed: {error!r}") from error
         found: dict[BookieId, Location] = {}
         for name in names:
             if (text := said.get(name)) is None:

@@ -116,3 +116,12 @@ def test_a_policy_that_would_not_fit_is_refused() -> None:
     )
     with pytest.raises(ConfigError, match="grant to roles"):
         encode_policy(Policy(grants=grants))
+
+
+@pytest.mark.rule("X38")
+def test_what_is_wrong_with_a_policy_is_said_on_one_line() -> None:
+    grant = {"who": "role:etl", "rights": ["\n2026 INFO forged\x1b[2J"], "on": "stream:a"}
+    stored = json.dumps({"format": 1, "mode": "off", "grants": [grant]}).encode()
+    with pytest.raises(MetadataFormatError) as refused:
+        decode_policy(stored)
+    assert str(refused.value).isprintable() and "forged" in str(refused.value)

@@ -50,11 +50,11 @@ class _Bookies:
 def says(names: Sequence[str]) -> Mapping[str, str]:
     assert names == ["b1", "gone", "new"], "all that are known, also those that are gone"
     if fails:
-        raise OSError("no such script")
+        raise fails[0]
     return {"b1": "/r2/", "gone": "/a b"}
 
 
-fails: list[bool] = []
+fails: list[Exception] = []
 NO_WORKERS = cast(Workers, None)
 
 
@@ -76,8 +76,11 @@ def test_a_source_wins_over_the_metadata_and_what_is_odd_in_it_is_told_once(capl
                 ]
                 assert places.distance is not None
                 assert [places.distance(each) for each in (B1, BookieId("new"))] == [0, 2]
-                fails.append(True)
+                fails.append(OSError("no such script"))
                 await asyncio.sleep(30)
+                fails[0] = KeyError("b1")  # of somebody's function
+                await asyncio.sleep(30)
+                await places.refresh()
                 fails.clear()
             assert str(places.of(B1)) == "/r2", "the last that was known"
             assert caplog.text.count("says of gone: '/a b' is no network location") == 1
