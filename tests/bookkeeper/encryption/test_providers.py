@@ -73,3 +73,9 @@ def test_what_is_no_list_of_keys_is_refused_and_not_shown(text: str, said: str) 
         KeyRing.parse(text)
     shown = str(refused.value) + repr(KeyRing({"a": NEW}))
     assert "planted" not in shown and b64encode(NEW).decode() not in shown and repr(NEW) not in shown
+
+
+@pytest.mark.parametrize("key", [b"", b"x" * 31, b"x" * 33, "x" * 32])
+def test_a_ring_refuses_a_key_of_another_length(key: bytes) -> None:
+    with pytest.raises(ConfigError, match="key k1 must have 32 bytes"):
+        KeyRing({"k1": key})

@@ -272,3 +272,9 @@ def md5(data: bytes) -> bytes:
 def test_what_is_no_name(name: str) -> None:
     with pytest.raises(ValueError, match="user's name"):
         require_name(name)
+
+
+@pytest.mark.parametrize("user", ["", "a:b", "a\nb", "x" * 1000])
+def test_a_client_whose_name_is_none_says_so_before_it_sends_anything(user: str) -> None:
+    with pytest.raises(ValueError, match="and no colon"):
+        DigestClient(user, Secret("secret"), CNONCE)

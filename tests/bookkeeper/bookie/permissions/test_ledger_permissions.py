@@ -12,6 +12,7 @@ import pytest
 from bookkeeper import wire
 from bookkeeper.access import LedgerOperation, Mode, Policy, Principal, PrincipalKind, Resource
 from bookkeeper.bookie.permissions.ledger_permissions import WAITING_MAX, Asked, LedgerPermissions
+from bookkeeper.bookie.permissions.owner_log import OwnerLog
 from bookkeeper.errors import MetadataUnavailableError, NoSuchLedgerError
 from bookkeeper.ids import EntryId, LedgerId
 from bookkeeper.meta import Metadata
@@ -152,6 +153,27 @@ def test_the_first_writer_owns_a_ledger_that_names_nobody() -> None:
             assert await statuses(clients, "bookie", add(repaired, recovery=True)) == [Status.OK]
             assert await statuses(clients, "b", wire.ReadEntry(repaired, EntryId(0))) == [Status.UNAUTHORIZED]
             assert await statuses(clients, "a", wire.ReadEntry(repaired, EntryId(0))) == [Status.OK]
+
+    run_named(main)
+
+
+@pytest.mark.rule("X12")
+def test_a_ledger_does_not_begin_here_before_its_owner_is_durable(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        await apply(cluster, metadata, policy("a append streams:x"))
+        one = await create(metadata, "streams:x")
+        assert cluster.server is not None
+        engine, keep = cluster.server.engine, OwnerLog.keep
+        held: list[tuple[Any, ...]] = []
+        monkeypatch.setattr(OwnerLog, "keep", lambda *given: held.append(given))
+        async with clients_of(cluster) as clients:
+            asked = asyncio.ensure_future(statuses(clients, "a", add(one)))
+            await asyncio.sleep(2)
+            assert len(held) == 1 and not asked.done() and engine.is_strange(one)
+            keep(*held[0])
+            assert await asked == [Status.OK]
+            assert not engine.is_strange(one)
 
     run_named(main)
 

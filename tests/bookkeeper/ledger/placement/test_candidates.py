@@ -79,3 +79,8 @@ def test_without_any_weight_above_zero_all_are_equal() -> None:
     chance = random.Random(3)
     firsts = Counter(Candidates(pool, (), chance, dict.fromkeys(pool, 0.0))[0] for _ in range(400))
     assert set(firsts) == set(pool)
+
+
+def test_the_last_ones_come_in_any_order() -> None:
+    pool, last, chance = _pool(2), tuple(map(BookieId, "xyz")), random.Random(2)
+    assert len({tuple(Candidates(pool, last, chance))[2:] for _ in range(60)}) == 6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from itertools import permutations
 
 import pytest
 from hypothesis import assume, given
@@ -186,3 +187,28 @@ def test_what_was_the_best_is_forgotten_with_a_change_of_bookies_or_of_places() 
     wider = (*pool, BookieId("e"))
     found = policy.new_ensemble(spec, Candidates(wider, (), chance), excluded=[BookieId("d")])
     assert set(found) >= {"c", "e"}
+
+
+@pytest.mark.rule("Q6")
+@given(_topologies(), st.integers(2, 4), st.integers(2, 3), st.randoms(use_true_random=False))
+def test_by_region_the_most_regions_come_first_and_then_the_most_racks(
+    where: dict[BookieId, Location], size: int, write: int, chance: random.Random
+) -> None:
+    assume(write <= size <= len(where))
+    candidates = sorted(where)
+    chance.shuffle(candidates)
+    spec = _spec(size, write)
+    chosen = _policy(where, by_region=True).new_ensemble(spec, candidates)
+    best = max(racks_in_worst_window(spec, each, where) for each in permutations(sorted(where), size))
+    assert racks_in_worst_window(spec, chosen, where) == best
+
+
+@pytest.mark.rule("Q6")
+def test_a_copy_is_moved_only_where_that_brings_another_rack() -> None:
+    where = topology({"/r1": "a b c", "/r2": "d"})
+    a, b, c, d = _bookies("a b c d")
+    policy, spec = _policy(where), _spec(2, 2)
+    assert policy.move(spec, (a, b), [c]) is None, "no exchange helps"
+    assert policy.move(spec, (a, d), [c]) is None, "nothing lacks"
+    assert policy.move(spec, (a, b), [c, d]) in {(a, d), (b, d)}
+    assert policy.move(spec, (a, b), []) is None
