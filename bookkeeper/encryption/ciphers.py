@@ -1,10 +1,11 @@
 """The only module that uses the library ``cryptography`` for entries: it seals and opens runs of them, and wraps keys.
 
     nonce             entry id, padded with zeros in front to 96 bits
-    associated data   ledger id, entry id: 8 bytes each, big-endian
+    associated data   ledger id, entry id: 8 bytes each, big-endian; then how the payload was packed, if it was
 
-So an entry opens in its own place only. Nothing here remembers what was sealed: :mod:`bookkeeper.encryption.entries`
-sees to it that an id is sealed once. The library is loaded with the first key, and who encrypts nothing needs none.
+So an entry opens in its own place only, and as what it was sealed. Nothing here remembers what was sealed:
+:mod:`bookkeeper.encryption.entries` sees to it that an id is sealed once. The library is loaded with the first key, and
+who encrypts nothing needs none.
 """
 
 from __future__ import annotations
@@ -61,20 +62,21 @@ def new_aead(cipher: Cipher, key: bytes) -> Aead:
     return aead.AESGCM(key) if cipher is Cipher.AES_256_GCM else aead.ChaCha20Poly1305(key)
 
 
-def seal_run(aead: Aead, ledger_id: int, first: int, payloads: Sequence[Buffer]) -> list[bytes]:
-    """Consecutive entries, sealed."""
+def seal_run(aead: Aead, ledger_id: int, first: int, payloads: Sequence[Buffer], packed_by: bytes = b"") -> list[bytes]:
+    """Consecutive entries, sealed. ``packed_by``: how the payloads were packed; empty if they are as they are."""
     encrypt, nonce, place = aead.encrypt, _NONCE.pack, _PLACE.pack
     return [
-        encrypt(nonce(entry_id), payload, place(ledger_id, entry_id))
+        encrypt(nonce(entry_id), payload, place(ledger_id, entry_id) + packed_by)
         for entry_id, payload in enumerate(payloads, first)
     ]
 
 
-def open_run(aead: Aead, ledger_id: int, first: int, sealed: Sequence[Buffer]) -> list[bytes]:
+def open_run(aead: Aead, ledger_id: int, first: int, sealed: Sequence[Buffer], packed_by: bytes = b"") -> list[bytes]:
     """Consecutive entries, as they were before they were sealed.
 
     Raises:
-        DecryptionError: one of them was not sealed by who has the key, or not for this place.
+        DecryptionError: one of them was not sealed by who has the key, or not for this place, or
+            packed in another way.
     """
     from cryptography.exceptions import InvalidTag
 
@@ -82,7 +84,7 @@ def open_run(aead: Aead, ledger_id: int, first: int, sealed: Sequence[Buffer]) -
     opened: list[bytes] = []
     try:
         for entry_id, data in enumerate(sealed, first):
-            opened.append(decrypt(nonce(entry_id), data, place(ledger_id, entry_id)))
+            opened.append(decrypt(nonce(entry_id), data, place(ledger_id, entry_id) + packed_by))
     except InvalidTag:
         raise DecryptionError(
             f"entry {first + len(opened)} of ledger {ledger_id} does not open with the ledger's key: whoever wrote or "

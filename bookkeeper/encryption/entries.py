@@ -40,7 +40,7 @@ class EntrySealer:
         self._next = first + len(payloads)
         if self._compression is not Compression.NONE:
             payloads = [pack(self._compression, payload) for payload in payloads]
-        return seal_run(self._aead, self._ledger_id, first, payloads)
+        return seal_run(self._aead, self._ledger_id, first, payloads, _packed_by(self._compression))
 
 
 class EntryOpener:
@@ -60,7 +60,12 @@ class EntryOpener:
 
         Raises: DecryptionError: one of them is not what the ledger's writer has sealed.
         """
-        opened = open_run(self._aead, self._ledger_id, first, sealed)
+        opened = open_run(self._aead, self._ledger_id, first, sealed, _packed_by(self._compression))
         if self._compression is not Compression.NONE:
             return [unpack(self._compression, packed, self._payload_max) for packed in opened]
         return opened
+
+
+def _packed_by(compression: Compression) -> bytes:
+    """What vouches for how payloads are packed: who writes the metadata cannot have them unpacked in another way."""
+    return b"" if compression is Compression.NONE else compression.name.lower().encode()
