@@ -26,7 +26,7 @@ def test_no_crash_takes_what_lives_or_can_be_brought_back() -> None:
 
 @pytest.mark.rule("A1", "A5", "B1", "K7")
 def test_no_crash_takes_what_the_metadata_count_on_after_a_repair() -> None:
-    life, begin = repaired_life(100)
+    life, begin = repaired_life(103)
     images = list(wrong_images(life, 1, 3, begin))
     assert [(where, bad) for where, bad in images if bad] == []
     assert len(images) > 60
@@ -68,5 +68,5 @@ def test_a_planted_bug_of_repair_is_found(
 ) -> None:
     plant(monkeypatch)
     with pytest.raises((AssertionError, BookKeeperError)):
-        life, begin = repaired_life(100)
+        life, begin = repaired_life(103)
         assert not any(bad for _, bad in wrong_images(life, 1, 3, begin))

@@ -10,6 +10,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+STARTS_MAX = 5
+"""How often a query is started whose source's worker does not begin in time."""
+
 
 def ended(run: Any) -> bool:
     """Wait for the end of a query. False: it has not begun, because Spark gives a Python worker ten seconds to begin,
@@ -52,9 +55,13 @@ def main(metadata: str, stream: str, values: str, ledger: int, checkpoint: str) 
         writer = rows.writeStream.foreachBatch(take).option("checkpointLocation", checkpoint)
         writer = writer.trigger(availableNow=True)
         run = writer.start()
-        while not ended(run):
+        for _ in range(STARTS_MAX - 1):
+            if ended(run):
+                break
             assert batches == [], "the source's worker begins before the first batch"
             run = writer.start()
+        else:
+            run.awaitTermination()
         ends = [json.loads(each.sources[0].latestOffset) for each in run.recentProgress]
         return batches, [end["nextSeqNo"] for end in ends if end is not None]  # a batch that is repeated has none
 

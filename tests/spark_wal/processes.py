@@ -19,6 +19,7 @@ from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.launchers.zookeeper import free_port
 from spark_wal.service import file_manager, spark_conf
 from tests.spark_wal.streaming_job import expected
+from tests.spark_wal.worker_python import worker_python
 
 JOB = Path(__file__).with_name("streaming_job.py")
 ROOT = Path(__file__).parents[2]
@@ -140,7 +141,7 @@ class JobProcess:
         environment = {
             **os.environ,
             "JAVA_HOME": str(java.find_java().home),
-            "PYSPARK_PYTHON": python,
+            "PYSPARK_PYTHON": worker_python(python, out),
             "SPARK_LOCAL_IP": "127.0.0.1",
             **(extra or {}),
         }

@@ -387,21 +387,10 @@ class ServerConnection(FrameProtocol):
         Raises:
             MalformedFrameError: the frame is not a request.
         """
-        decoded = self.detector.decode(body)
-        if isinstance(decoded, wire.RefusedFrame):
-            self.counts.request(decoded.header.op, decoded.status)
-            self.server.requests.request(self.host, decoded.header, None, decoded.status, 0.0)
-            self.write(decoded.frame)
+        judged = self._judged(body)
+        if judged is None:
             return
-        header, request = decoded
-        verdict: Status | None = Status.OK
-        if self.access is not None:
-            if isinstance(request, wire.GetBookieInfo):
-                request = self.access.advice_of(request)
-            verdict = self.access.judge(request)
-            if verdict is Status.UNAUTHORIZED or verdict is Status.TOO_MANY_REQUESTS:
-                self._answer(header, wire.failure(request, verdict))
-                return
+        header, request, verdict = judged
         charge = len(body) + reply_charge(request)
         reserved = goes_first(request)
         if not reserved:
@@ -448,6 +437,30 @@ class ServerConnection(FrameProtocol):
             self.access.ask(request, permitted)
         else:
             permitted(Status.OK)
+
+    def _judged(self, body: bytes) -> tuple[wire.RequestHeader, wire.Request, Status | None] | None:
+        """The request in a frame, and OK, or None where its client's permission must be asked for first. Nothing if the
+        frame or the client was refused: then that is answered.
+
+        Raises:
+            MalformedFrameError: the frame is not a request.
+        """
+        decoded = self.detector.decode(body)
+        if isinstance(decoded, wire.RefusedFrame):
+            self.counts.request(decoded.header.op, decoded.status)
+            self.server.requests.request(self.host, decoded.header, None, decoded.status, 0.0)
+            self.write(decoded.frame)
+            return None
+        header, request = decoded
+        if self.access is None:
+            return header, request, Status.OK
+        if isinstance(request, wire.GetBookieInfo):
+            request = self.access.advice_of(request)
+        verdict = self.access.judge(request)
+        if verdict is Status.UNAUTHORIZED or verdict is Status.TOO_MANY_REQUESTS:
+            self._answer(header, wire.failure(request, verdict))
+            return None
+        return header, request, verdict
 
     def _answer(self, header: wire.RequestHeader, reply: wire.Reply) -> int:
         """Send a reply. Returns its size in bytes."""
