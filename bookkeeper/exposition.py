@@ -63,16 +63,26 @@ def page(metrics: Metrics, accept: str) -> tuple[bytes, str]:
     return encode(_registry(MetricsCollector(metrics))), content_type
 
 
+def server_page(metrics: Metrics, accept: str) -> tuple[bytes, str]:
+    """The same with the numbers of this process: processor time, memory, descriptors."""
+    encode, content_type = choose_encoder(accept)
+    return encode(_with_process(_registry(MetricsCollector(metrics)))), content_type
+
+
 def wsgi_page(metrics: Metrics, refresh: Callable[[], None]) -> WsgiApplication:
-    """The same page as a WSGI application."""
-    registry = _registry(MetricsCollector(metrics, refresh))
-    ProcessCollector(registry=registry)  # process_cpu_seconds_total, process_resident_memory_bytes, process_open_fds
-    return make_wsgi_app(registry)
+    """The page of :func:`server_page` as a WSGI application."""
+    return make_wsgi_app(_with_process(_registry(MetricsCollector(metrics, refresh))))
 
 
 def _registry(collector: Collector) -> CollectorRegistry:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(collector)
+    return registry
+
+
+def _with_process(registry: CollectorRegistry) -> CollectorRegistry:
+    """The same, with process_cpu_seconds_total, process_resident_memory_bytes, process_open_fds and others."""
+    ProcessCollector(registry=registry)
     return registry
 
 

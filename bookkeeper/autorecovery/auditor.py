@@ -25,6 +25,7 @@ from bookkeeper.client.operators import Operator
 from bookkeeper.errors import BookKeeperError, DataUnknownError, NoSuchLedgerError, in_words
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta.records.autorecovery import AutorecoveryNodes, ClusterCheck, Vote
+from bookkeeper.metrics import Summary
 from bookkeeper.replication.copying import RepairContext
 from bookkeeper.replication.inspection import IncompleteCopy, incomplete_copies
 
@@ -53,6 +54,8 @@ class Auditor:
         """The check of all ledgers, which takes long: lost bookies are looked for beside it."""
         self.placed = ""
         """What the last check of placement has found; empty: all is well, or none was made."""
+        self.marked = Summary()
+        """How many ledgers were marked, each time that those of lost bookies were."""
         self.elected = False
         self.doing = "it has not begun"
         """What it does, or why it does nothing: a sentence for people."""
@@ -61,6 +64,11 @@ class Auditor:
         self.wakeup = Wakeup()
         self.on_marked = Wakeup().ring
         """Called when ledgers were marked; set by whoever runs a worker beside it."""
+
+    @property
+    def lost_bookies(self) -> int:
+        """How many bookies are lost now, as the auditor sees it; 0 while another process audits."""
+        return len(self._lost.since) if self.elected else 0
 
     async def run(self) -> None:
         """Audit until cancelled; then the vote is withdrawn."""
@@ -153,6 +161,7 @@ class Auditor:
             self.doing = f"marks the ledgers of {', '.join(sorted(plan.mark))}"
             count = await self._mark_ledgers_of(plan.mark)
             self._lost.on_marked(plan.mark, loop.time())
+            self.marked.observe(count)
             _log.warning(
                 "%s %s lost: %d ledgers that name %s are marked for repair",
                 ", ".join(sorted(plan.mark)),

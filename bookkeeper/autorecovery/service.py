@@ -17,6 +17,7 @@ import logging
 from dataclasses import replace
 from typing import Final
 
+from bookkeeper.autorecovery.apache_names import ReplicationNames
 from bookkeeper.autorecovery.auditor import Auditor
 from bookkeeper.autorecovery.config import AutorecoveryConfig
 from bookkeeper.autorecovery.report import AutorecoveryReport
@@ -54,6 +55,9 @@ class AutorecoveryService:
         self.auditor = Auditor(client, self._records, name, self._config)
         self.worker = RepairWorker(client, self._records, name, self._config)
         self.auditor.on_marked = self.worker.wakeup.ring
+        self._apache_names = ReplicationNames(self.auditor.marked)
+        if metrics is not None:
+            metrics.include(self._apache_names.metrics)
         self.usage = UsageKeeper(client, client.services.seams.clock, lambda: self.auditor.elected)
         self._tasks: list[asyncio.Task[None]] = []
         self.published: AutorecoveryReport | None = None
@@ -112,6 +116,9 @@ class AutorecoveryService:
             report = self.report()
             if self._metrics is not None:
                 show_report(report, self._metrics)
+                self._apache_names.show(report, asyncio.get_running_loop().time())
+                text = "Bookies that the auditor holds to be lost; 0 where this process is not the auditor."
+                self._metrics.gauge("autorecovery_lost_bookies", text).value = self.auditor.lost_bookies
             if turns % 10 == 0 or self.published is None or replace(report, updated_ms=0) != self.published:
                 try:
                     await self._records.publish(self.name, report.encode())

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from bookkeeper.exposition import QUANTILES, page
+from bookkeeper.exposition import QUANTILES, page, server_page
 from bookkeeper.metrics import Metrics
 
 
@@ -63,3 +63,11 @@ def test_a_summary_has_its_quantiles_and_those_without_values_are_none() -> None
     }
     assert len(values) == 2 * len(QUANTILES)
     assert values["true", "0.99"] == pytest.approx(2.0, rel=0.01)
+
+
+def test_a_server_s_page_has_the_numbers_of_its_process_too() -> None:
+    metrics = Metrics()
+    metrics.counter("requests_total", "Requests.").add()
+    names = {line.split()[0] for line in server_page(metrics, "")[0].decode().splitlines() if line[0] != "#"}
+    assert {"requests_total", "process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds"} <= names
+    assert {"process_max_fds", "process_start_time_seconds"} <= names

@@ -18,6 +18,7 @@ from bookkeeper.metrics import Metrics, Summary
 from bookkeeper.storage.base.results import EngineState
 from bookkeeper.volumes import Volumes
 from bookkeeper.volumes.disks.serving import Volume
+from bookkeeper.volumes.disks.volume_list import VolumeState
 
 PERIOD_S: Final = 60.0
 """Quantiles are those of the last minute that is over, as Apache's (``prometheusStatsLatencyRolloverSeconds``)."""
@@ -36,12 +37,21 @@ NAMES: Final[Mapping[str, str]] = {
     "bookie_READ_BYTES": "bytes of replies to reads",
     "bookie_ledgers_count": "ledgers that this bookie has",
     "bookie_ledger_writable_dirs": "ledger directories that serve and take new ledgers",
+    "bookie_ledger_num_dirs": "ledger directories that serve, and those that were lost",
     "bookie_ledger_dir_PATH_usage": "per cent of a ledger directory's file system that is used",
-    "bookie_read_cache_hits_count": "reads that were answered from memory",
-    "bookie_read_cache_misses_count": "reads that waited for the disk",
-    "bookie_DELETED_LEDGER_COUNT": "deleted ledgers whose data were dropped",
+    "bookie_read_cache_hits": "reads that were answered from memory",
+    "bookie_read_cache_hits_count": "the same, as older boards name it",
+    "bookie_read_cache_misses": "reads that waited for the disk",
+    "bookie_read_cache_misses_count": "the same, as older boards name it",
+    "bookie_DELETED_LEDGER_TOTAL": "deleted ledgers whose data were dropped",
+    "bookie_DELETED_LEDGER_COUNT": "the same, as older boards name it",
+    "bookie_RECLAIMED_DELETION_SPACE_BYTES": "bytes of entry logs that were dead as a whole, and removed",
     "bookie_RECLAIMED_COMPACTION_SPACE_BYTES": "bytes that compaction has given back",
     "bookie_COMPACT_RUNTIME_count": "compactions that came to their end",
+    "bookie_MAJOR_COMPACTION_TOTAL": "major ones of them",
+    "bookie_MAJOR_COMPACTION_COUNT": "the same, as older boards name it",
+    "bookie_MINOR_COMPACTION_TOTAL": "minor ones of them",
+    "bookie_MINOR_COMPACTION_COUNT": "the same, as older boards name it",
 }
 
 ABSENT: Final[Mapping[str, str]] = {
@@ -51,9 +61,6 @@ ABSENT: Final[Mapping[str, str]] = {
     "bookie_write_cache_size": "entries are in their logs when they are acknowledged; there is no write cache",
     "bookie_read_cache_size": "the cache is the operating system's, and the last groups",
     "bookie_entries_count": "nobody counts entries: it would cost more than it tells",
-    "bookie_MINOR_COMPACTION_COUNT": "minor and major runs are counted together: bookie_COMPACT_RUNTIME_count",
-    "bookie_MAJOR_COMPACTION_COUNT": "the same",
-    "bookie_RECLAIMED_DELETION_SPACE_BYTES": "logs that are dead go whole; their bytes are not added up",
     "bookkeeper_server_ADD_ENTRY_IN_PROGRESS": "what is in progress is bounded and shown in bytes",
     "bookkeeper_server_READ_ENTRY_IN_PROGRESS": "the same",
     "bookkeeper_server_ADD_ENTRY_BLOCKED": "connections that have to wait are not read: bookie_paused_connections",
@@ -100,9 +107,14 @@ class ApacheNames:
         self._number("bookie_SERVER_STATUS", status)
         self._number("bookie_WRITE_BYTES", counts.add_bytes.value)
         self._number("bookie_READ_BYTES", counts.read_bytes.value)
-        self._number("bookie_read_cache_hits_count", stats.reads_inline)
-        self._number("bookie_read_cache_misses_count", stats.reads_waited)
-        self._number("bookie_DELETED_LEDGER_COUNT", stats.dropped_ledgers)
+        for ending in ("", "_count"):
+            self._number(f"bookie_read_cache_hits{ending}", stats.reads_inline)
+            self._number(f"bookie_read_cache_misses{ending}", stats.reads_waited)
+        for ending in ("TOTAL", "COUNT"):
+            self._number(f"bookie_DELETED_LEDGER_{ending}", stats.dropped_ledgers)
+            self._number(f"bookie_MAJOR_COMPACTION_{ending}", stats.major_compactions)
+            self._number(f"bookie_MINOR_COMPACTION_{ending}", stats.compactions - stats.major_compactions)
+        self._number("bookie_RECLAIMED_DELETION_SPACE_BYTES", stats.removed_bytes)
         self._number("bookie_RECLAIMED_COMPACTION_SPACE_BYTES", stats.compaction_reclaimed_bytes)
         self._number("bookie_COMPACT_RUNTIME_count", stats.compactions)
         self._directories(sources.engine)
@@ -111,6 +123,8 @@ class ApacheNames:
         serving = list(engine.serving)
         self._number("bookie_ledgers_count", sum(engine.ledger_count(each.number) for each in serving))
         self._number("bookie_ledger_writable_dirs", sum(map(_is_writable, serving)))
+        lost = [each for each in engine.volume_list if each.state is VolumeState.LOST]
+        self._number("bookie_ledger_num_dirs", len(serving) + len(lost))
         for each in serving:
             space = each.engine.space()
             name = re.sub(r"[^A-Za-z0-9_]", "_", each.config.ledger_dir)

@@ -6,6 +6,7 @@ from bookkeeper.bookie.connections.admission import Admission
 from bookkeeper.bookie.health.health import BookieHealth
 from bookkeeper.metrics import Metrics, Summary
 from bookkeeper.volumes import Volumes
+from bookkeeper.volumes.disks.volume_list import VolumeState
 
 
 def refresh_metrics(
@@ -44,6 +45,7 @@ def refresh_metrics(
         gauge("garbage_pass_age_seconds", text).value = condition.garbage_age_s
     text = "Suspect ledgers: damage on the disk may have taken entries of them; until the copies are whole again."
     gauge("damaged_ledgers", text).value = len(engine.suspects)
+    _refresh_directories(metrics, engine)
     compactor = engine.compactor
     text = "1 while entry logs are being compacted, else 0."
     gauge("compacting", text).value = 1 if compactor.is_running else 0
@@ -51,3 +53,19 @@ def refresh_metrics(
     gauge("logs_not_compacted", text).value = compactor.logs_left
     if (age := compactor.age_s) is not None:
         gauge("compaction_age_seconds", "Seconds since a compaction of entry logs last ended well.").value = age
+
+
+def _refresh_directories(metrics: Metrics, engine: Volumes) -> None:
+    gauge = metrics.gauge
+    serving = list(engine.serving)
+    for each in serving:
+        space, place = each.engine.space(), each.config.ledger_dir
+        text = "Bytes of the file system of a ledger directory."
+        gauge("directory_total_bytes", text, directory=place).value = space.total
+        text = "Bytes of it that are free; the bookie keeps a reserve of them."
+        gauge("directory_free_bytes", text, directory=place).value = space.free
+    lost = [each for each in engine.volume_list if each.state is VolumeState.LOST]
+    gauge("lost_directories", "Ledger directories that have failed, or were given up.").value = len(lost)
+    failing = [each for each in serving if each.engine.sentences()]
+    text = "Ledger directories whose last checkpoint failed, so that their journal grows."
+    gauge("failing_checkpoints", text).value = len(failing)

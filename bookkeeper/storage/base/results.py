@@ -102,6 +102,8 @@ class EngineStats:
     merges: int = 0
     dropped_ledgers: int = 0
     removed_logs: int = 0
+    removed_bytes: int = 0
+    """What those of them had taken that were dead as a whole, so that nothing of them was copied."""
     scrubbed_bytes: int = 0
     """What scrubs have read."""
     scrub_passes: int = 0
@@ -110,6 +112,8 @@ class EngineStats:
     """Damaged places that scrubs have found."""
     compactions: int = 0
     """Runs that came to their end."""
+    major_compactions: int = 0
+    """Those of them that were major ones."""
     compactions_failed: int = 0
     """Runs that an error ended; they lose nothing."""
     compacted_logs: int = 0

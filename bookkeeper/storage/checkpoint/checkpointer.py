@@ -340,6 +340,7 @@ class Checkpointer:
         closing = self.places.release_segments(covered.replaced)
         for key in covered.removed_logs:
             self.stats.removed_logs += 1
+            self.stats.removed_bytes += 0 if key in scope.emptied else scope.logs[key].end
             self.layout.removed(key)
             if (file := self.entry_logs.removed(key)) is not None:
                 closing.append(file)

@@ -30,7 +30,7 @@ from bookkeeper.storage.checkpoint.checkpointer import Checkpointer
 from bookkeeper.storage.checkpoint.disk_space import DiskSpace
 from bookkeeper.storage.compaction.chunk import Chunk, LedgerRecords, UnindexedRecordsError, living
 from bookkeeper.storage.compaction.log_copy import CompactionFiles, CopiedRecords
-from bookkeeper.storage.compaction.schedule import CompactionSchedule, LogUse
+from bookkeeper.storage.compaction.schedule import CompactionKind, CompactionSchedule, LogUse
 from bookkeeper.storage.entry_log.entry_log_file import Usage
 from bookkeeper.storage.entry_log.entry_logs import EntryLogs
 from bookkeeper.storage.index.ledger_descriptor import StateRecordKind
@@ -376,6 +376,7 @@ class CompactionSteps:
 
     def _end(self, error: str | None) -> None:
         """The run is over."""
+        is_major = self.schedule.running is CompactionKind.MAJOR
         self.schedule.end(self.monotonic(), error)
         target, self._source, self._target, self._held = self._target, None, None, None
         if not self.state.closing:  # else a start removes what is left over
@@ -385,6 +386,7 @@ class CompactionSteps:
                 worker.submit(partial(self.files.discard, target.log_id), ignore)
         if error is None:
             self.stats.compactions += 1
+            self.stats.major_compactions += is_major
         else:
             self.stats.compactions_failed += 1
         ended, self._ended = self._ended, None

@@ -483,9 +483,9 @@ class _LastingRequest:
 
 
 def _metrics_page(metrics: Metrics, accept: str) -> tuple[bytes, str]:
-    from bookkeeper.exposition import page  # its library is slow to load: see the module
+    from bookkeeper.exposition import server_page  # its library is slow to load: see the module
 
-    return page(metrics, accept)
+    return server_page(metrics, accept)
 
 
 async def _expect(request: web.BaseRequest) -> None:

@@ -376,6 +376,7 @@ def test_collecting_drops_ledgers_and_removes_their_logs(disk: RecordingDisk) ->
     workers.pump()
     assert answers == [None, None]
     assert engine.stats.removed_logs == 1 and not disk.exists("/ledgers/000001.log")
+    assert 6000 < engine.stats.removed_bytes < 12_000, "the six entries of ledger 1, and nothing of ledger 2"
     for _ in range(2):
         with pytest.raises(LedgerFencedError):
             add(engine, 1, 6)

@@ -13,6 +13,7 @@ from bookkeeper.bookie.control.ledger_directories import LedgerDirectories
 from bookkeeper.errors import CookieError, IllegalOperationError
 from bookkeeper.ids import LedgerId, bookie_id
 from bookkeeper.meta.records import cookies
+from bookkeeper.metrics import Gauge
 from bookkeeper.testing.world import Fault
 from bookkeeper.volumes.after_all import until_done
 from bookkeeper.volumes.disks.volume_list import VolumeState
@@ -68,6 +69,11 @@ def test_a_lost_directory_is_shown_and_said_until_it_is_used_again() -> None:
         assert (row["disk"], row["free_bytes"], row["total_bytes"]) == (None, None, None)
         said = directories(cluster).sentences()
         assert said[0].startswith("ledger directory /disk2 is lost (an operator has given it up)")
+        server = cluster.servers["b1"]
+        server._refresh_metrics()
+        shown = {(name, *labels.values()): metric for name, _, labels, metric in server.metrics}
+        assert shown["bookie_lost_directories",] == Gauge(1)
+        assert shown["bookie_ledger_num_dirs",] == Gauge(3)
         assert said[1] == "ledgers that were on a lost disk, and are not whole here again yet: 3"
         assert cluster.servers["b1"].directory_sentences() == said
         assert directories(cluster).in_use == ["/disk1", "/disk3"]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from bookkeeper.autorecovery.apache_names import NAMES as REPLICATION
 from bookkeeper.bookie.health.apache_names import ABSENT, NAMES
 from bookkeeper.exposition import page
 from bookkeeper.testing.cluster import SimCluster
@@ -58,6 +59,8 @@ def test_the_page_has_the_tables() -> None:
     text = (ROOT / "docs/compatibility.md").read_text()
     rows = dict(re.findall(r"^\| `(book\w+)` \| (.*) \|$", text, flags=re.MULTILINE))
     assert rows == {**NAMES, **ABSENT}
+    rows = dict(re.findall(r"^\| `((?:auditor|replication)\w+)` \| (.*) \|$", text, flags=re.MULTILINE))
+    assert rows == REPLICATION
 
 
 def test_a_bookie_under_load_shows_them_in_milliseconds_and_counts_never_fall() -> None:

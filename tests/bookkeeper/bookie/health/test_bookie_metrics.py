@@ -23,6 +23,11 @@ def test_the_gauges_say_what_the_bookie_is() -> None:
         assert server.metrics.gauge("doubted_ledgers").value == 3
         assert server.metrics.gauge("insecure").value == 1
         assert server.metrics.gauge("compacting").value == server.metrics.gauge("logs_not_compacted").value == 0
+        space = server.engine.serving[0].engine.space()
+        place = server.engine.serving[0].config.ledger_dir
+        assert server.metrics.gauge("directory_free_bytes", directory=place).value == space.free > 0
+        assert server.metrics.gauge("directory_total_bytes", directory=place).value == space.total > space.free
+        assert server.metrics.gauge("lost_directories").value == server.metrics.gauge("failing_checkpoints").value == 0
         done = asyncio.Event()
         server.engine.compact(lambda error: done.set())
         await done.wait()

@@ -104,3 +104,12 @@ def test_the_rows_say_what_a_run_would_win_and_why_a_log_is_left(disk: Recording
     assert engine.compactor.sentences() == ("entry log 2 is not compacted: it is damaged",)
     engine.compactor.suspend()
     assert "compaction is suspended" in engine.compactor.sentences()
+
+
+def test_major_runs_are_counted_and_what_they_take_was_not_dead_as_a_whole(disk: RecordingDisk) -> None:
+    engine, workers = filled(disk)
+    drop(engine, workers, 1)
+    runs = [compact(engine, workers, major=major) for major in (False, True, False)]
+    assert runs == [None] * 3
+    assert (engine.stats.compactions, engine.stats.major_compactions) == (3, 1)
+    assert engine.stats.compacted_logs and engine.stats.removed_bytes == 0
