@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -22,7 +23,7 @@ from segments.read import Reader, ReaderOptions, StreamEnd, StreamRange, StreamR
 from segments.record import StoredRecord
 from segments.retention.agreed_time import AgreedTime
 from segments.retention.cursor_places import cursor_places
-from segments.retention.hold_record import HoldNode
+from segments.retention.hold_record import HoldNode, MayChange
 from segments.retention.holds import Hold
 from segments.retention.retention import CursorPlace
 from segments.retention.retention_pass import EVERY_S as RETENTION_EVERY_S
@@ -216,13 +217,33 @@ class Stream(StreamFront):
         return tuple((await HoldNode(self.client.metadata_store, self.record).read())[0])
 
     async def _hold(self, name: str, start: Seek, stop: Seek, until_ms: int | None, note: str) -> Hold:
+        return await self.hold_for("", Hold(name, until_ms=until_ms, note=note), start, stop)
+
+    async def hold_for(
+        self, by: str, wanted: Hold, start: Seek, stop: Seek, may_change: MayChange = lambda hold: None
+    ) -> Hold:
+        """Put a hold for somebody whom a gateway knows.
+
+        Args:
+            by: his name. wanted: the hold, but for its range. start, stop: its range.
+            may_change: is asked about a hold that it replaces, and raises if he may not.
+
+        Raises: as ``hold``, and what ``may_change`` raises.
+        """
+        name = wanted.name
         with worded(f"putting hold {name} of stream {self.name}", self.name):
             now_ms = await AgreedTime(self.client, self.record).now_ms()  # others' holds that have ended are swept
-        wanted = Hold(name, await self.place_of(start), await self.place_of(stop), until_ms, now_ms, note)
-        return await HoldNode(self.client.metadata_store, self.record).put(wanted, now_ms)
+        first, end = await self.place_of(start), await self.place_of(stop)
+        placed = replace(wanted, start=first, stop=end, created_ms=now_ms, by=by)
+        return await HoldNode(self.client.metadata_store, self.record).put(placed, now_ms, may_change)
 
     async def release_hold(self, name: str) -> None:
-        await HoldNode(self.client.metadata_store, self.record).release(name)
+        await self.release_hold_for(name)
+
+    async def release_hold_for(self, name: str, may_change: MayChange = lambda hold: None) -> None:
+        """Remove a hold for somebody whom a gateway knows. Raises: as ``release_hold``, and what ``may_change``
+        raises."""
+        await HoldNode(self.client.metadata_store, self.record).release(name, may_change)
 
     async def roll(self) -> StreamSegment | None:
         async with self.writer(owner="roll"):

@@ -13,7 +13,9 @@ from bookkeeper.access.resource import Resource, ResourceKind
 from bookkeeper.access.rights import Right
 from bookkeeper.access.tenant import Tenant, check_tenants
 
-OWNERS_RIGHTS: Final = frozenset({Right.APPEND, Right.READ, Right.RECOVER, Right.CREATE, Right.DELETE})
+OWNERS_RIGHTS: Final = frozenset(
+    {Right.APPEND, Right.READ, Right.RECOVER, Right.CREATE, Right.DELETE, Right.HOLD},
+)
 """What a principal may do with the ledgers that he owns, and a member with what his tenant owns, without a grant."""
 
 

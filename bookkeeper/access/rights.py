@@ -24,6 +24,8 @@ class Right(StrEnum):
     """Make a stream, a journal or a file, where a server of ours does so on request."""
     DELETE = "delete"
     """Delete one, there."""
+    HOLD = "hold"
+    """Put holds on a stream, which keep its records from retention, and change or release one's own."""
     ADMINISTER = "administer"
     """Orders to servers, and whatever else is no user's business."""
 

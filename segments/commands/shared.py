@@ -72,7 +72,7 @@ def _value(text: str) -> Any:
         return text
 
 
-HOLD_COLUMNS: Final = ("hold", "from", "to", "until", "active", "note")
+HOLD_COLUMNS: Final = ("hold", "by", "from", "to", "until", "active", "note")
 
 
 class PositionType(click.ParamType[Seek]):
@@ -189,6 +189,7 @@ def hold_row(hold: Hold, now_ms: int) -> dict[str, object]:
     """A hold as a row of a table, or as JSON."""
     return {
         "hold": hold.name,
+        "by": hold.by or None,
         "from": told(hold.start),
         "to": told(hold.stop),
         "until": None if hold.until is None else hold.until.isoformat(timespec="seconds"),

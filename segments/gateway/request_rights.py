@@ -21,6 +21,8 @@ REMOVE: Final = one_of(Right.DELETE, Right.ADMINISTER)
 """Whatever lets records or a stream's life end, now or by itself."""
 MOVE: Final = all_of(Right.READ, Right.DELETE)
 """The name goes, and what is under it can be read under another one."""
+HOLD: Final = one_of(Right.HOLD, Right.ADMINISTER)
+"""What is held costs room. A hold of somebody else needs ``OVERRULE``, which the call itself asks for."""
 OVERRULE: Final = one_of(Right.ADMINISTER)
 """To do what others have secured themselves against."""
 REPAIR: Final = one_of(Right.RECOVER, Right.ADMINISTER)
@@ -116,8 +118,8 @@ RIGHTS: Final[Mapping[str, RequestRights]] = {
     "Segments.Truncate": _on(REMOVE, "before", "dry_run", "up_to_holds"),
     "Segments.ExplainRetention": _on(READ),
     "Segments.ApplyRetention": _on(REMOVE, "dry_run"),
-    "Segments.PutHold": _on(READ, "name", "start", "stop", "until_ms", "note"),
-    "Segments.DeleteHold": _on(READ, "name"),
+    "Segments.PutHold": _on(HOLD, "name", "start", "stop", "until_ms", "note"),
+    "Segments.DeleteHold": _on(HOLD, "name"),
     "Segments.ListHolds": _on(READ),
     "Cursors.Create": _on(READ, "name", "start", "individual"),
     "Cursors.Get": _on(READ, "name"),

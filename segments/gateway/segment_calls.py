@@ -8,6 +8,7 @@ from segments.errors import SegmentEmptyError, StreamConfigError, StreamError
 from segments.gateway.append_calls import elsewhere
 from segments.gateway.call_guard import Behaviour
 from segments.gateway.grpc_call import GrpcCall
+from segments.gateway.request_rights import OVERRULE
 from segments.gateway.served_streams import ServedStreams
 from segments.position import EARLIEST, LATEST
 from segments.protocol import segments_pb2 as pb
@@ -15,6 +16,8 @@ from segments.protocol.messages import get_seek, put_position
 from segments.protocol.report_messages import put_hold, put_report
 from segments.protocol.segment_messages import put_segment
 from segments.record import from_ms
+from segments.retention.hold_record import MayChange
+from segments.retention.holds import Hold
 from segments.retention.retention_pass import PassResult
 from segments.stream import Stream
 
@@ -102,7 +105,7 @@ class SegmentCalls:
             yield put_hold(hold)
 
     async def put_hold(self, request: pb.PutHoldRequest, call: GrpcCall) -> pb.Hold:
-        """Keep records. Raises: as ``Stream.hold``."""
+        """Keep records. Raises: as ``Stream.hold``, and StreamAccessError: the one of this name is somebody else's."""
         stream = await self._stream(request.stream, call)
         start = await stream.place_of(get_seek(request.start, EARLIEST))
         stop = get_seek(request.stop, LATEST)
@@ -111,10 +114,24 @@ class SegmentCalls:
         except OverflowError as error:
             raise StreamConfigError(f"a hold cannot end {request.until_ms} ms after 1970: that is no date") from error
         end = LATEST if stop == LATEST else await stream.place_of(stop)
-        return put_hold(await stream.hold(request.name, start, end, until=until, note=request.note))
+        until_ms = None if until is None else request.until_ms
+        wanted = Hold(request.name, until_ms=until_ms, note=request.note)
+        who = "" if call.caller is None else call.caller.name
+        return put_hold(await stream.hold_for(who, wanted, start, end, _own_or_administered(request.stream, call)))
 
     async def delete_hold(self, request: pb.DeleteHoldRequest, call: GrpcCall) -> pb.Empty:
-        """Remove a hold. Raises: as ``Stream.release_hold``."""
+        """Remove a hold. Raises: as ``Stream.release_hold``, and StreamAccessError: somebody else has put it."""
         stream = await self._stream(request.stream, call)
-        await stream.release_hold(request.name)
+        await stream.release_hold_for(request.name, _own_or_administered(request.stream, call))
         return pb.Empty()
+
+
+def _own_or_administered(stream: str, call: GrpcCall) -> MayChange:
+    """Asks whether the caller may change a hold: his own, or with the right to administer. One of which nobody knows
+    who put it is nobody's own."""
+
+    def ask(hold: Hold) -> None:
+        if call.caller is None or not hold.by or hold.by != call.caller.name:
+            call.require(stream, OVERRULE)
+
+    return ask

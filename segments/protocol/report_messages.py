@@ -44,6 +44,7 @@ def put_hold(hold: Hold) -> pb.Hold:
         until_ms=hold.until_ms,
         note=hold.note,
         created_ms=hold.created_ms,
+        by=hold.by,
     )
 
 
@@ -146,7 +147,7 @@ def get_totals(message: pb.Totals) -> Totals:
 def get_hold(message: pb.Hold) -> Hold:
     """The hold in a message."""
     start, stop = get_position(message.start), get_position(message.stop)
-    return Hold(message.name, start, stop, optional(message, "until_ms"), message.created_ms, message.note)
+    return Hold(message.name, start, stop, optional(message, "until_ms"), message.created_ms, message.note, message.by)
 
 
 def get_event(message: pb.NamespaceEvent) -> NamespaceEvent | None:

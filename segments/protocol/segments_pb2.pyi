@@ -995,20 +995,22 @@ class PutHoldRequest(_message.Message):
     def __init__(self, stream: _Optional[str] = ..., name: _Optional[str] = ..., start: _Optional[_Union[Seek, _Mapping]] = ..., stop: _Optional[_Union[Seek, _Mapping]] = ..., until_ms: _Optional[int] = ..., note: _Optional[str] = ...) -> None: ...
 
 class Hold(_message.Message):
-    __slots__ = ("name", "start", "stop", "until_ms", "note", "created_ms")
+    __slots__ = ("name", "start", "stop", "until_ms", "note", "created_ms", "by")
     NAME_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
     STOP_FIELD_NUMBER: _ClassVar[int]
     UNTIL_MS_FIELD_NUMBER: _ClassVar[int]
     NOTE_FIELD_NUMBER: _ClassVar[int]
     CREATED_MS_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
     name: str
     start: Position
     stop: Position
     until_ms: int
     note: str
     created_ms: int
-    def __init__(self, name: _Optional[str] = ..., start: _Optional[_Union[Position, _Mapping]] = ..., stop: _Optional[_Union[Position, _Mapping]] = ..., until_ms: _Optional[int] = ..., note: _Optional[str] = ..., created_ms: _Optional[int] = ...) -> None: ...
+    by: str
+    def __init__(self, name: _Optional[str] = ..., start: _Optional[_Union[Position, _Mapping]] = ..., stop: _Optional[_Union[Position, _Mapping]] = ..., until_ms: _Optional[int] = ..., note: _Optional[str] = ..., created_ms: _Optional[int] = ..., by: _Optional[str] = ...) -> None: ...
 
 class ListHoldsRequest(_message.Message):
     __slots__ = ("stream",)

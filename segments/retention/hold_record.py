@@ -13,6 +13,9 @@ from segments.error_translation import worded
 from segments.names import check_short_name, stream_path
 from segments.retention.holds import Hold, Holds
 
+MayChange = Callable[[Hold], None]
+"""Raises if a hold that somebody has put may not be changed or released by who asks for that."""
+
 
 class HoldNode:
     """Reads and changes them. The methods raise StreamError."""
@@ -45,10 +48,11 @@ class HoldNode:
         except KeyExistsError:
             pass
 
-    async def put(self, hold: Hold, now_ms: int) -> Hold:
+    async def put(self, hold: Hold, now_ms: int, may_change: MayChange = lambda hold: None) -> Hold:
         """Add a hold, or give the one of this name another range. Expired ones are swept on the way.
 
-        It is made only if nothing was truncated or removed meanwhile: what it covers exists.
+        It is made only if nothing was truncated or removed meanwhile: what it covers exists. ``may_change`` is asked
+        about the hold that it replaces, as it is when it is replaced, and raises if this may not be.
 
         Raises:
             StreamConfigError: its range begins before the stream, or is empty. StreamNameError. And as ``read``.
@@ -58,14 +62,24 @@ class HoldNode:
         def put(holds: Holds, chain: StreamChain) -> Holds:
             begins = chain.reads_on(hold.start)
             placed = hold if begins is None else replace(hold, start=begins)
-            return holds.sweep(now_ms).put(placed, chain.first_position)
+            rest = holds.sweep(now_ms)
+            if (present := rest.by_name.get(hold.name)) is not None:
+                may_change(present)
+            return rest.put(placed, chain.first_position)
 
         holds = await self._change(put, f"putting hold {hold.name}")
         return holds.by_name[hold.name]
 
-    async def release(self, name: str) -> None:
-        """Remove a hold. What it kept goes with the next pass of retention. Raises HoldNotFoundError; and as read."""
-        await self._change(lambda holds, _: holds.release(name), f"releasing hold {name}")
+    async def release(self, name: str, may_change: MayChange = lambda hold: None) -> None:
+        """Remove a hold. What it kept goes with the next pass of retention. ``may_change`` is asked about it, as in
+        ``put``. Raises HoldNotFoundError; and as read."""
+
+        def release(holds: Holds, _: StreamChain) -> Holds:
+            if (present := holds.by_name.get(name)) is not None:
+                may_change(present)
+            return holds.release(name)
+
+        await self._change(release, f"releasing hold {name}")
 
     async def _change(self, change: Callable[[Holds, StreamChain], Holds], doing: str) -> Holds:
         name = self._record.name

@@ -11,7 +11,7 @@ may end by itself at a time. Neither retention nor truncation removes a record t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -39,6 +39,8 @@ class Hold:
     created_ms: int = 0
     note: str = ""
     """For people: who wants it, and why."""
+    by: str = ""
+    """Who put it, as a gateway knew him; empty: nobody was asked."""
 
     @property
     def until(self) -> datetime | None:
@@ -56,8 +58,9 @@ class Hold:
     def says(self) -> str:
         """The hold in words."""
         until = "" if self.until is None else f" until {self.until:%Y-%m-%d %H:%M:%S} UTC"
+        by = f" by {self.by}" if self.by else ""
         note = f" ({self.note})" if self.note else ""
-        return f"hold {self.name}{until}{note}"
+        return f"hold {self.name}{by}{until}{note}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,7 @@ class Holds:
                     "until_ms": hold.until_ms,
                     "created_ms": hold.created_ms,
                     "note": hold.note,
+                    **({"by": hold.by} if hold.by else {}),
                 }
                 for hold in self
             ],
@@ -134,6 +138,7 @@ class Holds:
                     line["until_ms"],
                     line["created_ms"],
                     line["note"],
+                    line.get("by", ""),  # earlier versions did not keep it, and do not look at it
                 )
                 for line in unpack_json(data, FORMAT, "a stream's holds")
             ]
@@ -146,7 +151,7 @@ def _from(hold: Hold, start: Position) -> Hold:
     """The same hold; what is before ``start`` is gone already, unless the range is open there."""
     if hold.start != EARLIEST:
         raise StreamConfigError(f"hold {hold.name} begins at {hold.start}, and the stream at {start}")
-    return Hold(hold.name, start, hold.stop, hold.until_ms, hold.created_ms, hold.note)
+    return replace(hold, start=start)
 
 
 def _in_order(hold: Hold) -> tuple[Position, str]:

@@ -5,8 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from bookkeeper.access import Grant, Mode, Policy, Principal, Resource, Right, Subject
+from bookkeeper.gateways.caller import Caller
+from bookkeeper.gateways.permissions import CallerRights, Denial
 from bookkeeper.launchers.machine_speed import stretch
-from segments.errors import StreamConfigError
+from segments.errors import HoldNotFoundError, StreamAccessError, StreamConfigError
+from segments.gateway.grpc_call import GrpcCall
+from segments.gateway.segment_calls import SegmentCalls
 from segments.protocol import segments_pb2 as pb
 from segments.remote import connect
 from tests.segments.gateway.clusters import CONFIG, served
@@ -66,3 +71,70 @@ async def test_what_cannot_be_is_the_callers_error(tmp_path: Path) -> None:
         async with asyncio.timeout(10 * stretch()):
             reply = await namespace.channels.call("Read.GetSplits", pb.SplitsRequest(stream="s", target=last))
         assert 1 <= len(reply.ranges) <= 2
+
+
+STREAM = Resource.parse("streams:s")
+HOLDERS = Policy(
+    Mode.ENFORCE,
+    (
+        Grant(Subject.parse("audit"), frozenset({Right.READ, Right.HOLD}), STREAM),
+        Grant(Subject.parse("etl"), frozenset({Right.READ, Right.HOLD}), STREAM),
+        Grant(Subject.parse("boss"), frozenset({Right.ADMINISTER}), STREAM),
+    ),
+)
+
+
+def by(name: str, policy: Policy = HOLDERS, told: list[str] | None = None) -> GrpcCall:
+    """A call by somebody who has shown this name."""
+
+    def tell(who: Principal, denial: Denial) -> None:
+        if told is not None:
+            told.append(f"{who} {denial.right}")
+
+    return GrpcCall(Caller(name), permissions=CallerRights(lambda: policy, tell))
+
+
+@pytest.mark.rule("X12")
+async def test_a_hold_is_changed_and_released_by_who_has_put_it_or_by_an_administrator(tmp_path: Path) -> None:
+    """Cause: whoever might read a stream could narrow or release the hold of an audit, and retention then deleted what
+    it kept."""
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        await namespace.create("s", config=CONFIG)
+        assert gateway._table is not None
+        calls = SegmentCalls(gateway._table)
+        put, release = pb.PutHoldRequest(stream="s", name="h"), pb.DeleteHoldRequest(stream="s", name="h")
+        assert (await calls.put_hold(put, by("audit"))).by == "audit"
+        for change in (calls.put_hold(put, by("etl")), calls.delete_hold(release, by("etl"))):
+            with pytest.raises(StreamAccessError, match=r"etl may not use stream s \(no right to administer\)"):
+                await change
+        stream = await namespace.open("s")
+        assert [(hold.name, hold.by) for hold in await stream.holds()] == [("h", "audit")]
+        kept = pb.PutHoldRequest(stream="s", name="h", note="until the end of the year")
+        assert (await calls.put_hold(kept, by("audit"))).note == "until the end of the year"
+        assert (await calls.put_hold(put, by("boss"))).by == "boss", "it is the administrator's from now on"
+        with pytest.raises(StreamAccessError):
+            await calls.delete_hold(release, by("audit"))
+        await calls.delete_hold(release, by("boss"))
+        assert await stream.holds() == ()
+        with pytest.raises(HoldNotFoundError):
+            await calls.delete_hold(release, by("etl"))
+
+
+@pytest.mark.rule("X12")
+async def test_a_hold_of_which_nobody_knows_who_put_it_is_nobodys_own(tmp_path: Path) -> None:
+    """Those of earlier versions, and those that were put without a gateway, or where it asks nobody."""
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG)
+        assert (await stream.hold("h")).by == ""
+        assert gateway._table is not None
+        calls = SegmentCalls(gateway._table)
+        release = pb.DeleteHoldRequest(stream="s", name="h")
+        for caller in (by("etl"), by(""), GrpcCall(None, permissions=CallerRights(lambda: HOLDERS))):
+            with pytest.raises(StreamAccessError, match="no right to administer"):
+                await calls.delete_hold(release, caller)
+        told: list[str] = []
+        observed = Policy(Mode.OBSERVE, HOLDERS.grants)
+        await calls.delete_hold(release, by("etl", observed, told))
+        assert told == ["etl administer"], "it is told, and done"
+        await stream.hold("h")
+        await stream.release_hold("h")

@@ -39,7 +39,7 @@ CHAIN = StreamChain("id", owner="me", epoch=3, location="h:1", recent=SEGMENTS, 
 
 
 def test_holds() -> None:
-    for hold in (Hold("h", Position(1, 2, 3), until_ms=5, created_ms=4, note="why"), Hold("all")):
+    for hold in (Hold("h", Position(1, 2, 3), until_ms=5, created_ms=4, note="why", by="etl"), Hold("all")):
         assert get_hold(put_hold(hold)) == hold
 
 

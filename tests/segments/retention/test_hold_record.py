@@ -60,3 +60,31 @@ def test_no_hold_on_what_is_truncated_or_of_a_stream_that_is_gone() -> None:
         assert await record.store.exists(record.path.replace("chain", "holds")) is None
 
     run(story)
+
+
+def test_a_change_is_asked_about_the_hold_as_it_is_then() -> None:
+    """Somebody else may have put one of this name while the change was under way; one that has ended asks nobody."""
+
+    async def story(client: BookKeeper) -> None:
+        record = await make_stream(client)
+        holds, asked = HoldNode(client.metadata_store, record), list[str]()
+
+        def refuse(hold: Hold) -> None:
+            asked.append(hold.by)
+            raise StreamNameError("not yours")
+
+        await asyncio.gather(
+            holds.put(Hold("a", at(2), by="first"), 0),
+            holds.put(Hold("a", at(3), by="second"), 0, lambda hold: asked.append(hold.by)),
+        )
+        assert asked[-1:] in ([], ["first"])
+        with pytest.raises(StreamNameError, match="not yours"):
+            await holds.put(Hold("a", at(3)), 0, refuse)
+        with pytest.raises(StreamNameError, match="not yours"):
+            await holds.release("a", refuse)
+        with pytest.raises(HoldNotFoundError):
+            await holds.release("b", refuse)
+        await holds.put(Hold("short", at(2), until_ms=100), 0)
+        assert (await holds.put(Hold("short", at(3), by="next"), 100, refuse)).by == "next"
+
+    run(story)

@@ -74,3 +74,12 @@ def test_holds_are_stored_and_read_and_damage_is_noticed() -> None:
     assert Holds.decode(Holds().encode()) == Holds()
     with pytest.raises(StreamCorruptError):
         Holds.decode(holds.encode().replace(b'"a"', b'"c"'))
+
+
+def test_who_put_it_is_kept_and_earlier_versions_do_not_look_at_it() -> None:
+    holds = Holds().put(Hold("a", at(2), by="etl"), EARLIEST).put(Hold("b", at(3)), EARLIEST)
+    assert Holds.decode(holds.encode()) == holds
+    assert [hold.by for hold in Holds.decode(holds.encode())] == ["etl", ""]
+    assert holds.encode().count(b'"by"') == 1, "a hold of nobody is stored as earlier versions store it"
+    assert holds.by_name["a"].says() == "hold a by etl"
+    assert next(iter(Holds().put(Hold("all", by="etl"), at(3)))).by == "etl"
