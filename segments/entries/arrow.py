@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from bookkeeper.install import how_to_install
 from segments.errors import MissingLibraryError
@@ -27,6 +27,37 @@ def record_batch(entry: StoredEntry, sections: Sections, a: int, b: int, names: 
     columns = [_MAKERS[name](entry, sections, n) for name in wanted.names]
     whole = _arrow().RecordBatch.from_arrays(columns, schema=wanted)
     return whole if (a, count) == (0, n) else whole.slice(a, count)
+
+
+def joined_batch(parts: Sequence[tuple[StoredEntry, Sections, int, int]], names: tuple[str, ...] | None = None) -> Any:
+    """The records of several entries, each with its sections and slots, as one ``pyarrow.RecordBatch``, which is a copy
+    of them. There is at least one part.
+
+    Raises:
+        MissingLibraryError: pyarrow is not installed.
+    """
+    if len(parts) == 1:
+        return record_batch(*parts[0], names)
+    wanted = schema(names)
+    columns = [_joined_numbers(parts) if name == "seq_no" else _joined(_MAKERS[name], parts) for name in wanted.names]
+    return _arrow().RecordBatch.from_arrays(columns, schema=wanted)
+
+
+def _joined(make: _Maker, parts: Sequence[tuple[StoredEntry, Sections, int, int]]) -> Any:
+    return _arrow().concat_arrays(
+        [make(entry, sections, entry.count).slice(a, b - a) for entry, sections, a, b in parts]
+    )
+
+
+def _joined_numbers(parts: Sequence[tuple[StoredEntry, Sections, int, int]]) -> Any:
+    """Sequence numbers, which mostly go on from one entry to the next."""
+    (entry, _, a, b), following = parts[0], 0
+    first, following = entry.first_seq_no + a, entry.first_seq_no + b
+    for entry, _, a, b in parts[1:]:
+        if entry.first_seq_no + a != following:
+            return _joined(_seq_no, parts)
+        following = entry.first_seq_no + b
+    return _rising(first, following - first)
 
 
 @cache
@@ -121,7 +152,9 @@ def _sequence(entry: StoredEntry, sections: Sections, n: int) -> Any:
     )
 
 
-_MAKERS: Final[dict[str, Callable[[StoredEntry, Sections, int], Any]]] = {
+_Maker: TypeAlias = "Callable[[StoredEntry, Sections, int], Any]"
+
+_MAKERS: Final[dict[str, _Maker]] = {
     "segment": _segment,
     "entry": _entry,
     "slot": _slot,

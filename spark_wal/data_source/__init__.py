@@ -14,6 +14,7 @@ rows          a query's rows as records
 columns       records as the columns that Spark asks for
 values        values that are JSON or Arrow, as a user's own columns
 connections   one connection for each process
+worker_heap   what a process of Spark has loaded is not gone through after each task
 options       what a user may say
 offsets       places of a query in its checkpoint
 """

@@ -13,6 +13,7 @@ from spark_wal.data_source import connections
 from spark_wal.data_source.columns import StreamColumns, arrow_schema
 from spark_wal.data_source.connections import RepeatedCall
 from spark_wal.data_source.values import ValueColumns
+from spark_wal.data_source.worker_heap import leave_out_what_is_loaded
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -25,6 +26,9 @@ _log = logging.getLogger(__name__)
 
 _GAPS: Final[dict[bool, OnGap]] = {False: "raise", True: "yield"}
 _BATCH_RECORDS: Final = 65_536
+_ARROW_BYTES: Final = 2 << 20
+"""About the bytes of one batch for Spark. Each costs this process and the JVM as much as several hundred rows, so small
+entries are joined."""
 
 
 class PartitionCountError(RuntimeError):
@@ -61,9 +65,10 @@ def read_partition(settings: ReadSettings, schema: StructType, part: PartitionRa
                     if batch.gap is not None:
                         count.why = f"{batch.gap.kind.value}, from {batch.gap.first} up to {batch.gap.last}"
                         at = max(at, batch.gap.last.next)
-                    for (entry, a, b), each in zip(batch.slices, batch.arrow(columns.needs), strict=True):
-                        count.take(entry.first_seq_no + a, b - a)
-                        yield columns.take(each, part.stream)
+                    for some in batch.in_parts(_ARROW_BYTES):
+                        for entry, a, b in some.slices:
+                            count.take(entry.first_seq_no + a, b - a)
+                        yield columns.take(some.joined_arrow(columns.needs), part.stream)
                         at = entry.position(b)
                     patience.succeeded()
             break
@@ -75,6 +80,7 @@ def read_partition(settings: ReadSettings, schema: StructType, part: PartitionRa
         except connections.FAILURES as error:
             patience.failed(error)
     count.end()
+    leave_out_what_is_loaded()
 
 
 class _Count:

@@ -31,6 +31,7 @@ from spark_wal.data_source import connections
 from spark_wal.data_source.connections import patiently
 from spark_wal.data_source.options import DataSourceOptionError, WriteSettings, write_settings
 from spark_wal.data_source.rows import RowColumns
+from spark_wal.data_source.worker_heap import leave_out_what_is_loaded
 
 try:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
@@ -118,6 +119,7 @@ class _Sink:
         except BaseException:
             staged.abandon()
             raise
+        leave_out_what_is_loaded()
         return SinkMessage(0 if context is None else context.partitionId(), query, run, rows)
 
     def _publish(self, messages: Sequence[Any], key: Callable[[SinkMessage], BatchKey | None]) -> PublishedBatch | None:
@@ -145,6 +147,7 @@ class _Sink:
         done = patiently(publish, settings.retry_s, lambda: _forget(settings))
         if told[0].query:  # another batch follows
             _publisher(settings).prepare(batch.app)  # while Spark goes on
+        leave_out_what_is_loaded()
         return done
 
 

@@ -22,6 +22,7 @@ from spark_wal.data_source.columns import arrow_schema, rows_batch
 from spark_wal.data_source.connections import FAILURES, RepeatedCall, patiently
 from spark_wal.data_source.partition_reader import PartitionCountError, columns_for, read_partition
 from spark_wal.data_source.stream_plan import PartitionRange, ranges, wanted_partitions
+from spark_wal.data_source.worker_heap import leave_out_what_is_loaded
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -71,7 +72,9 @@ class StreamsRows(DataSourceReader):
 
     def partitions(self) -> Sequence[TablePartition]:
         """Ranges of records, cut at borders of entries."""
-        return patiently(self._planned, self._settings.retry_s)
+        planned = patiently(self._planned, self._settings.retry_s)
+        leave_out_what_is_loaded()
+        return planned
 
     def _planned(self) -> list[TablePartition]:
         settings = self._settings
@@ -121,7 +124,9 @@ class LedgerRows(DataSourceReader):
 
     def partitions(self) -> Sequence[TablePartition]:
         """Ranges of entries."""
-        return patiently(self._planned, self._settings.retry_s)
+        planned = patiently(self._planned, self._settings.retry_s)
+        leave_out_what_is_loaded()
+        return planned
 
     def _planned(self) -> list[TablePartition]:
         settings = self._settings

@@ -79,6 +79,27 @@ class RecordBatch(Sequence[StoredRecord]):
         """
         return [s.entry.arrow(s.a, s.b, columns=columns) for s in self.slices]
 
+    def joined_arrow(self, columns: tuple[str, ...] | None = None) -> Any:
+        """The same as a single ``pyarrow.RecordBatch``. It is a copy where there are several of ``slices``; there is
+        one at least. Raises as ``arrow``."""
+        from segments.entries.arrow import joined_batch
+
+        return joined_batch([s.entry.part(s.a, s.b) for s in self.slices], columns)
+
+    def in_parts(self, size: int) -> Iterator[RecordBatch]:
+        """The records, without the gap, in batches of whole slices with about ``size`` bytes of unpacked entries at
+        most; an entry that is larger comes alone."""
+        taken: list[EntrySlice] = []
+        left = size
+        for each in self.slices:
+            left -= each.entry.unpacked_size
+            if left < 0 and taken:
+                yield RecordBatch(taken)
+                taken, left = [], size - each.entry.unpacked_size
+            taken.append(each)
+        if taken:
+            yield RecordBatch(taken)
+
     @property
     def size(self) -> int:
         """About the bytes of the records, as stored."""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from segments.entries import Compression, EntryBatch, RecordColumns, decode_entry, encode_entry
 from segments.entries import arrow as arrow_module
-from segments.entries.arrow import schema
+from segments.entries.arrow import joined_batch, schema
 from segments.errors import MissingLibraryError
 from segments.record import Record
 from tests.segments.entries.records import RECORDS
@@ -38,6 +38,33 @@ def test_a_part_of_an_entry_is_a_part_of_the_batch() -> None:
     entry = decode_entry(encode_entry(RecordColumns.of_values([b"a", b"b", b"c"]), first_seq_no=0, append_ms=0))
     assert entry.arrow(1, 3).column("value").to_pylist() == [b"b", b"c"]
     assert entry.arrow(3).num_rows == 0
+
+
+@given(st.lists(st.lists(RECORDS, min_size=1, max_size=5), min_size=1, max_size=4), st.integers(0, 3), st.data())
+def test_joined_entries_are_their_batches_one_after_the_other(
+    entries: list[list[Record]], hole: int, data: st.DataObject
+) -> None:
+    import pyarrow as pa
+
+    parts, number = [], 10
+    for at, records in enumerate(entries):
+        number += hole if at == 1 else 0
+        columns = RecordColumns.of_records(records)
+        entry = decode_entry(encode_entry(columns, first_seq_no=number, append_ms=7 + at), 2, at)
+        a = data.draw(st.integers(0, len(records) - 1))
+        parts.append((entry, a, data.draw(st.integers(a + 1, len(records)))))
+        number += len(records)
+    joined = joined_batch([entry.part(a, b) for entry, a, b in parts])
+    joined.validate(full=True)
+    assert joined.schema == schema()
+    assert joined.to_pylist() == pa.Table.from_batches([entry.arrow(a, b) for entry, a, b in parts]).to_pylist()
+
+
+def test_one_entry_that_is_joined_with_none_is_not_copied() -> None:
+    data = encode_entry(RecordColumns.of_values([b"x" * 1000] * 100), first_seq_no=0, append_ms=0)
+    entry = decode_entry(data)
+    shared = entry.arrow().column("value").buffers()[2].address
+    assert joined_batch([entry.part(0, 100)], ("value",)).column("value").buffers()[2].address == shared
 
 
 def test_values_share_the_memory_of_the_entry() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from segments import Position, PositionTruncatedError, StreamNotFoundError, StreamUnavailableError, sync
-from spark_wal.data_source import connections
+from spark_wal.data_source import connections, partition_reader
 from spark_wal.data_source.partition_reader import PartitionCountError, columns_for, read_partition
 from spark_wal.data_source.stream_plan import PartitionRange
 from spark_wal.data_source.values import ValueColumns
@@ -31,6 +31,20 @@ def test_a_range_from_within_an_entry_into_another_segment(namespace: sync.Names
     stream = written(namespace, "ranges", [4, 4], [4])
     part = part_of(stream, Position(1, 0, 2), Position(2, 0, 1), 2, 7)
     assert numbers(stream, cluster_uri, part) == list(range(2, 9))
+
+
+def test_small_entries_come_to_spark_together(
+    namespace: sync.Namespace, cluster_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = written(namespace, "joined", [4, 4, 2])
+    part = part_of(stream, Position(1, 0, 1), Position(1, 2, 1), 1, 8)
+
+    def sizes() -> list[int]:
+        return [batch.num_rows for batch in read_partition(settings(stream, cluster_uri), NUMBERS, part, 0)]
+
+    assert sizes() == [8] and numbers(stream, cluster_uri, part) == list(range(1, 9))
+    monkeypatch.setattr(partition_reader, "_ARROW_BYTES", 1)
+    assert sizes() == [3, 4, 1] and numbers(stream, cluster_uri, part) == list(range(1, 9))
 
 
 def test_another_number_of_records_than_planned_fails_the_task(namespace: sync.Namespace, cluster_uri: str) -> None:

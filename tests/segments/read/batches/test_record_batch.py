@@ -40,6 +40,24 @@ def test_arrow_has_the_same_values() -> None:
     assert [n for part in found.arrow() for n in part.column("seq_no").to_pylist()] == [1, 2, 3, 4]
 
 
+def test_arrow_of_several_entries_is_joined() -> None:
+    pytest.importorskip("pyarrow")
+    joined = batch().joined_arrow(("seq_no", "key"))
+    assert joined.to_pydict() == {"seq_no": [1, 2, 3, 4], "key": [b"k", None, b"k", None]}
+
+
+def test_parts_have_whole_slices_of_about_so_many_bytes() -> None:
+    columns = [RecordColumns.of_values([b"x" * n]) for n in (100, 100, 1000, 100)]
+    entries = [decode_entry(encode_entry(each, first_seq_no=at, append_ms=5)) for at, each in enumerate(columns)]
+    slices = [EntrySlice(entry, 0, 1) for entry in entries]
+    size = slices[0].entry.unpacked_size
+    found = RecordBatch(slices)
+    assert [part.slices for part in found.in_parts(2 * size)] == [tuple(slices[:2]), (slices[2],), (slices[3],)]
+    assert [part.slices for part in found.in_parts(0)] == [(each,) for each in slices]
+    assert [part.slices for part in found.in_parts(1 << 20)] == [tuple(slices)]
+    assert list(RecordBatch().in_parts(100)) == []
+
+
 def test_an_empty_batch_is_false_unless_it_tells_a_gap() -> None:
     nothing = RecordBatch()
     assert not nothing and list(nothing) == []
