@@ -6,16 +6,20 @@ import asyncio
 import logging
 import signal
 from collections.abc import Callable
-from dataclasses import asdict
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from bookkeeper.audit import AuditConfig, open_audit_log
 from bookkeeper.autorecovery.config import AutorecoveryConfig
 from bookkeeper.autorecovery.report import AutorecoveryReport
 from bookkeeper.autorecovery.service import AutorecoveryService
 from bookkeeper.bookie.health.health_server import HealthServer
 from bookkeeper.bookie.health.own_lag import OwnLag, watch_own_lag
+from bookkeeper.bookie.http_api_config import HttpApiConfig
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.errors import in_words
+from bookkeeper.http_api.service import HttpApi
 from bookkeeper.ids import Address
 from bookkeeper.meta.store import SessionState
 from bookkeeper.metrics import Metrics
@@ -24,24 +28,81 @@ EVERY_S = 0.5
 """Seconds between two looks for something to tell."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PagesConfig:
+    """What such a process shows over HTTP."""
+
+    http: Address | None = None
+    """Where it shows /healthz, /livez, /readyz and /metrics; None: nowhere."""
+    api: HttpApiConfig = field(default_factory=HttpApiConfig)
+    """The HTTP administration API."""
+    audit: AuditConfig = field(default_factory=AuditConfig)
+    """Where it is noted what was asked of the API."""
+
+
 async def serve(
-    client: BookKeeper, name: str, config: AutorecoveryConfig, tell: Callable[[str], None], http: Address | None = None
+    client: BookKeeper,
+    name: str,
+    config: AutorecoveryConfig,
+    tell: Callable[[str], None],
+    shown: PagesConfig = PagesConfig(),
 ) -> None:
     """Audit and repair until SIGTERM or SIGINT. ``tell`` gets a line whenever the auditor does something else.
 
-    At ``http`` it shows /healthz, /livez, /readyz and /metrics.
-
     Raises:
-        OSError: that address cannot be had. Nothing was begun.
+        OSError: an address of ``shown`` cannot be had. Nothing was begun.
+        ConfigError: the file of tokens or the audit log cannot be used.
     """
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     metrics = Metrics()
     service = AutorecoveryService(client, name, config, metrics)
-    pages = _pages(client, service, metrics, http) if http is not None else None
-    await service.start()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    tell(f"autorecovery serves as {name}" + (f", http://{pages.address}" if pages is not None else ""))
+    async with AsyncExitStack() as held:
+        told = await _show(client, service, config, metrics, shown, held)
+        await service.start()
+        held.push_async_callback(service.stop)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        tell(f"autorecovery serves as {name}{told}")
+        await _until(stop, client, service, tell)
+
+
+async def _show(
+    client: BookKeeper,
+    service: AutorecoveryService,
+    config: AutorecoveryConfig,
+    metrics: Metrics,
+    shown: PagesConfig,
+    held: AsyncExitStack,
+) -> str:
+    """Show pages and API; returns where, for people."""
+    told = ""
+    if shown.http is not None:
+        pages = _pages(client, service, metrics, shown.http)
+        held.callback(pages.close)
+        told = f", http://{pages.address}"
+    if shown.api.listen:
+        seams = client.services.seams
+        audit = open_audit_log(shown.audit, seams.clock, seams.disk, seams.workers, metrics)
+        held.callback(audit.close)
+        api = HttpApi(
+            shown.api,
+            client,
+            name=service.name,
+            settings=config,
+            pages=_page_contents(client, service),
+            metrics=metrics,
+            audit=audit,
+        )
+        held.push_async_callback(api.close)
+        await api.start()
+        told += f", HTTP API http://{api.address}"
+    return told
+
+
+async def _until(
+    stop: asyncio.Event, client: BookKeeper, service: AutorecoveryService, tell: Callable[[str], None]
+) -> None:
+    loop = asyncio.get_running_loop()
     clock = client.services.seams.clock
     lag = OwnLag(clock.monotonic(), clock.wall_ms())
     beside = [
@@ -54,12 +115,9 @@ async def serve(
         for task in beside:
             task.cancel()
         await asyncio.gather(*beside, return_exceptions=True)
-        await service.stop()
-        if pages is not None:
-            pages.close()
 
 
-def _pages(client: BookKeeper, service: AutorecoveryService, metrics: Metrics, http: Address) -> HealthServer:
+def _page_contents(client: BookKeeper, service: AutorecoveryService) -> dict[str, Callable[[], dict[str, Any]]]:
     store = client.metadata_store.store
 
     def condition() -> dict[str, Any]:
@@ -69,14 +127,13 @@ def _pages(client: BookKeeper, service: AutorecoveryService, metrics: Metrics, h
     def whole() -> dict[str, Any]:
         return {**condition(), **asdict(service.published or AutorecoveryReport(service.name))}
 
-    shown: dict[str, Callable[[], dict[str, Any]]] = {
-        "/healthz": whole,
-        "/livez": lambda: {"status": "ok"},
-        "/readyz": condition,
-    }
+    return {"/healthz": whole, "/livez": lambda: {"status": "ok"}, "/readyz": condition}
+
+
+def _pages(client: BookKeeper, service: AutorecoveryService, metrics: Metrics, http: Address) -> HealthServer:
     worker = client.services.seams.workers.worker("autorecovery http")
     try:
-        return HealthServer.start(http, shown, metrics, lambda: None, worker)
+        return HealthServer.start(http, _page_contents(client, service), metrics, lambda: None, worker)
     except OSError as error:
         text = f"cannot listen at {http} for health and metrics: {in_words(error)}; choose another --http"
         raise OSError(error.errno, text) from error

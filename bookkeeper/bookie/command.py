@@ -18,6 +18,7 @@ import click
 from bookkeeper import real
 from bookkeeper.auth.config import NONE
 from bookkeeper.bookie.config import BookieConfig, config_from, load_config
+from bookkeeper.bookie.http_api_config import http_api_options
 from bookkeeper.bookie.process import EXIT_CONFIG, EXIT_DISK, EXIT_METADATA, serve
 from bookkeeper.errors import (
     ConfigError,
@@ -85,6 +86,23 @@ log = logging.getLogger(__name__)
     help="Allow --http beyond loopback: these pages only tell. The port of the data stays as it is.",
 )
 @click.option(
+    "--http-api",
+    metavar="HOST:PORT",
+    help="Serve Apache's HTTP administration API at this loopback address; it needs --http-token-file.  [default: "
+    "nowhere]",
+)
+@click.option(
+    "--http-token-file",
+    metavar="FILE",
+    help="With --http-api: the file of tokens that `bk gateway token` writes; all but health and metrics needs one.",
+)
+@click.option(
+    "--http-actions",
+    metavar="ACTION,...",
+    help="With --http-api: which routes that change something are on, such as delete-ledger; all: every one.  "
+    "[default: none]",
+)
+@click.option(
     "--metadata-session",
     "metadata_session_s",
     type=AnyNumber(),
@@ -137,6 +155,7 @@ def bookie(
         level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     tls = {name: options.pop(f"tls_{name}") for name in ("cert", "key", "client_ca", "mode")}
+    api = {key: options.pop(name) for key, name in _API.items()}
     given: dict[str, object] = {name: value for name, value in options.items() if value is not None}
     try:
         if port is not None:
@@ -146,6 +165,8 @@ def bookie(
         given.update(_places(ledger_dirs, journal_dirs))
         if any(tls.values()):
             given["tls"] = {name: value for name, value in tls.items() if value is not None}
+        if any(api.values()):
+            given["http_api"] = http_api_options(**api)
         _require_least(path, given)
         config = load_config(path, **given) if path else config_from(given)
         _require_user(config, os.geteuid())
@@ -165,6 +186,9 @@ def bookie(
         code = EXIT_DISK if isinstance(error, StorageError) else EXIT_CONFIG if isinstance(error, _NO_PLACE) else 1
     sys.exit(code)
 
+
+_API: Final = {"listen": "http_api", "token_file": "http_token_file", "actions": "http_actions"}
+"""The settings of the HTTP API, and the options with which they are given."""
 
 ROOT: Final = 0
 

@@ -29,6 +29,7 @@ from typing import Any, Final
 
 from bookkeeper.audit import AuditConfig
 from bookkeeper.auth.config import NONE, SASL, TLS, AuthConfig
+from bookkeeper.bookie.http_api_config import HttpApiConfig
 from bookkeeper.bookie.page_address import require_page_address
 from bookkeeper.codec import FRAME_MAX, RECORD_MAX
 from bookkeeper.errors import ConfigError, in_words, require, require_below, require_range
@@ -148,6 +149,9 @@ class BookieConfig:
     http_insecure: bool = False
     """Show these pages beyond loopback, unencrypted, to everyone who reaches them: they only tell, and hold no secret.
     The port of the data stays as it is."""
+
+    http_api: HttpApiConfig = field(default_factory=HttpApiConfig)
+    """The HTTP administration API, at an address of its own: off unless it is given one."""
 
     space_check_s: float = 5.0
     """Seconds between two checks of the free disk space."""

@@ -284,19 +284,22 @@ class BookieServer:
         self._held.push_async_callback(self._end_tasks)
         self._tasks += map(asyncio.create_task, works)
 
-    def _start_http(self) -> None:
-        if not self.config.http_listen:
-            return
-        worker = self._seams.workers.worker(f"{self.bookie_id} http")
-        wanted = Address.parse(self.config.http_listen)
+    def pages(self) -> dict[str, Health]:
+        """What is shown to everybody who reaches the pages, by route."""
         pages: dict[str, Health] = {
             "/healthz": self.health,
             "/livez": lambda: liveness(self.condition()),
             "/readyz": lambda: readiness(self.condition()),
         }
-        pages |= {path: partial(self._probe, route) for path, route in ROUTES.items()}
+        return pages | {path: partial(self._probe, route) for path, route in ROUTES.items()}
+
+    def _start_http(self) -> None:
+        if not self.config.http_listen:
+            return
+        worker = self._seams.workers.worker(f"{self.bookie_id} http")
+        wanted = Address.parse(self.config.http_listen)
         try:
-            self._http = http = HealthServer.start(wanted, pages, self.metrics, self._refresh_metrics, worker)
+            self._http = http = HealthServer.start(wanted, self.pages(), self.metrics, self.refresh_metrics, worker)
         except OSError as error:
             text = f"cannot listen at {wanted} for health and metrics: {in_words(error)}; choose another --http"
             raise OSError(error.errno, text) from error
@@ -356,7 +359,8 @@ class BookieServer:
         """The content of /healthz."""
         return health(self.condition())
 
-    def _refresh_metrics(self) -> None:
+    def refresh_metrics(self) -> None:
+        """Bring :attr:`metrics` up to date. May be called from any thread."""
         refresh_metrics(
             self.metrics,
             self.engine,

@@ -18,6 +18,7 @@ from bookkeeper.bookie.control.bookie_control import SOCKET, BookieControl, Send
 from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.bookie.start.bookie_start import STORE_LOST
 from bookkeeper.errors import ConfigError, in_words
+from bookkeeper.ids import Address
 from bookkeeper.meta import Metadata
 from bookkeeper.seams import Seams
 from bookkeeper.storage.engine import EngineState
@@ -35,6 +36,9 @@ EXIT_CONFIG: Final = 78
 AUTORECOVERY: Final = "bookkeeper.autorecovery.inside"
 """The module on a higher floor that repairs what is under-replicated, loaded when it is asked for."""
 
+HTTP_API: Final = "bookkeeper.http_api.inside"
+"""The module on a higher floor that serves the HTTP administration API, loaded when it is asked for."""
+
 AGAIN_S: Final = 1.0
 """Seconds before a start that has lost its session is repeated."""
 REMINDER_S: Final = 3600.0
@@ -48,6 +52,12 @@ def _remind(loop: asyncio.AbstractEventLoop, text: str) -> None:
 
 
 class _Healer(Protocol):
+    async def stop(self) -> None: ...
+
+
+class _Api(Protocol):
+    @property
+    def address(self) -> Address: ...
     async def stop(self) -> None: ...
 
 
@@ -68,12 +78,14 @@ async def serve(
     """Run one bookie until a signal comes or its disk fails. Returns the process's exit code."""
     server, metadata = await started(config, seams, give_back_memory)
     try:
+        api = await _serve_api(server, metadata, config, seams)
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):  # before anyone is told that it serves, and stops it
             loop.add_signal_handler(number, stop.set)
         http = f", http://{server.http_address}" if server.http_address else ""
-        click.echo(f"bookie {server.bookie_id} serves at {server.address}{http}")
+        admin = f", HTTP API http://{api.address}" if api is not None else ""
+        click.echo(f"bookie {server.bookie_id} serves at {server.address}{http}{admin}")
         if config.insecure:
             _remind(loop, f"insecure: everyone who reaches {server.address} may read and write")
         healer = await _heal(server, metadata, config, seams) if config.autorecovery else None
@@ -90,6 +102,8 @@ async def serve(
             control.close()
         if healer is not None:
             await healer.stop()
+        if api is not None:
+            await api.stop()
         await server.stop()
         return 0
     finally:
@@ -136,6 +150,18 @@ async def _heal(server: BookieServer, metadata: Metadata, config: BookieConfig, 
         str(server.bookie_id), metadata, config, seams, server.metrics
     )
     return healer
+
+
+async def _serve_api(server: BookieServer, metadata: Metadata, config: BookieConfig, seams: Seams) -> _Api | None:
+    """Serve the HTTP administration API if it is given an address. A bookie that cannot stops, and says why."""
+    if not config.http_api.listen:
+        return None
+    try:
+        api: _Api = await import_module(HTTP_API).InsideHttpApi.of_bookie(server, metadata, config, seams)
+    except BaseException:
+        await server.stop()
+        raise
+    return api
 
 
 async def _take_commands(server: BookieServer, config: BookieConfig, listen: ListenControl) -> _Listener | None:

@@ -23,6 +23,7 @@ from bookkeeper.admin.shared import (
 from bookkeeper.errors import ConfigError, NoClusterError
 from bookkeeper.ids import Address
 from bookkeeper.option_types import AnyNumber, Number, WholeNumber
+from bookkeeper.settings import structure
 
 if TYPE_CHECKING:
     from bookkeeper import BookKeeper
@@ -86,6 +87,24 @@ def autorecovery() -> None:
     help="Show /healthz, /livez, /readyz and /metrics at this address.  [default: nowhere]",
 )
 @click.option("--http-insecure", is_flag=True, help="Allow --http beyond loopback: these pages only tell.")
+@click.option(
+    "--http-api",
+    metavar="HOST:PORT",
+    help="Serve Apache's HTTP administration API at this loopback address; it needs --http-token-file.  [default: "
+    "nowhere]",
+)
+@click.option(
+    "--http-token-file",
+    metavar="FILE",
+    help="With --http-api: the file of tokens that `bk gateway token` writes; all but health and metrics needs one.",
+)
+@click.option(
+    "--http-actions",
+    metavar="ACTION,...",
+    help="With --http-api: which routes that change something are on, such as decommission; all: every one.  "
+    "[default: none]",
+)
+@click.option("--audit", metavar="FILE|log", help="With --http-api: note there what was asked of it.")
 def run(
     metadata: str,
     name: str | None,
@@ -99,14 +118,20 @@ def run(
     sample: float | None,
     http: str | None,
     http_insecure: bool,
+    http_api: str | None,
+    http_token_file: str | None,
+    http_actions: str | None,
+    audit: str | None,
 ) -> None:
     """Run autorecovery in the foreground, until Ctrl-C or SIGTERM.
 
     Any number of these processes may run, beside Apache's. All of them repair ledgers. One at a time is elected
     auditor: it looks for ledgers that need repair.
     """
+    from bookkeeper.audit import AuditConfig
     from bookkeeper.autorecovery import AutorecoveryConfig
-    from bookkeeper.autorecovery.process import serve
+    from bookkeeper.autorecovery.process import PagesConfig, serve
+    from bookkeeper.bookie.http_api_config import HttpApiConfig, http_api_options
     from bookkeeper.real import names_secrets, no_core_dumps
 
     given: dict[str, Any] = {
@@ -119,14 +144,18 @@ def run(
         "placement_interval_s": check_placement_every * 3600 if check_placement_every is not None else None,
         "repair_placement": repair_placement or None,
     }
-    pages = _pages(http, allowed=http_insecure) if http is not None else None
+    shown = PagesConfig(
+        http=_pages(http, allowed=http_insecure) if http is not None else None,
+        api=structure(HttpApiConfig, http_api_options(http_api, http_token_file, http_actions)),
+        audit=AuditConfig(to=audit),
+    )
     if names_secrets(os.environ):
         no_core_dumps()
     config = AutorecoveryConfig(**{option: value for option, value in given.items() if value is not None})
 
     @on_cluster()
     async def work(bk: BookKeeper) -> None:
-        await serve(bk, name or f"{platform.node()}:{os.getpid()}", config, click.echo, pages)
+        await serve(bk, name or f"{platform.node()}:{os.getpid()}", config, click.echo, shown)
 
     work(metadata=metadata)
 

@@ -28,6 +28,8 @@ class ReadOnlyOrder:
         self._bookie = bookie
         self._on_change = on_change
         self._wake = asyncio.Event()
+        self._changed = asyncio.Event()
+        """Set, and another one made, whenever the order was given or taken back."""
         self.by: str | None = None
         """Who gave the order; None: there is none."""
 
@@ -35,6 +37,11 @@ class ReadOnlyOrder:
         """Read the order now. Returns whether there is one. Raises: MetadataError."""
         self.by = await self._orders.read(self._bookie)
         return self.by is not None
+
+    async def until(self, *, ordered: bool) -> None:
+        """Wait until this bookie knows that the order was given, or taken back."""
+        while (self.by is not None) != ordered:
+            await self._changed.wait()
 
     async def run(self) -> None:
         """Follow the order. While the metadata store is away the last one stands."""
@@ -51,6 +58,8 @@ class ReadOnlyOrder:
                     if ordered != (before is not None):
                         self._tell(before)
                         self._on_change(ordered)
+                        changed, self._changed = self._changed, asyncio.Event()
+                        changed.set()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._wake.wait(), pause)
                 self._wake.clear()

@@ -1,7 +1,7 @@
 """What Apache's bookies answer to probes over HTTP, for those that are of this bookie alone and change nothing. Pure.
 
 Whoever has probes and scripts for Apache BookKeeper keeps them. Statuses and JSON are Apache's. Routes that ask the
-cluster, or change something, are verbs of ``bk`` here: docs/compatibility.md says which.
+cluster, or change something, are answered at an address of their own: :mod:`bookkeeper.http_api`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Route = Callable[[Probed], PageReply]
 
 def _is_ready(seen: Probed) -> PageReply:
     if seen.condition.problem == OK:
-        return PageReply(200, "")
+        return PageReply(200, "OK")
     return PageReply(503, "Bookie is not fully started yet")
 
 
@@ -64,8 +64,10 @@ def _gc_details(seen: Probed) -> PageReply:
                 "minorCompacting": False,
                 "lastMajorCompactionTime": 0,
                 "lastMinorCompactionTime": 0,
+                "lastEntryLocationCompactionTime": 0,
                 "majorCompactionCounter": seen.compactions,
                 "minorCompactionCounter": 0,
+                "entryLocationCompactionCounter": 0,
             }
         ],
     )

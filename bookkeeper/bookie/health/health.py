@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -20,8 +21,10 @@ class PageReply(NamedTuple):
     """The answer of a page that chooses its own status."""
 
     code: int
-    body: dict[str, Any] | list[Any] | str
-    """Sent as JSON; a text as it is."""
+    body: dict[str, Any] | list[Any] | str | Iterable[bytes]
+    """Sent as JSON; a text as it is; bytes as they come, and the connection ends with them."""
+    asks_for_token: bool = False
+    """Whether the header says that a token is needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,13 +1,16 @@
 """The pages /healthz, /livez, /readyz and /metrics: a WSGI application with Prometheus' page in it.
 
 Numbers are read while the loop changes them: each is one plain int or float, which is as exact as a scrape can be.
-Nothing here changes anything, echoes input, or shows a secret (X47, X49, X50, X53).
+No page changes anything, echoes input, or shows a secret (X47, X49, X50, X53).
+
+Where the port is that of the administration API (:mod:`bookkeeper.http_api`), every other path goes to that.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from io import BufferedIOBase
 from typing import Any, Final, cast
@@ -21,14 +24,43 @@ from bookkeeper.metrics import Metrics
 Health = Callable[[], dict[str, Any] | PageReply]
 """The content of a page. Its key ``status`` is "ok", or says what is wrong; then the response has code 503."""
 
+ApiFor = Callable[["PageRequest"], PageReply]
+"""Answers what is no page. Called in the connection's thread."""
+
+BODY_MAX: Final = 64 * 1024
+"""Bytes of a request's body at most."""
+
 HEAD_MAX: Final = 32 * 1024
 """Bytes of a request's line and headers at most; what is longer is cut, and the connection ends (X40)."""
 
 _HEADERS = [("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store")]
 
 
+class BodyError(Exception):
+    """A body that is not received."""
+
+    def __init__(self, reply: PageReply) -> None:
+        super().__init__(reply.body)
+        self.reply = reply
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """A request to the API, of which only the head was received."""
+
+    method: str
+    path: str
+    query: str
+    token: str | None = field(repr=False)
+    """What stands behind Bearer in its header Authorization."""
+    host: str
+    """The address that it comes from, without a port."""
+    read_body: Callable[[], str | None]
+    """Receives the body; None: there is none. Raises: BodyError."""
+
+
 class _Head:
-    """The lines of one request, as far as they are read: no page has a body."""
+    """The lines of one request, as far as they are read, and then its body."""
 
     def __init__(self, lines: Any) -> None:
         self._lines = lines
@@ -46,9 +78,10 @@ class _Head:
             raise ConnectionError(f"the head of a request has more than {HEAD_MAX} bytes")
         return line
 
-    def read(self, size: int = -1) -> bytes:
-        """Nothing: there is no body."""
-        return b""
+    def read(self, size: int) -> bytes:
+        """Bytes of the body, of which the caller knows how many there are."""
+        found: bytes = self._lines.read(min(size, BODY_MAX))
+        return found
 
 
 class _Handler(WSGIRequestHandler):
@@ -72,34 +105,49 @@ class HealthPages(WSGIServer):
     """Answers connections that somebody else has accepted at ``address``: :meth:`finish_request`, in any thread."""
 
     def __init__(
-        self, address: Address, health: Mapping[str, Health], metrics: Metrics, refresh: Callable[[], None]
+        self,
+        address: Address,
+        health: Mapping[str, Health],
+        metrics: Metrics,
+        refresh: Callable[[], None],
+        api: ApiFor | None = None,
     ) -> None:
         super().__init__((address.host, address.port), _Handler, bind_and_activate=False)
         self.socket.close()  # it has none of its own
         self.server_name, self.server_port = address.host, address.port
         self.setup_environ()
-        self.set_app(_Application(health, wsgi_page(metrics, refresh), address.host))
+        self.set_app(_Application(health, wsgi_page(metrics, refresh), address.host, api))
 
 
 class _Application:
     """The WSGI application with its routes."""
 
-    def __init__(self, health: Mapping[str, Health], metrics: Callable[..., Iterable[bytes]], host: str) -> None:
+    def __init__(
+        self,
+        health: Mapping[str, Health],
+        metrics: Callable[..., Iterable[bytes]],
+        host: str,
+        api: ApiFor | None = None,
+    ) -> None:
         self._health = health
         self._metrics = metrics
         self._host = host
+        self._api = api
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        if environ.get("REQUEST_METHOD") not in ("GET", "HEAD"):
+        reads = environ.get("REQUEST_METHOD") in ("GET", "HEAD")
+        if not reads and self._api is None:
             return _plain(start_response, "405 Method Not Allowed")
         if not self._known_host(str(environ.get("HTTP_HOST", ""))):
             return _plain(start_response, "403 Forbidden")
         path = environ.get("PATH_INFO")
         if isinstance(path, str) and len(path) > 1:
             path = path.removesuffix("/")
-        if path == "/metrics":
+        if path == "/metrics" and reads:
             return self._metrics(environ, start_response)
-        if not isinstance(path, str) or path not in self._health:
+        if not isinstance(path, str) or path not in self._health or not reads:
+            if self._api is not None:
+                return _reply(start_response, self._api(_request(environ)))
             return _plain(start_response, "404 Not Found")
         state = self._health[path]()
         if isinstance(state, PageReply):
@@ -117,13 +165,43 @@ class _Application:
         return is_loopback(host.removeprefix("[").removesuffix("]"))
 
 
+def _request(environ: Mapping[str, Any]) -> PageRequest:
+    kind, _, token = str(environ.get("HTTP_AUTHORIZATION", "")).strip().partition(" ")
+
+    def read_body() -> str | None:
+        if environ.get("HTTP_TRANSFER_ENCODING"):
+            raise BodyError(PageReply(411, "say how long the body is: there is no Transfer-Encoding here"))
+        length = str(environ.get("CONTENT_LENGTH") or "0")
+        if not length.isascii() or not length.isdigit() or int(length[:20]) > BODY_MAX:
+            raise BodyError(PageReply(413, f"a body has at most {BODY_MAX} bytes"))
+        size = int(length)
+        received: bytes = environ["wsgi.input"].read(size) if size else b""
+        if len(received) < size:
+            raise BodyError(PageReply(400, "the body ends too early"))
+        try:
+            return received.decode() if size else None
+        except UnicodeDecodeError:
+            raise BodyError(PageReply(400, "the body is no UTF-8")) from None
+
+    return PageRequest(
+        method=str(environ.get("REQUEST_METHOD", "")),
+        path=str(environ.get("PATH_INFO", "")),
+        query=str(environ.get("QUERY_STRING", "")),
+        token=token.strip() if kind.lower() == "bearer" else None,
+        host=str(environ.get("REMOTE_ADDR", "")),
+        read_body=read_body,
+    )
+
+
 def _reply(start_response: Callable[..., Any], reply: PageReply) -> Iterable[bytes]:
     status = f"{reply.code} {HTTPStatus(reply.code).phrase}"
-    if isinstance(reply.body, str):
-        start_response(status, [("Content-Type", "text/plain"), *_HEADERS])
-        return [reply.body.encode()]
-    start_response(status, [("Content-Type", "application/json"), *_HEADERS])
-    return [json.dumps(reply.body).encode() + b"\n"]
+    headers = [*_HEADERS, ("WWW-Authenticate", "Bearer")] if reply.asks_for_token else _HEADERS
+    body = reply.body
+    if isinstance(body, str):
+        start_response(status, [("Content-Type", "text/plain; charset=utf-8"), *headers])
+        return [body.encode()]
+    start_response(status, [("Content-Type", "application/json"), *headers])
+    return [json.dumps(body).encode() + b"\n"] if isinstance(body, dict | list) else body
 
 
 def _plain(start_response: Callable[..., Any], status: str) -> Iterable[bytes]:

@@ -19,7 +19,7 @@ from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Worker
 
 if TYPE_CHECKING:
-    from bookkeeper.bookie.health.health_pages import Health, HealthPages
+    from bookkeeper.bookie.health.health_pages import ApiFor, Health, HealthPages
 
 
 log = logging.getLogger(__name__)
@@ -44,15 +44,20 @@ class HealthServer:
         metrics: Metrics,
         refresh: Callable[[], None],
         worker: Worker,
+        api: ApiFor | None = None,
     ) -> HealthServer:
-        """Listen at ``address`` and serve in ``worker``, which ends with it. ``health``: what is shown by route;
-        ``refresh`` brings ``metrics`` up to date.
+        """Listen at ``address`` and serve in ``worker``, which ends with it.
+
+        Args:
+            health: what is shown by route.
+            refresh: brings ``metrics`` up to date.
+            api: answers everything else; None: there is nothing else.
 
         Raises:
             OSError: the address cannot be had.
         """
         try:
-            port = _Port(address, health, metrics, refresh)
+            port = _Port(address, health, metrics, refresh, api)
         except BaseException:
             worker.close()
             raise
@@ -74,9 +79,14 @@ class _Port(socketserver.ThreadingMixIn, socketserver.TCPServer):
     daemon_threads = True
 
     def __init__(
-        self, address: Address, health: Mapping[str, Health], metrics: Metrics, refresh: Callable[[], None]
+        self,
+        address: Address,
+        health: Mapping[str, Health],
+        metrics: Metrics,
+        refresh: Callable[[], None],
+        api: ApiFor | None,
     ) -> None:
-        self._shown = (health, metrics, refresh)
+        self._shown = (health, metrics, refresh, api)
         self._open: dict[Any, None] = {}
         """Connections that are served, the oldest first."""
         super().__init__((address.host, address.port), socketserver.BaseRequestHandler)

@@ -68,7 +68,7 @@ def test_a_bookie_under_load_shows_them_in_milliseconds_and_counts_never_fall() 
         server = cluster.servers["b1"]
 
         def seen() -> dict[tuple[str, str, str], float]:
-            server._refresh_metrics()
+            server.refresh_metrics()
             text = page(server.metrics, "")[0].decode()
             names: dict[str, str] = {}
             found: dict[tuple[str, str, str], float] = {}
@@ -89,7 +89,7 @@ def test_a_bookie_under_load_shows_them_in_milliseconds_and_counts_never_fall() 
             reader = await bk.open_ledger(ledger.id, password=b"pw")
             for entry in range(20):
                 await reader.read_entry(entry)
-            server._refresh_metrics()
+            server.refresh_metrics()
             await asyncio.sleep(61)
             after = seen()
         shown = {name for name, _, _ in after}
@@ -114,7 +114,7 @@ def test_a_page_without_a_sample_parses_and_its_quantiles_are_none(count: int) -
     async def story(cluster: SimCluster) -> None:
         server = cluster.servers["b1"]
         for _ in range(count + 1):
-            server._refresh_metrics()
+            server.refresh_metrics()
             await asyncio.sleep(61)
         families = {each.name: each for each in text_string_to_metric_families(page(server.metrics, "")[0].decode())}
         values = [

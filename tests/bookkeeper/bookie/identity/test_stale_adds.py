@@ -105,7 +105,7 @@ def test_who_takes_disk_and_cookie_away_loses_neither_fences_nor_entries() -> No
             cluster.node.crash(power=True)
             await cluster.again()
         assert cluster.server is not None and cluster.server.health()["ledgers_in_doubt"] == 2
-        cluster.server._refresh_metrics()
+        cluster.server.refresh_metrics()
         assert cluster.server.metrics.gauge("doubted_ledgers").value == 2
 
         for entry_id in (0, 1):  # a recovery brings them back, and closes

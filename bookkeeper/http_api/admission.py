@@ -1,0 +1,106 @@
+"""Who sends a request, and whether he may: his token, the routes that are on, the access policy."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from bookkeeper.access import CLUSTER, Mode, Principal, PrincipalKind, Resource, Right
+from bookkeeper.audit import AuditAction, AuditLog
+from bookkeeper.bookie.health.health import PageReply
+from bookkeeper.bookie.health.health_pages import PageRequest
+from bookkeeper.bookie.http_api_config import ACTIONS, HttpApiConfig
+from bookkeeper.gateways.access_control import AccessConfig, AccessControl
+from bookkeeper.gateways.authentication import RefusalTexts, RequestCredentials, UnauthenticatedError
+from bookkeeper.gateways.caller import EVERYWHERE, Caller
+from bookkeeper.gateways.gateway_audit import GatewayAudit
+from bookkeeper.http_api.request import RefusedRequestError
+from bookkeeper.http_api.routes import Match
+from bookkeeper.meta import Metadata
+from bookkeeper.meta.policy_follower import AccessReporter, PolicyFollower
+from bookkeeper.metrics import Metrics
+from bookkeeper.seams import Seams
+
+KIND: Final = "http api"
+TEXTS: Final = RefusalTexts(
+    no_token="This route wants a token and none came - bk gateway token makes one; send it as Authorization: Bearer"
+)
+
+
+class RequestAdmission:
+    """Decides for one server. Runs on the loop's thread.
+
+    Raises:
+        ConfigError: the file of tokens cannot be read, or others may read it.
+    """
+
+    def __init__(
+        self, config: HttpApiConfig, metadata: Metadata, seams: Seams, metrics: Metrics, audit: AuditLog, name: str
+    ) -> None:
+        self._config = config
+        self._clock = seams.clock
+        self._control = AccessControl(AccessConfig(token_file=config.token_file), seams.clock, seams.rng, TEXTS)
+        reporter = AccessReporter(metadata.access_servers, KIND, name)
+        self._policy = PolicyFollower(metadata.access, seams.clock, metrics, reporter=reporter)
+        self.audit = GatewayAudit(seams.clock, audit, f"{KIND} {name}")
+
+    async def start(self) -> None:
+        """Read the policy. Raises: MetadataError: the store does not answer."""
+        await self._policy.read()
+
+    async def watch(self) -> None:
+        """Follow the policy and the file of tokens, until cancelled."""
+        await asyncio.gather(self._policy.run(), self._control.watch())
+
+    async def admit(self, request: PageRequest, found: Match) -> Caller | PageReply:
+        """Who sends a request to a route that asks, or how it is refused. A wrong token waits, and longer each time."""
+        try:
+            caller = self._caller(request.token)
+        except UnauthenticatedError as error:
+            self.audit.refused(request.host, error.why, error.claimed)
+            await asyncio.sleep(self._control.failures.delay_s(request.host))
+            return PageReply(401, str(error), asks_for_token=True)
+        self.audit.admitted(caller.name, request.host)
+        if (why := self._why_not(caller, found)) is None:
+            return caller
+        what = AuditAction.DENY if found.method.action is None else AuditAction.ADMINISTER
+        self.audit.note(
+            what, caller.name, request.host, f"{request.method} {found.route.path}", allowed=False, reason=why
+        )
+        return PageReply(403, why)
+
+    def require_read(self, name: str, on: Resource) -> None:
+        """Check that a caller may read what belongs to a resource. Raises: RefusedRequestError."""
+        if (why := self._policys_refusal(name, Right.READ, on)) is not None:
+            raise RefusedRequestError(why, 403)
+
+    def _caller(self, token: str | None) -> Caller:
+        shown = RequestCredentials(token=token)
+        try:
+            found = self._control.authenticator.principal(shown, self._clock.wall_ms())
+        except UnauthenticatedError:
+            if token is None or not self._control.look_for_new_token():
+                raise
+            found = self._control.authenticator.principal(shown, self._clock.wall_ms())
+        assert found is not None, "there is a file of tokens"
+        return found
+
+    def _why_not(self, caller: Caller, found: Match) -> str | None:
+        action = found.method.action
+        reads = EVERYWHERE in caller.reads
+        if caller.is_limited and not (reads and action is None):
+            limits = "for reading only" if reads else f"below {caller.limits()}"
+            return f"the token is valid {limits}; this route wants one that bk gateway token made without limits"
+        if action is not None and not self._config.allows(action):
+            return (
+                f"this server does not {ACTIONS[action]} over HTTP: switch that on with --http-actions {action} "
+                f'(actions = ["{action}"] in the table [http_api])'
+            )
+        return self._policys_refusal(caller.name, Right.ADMINISTER, CLUSTER)
+
+    def _policys_refusal(self, name: str, right: Right, on: Resource) -> str | None:
+        policy, principal = self._policy.policy, Principal(PrincipalKind.TOKEN, name, ())
+        if policy.mode is Mode.OFF or (decision := policy.decide(principal, right, on)).allowed:
+            return None
+        self._policy.observations.note(principal, str(right), on)
+        return decision.reason if policy.mode is Mode.ENFORCE else None

@@ -1,0 +1,68 @@
+"""The server of the API: from connections to calls."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bookkeeper.errors import MetadataUnavailableError
+from bookkeeper.http_api import service
+from bookkeeper.http_api.request import ApiRequest, JsonStream
+from bookkeeper.meta.store import put
+from tests.bookkeeper.http_api.served import Served, story
+
+LIST = "/api/v1/ledger/list"
+
+
+def test_what_fails_is_told_with_a_sentence_and_readiness_stays(tmp_path: Path) -> None:
+    async def work(served: Served) -> None:
+        store, root = served.bk.metadata_store.store, served.bk.metadata_store.paths.root
+        await put(store, f"{root}/underreplication/lostBookieRecoveryDelay", b"rubbish")
+        reply = await served.ask("GET", "/api/v1/autorecovery/lost_bookie_recovery_delay")
+        assert reply.status == 500 and "no number of seconds: write it anew" in reply.body
+        assert (await served.ask("GET", "/api/v1/bookie/is_ready", token=None)).status == 200
+
+    story(tmp_path, work, auditor=False)
+
+
+def test_too_many_requests_at_once_are_told_to_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "CALLS_MAX", 0)
+
+    async def work(served: Served) -> None:
+        assert (await served.ask("GET", LIST)).status == 503
+        assert (await served.ask("GET", "/heartbeat", token=None)).body == "OK\n"
+
+    story(tmp_path, work, auditor=False)
+
+
+def test_an_answer_that_fails_in_its_middle_is_no_whole_json(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def work(served: Served) -> None:
+        async def items() -> AsyncIterator[tuple[str, str]]:
+            for number in range(100):
+                yield str(number), "x" * 1000
+            raise MetadataUnavailableError("the store is away")
+
+        async def breaks(request: ApiRequest) -> JsonStream:
+            return JsonStream(items())
+
+        served.api._api._calls["GET", LIST] = breaks
+        reply = await served.ask("GET", LIST)
+        assert reply.status == 200 and len(reply.body) > 30_000
+        with pytest.raises(json.JSONDecodeError):
+            json.loads(reply.body)
+
+    story(tmp_path, work, auditor=False)
+    assert "an answer over HTTP ends in its middle" in caplog.text and "the store is away" in caplog.text
+
+
+def test_many_requests_side_by_side_are_all_answered(tmp_path: Path) -> None:
+    async def work(served: Served) -> None:
+        await served.furnish()
+        replies = await asyncio.gather(*(served.ask("GET", f"{LIST}?print_metadata=true") for _ in range(8)))
+        assert {reply.status for reply in replies} == {200} and len({reply.body for reply in replies}) == 1
+
+    story(tmp_path, work, auditor=False)
