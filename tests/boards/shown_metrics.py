@@ -69,7 +69,7 @@ def _of_a_cluster() -> set[str]:
             server.engine.compact(lambda error: compacted.set())
             await compacted.wait()
             await asyncio.sleep(2 * server.config.garbage_interval_s)
-            server._refresh_metrics()
+            server.refresh_metrics()
             names = _samples(page(server.metrics, "")[0].decode()) | _on(alone)
             for service in services:
                 await service.stop()

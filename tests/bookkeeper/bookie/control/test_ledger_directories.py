@@ -70,7 +70,7 @@ def test_a_lost_directory_is_shown_and_said_until_it_is_used_again() -> None:
         said = directories(cluster).sentences()
         assert said[0].startswith("ledger directory /disk2 is lost (an operator has given it up)")
         server = cluster.servers["b1"]
-        server._refresh_metrics()
+        server.refresh_metrics()
         shown = {(name, *labels.values()): metric for name, _, labels, metric in server.metrics}
         assert shown["bookie_lost_directories",] == Gauge(1)
         assert shown["bookie_ledger_num_dirs",] == Gauge(3)
