@@ -241,6 +241,22 @@ class Workers(Protocol):
     def worker(self, name: str) -> Worker: ...
 
 
+class Supervisor(Protocol):
+    """Who started this process, and waits to hear how it is. Nothing here raises or waits for long."""
+
+    def starting(self, stage: str) -> None:
+        """The process has come to a stage of its start."""
+
+    def ready(self, text: str) -> None:
+        """The process serves; ``text`` says where."""
+
+    def stopping(self) -> None:
+        """The process was told to end, and does."""
+
+    def watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Give signs of life as long as the loop turns."""
+
+
 @dataclass(frozen=True, slots=True)
 class Seams:
     """All of them, handed down from the edge of a program."""

@@ -23,6 +23,7 @@ from bookkeeper.http_api.service import HttpApi
 from bookkeeper.ids import Address
 from bookkeeper.meta.store import SessionState
 from bookkeeper.metrics import Metrics
+from bookkeeper.seams import Supervisor
 
 EVERY_S = 0.5
 """Seconds between two looks for something to tell."""
@@ -46,6 +47,7 @@ async def serve(
     config: AutorecoveryConfig,
     tell: Callable[[str], None],
     shown: PagesConfig = PagesConfig(),
+    supervisor: Supervisor | None = None,
 ) -> None:
     """Audit and repair until SIGTERM or SIGINT. ``tell`` gets a line whenever the auditor does something else.
 
@@ -62,8 +64,14 @@ async def serve(
         held.push_async_callback(service.stop)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        tell(f"autorecovery serves as {name}{told}")
+        serves = f"autorecovery serves as {name}{told}"
+        tell(serves)
+        if supervisor is not None:
+            supervisor.watch(loop)
+            supervisor.ready(serves)
         await _until(stop, client, service, tell)
+        if supervisor is not None:
+            supervisor.stopping()
 
 
 async def _show(

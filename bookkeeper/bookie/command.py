@@ -174,7 +174,8 @@ def bookie(
         real.allow_descriptors()
         if config.tls.mode != "off" or config.auth_provider != NONE or real.names_secrets(os.environ):
             real.no_core_dumps()
-        code = real.run(serve(config, real.system_seams(), real.give_back_freed_memory, listen_unix))
+        supervisor = real.NotifySocket.of_this_process()
+        code = real.run(serve(config, real.system_seams(), real.give_back_freed_memory, listen_unix, supervisor))
     except (ConfigError, CookieError, DirectoryLockedError) as error:
         click.echo(f"bk: {error}", err=True)
         code = EXIT_CONFIG
@@ -202,7 +203,7 @@ def _require_user(config: BookieConfig, user: int) -> None:
         return
     raise ConfigError(
         f"a bookie that other machines reach ({config.listen}) does not run as root: start it as a user of its own, "
-        "who owns its directories (docs/bookie.service does so), or give --allow-root (allow_root = true), as in a "
+        "who owns its directories (deploy/systemd does so), or give --allow-root (allow_root = true), as in a "
         "container that has no other user"
     )
 

@@ -20,7 +20,7 @@ from bookkeeper.bookie.start.bookie_start import STORE_LOST
 from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.ids import Address
 from bookkeeper.meta import Metadata
-from bookkeeper.seams import Seams
+from bookkeeper.seams import Seams, Supervisor
 from bookkeeper.storage.engine import EngineState
 
 log = logging.getLogger(__name__)
@@ -74,18 +74,24 @@ async def serve(
     seams: Seams,
     give_back_memory: Callable[[], object] = lambda: None,
     listen_control: ListenControl | None = None,
+    supervisor: Supervisor | None = None,
 ) -> int:
     """Run one bookie until a signal comes or its disk fails. Returns the process's exit code."""
-    server, metadata = await started(config, seams, give_back_memory)
+    loop = asyncio.get_running_loop()
+    if supervisor is not None:
+        supervisor.watch(loop)
+    server, metadata = await started(config, seams, give_back_memory, supervisor)
     try:
         api = await _serve_api(server, metadata, config, seams)
         stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):  # before anyone is told that it serves, and stops it
             loop.add_signal_handler(number, stop.set)
         http = f", http://{server.http_address}" if server.http_address else ""
         admin = f", HTTP API http://{api.address}" if api is not None else ""
-        click.echo(f"bookie {server.bookie_id} serves at {server.address}{http}{admin}")
+        serves = f"bookie {server.bookie_id} serves at {server.address}{http}{admin}"
+        click.echo(serves)
+        if supervisor is not None:
+            supervisor.ready(serves)
         if config.insecure:
             _remind(loop, f"insecure: everyone who reaches {server.address} may read and write")
         healer = await _heal(server, metadata, config, seams) if config.autorecovery else None
@@ -98,6 +104,8 @@ async def serve(
             click.echo(f"{what}: {failed.result()}", err=True)
             return EXIT_DISK
         failed.cancel()
+        if supervisor is not None:
+            supervisor.stopping()
         if control is not None:
             control.close()
         if healer is not None:
@@ -111,7 +119,10 @@ async def serve(
 
 
 async def started(
-    config: BookieConfig, seams: Seams, give_back_memory: Callable[[], object] = lambda: None
+    config: BookieConfig,
+    seams: Seams,
+    give_back_memory: Callable[[], object] = lambda: None,
+    supervisor: Supervisor | None = None,
 ) -> tuple[BookieServer, Metadata]:
     """Start a bookie. A start that loses its session with the metadata store is repeated, with a new session, as long
     as the store answers: on a slow machine the first start may take longer than a session lasts, and each goes on
@@ -121,11 +132,17 @@ async def started(
         MetadataUnavailableError: the store does not answer at all.
         BookKeeperError, OSError: as :meth:`BookieServer.start`.
     """
+
+    def say_stage(stage: str) -> None:
+        click.echo(f"starting: {stage}", err=True)
+        if supervisor is not None:
+            supervisor.starting(stage)
+
     while True:
-        _say_stage("session with the metadata store")
+        say_stage("session with the metadata store")
         metadata = await Metadata.connect(config.metadata_uri, seams, session_s=config.metadata_session_s)
         server = BookieServer(config, seams, metadata)
-        server.give_back_memory, server.say_stage = give_back_memory, _say_stage
+        server.give_back_memory, server.say_stage = give_back_memory, say_stage
         # By itself this signal would end a bookie that is starting.
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.reload)
         try:
@@ -139,10 +156,6 @@ async def started(
             raise
         else:
             return server, metadata
-
-
-def _say_stage(stage: str) -> None:
-    click.echo(f"starting: {stage}", err=True)
 
 
 async def _heal(server: BookieServer, metadata: Metadata, config: BookieConfig, seams: Seams) -> _Healer:

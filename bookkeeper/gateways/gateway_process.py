@@ -16,7 +16,7 @@ import click
 from bookkeeper.bookie.health.own_lag import OwnLag, watch_own_lag
 from bookkeeper.errors import BookKeeperError, ConfigError, in_words
 from bookkeeper.gateways.command_options import raise_descriptors
-from bookkeeper.real import SystemClock, names_secrets, no_core_dumps, run
+from bookkeeper.real import NotifySocket, SystemClock, names_secrets, no_core_dumps, run
 
 if TYPE_CHECKING:
     from bookkeeper.gateways.access_control import AccessConfig, AccessControl
@@ -79,6 +79,8 @@ def run_gateway(
     async def serve() -> None:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
+        supervisor = NotifySocket.of_this_process()
+        supervisor.watch(loop)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         service = service_for(config)
@@ -89,13 +91,17 @@ def run_gateway(
 
         loop.add_signal_handler(signal.SIGHUP, look)  # without a handler SIGHUP would end a gateway that is starting
         click.echo("starting: session with the cluster", err=True)
+        supervisor.starting("session with the cluster")
         clock = SystemClock()
         lag = OwnLag(clock.monotonic(), clock.wall_ms())
         watching = loop.create_task(watch_own_lag(lag, clock, logging.getLogger(__name__)), name="own lag")
         try:
             async with service:
-                click.echo(greeting(config, service))
+                serves = greeting(config, service)
+                click.echo(serves)
+                supervisor.ready(serves)
                 await stop.wait()
+                supervisor.stopping()
                 if farewell:
                     click.echo(farewell)
         finally:

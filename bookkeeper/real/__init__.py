@@ -24,6 +24,7 @@ from bookkeeper.real.private import (
     read_secret,
     replace_private,
 )
+from bookkeeper.real.supervisor import NotifySocket
 from bookkeeper.real.tls import FileTls
 from bookkeeper.real.watched_file import WatchedFile
 from bookkeeper.real.workers import ThreadWorkers
@@ -32,6 +33,7 @@ from bookkeeper.seams import Seams
 __all__ = [
     "AsyncioNet",
     "FileTls",
+    "NotifySocket",
     "PosixDisk",
     "SystemClock",
     "SystemRng",

@@ -14,6 +14,7 @@ from bookkeeper.admin import cli
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "deploy").rglob("*.md")),
     *sorted((ROOT / "changes").glob("*.md")),
     *(page for page in sorted(ROOT.glob("*.md")) if page.name != "CHANGELOG.md"),  # which tells of earlier releases
 ]

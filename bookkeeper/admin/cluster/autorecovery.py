@@ -132,7 +132,7 @@ def run(
     from bookkeeper.autorecovery import AutorecoveryConfig
     from bookkeeper.autorecovery.process import PagesConfig, serve
     from bookkeeper.bookie.http_api_config import HttpApiConfig, http_api_options
-    from bookkeeper.real import names_secrets, no_core_dumps
+    from bookkeeper.real import NotifySocket, names_secrets, no_core_dumps
 
     given: dict[str, Any] = {
         "lost_bookie_delay_s": lost_bookie_delay,
@@ -153,9 +153,11 @@ def run(
         no_core_dumps()
     config = AutorecoveryConfig(**{option: value for option, value in given.items() if value is not None})
 
+    supervisor = NotifySocket.of_this_process()
+
     @on_cluster()
     async def work(bk: BookKeeper) -> None:
-        await serve(bk, name or f"{platform.node()}:{os.getpid()}", config, click.echo, shown)
+        await serve(bk, name or f"{platform.node()}:{os.getpid()}", config, click.echo, shown, supervisor)
 
     work(metadata=metadata)
 

@@ -144,6 +144,7 @@ class Standalone:
     def __init__(self, plan: StandalonePlan, *, pause_s: float = 1.0) -> None:
         self._plan = plan
         self._pause_s = pause_s
+        self._supervisor = real.NotifySocket.of_this_process()
         self._children: list[_Child] = []
         self._selector = selectors.DefaultSelector()
         self._began = time.monotonic()
@@ -406,10 +407,12 @@ class Standalone:
             return
         self._ready = True
         without = ", ".join(child.name for child in self._children if not child.serves)
-        self._say(
-            f"\nready after {time.monotonic() - self._began:.1f} s{f' without {without}' if without else ''}, "
+        text = (
+            f"ready after {time.monotonic() - self._began:.1f} s{f' without {without}' if without else ''}, "
             f"everything is in {self._plan.directory}"
         )
+        self._say(f"\n{text}")
+        self._supervisor.ready(text)
         for name, value in {"BK_METADATA": self._plan.metadata, **self._plan.clients_tls}.items():
             self._say(f"  export {name}={value}")
         if any(child.name == _GATEWAY and child.serves for child in self._children):
@@ -432,6 +435,7 @@ class Standalone:
         self._asked = 1
         if self._stop_by is None:
             self._stop_by = time.monotonic() + _STOP_S
+            self._supervisor.stopping()
             for child in self._children:
                 if child.tries and not child.serves:
                     self._status = 1

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.bookkeeper.admin.commands import bk
+from tests.bookkeeper.supervised import supervisor
 from tests.integration.processes import bookies, until
 
 
@@ -45,11 +46,16 @@ def test_a_bookie_is_killed_for_good_and_its_ledgers_are_whole_again(tmp_path: P
             assert bk("ledger", "append", "-m", cluster.uri, stdin=text).status == 0
         options = ["--lost-bookie-delay", "0", "--name", "healer", "--http", "127.0.0.1:0"]
         command = [sys.executable, "-m", "bookkeeper.admin", "autorecovery", "-m", cluster.uri, *options]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process, ended(process):
+        with (
+            supervisor() as systemd,
+            subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=systemd.environment(30)) as process,
+            ended(process),
+        ):
             assert process.stdout is not None
             said = process.stdout.readline()
             page = said.removeprefix("autorecovery serves as healer, ").rstrip()
             assert page.startswith("http://127.0.0.1:"), said
+            assert "WATCHDOG=1" in systemd.until("READY=1")
             cluster["b1"].kill()
 
             def whole() -> bool:
@@ -65,4 +71,5 @@ def test_a_bookie_is_killed_for_good_and_its_ledgers_are_whole_again(tmp_path: P
             assert json.loads(get(f"{page}/readyz")) == {"status": "ok", "metadata": "connected"}
             process.send_signal(signal.SIGTERM)
             assert process.wait(30) == 0
+            systemd.until("STOPPING=1")
         assert "auditor: none" in bk("autorecovery", "status", "-m", cluster.uri).out

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from bookkeeper import real
@@ -32,9 +33,9 @@ class Process:
         self.address = Address("", 0)
         self.process: subprocess.Popen[str] | None = None
 
-    def start(self, *more: str) -> None:
+    def start(self, *more: str, environment: Mapping[str, str] | None = None) -> None:
         self.process = subprocess.Popen(
-            [*self._arguments, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [*self._arguments, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
         )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()

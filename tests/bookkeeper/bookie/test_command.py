@@ -186,7 +186,7 @@ def test_root_needs_a_word_where_other_machines_reach_the_bookie(
 
 @pytest.mark.rule("X44")
 def test_the_unit_for_systemd_gives_a_bookie_a_user_and_no_more_than_it_needs() -> None:
-    page = Path(__file__).parents[3] / "docs" / "bookie.service"
+    page = Path(__file__).parents[3] / "deploy/systemd/bookie.service"
     settings = dict(line.split("=", 1) for line in page.read_text().splitlines() if "=" in line and line[0] != "#")
     assert settings["User"] == "bookie"
     assert settings["NoNewPrivileges"] == "yes" and settings["CapabilityBoundingSet"] == ""

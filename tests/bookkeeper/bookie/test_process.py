@@ -28,6 +28,7 @@ from bookkeeper.net.connection import AddRun, connect_bookie
 from bookkeeper.testing import World
 from bookkeeper.wire import Status
 from tests.bookkeeper.bookie.processes import Process, new_process
+from tests.bookkeeper.supervised import supervisor
 
 L = LedgerId(7)
 KEY = b"k" * 20
@@ -86,6 +87,13 @@ def test_kill_9_under_load_loses_nothing_that_was_acknowledged(tmp_path: Path) -
     assert sum(n for _, n, status in acked if status is Status.OK) >= 9000
     code, errors = process.end(signal.SIGTERM)
     assert (code, errors) == (0, "")
+    with supervisor() as systemd:
+        process.start(environment=systemd.environment(watchdog_s=30))
+        heard = systemd.until("READY=1")
+        assert heard[0] == "WATCHDOG=1", "a long start gives signs of life, too"
+        assert "STATUS=starting: opening storage" in heard and heard[-1] == "READY=1"
+        assert process.end(signal.SIGTERM) == (0, "")
+        assert systemd.until("STOPPING=1")[-1] == "STOPPING=1"
 
 
 def page(http: str, path: str) -> tuple[int, dict[str, Any]]:

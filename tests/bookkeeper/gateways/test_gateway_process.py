@@ -19,6 +19,7 @@ from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.gateway_process import run_gateway
 from bookkeeper.gateways.server_tls import ServerTlsFiles
 from bookkeeper.real import memory
+from tests.bookkeeper.supervised import supervisor
 
 
 class _NoRoomError(Exception):
@@ -72,6 +73,15 @@ def test_a_signal_ends_the_gateway_in_good_order(end: signal.Signals, capsys: py
     assert service.ended
     assert service.looked == 2
     assert capsys.readouterr().out == "it serves\nit ends\n"
+
+
+def test_a_supervisor_hears_that_the_gateway_serves_and_that_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    with supervisor() as systemd:
+        monkeypatch.setenv("NOTIFY_SOCKET", systemd.path)
+        run_gateway(_Config, lambda _: _Service(signal.SIGTERM), lambda *_: "it serves", failures=())
+        assert "NOTIFY_SOCKET" not in os.environ
+        assert systemd.until("STATUS=it serves") == ["STATUS=starting: session with the cluster", "READY=1"]
+        assert systemd.until("STOPPING=1") == ["STOPPING=1"]
 
 
 @pytest.mark.parametrize("error", [OSError(98, "Address already in use", "h:1"), _NoRoomError("there is no room")])

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from bookkeeper.admin.servers.standalone import Standalone, StandalonePlan
 from bookkeeper.errors import ConfigError, DirectoryLockedError
 from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.real import system_seams
+from tests.bookkeeper.supervised import supervisor
 from tests.integration.processes import end_with_parent
 
 PROGRAM = """
@@ -78,6 +80,7 @@ class Parent:
         bookie: str,
         port: int | None = None,
         wanted: bool = False,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         directory.mkdir(exist_ok=True)
         script = PROGRAM.format(first=first, init=init, bookie=bookie, port=port, wanted=wanted)
@@ -87,6 +90,7 @@ class Parent:
             stderr=subprocess.STDOUT,
             text=True,
             preexec_fn=end_with_parent,
+            env=environment,
         )
         self.said = ""
 
@@ -114,9 +118,12 @@ def test_the_plan_says_where_the_metadata_are() -> None:
 
 def test_whole_lines_are_relayed_with_the_name_of_who_said_them_and_the_end_is_awaited(tmp_path: Path) -> None:
     say = "print(name, 'says one'); print('and two', end=''); sys.stdout.flush(); print(); live()"
-    family = Parent(tmp_path, bookie=say)
-    family.until("export BK_METADATA")
-    assert family.end(signal.SIGINT) == 0
+    with supervisor() as systemd:
+        family = Parent(tmp_path, bookie=say, environment=systemd.environment())
+        family.until("export BK_METADATA")
+        assert systemd.until("READY=1") == ["READY=1"], "its children tell nothing"
+        assert family.end(signal.SIGINT) == 0
+        assert systemd.until("STOPPING=1") == ["STOPPING=1"]
     said = [line for line in family.said.splitlines() if re.match(r"b\d", line)]
     assert sorted(said) == [
         "b1       and two",
