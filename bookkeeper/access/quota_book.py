@@ -13,6 +13,12 @@ from bookkeeper.access.usage import NOTHING, Amount, Usage
 
 BURST_S: Final = 1.0
 """Seconds for which a rate may be saved up."""
+RECOVERY_S: Final = 1.0
+"""Seconds of a rate that a recovery may have besides: a ledger whose writer has used it up can be recovered."""
+RECOVERY_BYTES: Final = 64 * 1024 * 1024
+"""What a recovery may add beyond a quota of what is kept, between two counts, for the same reason."""
+COUNTED_MS: Final = 5000
+"""A ledger that was made at most so long after a count began may be in it: clocks differ."""
 REMEMBERED: Final = 8192
 """Principals whose quotas and rates are remembered at once; beyond it those are forgotten who have not used theirs."""
 
@@ -29,12 +35,12 @@ class TokenBucket:
         self._left = per_s * BURST_S
         self._at = now
 
-    def wait_s(self, now: float) -> float:
-        """Seconds until a request is admitted; 0: now."""
+    def wait_s(self, now: float, besides_s: float = 0.0) -> float:
+        """Seconds until a request is admitted; 0: now. ``besides_s``: what it may have of the rate besides."""
         if now > self._at:
             self._left = min(self._left + (now - self._at) * self._per_s, self._per_s * BURST_S)
             self._at = now
-        return max(0.0, (1 - self._left) / self._per_s)
+        return max(0.0, (1 - self._left) / self._per_s - besides_s)
 
     def take(self, amount: int) -> None:
         """Count a request that was admitted."""
@@ -86,16 +92,16 @@ class QuotaBook:
         self._usage = usage
 
     def take(
-        self, principal: Principal, tenant: str | None, adds: int, size: int, now: float, *, ledgers: int = 0
+        self, principal: Principal, tenant: str | None, adds: int, size: int, now: float, *, recovery: bool = False
     ) -> QuotaRefusal | None:
-        """Count what somebody wants to add or to make, if his quotas and the tenant's allow it.
+        """Count what somebody wants to add, if his quotas and the tenant's allow it.
 
         Args:
             principal: who asks.
             tenant: whose ledger it is (:meth:`Policy.tenant_of`); None: no tenant's.
             adds, size: entries, and their bytes.
             now: seconds, of a clock that never goes back.
-            ledgers: how many are made.
+            recovery: he does so to recover a ledger, which may go somewhat beyond them.
 
         Returns:
             None: it is counted. Else why not, and when it may be asked again; nothing was counted.
@@ -103,11 +109,11 @@ class QuotaBook:
         if self._policy.mode is Mode.OFF:
             return None
         accounts = list(self._accounts(principal, tenant))
-        asked = Amount(size, ledgers)
+        asked, besides_s = Amount(size, 0), RECOVERY_S if recovery else 0.0
         longest: QuotaRefusal | None = None
         due: list[tuple[TokenBucket, int]] = []
         for account in accounts:
-            if (refusal := self._beyond(account, asked)) is not None:
+            if (refusal := self._beyond(account, size, RECOVERY_BYTES if recovery else 0)) is not None:
                 return refusal
             for kind, amount in ((QuotaKind.ADDS_PER_S, adds), (QuotaKind.BYTES_PER_S, size)):
                 limit = account.quota.limit(kind)
@@ -115,7 +121,7 @@ class QuotaBook:
                     continue
                 bucket = self._bucket(account.whose, kind, limit, now)
                 due.append((bucket, amount))
-                wait_s = bucket.wait_s(now)
+                wait_s = bucket.wait_s(now, besides_s)
                 if wait_s and (longest is None or longest.after_s is None or wait_s > longest.after_s):
                     longest = QuotaRefusal(account.whose, kind, limit, wait_s)
         if longest is not None:
@@ -123,15 +129,44 @@ class QuotaBook:
         for bucket, amount in due:
             bucket.take(amount)
         for account in accounts:
-            if account.quota.bytes_kept is None and account.quota.ledgers is None:
-                continue
-            self._since[account.whose] = self._since.get(account.whose, NOTHING) + asked
+            if account.quota.bytes_kept is not None:
+                self._note(account, asked)
         return None
 
-    def _accounts(self, principal: Principal, tenant: str | None) -> Iterator[_Account]:
+    def limits_ledgers(self, owner: Principal | None, tenant: str | None) -> bool:
+        """Whether there is a quota of ledgers for these (:meth:`begin`)."""
+        return any(account.quota.ledgers is not None for account in self._accounts(owner, tenant))
+
+    def begin(self, owner: Principal | None, tenant: str | None, made_ms: int | None) -> QuotaRefusal | None:
+        """Count a ledger that gets its first entry here, if the quotas of its owner and of the tenant allow it.
+
+        Args:
+            owner: the principal whose ledger it is; None: it is a stream's, a journal's or a path's.
+            tenant: whose it is besides.
+            made_ms: when it was made, in milliseconds since 1970. None: nobody knows; then the last count has it.
+
+        Returns:
+            None: it is counted. Else why not; nothing was counted.
+        """
+        if self._policy.mode is Mode.OFF:
+            return None
+        counted = made_ms is None or made_ms <= self._usage.counted_ms + COUNTED_MS
+        accounts = [each for each in self._accounts(owner, tenant) if each.quota.ledgers is not None]
+        for account in accounts:
+            limit, has = account.quota.ledgers, self._has(account).ledgers
+            if limit is not None and has + (0 if counted else 1) > limit:
+                return QuotaRefusal(account.whose, QuotaKind.LEDGERS, limit, None)
+        for account in accounts:
+            if not counted:
+                self._note(account, Amount(0, 1))
+        return None
+
+    def _accounts(self, principal: Principal | None, tenant: str | None) -> Iterator[_Account]:
         found = self._tenants.get(tenant) if tenant is not None else None
         if found is not None:
             yield _Account(f"tenant {found.name}", found.quota, self._usage.tenants.get(found.name, NOTHING))
+        if principal is None:
+            return
         quota = self._quotas.get(principal)
         if quota is None:
             if len(self._quotas) >= REMEMBERED:
@@ -141,17 +176,18 @@ class QuotaBook:
             counted = self._usage.owners.get(principal.name, NOTHING)
             yield _Account(f"principal {principal}", quota, counted)
 
-    def _beyond(self, account: _Account, asked: Amount) -> QuotaRefusal | None:
-        """The quota of what is kept that would be exceeded."""
-        has = account.counted + self._since.get(account.whose, NOTHING)
-        for kind, more, have in (
-            (QuotaKind.BYTES_KEPT, asked.bytes_kept, has.bytes_kept),
-            (QuotaKind.LEDGERS, asked.ledgers, has.ledgers),
-        ):
-            limit = account.quota.limit(kind)
-            if limit is not None and more and have + more > limit:
-                return QuotaRefusal(account.whose, kind, limit, None)
-        return None
+    def _has(self, account: _Account) -> Amount:
+        return account.counted + self._since.get(account.whose, NOTHING)
+
+    def _note(self, account: _Account, more: Amount) -> None:
+        self._since[account.whose] = self._since.get(account.whose, NOTHING) + more
+
+    def _beyond(self, account: _Account, size: int, besides: int) -> QuotaRefusal | None:
+        """The quota of bytes kept, if it would be exceeded by more than what he may have besides."""
+        limit = account.quota.bytes_kept
+        if limit is None or not size or self._has(account).bytes_kept + size <= limit + besides:
+            return None
+        return QuotaRefusal(account.whose, QuotaKind.BYTES_KEPT, limit, None)
 
     def _bucket(self, whose: str, kind: QuotaKind, limit: int, now: float) -> TokenBucket:
         key = (whose, kind, limit)

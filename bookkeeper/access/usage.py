@@ -53,7 +53,7 @@ class Usage:
             if body["format"] != FORMAT:
                 raise ValueError(f"it has format {body['format']}, and this version knows {FORMAT}")
             return cls(int(body["counted_ms"]), _amounts(body["tenants"]), _amounts(body["owners"]))
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
             raise MetadataFormatError(f"the record of what tenants have cannot be read: {error}") from error
 
 

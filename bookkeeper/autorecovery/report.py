@@ -70,5 +70,5 @@ class AutorecoveryReport:
             )
             working = tuple(map(str, known.pop("working", ())))
             return cls(**known, stuck=stuck, working=working)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
             raise MetadataFormatError(f"the report of an autorecovery process cannot be read: {error}") from error

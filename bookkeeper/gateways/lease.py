@@ -192,7 +192,10 @@ class LeaseValue:
         place = None
         with suppress(ValueError, KeyError, TypeError):  # nothing is known of a gateway that writes something else
             place = ProcessLocation.of(f["place"])
-        epoch, lease_ms = int(f["epoch"]), int(f["lease_ms"])
+        try:
+            epoch, lease_ms = int(f["epoch"]), int(f["lease_ms"])
+        except OverflowError as error:
+            raise ValueError("it has an infinite number") from error
         released, held = bool(f["released"]), bool(f.get("alone", False))
         return cls(epoch, str(f["owner"]), str(f["address"]), lease_ms, released, held, place)
 

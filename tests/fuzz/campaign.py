@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tracemalloc
 from collections import Counter
 from pathlib import Path
@@ -33,6 +34,10 @@ INTERESTING: Final = (
 )
 """Numbers at which lengths and ids go wrong."""
 
+ODD_JSON: Final = (b"1e999", b"-1e999", b"NaN", b"1.5", b"-1", b"9" * 30, b"true", b"null", b'"x"', b"[]", b"{}")
+"""What JSON may have in the place of a number."""
+_NUMBER: Final = re.compile(rb"-?\d+")
+
 
 def corpus_of(decoder: Decoder) -> list[bytes]:
     """The inputs that are kept for a decoder."""
@@ -44,7 +49,7 @@ def changed(data: bytes, rng: Random) -> bytes:
     out = bytearray(data)
     for _ in range(rng.choice((1, 1, 1, 2, 3, 8))):
         at = rng.randrange(0, len(out) + 1)
-        match rng.randrange(7):
+        match rng.randrange(8):
             case 0 if out:
                 out[at % len(out)] ^= 1 << rng.randrange(8)
             case 1 if out:
@@ -58,6 +63,9 @@ def changed(data: bytes, rng: Random) -> bytes:
                 out[at:at] = out[rng.randrange(0, len(out) + 1) :][: rng.choice((1, 4, 16, 256))]
             case 5:
                 out[at:at] = rng.randbytes(rng.choice((1, 2, 8, 40)))
+            case 6 if numbers := list(_NUMBER.finditer(out)):
+                place = rng.choice(numbers)
+                out[place.start() : place.end()] = rng.choice(ODD_JSON)
             case _:
                 out[at:at] = rng.choice(
                     (b"\0" * 40, b"\xff" * 40, b"[" * 2000, b'{"a":' * 500, b"9" * 400, b"%", b"\n\t")

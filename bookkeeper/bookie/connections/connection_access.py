@@ -17,7 +17,7 @@ from bookkeeper import wire
 from bookkeeper.access import LedgerOperation, Principal, QuotaRefusal
 from bookkeeper.bookie.connections.connection_audit import Audited, ConnectionAudit
 from bookkeeper.bookie.permissions.ledger_permissions import Asked, LedgerPermissions
-from bookkeeper.bookie.permissions.operation import ADD, BIT, RECOVERY_ADD, key_of, operation_of
+from bookkeeper.bookie.permissions.operation import ADD, BIT, RECOVERY_ADD, REPAIRS, key_of, operation_of
 from bookkeeper.codec import Adds, Run
 from bookkeeper.ids import LedgerId
 from bookkeeper.rate_limited_log import RateLimitedLogger
@@ -97,12 +97,13 @@ class ConnectionAccess:
         self._ask(LedgerId(run.ledger_id), _operation(run), run.master_key, then, run.i1 - run.i0)
 
     def within_quota(self, run: Run, adds: Adds) -> Status:
-        """Count a run of a writer's adds; OK, or TOO_MANY_REQUESTS if a quota is used up. What a recovery or a repair
-        writes is there already, elsewhere."""
-        if not self._limits or run.recovery:
+        """Count a run of adds; OK, or TOO_MANY_REQUESTS if a quota is used up. What a repair writes is there already,
+        elsewhere; what a recovery writes may be anything."""
+        ledger_id = LedgerId(run.ledger_id)
+        if not self._limits or (run.recovery and self.may(ledger_id, REPAIRS)):
             return Status.OK
         begin = adds.record_ends[run.i0 - 1] if run.i0 else adds.record_start
-        return self._counted(LedgerId(run.ledger_id), run.i1 - run.i0, adds.record_ends[run.i1 - 1] - begin)
+        return self._counted(ledger_id, run.i1 - run.i0, adds.record_ends[run.i1 - 1] - begin, recovery=run.recovery)
 
     # -- other requests -----------------------------------------------------------------------------------
 
@@ -139,9 +140,11 @@ class ConnectionAccess:
         self._ask(_ledger(request), operation, key_of(request), judged, 1)
 
     def _add_within_quota(self, request: wire.Request) -> Status:
-        if not self._limits or not isinstance(request, wire.AddEntry) or request.recovery:
+        if not self._limits or not isinstance(request, wire.AddEntry):
             return Status.OK
-        return self._counted(request.ledger_id, 1, len(request.entry))
+        if request.recovery and self.may(request.ledger_id, REPAIRS):
+            return Status.OK
+        return self._counted(request.ledger_id, 1, len(request.entry), recovery=request.recovery)
 
     # -- inside -------------------------------------------------------------------------------------------
 
@@ -154,7 +157,7 @@ class ConnectionAccess:
         count: int,
     ) -> None:
         denied = partial(self._note, ledger_id, operation, count)
-        self._control.ask(ledger_id, Asked(self.who, operation, key, then, denied))
+        self._control.ask(ledger_id, Asked(self.who, operation, key, then, denied, partial(self._over, ledger_id)))
 
     def _passes(self, ledger_id: LedgerId, operation: LedgerOperation, count: int) -> bool:
         """Note what is not allowed. Returns whether it is done all the same."""
@@ -166,9 +169,10 @@ class ConnectionAccess:
         self._control.denied(self.who, ledger_id, operation, count)
         self._tell(ledger_id, operation.value, "the access policy does not allow it")
 
-    def _counted(self, ledger_id: LedgerId, adds: int, size: int) -> Status:
+    def _counted(self, ledger_id: LedgerId, adds: int, size: int, *, recovery: bool) -> Status:
         control = self._control
-        refusal = control.quotas.take(self.who, control.tenant_of(ledger_id), adds, size, self._now())
+        tenant = control.tenant_of(ledger_id)
+        refusal = control.quotas.take(self.who, tenant, adds, size, self._now(), recovery=recovery)
         if refusal is None:
             return Status.OK
         self._over(ledger_id, refusal)

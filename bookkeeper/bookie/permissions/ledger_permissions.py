@@ -30,11 +30,21 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Protocol
 
-from bookkeeper.access import CLUSTER, LedgerOperation, Mode, Policy, Principal, QuotaBook, Resource, ResourceKind
+from bookkeeper.access import (
+    CLUSTER,
+    LedgerOperation,
+    Mode,
+    Policy,
+    Principal,
+    QuotaBook,
+    QuotaRefusal,
+    Resource,
+    ResourceKind,
+)
 from bookkeeper.access.observation import Observations
 from bookkeeper.access.ownership import NO_OWNER, ledgers_of, owner_in
 from bookkeeper.bookie.identity.ledger_keys import ANSWER_S, READS, fits
-from bookkeeper.bookie.permissions.operation import BIT, CLAIMS, EVERYTHING, MAKES, bits_of
+from bookkeeper.bookie.permissions.operation import BEGINS, BIT, CLAIMS, EVERYTHING, MAKES, bits_of
 from bookkeeper.bookie.permissions.owner_log import OwnerLog
 from bookkeeper.errors import BookKeeperError, NoSuchLedgerError, in_words
 from bookkeeper.ids import BookieId, LedgerId
@@ -88,9 +98,12 @@ class Asked:
     key: bytes | None = field(repr=False)
     """The ledger's key, if the request brings one."""
     then: Callable[[Status], None]
-    """Called once: OK, UNAUTHORIZED (it is not allowed), or IO_ERROR (it is not known whether it is)."""
+    """Called once: OK, UNAUTHORIZED (it is not allowed), TOO_MANY_REQUESTS (it begins a ledger beyond a quota, or too
+    much waits), or IO_ERROR (it is not known whether it is allowed)."""
     denied: Callable[[], None]
     """Called before, if it is not allowed, refused or not."""
+    over: Callable[[QuotaRefusal], None] = lambda refusal: None
+    """Called before, if it begins a ledger beyond a quota, refused or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,10 +366,37 @@ class LedgerPermissions:
             owner = await self._claim(ledger_id, asked, found) or NO_OWNER
             owner = self._handed_over.get(ledger_id, owner)
         if owner != NO_OWNER and self._may(asked, owner):
+            if (refusal := await self._beyond(ledger_id, asked, owner, found)) is not None:
+                asked.over(refusal)
+                if self.enforces:
+                    return Status.TOO_MANY_REQUESTS
             if asked.operation in MAKES or self._engine.has(ledger_id):
                 await self._keep_if_possible(ledger_id, owner, asked.operation)
             owner = self._handed_over.get(ledger_id, owner)
         return self._verdict(asked, owner)
+
+    async def _beyond(
+        self, ledger_id: LedgerId, asked: Asked, owner: Resource, found: _LookedUp
+    ) -> QuotaRefusal | None:
+        """Count a ledger that begins here with a writer's first request, by the quotas of ledgers; or the one that is
+        used up. One that began elsewhere is none: this bookie stands in for another, or gets a copy.
+
+        Raises:
+            BookKeeperError: the metadata do not answer.
+        """
+        if asked.operation not in BEGINS or self._engine.has(ledger_id) or not self.limits:
+            return None
+        tenant = self._follower.policy.tenant_of(owner)
+        principal = asked.who if owner == ledgers_of(asked.who) else None
+        if not self.quotas.limits_ledgers(principal, tenant):
+            return None
+        metadata = found.metadata
+        if metadata is None:
+            async with asyncio.timeout(ANSWER_S), self._reads:
+                metadata = (await self._look_up(ledger_id)).metadata
+        if metadata is None or metadata.is_closed or self._bookie not in metadata.fragments[0].ensemble:
+            return None
+        return self.quotas.begin(principal, tenant, metadata.ctime_ms)
 
     def _may(self, asked: Asked, owner: Resource) -> bool:
         return bool(self._rights(asked.who, owner) & BIT[asked.operation])

@@ -14,12 +14,17 @@ BIT: Final = {operation: 1 << at for at, operation in enumerate(LedgerOperation)
 ADD: Final = BIT[LedgerOperation.ADD]
 RECOVERY_ADD: Final = BIT[LedgerOperation.RECOVERY_ADD]
 READ: Final = BIT[LedgerOperation.READ]
-EVERYTHING: Final = sum(BIT.values())
+REPAIRS: Final = 1 << len(BIT)
+"""The bit of who repairs: what he adds is there already, elsewhere, and no quota counts it."""
+EVERYTHING: Final = sum(BIT.values()) | REPAIRS
 
 MAKES: Final = frozenset(
     {LedgerOperation.ADD, LedgerOperation.RECOVERY_ADD, LedgerOperation.FENCE, LedgerOperation.WRITE_LAC}
 )
 """What lets a ledger begin to exist on a bookie. Such requests bring its key."""
+
+BEGINS: Final = frozenset({LedgerOperation.ADD, LedgerOperation.WRITE_LAC})
+"""With what a writer's new ledger begins; all else that makes one exist here is about one that has begun elsewhere."""
 
 CLAIMS: Final = frozenset({LedgerOperation.ADD, LedgerOperation.FENCE})
 """With what a principal becomes the owner of a ledger that names none and that nobody has claimed: a recovery that
@@ -28,8 +33,9 @@ comes before the first add begins with a fence."""
 
 @cache
 def bits_of(rights: AbstractSet[Right]) -> int:
-    """The operations that somebody with these rights may do, as bits."""
-    return sum(BIT[operation] for operation in LedgerOperation if allowed_by(operation, rights))
+    """The operations that somebody with these rights may do, as bits, and :data:`REPAIRS`."""
+    found = sum(BIT[operation] for operation in LedgerOperation if allowed_by(operation, rights))
+    return found | REPAIRS if Right.REPAIR in rights else found
 
 
 def operation_of(request: wire.Request) -> LedgerOperation | None:

@@ -70,7 +70,7 @@ class AccessReport:
                 tuple(ObservedDenial(str(who), str(what), str(on), int(n)) for who, what, on, n in body["denials"]),
                 int(body["other_denials"]),
             )
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
             raise MetadataFormatError(f"a server's report of access cannot be read: {error}") from error
 
 

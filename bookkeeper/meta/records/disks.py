@@ -99,7 +99,7 @@ class DiskProgress:
             placements = PlacementsEnd(int(ends["generation"]), int(ends["count"])) if ends is not None else None
             directory_id = int(found["directory_id"], 16)
             return cls(directory_id=directory_id, volumes=volumes, placements=placements, **numbers)
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise MetadataFormatError(f"{what} cannot be read: {in_words(error)}") from error
 
 

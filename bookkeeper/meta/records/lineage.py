@@ -74,7 +74,7 @@ class Lineage:
         """Raises: MetadataFormatError."""
         try:
             return cls(tuple(_copy(*row) for row in json.loads(data)))
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise MetadataFormatError(f"the record of copies is damaged: {in_words(error)}") from error
 
     def mark(self, transaction: int) -> bytes:

@@ -208,7 +208,7 @@ def decode_record(opcode: int, body: bytes) -> Record:
     reader = InlineBytes(inline)
     try:
         record = decode(fields, reader)
-    except (KeyError, IndexError, TypeError, ValueError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
         raise RecordFormatError(
             f"the record of opcode {opcode} lacks a field, or has one that cannot be read: {error}"
         ) from error

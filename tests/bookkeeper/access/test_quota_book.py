@@ -22,7 +22,7 @@ from bookkeeper.access import (
     Tenant,
     Usage,
 )
-from bookkeeper.access.quota_book import REMEMBERED, TokenBucket
+from bookkeeper.access.quota_book import COUNTED_MS, RECOVERY_BYTES, RECOVERY_S, REMEMBERED, TokenBucket
 
 ETL = Principal(PrincipalKind.CERTIFICATE, "etl")
 OTHER = Principal(PrincipalKind.TOKEN, "other")
@@ -110,10 +110,10 @@ def test_what_is_kept_falls_with_the_next_count_and_writing_goes_on() -> None:
     assert book.take(ETL, "red", 1, 1, 0.0) is not None, "the same count again"
     book.set_usage(Usage(2, {"red": Amount(4, 1)}))
     assert book.take(ETL, "red", 1, 6, 0.0) is None
-    assert book.take(ETL, "red", 0, 0, 0.0, ledgers=1) is None
-    assert book.take(ETL, "red", 0, 0, 0.0, ledgers=1) is not None
+    assert book.begin(None, "red", 2 + COUNTED_MS + 1) is None
+    assert book.begin(None, "red", 2 + COUNTED_MS + 1) is not None
     book.set_usage(Usage(3, {}))
-    assert book.take(ETL, "red", 0, 0, 0.0, ledgers=2) is None, "all was deleted"
+    assert book.begin(None, "red", 3 + COUNTED_MS + 1) is None, "all was deleted"
 
 
 def test_a_principals_kept_bytes_are_those_of_the_ledgers_he_owns() -> None:
@@ -147,3 +147,43 @@ def test_principals_without_end_are_not_remembered_without_end() -> None:
     for number in range(3 * REMEMBERED):
         assert book.take(Principal(PrincipalKind.TOKEN, f"p{number}"), None, 1, 0, float(number)) is None
     assert max(len(book._buckets), len(book._quotas), len(book._since)) <= REMEMBERED
+
+
+def test_a_ledger_that_the_last_count_may_have_is_not_counted_twice() -> None:
+    """Cause: the last one that a quota allows would be counted, and then refused its first entry."""
+    book = QuotaBook(_policy(tenant=Quota(ledgers=2), each=Quota(ledgers=1)))
+    book.set_usage(Usage(10_000, {"red": Amount(0, 2)}, {"etl": Amount(0, 1)}))
+    for made_ms in (None, 0, 10_000, 10_000 + COUNTED_MS):
+        assert book.begin(ETL, "red", made_ms) is None
+    refusal = book.begin(None, "red", 10_001 + COUNTED_MS)
+    assert refusal is not None and (refusal.whose, refusal.quota) == ("tenant red", QuotaKind.LEDGERS)
+    refusal = book.begin(ETL, None, 10_001 + COUNTED_MS)
+    assert refusal is not None and refusal.whose == "principal etl"
+    assert book.begin(None, None, 10_001 + COUNTED_MS) is None
+    book.set_usage(Usage(20_000, {"red": Amount(0, 3)}))
+    assert book.begin(None, "red", None) is not None, "more than there may be"
+
+
+def test_what_one_quota_of_ledgers_refuses_counts_for_none_and_nothing_does_while_the_policy_is_off() -> None:
+    book = QuotaBook(_policy(tenant=Quota(ledgers=3), each=Quota(ledgers=1)))
+    new = COUNTED_MS + 1
+    found = [book.begin(ETL, "red", new) is None for _ in range(5)]
+    assert found == [True, False, False, False, False]
+    assert [book.begin(None, "red", new) is None for _ in range(3)] == [True, True, False]
+    assert book.limits_ledgers(None, "red") and book.limits_ledgers(ETL, None) and not book.limits_ledgers(None, None)
+    off = QuotaBook(_policy(tenant=Quota(ledgers=0), mode=Mode.OFF))
+    assert off.begin(None, "red", new) is None
+
+
+def test_a_recovery_is_counted_and_may_go_somewhat_beyond() -> None:
+    """Cause: recovery adds were counted for nobody, so who sent all he had as such had no quota."""
+    book = QuotaBook(_policy(tenant=Quota(bytes_kept=10), each=Quota(adds_per_s=10)))
+    assert book.take(ETL, "red", 10, 10, 0.0) is None
+    assert book.take(ETL, "red", 1, 1, 0.0) is not None
+    assert book.take(ETL, "red", 10, RECOVERY_BYTES - 1, 0.0, recovery=True) is None
+    beyond = book.take(OTHER, "red", 1, 2, 0.0, recovery=True)
+    assert beyond is not None and (beyond.quota, beyond.after_s) == (QuotaKind.BYTES_KEPT, None)
+    refusal = book.take(ETL, "red", 1, 1, 0.0, recovery=True)
+    assert refusal is not None and refusal.quota is QuotaKind.ADDS_PER_S and refusal.after_s is not None
+    assert book.take(ETL, None, 1, 0, refusal.after_s + 0.001, recovery=True) is None
+    assert book.take(ETL, None, 1, 0, RECOVERY_S, recovery=False) is not None, "it is made up for"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bookkeeper import wire
-from bookkeeper.access import Mode, Quota, Subject
+from bookkeeper.access import Mode, Quota, Resource, Subject, Tenant
 from bookkeeper.access.quota import PrincipalQuota
 from bookkeeper.bookie.connections import connection_access
 from bookkeeper.bookie.permissions.ledger_permissions import LedgerPermissions
@@ -23,6 +23,9 @@ from tests.bookkeeper.bookie.cluster import Cluster
 from tests.bookkeeper.bookie.identity.test_ledger_keys import KEY, add, fence, write_lac
 from tests.bookkeeper.bookie.permissions.house import apply, clients_of, control_of, create, policy, run_named
 from tests.bookkeeper.bookie.permissions.test_ledger_permissions import of_dialect
+
+
+NOT_HERE = (Status.NO_LEDGER, Status.NO_ENTRY)
 
 
 @pytest.mark.rule("X12")
@@ -77,7 +80,9 @@ def test_a_denial_is_audited_once_for_a_connection_ledger_and_operation() -> Non
     run_named(main, audit={"to": "/data/audit"})
 
 
-def test_a_used_up_quota_refuses_adds_of_writers_and_of_nobody_else() -> None:
+def test_a_used_up_quota_refuses_adds_and_nothing_else_and_no_repair() -> None:
+    """Cause: no recovery add was counted, so a member wrote what he liked as such."""
+
     async def main(cluster: Cluster) -> None:
         metadata = await cluster.up()
         quota = PrincipalQuota(Subject.parse("a"), Quota(adds_per_s=5))
@@ -88,11 +93,14 @@ def test_a_used_up_quota_refuses_adds_of_writers_and_of_nobody_else() -> None:
             found = [(await clients.ask("a", add(ledger, entry))).status for entry in range(12)]
             assert found[:5] == [Status.OK] * 5 and Status.TOO_MANY_REQUESTS in found[5:]
             assert (await clients.ask("a", wire.ReadEntry(ledger, EntryId(0)))).status is Status.OK
-            for who in ("bookie", "a"):
-                assert (await clients.ask(who, add(ledger, 50, recovery=True))).status is Status.OK
+            found = [(await clients.ask("a", add(ledger, 20 + entry, recovery=True))).status for entry in range(30)]
+            assert found[0] is Status.OK, "a writer's quota does not keep his ledger from being recovered"
+            assert found[-1] is Status.TOO_MANY_REQUESTS, "and it is no way around it"
+            for entry in range(30):
+                assert (await clients.ask("bookie", add(ledger, 50 + entry, recovery=True))).status is Status.OK
             assert control_of(cluster).over_quota.value >= 1
             await apply(cluster, metadata, replace(wanted, mode=Mode.OBSERVE))
-            found = [(await clients.ask("a", add(ledger, 60 + entry))).status for entry in range(12)]
+            found = [(await clients.ask("a", add(ledger, 90 + entry))).status for entry in range(12)]
             assert found == [Status.OK] * 12
 
     run_named(main)
@@ -205,5 +213,50 @@ def test_whatever_comes_in_one_piece_each_request_is_judged_by_itself(seed: int,
             for (allowed, request), reply in zip(chosen.values(), replies, strict=True):
                 assert (reply.status is not Status.UNAUTHORIZED) == allowed, (request, reply)
             assert {allowed for allowed, _ in chosen.values()} == {True, False}
+
+    run_named(main)
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+def test_a_new_ledger_beyond_its_owners_quota_gets_no_entry(dialect: Dialect) -> None:
+    """Cause: a quota of ledgers was shown, and asked by nobody."""
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        quota = PrincipalQuota(Subject.parse("a"), Quota(ledgers=2))
+        red = Tenant("red", (Subject.parse("m"),), (Resource.parse("streams:red"),), Quota(ledgers=1))
+        wanted = replace(policy("bookie repair cluster"), quotas=(quota,), tenants=(red,))
+        await apply(cluster, metadata, wanted)
+        now_ms = cluster.world.node("client").seams.clock.wall_ms()
+        async with clients_of(cluster) as clients:
+
+            async def first_add(who: str, owner: str | None, **more: Any) -> tuple[LedgerId, Status]:
+                ledger = await create(metadata, owner, ctime_ms=now_ms, **more)
+                if who == "reader first":
+                    who = "a"
+                    assert (await clients.ask(who, wire.ReadEntry(ledger, EntryId(0)), dialect)).status in NOT_HERE
+                return ledger, (await clients.ask(who, add(ledger), dialect)).status
+
+            (mine, first), (_, second) = await first_add("a", "ledgers:a"), await first_add("a", None)
+            assert (first, second) == (Status.OK, Status.OK)
+            for who in ("a", "a", "reader first"):
+                refused, status = await first_add(who, "ledgers:a")
+                assert status is Status.TOO_MANY_REQUESTS
+                assert (await clients.ask("a", add(refused))).status is Status.TOO_MANY_REQUESTS, "also the next time"
+                assert cluster.server is not None and not cluster.server.engine.has(refused)
+            assert (await clients.ask("a", add(mine, 1))).status is Status.OK, "those that have begun go on"
+            assert [(await first_add("m", "streams:red/s"))[1] for _ in range(2)] == [
+                Status.OK,
+                Status.TOO_MANY_REQUESTS,
+            ]
+            elsewhere = await create(metadata, "streams:red/s", ctime_ms=now_ms, ensemble=("other:1",))
+            assert (await clients.ask("m", add(elsewhere, 7))).status is Status.OK, "it began elsewhere"
+            copied = await create(metadata, "streams:red/s", ctime_ms=now_ms)
+            assert (await clients.ask("bookie", add(copied, 0, recovery=True))).status is Status.OK
+            fenced = await create(metadata, "streams:red/s", ctime_ms=now_ms)
+            assert (await clients.ask("m", fence(fenced))).status in NOT_HERE
+            assert control_of(cluster).over_quota.value >= 7
+            await apply(cluster, metadata, replace(wanted, mode=Mode.OBSERVE))
+            assert (await first_add("m", "streams:red/s"))[1] is Status.OK
 
     run_named(main)

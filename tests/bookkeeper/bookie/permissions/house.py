@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, Final
@@ -12,7 +12,7 @@ from bookkeeper.access.ownership import OWNER_KEY
 from bookkeeper.access.rights import parse_rights
 from bookkeeper.auth.config import AuthConfig
 from bookkeeper.bookie.permissions.ledger_permissions import LedgerPermissions
-from bookkeeper.ids import Address, LedgerId
+from bookkeeper.ids import Address, BookieId, LedgerId
 from bookkeeper.meta import Metadata
 from bookkeeper.net.client_handshake import ClientSecurity
 from bookkeeper.net.connection import BookieConnection
@@ -49,9 +49,16 @@ async def apply(cluster: Cluster, metadata: Metadata, wanted: Policy) -> None:
     await cluster.server.parts.policy.read()
 
 
-async def create(metadata: Metadata, owner: str | None = None, **more: Any) -> LedgerId:
+async def create(
+    metadata: Metadata,
+    owner: str | None = None,
+    *,
+    ctime_ms: int | None = None,
+    ensemble: Sequence[str] = (BOOKIE,),
+    **more: Any,
+) -> LedgerId:
     """A ledger whose custom metadata name this owner."""
-    made = named(BOOKIE, **more)
+    made = replace(named(*map(BookieId, ensemble), **more), ctime_ms=ctime_ms)
     if owner is not None:
         made = replace(made, custom={OWNER_KEY: owner.encode()})
     return (await metadata.ledgers.create(made))[0]
