@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Iterable
-from typing import assert_never
+from typing import Final, assert_never
 
 from bookkeeper.client.bookie_request import ask, entry_of, failure_of
 from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
@@ -33,9 +33,12 @@ from bookkeeper.ledger import DigestScheme, LedgerMetadata, classify
 from bookkeeper.ledger import recovery as recovery_machine
 from bookkeeper.ledger.recovery import LedgerRecovery
 from bookkeeper.meta import Versioned
-from bookkeeper.wire import HIGH_PRIORITY, AddEntry, ReadEntry, Reply
+from bookkeeper.wire import HIGH_PRIORITY, AddEntry, ReadEntry, Reply, Status
 
 _log = logging.getLogger(__name__)
+
+AGAIN_S: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+"""Pauses in seconds before an entry is written back again to a bookie that has no room for it."""
 
 
 async def recover(services: ClientServices, record: LedgerView, digest: DigestScheme) -> LedgerMetadata:
@@ -233,7 +236,21 @@ class _RecoveryShell:
             self._ledger_id, entry_id, self._digest.master_key, packet, recovery=True, priority=HIGH_PRIORITY
         )
 
+        self._unacknowledged.add((bookie, entry_id))
+        self._caught_up.clear()
+        self._add(bookie, request, AGAIN_S)
+
+    def _add(self, bookie: BookieId, request: AddEntry, pauses: tuple[float, ...]) -> None:
+        """Write an entry back. A bookie that has no room for it, or a quota that is used up, is asked again after these
+        pauses: another bookie would have none either (F11)."""
+        if self._done.done():
+            return
+        entry_id = request.entry_id
+
         def answered(reply: Reply | BookKeeperError) -> None:
+            if pauses and not isinstance(reply, BookKeeperError) and reply.status is Status.TOO_MANY_REQUESTS:
+                self._loop.call_later(pauses[0], self._add, bookie, request, pauses[1:])
+                return
             now = self._loop.time()
             what = f"recovery add of entry {entry_id} to ledger {self._ledger_id} on {bookie}"
             error = failure_of(reply, what)
@@ -245,8 +262,6 @@ class _RecoveryShell:
             else:
                 self._perform(self._machine.on_write_failed(bookie, entry_id, error, now))
 
-        self._unacknowledged.add((bookie, entry_id))
-        self._caught_up.clear()
         ask(self._services, self._tasks, bookie, request, answered, use=ConnectionPurpose.RECOVERY)
 
     def _forget(self, upto: int) -> None:

@@ -24,7 +24,6 @@ from tests.bookkeeper.bookie.identity.test_ledger_keys import KEY, add, fence, w
 from tests.bookkeeper.bookie.permissions.house import apply, clients_of, control_of, create, policy, run_named
 from tests.bookkeeper.bookie.permissions.test_ledger_permissions import of_dialect
 
-
 NOT_HERE = (Status.NO_LEDGER, Status.NO_ENTRY)
 
 

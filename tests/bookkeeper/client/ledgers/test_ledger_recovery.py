@@ -11,13 +11,13 @@ from bookkeeper import wire
 from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.config import ClientConfig
 from bookkeeper.client.ledger_view import LedgerView
-from bookkeeper.client.ledgers.ledger_recovery import recover
+from bookkeeper.client.ledgers.ledger_recovery import AGAIN_S, recover
 from bookkeeper.errors import RecoveryInconclusiveError, RequestTimedOutError, UnauthorizedError
 from bookkeeper.ids import LedgerId
 from bookkeeper.ledger import HEADER, DigestScheme, DigestType, LedgerState
 from bookkeeper.meta.stores.memory import Fate
 from bookkeeper.wire import Status
-from tests.bookkeeper.client.scripted import ScriptedCluster, payload_of
+from tests.bookkeeper.client.scripted import ScriptedBookie, ScriptedCluster, payload_of
 
 
 async def left_open(cluster: ScriptedCluster, count: int = 5) -> LedgerId:
@@ -320,5 +320,38 @@ def test_a_copy_that_is_another_entry_is_not_written_back_in_its_place() -> None
                 assert (reader.last_add_confirmed, reader.length) == (4, 5)
             await asyncio.sleep(1)
         assert [payload_of(b.entries[ledger_id][4]) for b in cluster.bookies] == [b"4"] * 3
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("F11", "R7")
+@pytest.mark.parametrize("refusals", [3, len(AGAIN_S) + 1])
+def test_a_bookie_that_has_no_room_is_asked_again_before_it_is_replaced(refusals: int) -> None:
+    """Cause: a quota that is used up is so on every bookie, and to replace them all ends the recovery."""
+
+    async def story(cluster: ScriptedCluster) -> None:
+        ledger_id = await left_open(cluster)
+        ensemble = [bookie for bookie in cluster.bookies if ledger_id in bookie.entries]
+        refused = dict.fromkeys((bookie.id for bookie in ensemble), refusals)
+
+        def full(bookie: ScriptedBookie) -> None:
+            handle = bookie.handle
+
+            def answer(request: wire.Request, reply: Callable[[wire.Reply], None]) -> None:
+                if isinstance(request, wire.AddEntry) and refused[bookie.id]:
+                    refused[bookie.id] -= 1
+                    reply(wire.AddReply(Status.TOO_MANY_REQUESTS, request.ledger_id, request.entry_id))
+                else:
+                    handle(request, reply)
+
+            bookie.handle = answer  # type: ignore[method-assign]
+
+        for bookie in ensemble:
+            full(bookie)
+        began = asyncio.get_running_loop().time()
+        async with cluster.connect() as bk, await bk.open_ledger(ledger_id) as reader:
+            assert reader.last_add_confirmed == 4 and reader.length == 5
+            assert set(reader.metadata.bookies) == {bookie.id for bookie in ensemble}
+        assert asyncio.get_running_loop().time() - began >= sum(AGAIN_S[: min(refusals, len(AGAIN_S))])
 
     ScriptedCluster().run(story)
