@@ -86,16 +86,18 @@ def _without(name: str, cause: ModuleNotFoundError) -> click.Command:
 
 
 class QuotaType(click.ParamType[tuple[str, int | None]]):
-    """/PATH=BYTES, or /PATH=none."""
+    """/PATH=NUMBER, or /PATH=none."""
 
-    name = "/path=bytes"
+    def __init__(self, unit: str) -> None:
+        self._unit = unit.upper()
+        self.name = f"/path={unit}"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, int | None]:
         path, equals, size = str(value).rpartition("=")
         if not equals or not path.startswith("/") or not (size == "none" or size.isdecimal()):
-            self.fail(f"expected /PATH=BYTES or /PATH=none, got {value!r}", param, ctx)
+            self.fail(f"expected /PATH={self._unit} or /PATH=none, got {value!r}", param, ctx)
         return path, None if size == "none" else int(size)
 
 
@@ -124,7 +126,18 @@ def gateway() -> None:
 @click.option("--advertise", metavar="HOST:PORT", help="The address that clients use, if it is another one.")
 @click.option("--namespace", metavar="NAME", default="default", show_default=True, help="The tree of files to serve.")
 @click.option(
-    "--quota", "quotas", type=QuotaType(), multiple=True, help="How many bytes may lie below a path. May be repeated."
+    "--quota",
+    "quotas",
+    type=QuotaType("bytes"),
+    multiple=True,
+    help="How many bytes may lie below a path. May be repeated.",
+)
+@click.option(
+    "--names-quota",
+    "names_quotas",
+    type=QuotaType("names"),
+    multiple=True,
+    help="How many files and directories may be at and below a path. May be repeated.",
 )
 @access_options
 @limit("--connections-max", ConnectionLimits, "connections_max", "Connections at a time; one more is closed.")
@@ -196,6 +209,7 @@ def _serving_config(
     advertise: str | None,
     namespace: str,
     quotas: tuple[tuple[str, int | None], ...],
+    names_quotas: tuple[tuple[str, int | None], ...],
     connections_max: int,
     connections_per_host_max: int,
     handshakes_max: int,
@@ -233,6 +247,7 @@ def _serving_config(
                 growing=() if growing == ("none",) else growing,
             ),
             quotas=dict(quotas),
+            names_quotas=dict(names_quotas),
             lease_s=lease_s,
             metadata_session_s=metadata_session_s,
         ),

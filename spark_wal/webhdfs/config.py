@@ -91,6 +91,8 @@ class GatewayConfig:
     owner: OwnerConfig = field(default_factory=OwnerConfig)
     quotas: Mapping[str, int | None] = field(default_factory=dict)
     """The most bytes below a path (a checkpoint's root); None removes an earlier quota."""
+    names_quotas: Mapping[str, int | None] = field(default_factory=dict)
+    """The most files and directories at and below a path; None removes an earlier quota."""
     park_s: float = PARK_S
     """Seconds that a request waits for an owner."""
     lease_s: float = LEASE_S

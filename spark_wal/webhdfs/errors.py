@@ -67,6 +67,10 @@ class QuotaExceededError(WebHdfsError):
     java_class = "org.apache.hadoop.hdfs.protocol.DSQuotaExceededException"
 
 
+class NameQuotaExceededError(WebHdfsError):
+    java_class = "org.apache.hadoop.hdfs.protocol.NSQuotaExceededException"
+
+
 class EndOfFileError(WebHdfsError):
     java_class = "java.io.EOFException"
 

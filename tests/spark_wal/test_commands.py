@@ -27,6 +27,7 @@ def test_help_reads_well() -> None:
         "--advertise",
         "--namespace",
         "--quota",
+        "--names-quota",
         "checkpoints",
         "--tls-cert",
         "--client-ca",
@@ -145,6 +146,8 @@ def test_wrong_options_are_refused_with_a_reason() -> None:
     assert "expected HOST:PORT" in listen.output
     quota = runner.invoke(gateway, ["webhdfs", "--metadata", "mem:x", "--quota", "/a=lots"])
     assert "expected /PATH=BYTES" in quota.output
+    names = runner.invoke(gateway, ["webhdfs", "--metadata", "mem:x", "--names-quota", "a=3"])
+    assert "expected /PATH=NAMES" in names.output
     assert "--metadata" in runner.invoke(gateway, ["webhdfs"], env={"BK_METADATA": ""}).output
 
 

@@ -242,7 +242,7 @@ class _RecoveryShell:
 
     def _add(self, bookie: BookieId, request: AddEntry, pauses: tuple[float, ...]) -> None:
         """Write an entry back. A bookie that has no room for it, or a quota that is used up, is asked again after these
-        pauses: another bookie would have none either (F11)."""
+        pauses: another bookie would have none either."""
         if self._done.done():
             return
         entry_id = request.entry_id

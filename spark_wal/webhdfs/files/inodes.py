@@ -96,6 +96,10 @@ class DirectoryNode:
     """The sum of the lengths of all files below."""
     quota: int | None = None
     """The most bytes below it; None if it has no limit of its own."""
+    names_below: int = 0
+    """How many files and directories are below it."""
+    names_quota: int | None = None
+    """The most files and directories at and below it, itself included, as with HDFS; None: no limit of its own."""
     renamed_from: str | None = None
     changed: int = 0
     names_changed: int = 0

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from spark_wal.webhdfs.errors import (
     DirectoryNotEmptyError,
+    NameQuotaExceededError,
     NoSuchFileError,
     ParentNotDirectoryError,
     PathExistsError,
@@ -45,6 +46,7 @@ from spark_wal.webhdfs.files.records import (
     Rename,
     RenameMode,
     SetAttributes,
+    SetNamesQuota,
     SetQuota,
 )
 
@@ -98,6 +100,7 @@ class ContentSummary:
     files: int
     length: int
     quota: int | None
+    names_quota: int | None = None
 
 
 def shown(node: Node) -> int:
@@ -167,7 +170,7 @@ class Namespace:
 
     def summary(self, node: Node) -> ContentSummary:
         if isinstance(node, FileNode):
-            return ContentSummary(0, 1, node.length, None)
+            return ContentSummary(0, 1, node.length, None, None)
         directories = files = 0
         stack: list[DirectoryNode] = [node]
         while stack:
@@ -178,7 +181,18 @@ class Namespace:
                     stack.append(child)
                 else:
                     files += 1
-        return ContentSummary(directories, files, node.bytes_below, node.quota)
+        return ContentSummary(directories, files, node.bytes_below, node.quota, node.names_quota)
+
+    @property
+    def limits_names(self) -> bool:
+        """Whether a directory has a quota of names."""
+        stack: list[DirectoryNode] = [self.root]
+        while stack:
+            directory = stack.pop()
+            if directory.names_quota is not None:
+                return True
+            stack.extend(child for child in directory.children.values() if isinstance(child, DirectoryNode))
+        return False
 
     def blobs(self) -> set[str]:
         """Every blob that a file refers to."""
@@ -198,6 +212,7 @@ class Namespace:
         parent.children[name_of(path)] = node
         self._note_move(node)
         self._count(path, node, 1)
+        self._add_below(parent_of(path), 0, 1)
 
     # -- following -------------------------------------------------------------------------------------
 
@@ -253,7 +268,7 @@ class Namespace:
                 applied = self._append(record, sequence)
             case SetAttributes():
                 applied = self._set_attributes(record, sequence)
-            case SetQuota():
+            case SetQuota() | SetNamesQuota():
                 applied = self._set_quota(record, sequence)
             case RemoveNumbered():
                 applied = self._remove_numbered(record, sequence)
@@ -273,10 +288,14 @@ class Namespace:
         if node is not None:
             return UNCHANGED_TRUE
         check_new(r.path)
+        self._check_names(parent_of(r.path), self._missing(r.path))
+        self._make_directory(r, sequence)
+        return ApplyResult()
+
+    def _make_directory(self, r: MakeDirectories, sequence: int) -> None:
         parent = self._make_parents(r.path, r.owner, r.at_ms, sequence)
         made = DirectoryNode(self._inode(), r.permission, r.owner, parent.group, r.at_ms, changed=sequence)
         self._link(parent, r.path, made, r.at_ms, sequence)
-        return ApplyResult()
 
     def _put(self, r: PutFile, sequence: int) -> ApplyResult:
         existing = self._existing_file(r.path, overwrite=r.overwrite)
@@ -284,6 +303,7 @@ class Namespace:
             check_new(r.path)
             if not r.create_parent and self._at(parent_of(r.path)) is None:
                 raise NoSuchFileError(f"Parent directory doesn't exist: {parent_of(r.path)}")
+            self._check_names(parent_of(r.path), self._missing(r.path))
         self._check_quota(parent_of(r.path), r.file.length - (existing.length if existing else 0))
         parent = self._make_parents(r.path, r.file.owner, r.file.at_ms, sequence)
         if existing is not None:
@@ -302,6 +322,7 @@ class Namespace:
         """
         if self._existing_file(path, overwrite=overwrite) is None:
             check_new(path)
+            self._check_names(parent_of(path), self._missing(path))
 
     def check_room(self, path: str, size: int) -> None:
         """Check that a file of ``size`` bytes would keep the quotas now. Called while its bytes are received.
@@ -337,7 +358,7 @@ class Namespace:
         node.length += length
         node.modified_ms = node.touched_ms = r.at_ms
         node.changed = sequence
-        self._add_bytes(parent_of(r.path), length)
+        self._add_below(parent_of(r.path), length, 0)
         return ApplyResult()
 
     def _move_to_blob(self, r: MoveToBlob, sequence: int) -> ApplyResult:
@@ -397,12 +418,22 @@ class Namespace:
         node.changed = sequence
         return ApplyResult()
 
-    def _set_quota(self, r: SetQuota, sequence: int) -> ApplyResult:
-        made = self._make_directories(MakeDirectories(r.path, 0o755, OWNER_OF_ROOT, r.at_ms), sequence)
+    def _set_quota(self, r: SetQuota | SetNamesQuota, sequence: int) -> ApplyResult:
+        """Set a limit; what is there already stays. The directory is made whatever limits are above it."""
+        at = self._find_target(r.path)
+        if isinstance(at, FileNode):
+            raise PathExistsError(f"Path is not a directory: {r.path}")
+        if at is None:
+            check_new(r.path)
+            self._make_directory(MakeDirectories(r.path, 0o755, OWNER_OF_ROOT, r.at_ms), sequence)
         directory = self._directory(r.path)
-        if directory.quota == r.quota and not made.changed:
+        before = directory.names_quota if isinstance(r, SetNamesQuota) else directory.quota
+        if before == r.quota and at is not None:
             return UNCHANGED_TRUE
-        directory.quota = r.quota
+        if isinstance(r, SetNamesQuota):
+            directory.names_quota = r.quota
+        else:
+            directory.quota = r.quota
         directory.changed = sequence
         return ApplyResult()
 
@@ -423,6 +454,8 @@ class Namespace:
         length = r.carried.length if r.carried is not None else self._length(source)
         replaced = self._at(target)
         self._check_quota(parent_of(target), length - self._length(replaced), moved_from=r.source, carried=r.carried)
+        names = self._names(source) if r.carried is None else 1
+        self._check_names(parent_of(target), names - self._names(replaced), r.source if r.carried is None else None)
         parent = self._directory(parent_of(target))
         if replaced is not None:
             self._unlink(parent, target, replaced, r.at_ms, sequence)
@@ -560,14 +593,14 @@ class Namespace:
             old.renamed_from = None  # its old path has a new node, so a rename from there is no repeat
         self._note_move(node)
         self._count(path, node, 1)
-        self._add_bytes(parent_of(path), self._length(node))
+        self._add_below(parent_of(path), self._length(node), self._names(node))
 
     def _unlink(self, parent: DirectoryNode, path: str, node: Node, at_ms: int, sequence: int) -> None:
         del parent.children[name_of(path)]
         parent.names_changed = sequence
         parent.modified_ms = at_ms
         self._count(path, node, -1)
-        self._add_bytes(parent_of(path), -self._length(node))
+        self._add_below(parent_of(path), -self._length(node), -self._names(node))
 
     def _count(self, name: str, node: Node, delta: int) -> None:
         if isinstance(node, FileNode) and is_temporary(name):
@@ -615,10 +648,36 @@ class Namespace:
             node = child
         return found
 
-    def _add_bytes(self, directory: str, delta: int) -> None:
-        if delta:
-            for node in self._ancestors(directory):
-                node.bytes_below += delta
+    def _add_below(self, directory: str, size: int, names: int) -> None:
+        for node in self._ancestors(directory):
+            node.bytes_below += size
+            node.names_below += names
+
+    @staticmethod
+    def _names(node: Node | None) -> int:
+        """How many files and directories there are at and below a node."""
+        if node is None:
+            return 0
+        return 1 if isinstance(node, FileNode) else 1 + node.names_below
+
+    def _missing(self, path: str) -> int:
+        """How many names of a path that is not there have to be made."""
+        return len(names_of(path)) + 1 - len(self._ancestors(path))
+
+    def _check_names(self, directory: str, delta: int, moved_from: str | None = None) -> None:
+        """Refuse a change that would exceed a directory's quota of names. A move inside the directory adds nothing."""
+        if delta <= 0:
+            return
+        for depth, node in enumerate(self._ancestors(directory)):
+            if node.names_quota is None or 1 + node.names_below + delta <= node.names_quota:
+                continue
+            path = f"/{'/'.join(names_of(directory)[:depth])}"
+            if moved_from is not None and is_below(moved_from, path):
+                continue
+            raise NameQuotaExceededError(
+                f"The NameSpace quota (directories and files) of directory {path} is exceeded: "
+                f"quota={node.names_quota} file count={1 + node.names_below + delta}"
+            )
 
     def _check_quota(
         self, directory: str, delta: int, *, moved_from: str | None = None, carried: NewFile | None = None

@@ -15,6 +15,7 @@ gets a kind of its own. These kinds exist:
     8 move to a blob     only files that grow have it; versions without it refuse it
     9 put a file, with a group or an access time that it was given before its last byte; versions without it refuse it
     10 remove numbered   of several directories, the files above a number; versions without it refuse it
+    11 set names quota   versions without it refuse it
     4 rename             with ``f`` (the file itself) by earlier versions, which kept temporary files in memory only
 
 A temporary file of Spark is two records: 2 when its upload is answered, 4 (names only) when it is renamed. Earlier
@@ -137,6 +138,17 @@ class SetQuota:
 
 
 @dataclass(frozen=True, slots=True)
+class SetNamesQuota:
+    """The most files and directories at and below a directory; None removes the limit. The directory is made if it does
+    not exist. Versions that know no such limit refuse it, as they must: they would let more names in than a later
+    replay does."""
+
+    path: str
+    quota: int | None
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class MoveToBlob:
     """The bytes of a file from ``start`` on are in a blob now, and not in earlier records. Nothing else changes."""
 
@@ -162,6 +174,7 @@ Record = (
     | DeletePath
     | SetAttributes
     | SetQuota
+    | SetNamesQuota
     | MoveToBlob
     | RemoveNumbered
 )
@@ -176,6 +189,7 @@ _KINDS: Final[dict[type[Record], int]] = {
     SetQuota: 7,
     MoveToBlob: 8,
     RemoveNumbered: 10,
+    SetNamesQuota: 11,
 }
 _PUT_WITH_ATTRIBUTES: Final = 9
 """Of a PutFile, too; one without such attributes has the kind that all versions read."""
@@ -338,6 +352,7 @@ _ENCODE: Final[dict[type[Any], Callable[[Any, list[bytes]], dict[str, Any]]]] = 
         **{name: value for name in _ATTRIBUTES if (value := getattr(r, name)) is not None},
     },
     SetQuota: lambda r, _: {"p": r.path, "q": r.quota, "at": r.at_ms},
+    SetNamesQuota: lambda r, _: {"p": r.path, "n": r.quota, "at": r.at_ms},
     RemoveNumbered: lambda r, _: {
         "p": r.path,
         "l": [[each.directories, each.last] for each in r.limits],
@@ -357,6 +372,7 @@ _DECODE: Final[dict[int, Callable[[dict[str, Any], InlineBytes], Record]]] = {
     10: lambda f, _: RemoveNumbered(
         f.pop("p"), tuple(NumberLimit(str(names), int(last)) for names, last in f.pop("l")), f.pop("at")
     ),
+    11: lambda f, _: SetNamesQuota(f.pop("p"), f.pop("n"), f.pop("at")),
     8: lambda f, i: MoveToBlob(f.pop("p"), f.pop("st"), _decode_blob(f.pop("c"), i)),
     9: lambda f, i: PutFile(
         f.pop("p"),

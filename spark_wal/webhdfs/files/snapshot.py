@@ -2,9 +2,12 @@
 
 One line of the format is ``u32 length | body``, the body packed as a record's (JSON head, inline bytes)::
 
-    {"format": 1, "sequence": ..., "last_inode": ...}
+    {"format": ..., "sequence": ..., "last_inode": ...}
     one per inode, parents first, siblings by name, the root included: equal trees have equal bytes
     {"end": number of inodes}
+
+The format is 2 where a directory has a quota of names, so that versions which do not keep one refuse it by its number;
+otherwise 1.
 
 A snapshot that ends early, or holds anything unknown, is refused (S9), so that it never passes for a smaller tree. The
 store that keeps it adds a checksum.
@@ -28,7 +31,8 @@ from spark_wal.webhdfs.files.records import (
     unpack_json,
 )
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+_WITHOUT_NAMES: Final = 1
 _LENGTH: Final = struct.Struct(">I")
 _CHUNK: Final = 256 * 1024
 
@@ -58,8 +62,10 @@ def load(data: bytes) -> Namespace:
     """
     lines = _split(data)
     head, _ = next(lines, ({}, memoryview(b"")))
-    if head.get("format") != FORMAT:
-        raise RecordFormatError(f"the snapshot has format {head.get('format')}, and this program reads format {FORMAT}")
+    if head.get("format") not in (_WITHOUT_NAMES, FORMAT):
+        raise RecordFormatError(
+            f"the snapshot has format {head.get('format')}, and this program reads formats up to {FORMAT}"
+        )
     namespace = Namespace()
     count = 0
     for fields, inline in lines:
@@ -83,7 +89,8 @@ def load(data: bytes) -> Namespace:
 
 
 def _lines(namespace: Namespace) -> Iterator[bytes]:
-    yield pack_json({"format": FORMAT, "sequence": namespace.sequence, "last_inode": namespace.last_inode}, ())
+    number = FORMAT if namespace.limits_names else _WITHOUT_NAMES
+    yield pack_json({"format": number, "sequence": namespace.sequence, "last_inode": namespace.last_inode}, ())
     count = 0
     stack: list[tuple[str, Node]] = [("/", namespace.root)]
     while stack:
@@ -123,6 +130,8 @@ def _encode_node(path: str, node: Node, inline: list[bytes]) -> dict[str, Any]:
         fields["from"] = node.renamed_from
     if isinstance(node, DirectoryNode):
         fields |= {"below": node.bytes_below, "quota": node.quota}
+        if node.names_quota is not None:
+            fields["names"] = node.names_quota
     else:
         fields |= {"c": encode_pieces(node.pieces, inline), "len": node.length}
         fields |= {"rep": node.replication, "bs": node.block_size}
@@ -143,6 +152,7 @@ def _decode_node(f: dict[str, Any], inline: InlineBytes) -> Node:
                 f["at"],
                 bytes_below=f["below"],
                 quota=f["quota"],
+                names_quota=f.get("names"),
                 renamed_from=f.get("from"),
             )
         pieces = decode_pieces(f["c"], inline)

@@ -126,7 +126,7 @@ def content_summary(summary: ContentSummary) -> bytes:
                 "ecPolicy": "" if summary.directories else "Replicated",
                 "fileCount": summary.files,
                 "length": summary.length,
-                "quota": -1,
+                "quota": -1 if summary.names_quota is None else summary.names_quota,
                 "snapshotDirectoryCount": 0,
                 "snapshotFileCount": 0,
                 "snapshotLength": 0,

@@ -21,6 +21,7 @@ from spark_wal.webhdfs.files.records import (
     Record,
     RemoveNumbered,
     Rename,
+    SetNamesQuota,
     SetQuota,
 )
 
@@ -83,7 +84,7 @@ def event_of(record: Record, applied: ApplyResult, txid: int) -> TreeEvent:
             return TreeEvent("rename", path, txid, record.at_ms, source=record.source, length=applied.length)
         case DeletePath():
             return TreeEvent("delete", record.path, txid, record.at_ms)
-        case SetQuota():
+        case SetQuota() | SetNamesQuota():
             return TreeEvent("quota", record.path, txid, record.at_ms)
         case _:
             return TreeEvent("attributes", record.path, txid, 0)

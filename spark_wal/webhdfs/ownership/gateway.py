@@ -29,7 +29,7 @@ from journal_manager import JournalError, SnapshotStore
 from spark_wal.webhdfs.config import GatewayConfig
 from spark_wal.webhdfs.contents.blob_store import BlobStore
 from spark_wal.webhdfs.errors import RetriableError, StandbyError
-from spark_wal.webhdfs.files.records import SetQuota
+from spark_wal.webhdfs.files.records import SetNamesQuota, SetQuota
 from spark_wal.webhdfs.ownership.events import TreeEventFeed
 from spark_wal.webhdfs.ownership.growing_file import settle_left_behind
 from spark_wal.webhdfs.ownership.namespace_owner import NamespaceLog, NamespaceOwner, NotOwnerError
@@ -229,6 +229,8 @@ class Gateway:
             await self._lease.wait_until_held()
             for path, quota in self.config.quotas.items():
                 await session.change(SetQuota(path, quota, self._clock.wall_ms()))
+            for path, quota in self.config.names_quotas.items():
+                await session.change(SetNamesQuota(path, quota, self._clock.wall_ms()))
         except NotOwnerError as error:
             await session.close(abort=True)
             raise JournalError(str(error)) from error

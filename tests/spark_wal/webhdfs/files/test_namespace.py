@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from spark_wal.webhdfs.errors import (
     DirectoryNotEmptyError,
+    NameQuotaExceededError,
     NoSuchFileError,
     ParentNotDirectoryError,
     PathExistsError,
@@ -32,6 +33,7 @@ from spark_wal.webhdfs.files.records import (
     Rename,
     RenameMode,
     SetAttributes,
+    SetNamesQuota,
     SetQuota,
     decode_record,
     encode_record,
@@ -169,6 +171,69 @@ def test_a_quota_counts_bytes_below(tree: Tree) -> None:
     tree.put("/c/d", b"1")
     tree.do(SetQuota("/c", None, 1))
     tree.put("/c/e", b"1" * 100)
+
+
+def names_below(directory: DirectoryNode) -> int:
+    """Counted one by one; every directory below has the right number, too."""
+    found = 0
+    for child in directory.children.values():
+        found += 1 + (names_below(child) if isinstance(child, DirectoryNode) else 0)
+    assert directory.names_below == found
+    return found
+
+
+def test_a_quota_of_names_counts_files_and_directories_and_the_directory_itself(tree: Tree) -> None:
+    """Cause: whoever might create below a path could make directories until the gateway's memory ended."""
+    tree.do(SetNamesQuota("/c", 5, 1))
+    tree.put("/c/x/a")
+    tree.put("/c/b")
+    for deep in (
+        MakeDirectories("/c/y/z", 0o755, "a", 1),
+        PutFile("/c/y/f", file(b""), overwrite=False),
+    ):
+        with pytest.raises(NameQuotaExceededError, match="of directory /c is exceeded: quota=5 file count=6"):
+            tree.do(deep)
+    with pytest.raises(NameQuotaExceededError):
+        tree.namespace.check_put("/c/y/f", overwrite=False)
+    tree.namespace.check_put("/c/y", overwrite=False)
+    tree.put("/c/y")
+    for blocked in (
+        MakeDirectories("/c/z", 0o755, "a", 1),
+        PutFile("/c/z", file(b""), overwrite=False),
+        Rename("/c/.t", "/c/z", RenameMode.NONE, 1, file(b"1")),
+    ):
+        with pytest.raises(NameQuotaExceededError):
+            tree.do(blocked)
+    tree.do(PutFile("/c/b", file(b"other bytes"), overwrite=True))
+    assert tree.do(MakeDirectories("/c/x", 0o755, "a", 1)).value
+    tree.rename("/c/b", "/c/x/moved")  # a move inside adds nothing
+    tree.put("/other/one")
+    for source in ("/other/one", "/other"):
+        with pytest.raises(NameQuotaExceededError):
+            tree.rename(source, "/c/other")
+    tree.do(Rename("/other/one", "/c/y", RenameMode.OVERWRITE, 1))
+    tree.do(DeletePath("/c/x", True, 1))
+    tree.rename("/other", "/c/other")
+    assert names_below(tree.namespace.root) == 3
+    tree.do(SetNamesQuota("/c/other/deep", 1, 1))
+    with pytest.raises(NameQuotaExceededError):
+        tree.put("/c/other/deep/f")
+    tree.do(SetNamesQuota("/c", None, 1))
+    tree.put("/c/e/f/g/h")
+    with pytest.raises(PathExistsError, match="is not a directory"):
+        tree.do(SetNamesQuota("/c/e/f/g/h", 1, 1))
+
+
+def test_a_limit_is_set_below_one_that_is_used_up_and_below_what_is_there(tree: Tree) -> None:
+    """The operator's word counts: a gateway starts with it."""
+    tree.do(SetNamesQuota("/c", 1, 1))
+    tree.do(SetNamesQuota("/c/d", 2, 1))
+    tree.do(SetQuota("/c/e", 10, 1))
+    assert names_below(tree.namespace.root) == 3
+    tree.do(SetNamesQuota("/", 2, 1))
+    with pytest.raises(NameQuotaExceededError, match="of directory / is exceeded"):
+        tree.put("/f")
+    assert not tree.do(SetNamesQuota("/c", 1, 1)).changed
 
 
 @pytest.mark.parametrize(
@@ -348,6 +413,8 @@ def test_a_summary_and_the_blobs_are_those_of_everything_below(tree: Tree) -> No
     whole, one = tree.namespace.find("/c").node, tree.namespace.find("/c/d/f").node
     assert whole is not None and one is not None
     assert tree.namespace.summary(whole) == ContentSummary(directories=3, files=2, length=12, quota=100)
+    tree.do(SetNamesQuota("/c", 7, 1))
+    assert tree.namespace.summary(whole).names_quota == 7
     assert tree.namespace.summary(one) == ContentSummary(directories=0, files=1, length=3, quota=None)
     assert tree.namespace.blobs() == {"17"}
 
@@ -423,6 +490,7 @@ class AgainstAModel(RuleBasedStateMachine):
 
     @invariant()
     def s2_the_tree_is_the_model(self) -> None:
+        names_below(self.tree.namespace.root)
         shown: dict[str, bytes | None] = {}
         stack: list[tuple[str, DirectoryNode]] = [("", self.tree.namespace.root)]
         while stack:

@@ -20,6 +20,7 @@ from spark_wal.webhdfs.files.records import (
     Rename,
     RenameMode,
     SetAttributes,
+    SetNamesQuota,
     SetQuota,
     decode_record,
     encode_record,
@@ -44,6 +45,7 @@ records: st.SearchStrategy[Record] = st.one_of(
         SetAttributes, paths, maybe, st.none() | st.text(max_size=5), st.none() | st.text(max_size=5), maybe, maybe
     ),
     st.builds(SetQuota, paths, maybe, numbers),
+    st.builds(SetNamesQuota, paths, maybe, numbers),
     st.builds(RemoveNumbered, paths, st.lists(st.builds(NumberLimit, paths, numbers), max_size=3).map(tuple), numbers),
     st.builds(MoveToBlob, paths, numbers, st.builds(BlobRef, st.text(max_size=8), numbers, numbers)),
 )

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from spark_wal.webhdfs.errors import NameQuotaExceededError
 from spark_wal.webhdfs.files import snapshot
 from spark_wal.webhdfs.files.inodes import BlobRef, FileNode
 from spark_wal.webhdfs.files.namespace import Namespace
@@ -12,6 +13,7 @@ from spark_wal.webhdfs.files.records import (
     RecordFormatError,
     Rename,
     RenameMode,
+    SetNamesQuota,
     SetQuota,
 )
 
@@ -58,3 +60,19 @@ def test_a_large_tree_comes_in_chunks() -> None:
         file = NewFile((bytes(20_000),), 0o644, "a", 1, 1, 1)
         namespace.apply(PutFile(f"/f{number}", file, overwrite=False), number + 1)
     assert len(snapshot.dump(namespace)) > 2
+
+
+@pytest.mark.rule("S9")
+def test_a_snapshot_with_a_quota_of_names_is_refused_by_versions_that_keep_none() -> None:
+    """They would let more names in, and a later version could not replay what they have let in."""
+    namespace = some_tree()
+    assert b'{"format":1,' in b"".join(snapshot.dump(namespace))
+    namespace.apply(SetNamesQuota("/a", 4, 6), 5)
+    data = b"".join(snapshot.dump(namespace))
+    assert b'{"format":2,' in data
+    after = snapshot.load(data)
+    with pytest.raises(NameQuotaExceededError):
+        after.apply(MakeDirectories("/a/b/c", 0o755, "a", 7), 6)
+    assert after.apply(MakeDirectories("/a/b", 0o755, "a", 7), 6).changed
+    with pytest.raises(RecordFormatError, match="reads formats up to 2"):
+        snapshot.load(data.replace(b'{"format":2,', b'{"format":3,'))

@@ -43,4 +43,6 @@ def test_an_exception_says_class_and_message() -> None:
 def test_a_summary_says_its_quota() -> None:
     fields = json.loads(replies.content_summary(ContentSummary(2, 3, 40, 100)))["ContentSummary"]
     assert (fields["directoryCount"], fields["fileCount"], fields["length"], fields["spaceQuota"]) == (2, 3, 40, 100)
-    assert json.loads(replies.content_summary(ContentSummary(1, 0, 0, None)))["ContentSummary"]["spaceQuota"] == -1
+    assert fields["quota"] == -1
+    fields = json.loads(replies.content_summary(ContentSummary(1, 0, 0, None, 7)))["ContentSummary"]
+    assert (fields["spaceQuota"], fields["quota"]) == (-1, 7)

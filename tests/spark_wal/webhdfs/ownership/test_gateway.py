@@ -8,7 +8,7 @@ from bookkeeper.gateways.lease import LeaseEntry, LeaseLostError, NamespaceOwned
 from journal_manager import JournalFencedError, JournalUnavailableError
 from spark_wal.webhdfs.config import GatewayConfig
 from spark_wal.webhdfs.contents.blob_store import MemoryBlobs
-from spark_wal.webhdfs.errors import QuotaExceededError, RetriableError, StandbyError
+from spark_wal.webhdfs.errors import NameQuotaExceededError, QuotaExceededError, RetriableError, StandbyError
 from spark_wal.webhdfs.ownership import file_system
 from spark_wal.webhdfs.ownership.gateway import ClaimedNamespace, Gateway, GatewayRole
 from tests.spark_wal.webhdfs.ownership.test_file_system import put
@@ -262,12 +262,15 @@ async def test_one_that_the_journal_fenced_does_not_fight() -> None:
 
 @in_virtual_time
 async def test_quotas_of_the_configuration_are_kept() -> None:
-    gateway = Hall().gateway(config=GatewayConfig(quotas={"/c": 10}))
+    gateway = Hall().gateway(config=GatewayConfig(quotas={"/c": 10}, names_quotas={"/c": 3}))
     await gateway.start()
     owner = await gateway.owner()
     await put(owner, "/c/a", bytes(10))
     with pytest.raises(QuotaExceededError):
         await put(owner, "/c/b", bytes(1))
+    await put(owner, "/c/b", b"")
+    with pytest.raises(NameQuotaExceededError):
+        await put(owner, "/c/c", b"")
     await gateway.close()
 
 
