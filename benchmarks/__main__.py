@@ -11,6 +11,7 @@
 ``python -m benchmarks spark-data [--records N --batches N]`` compares what Spark reads and writes of a stream with what
 that cannot cost less than: see :mod:`benchmarks.spark_data`.
 ``python -m benchmarks healing [ROW...]`` measures repair, compaction and audits: see :mod:`benchmarks.healing`.
+``python -m benchmarks instructions [ROW...]`` counts instructions and system calls: see :mod:`benchmarks.instructions`.
 """
 
 from __future__ import annotations
@@ -55,6 +56,12 @@ def main() -> None:
         return
     if sys.argv[1:2] == ["healing"]:
         _heal(sys.argv[2:])
+        return
+    if sys.argv[1:2] == ["instructions"]:
+        from benchmarks import instructions
+
+        with tempfile.TemporaryDirectory(prefix="bk-instructions-") as name:
+            instructions.measure(sys.argv[2:], Path(name))
         return
     parser = argparse.ArgumentParser(prog="make bench", description="Measure; nothing is asserted.")
     parser.add_argument(

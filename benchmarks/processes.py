@@ -30,7 +30,8 @@ def bk(*arguments: str, environment: Mapping[str, str] | None = None, module: st
 
 
 class BookieProcesses:
-    """Bookies, by default on SQLite metadata. A context manager; leaving it ends every process."""
+    """Bookies, by default on SQLite metadata, by a command that runs commands if ``inside`` is one. A context manager;
+    leaving it ends every process."""
 
     def __init__(
         self,
@@ -38,8 +39,10 @@ class BookieProcesses:
         bookies: int = 3,
         environment: Mapping[str, str] | None = None,
         metadata: str | None = None,
+        inside: Sequence[str] = (),
     ) -> None:
         self.directory = directory
+        self._inside = inside
         self.metadata = metadata or f"sqlite://{directory}/metadata.db"
         self._count = bookies
         self._environment = dict(environment or {})
@@ -80,6 +83,7 @@ class BookieProcesses:
                 f"b{number}",
                 "--listen",
                 "127.0.0.1:0",
+                inside=self._inside,
             )
         try:
             for number, process in enumerate(self._processes, 1):

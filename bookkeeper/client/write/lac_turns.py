@@ -39,7 +39,7 @@ class LacTurns:
         return begins
 
     def on_turn(self, *, idle: bool) -> AnotherTurn | PublishLac | None:
-        """A turn has passed. Returns what to publish; None: an append is about to carry it."""
+        """A turn has passed. Returns what to publish; None: an append carries it (not ``idle``)."""
         self._left -= 1
         if idle and self._left > 0:
             return AnotherTurn.LATER

@@ -340,8 +340,8 @@ class WriterShell:
                     future.set_exception(fresh(error))
 
     def _on_lac_turn(self) -> None:
-        """Tell bookies the last add confirmed, unless an append is about to carry it."""
-        step = self._lac_turns.on_turn(idle=self.is_idle())
+        """Tell bookies the last add confirmed, unless an append is about to carry it, or has left with it."""
+        step = self._lac_turns.on_turn(idle=self.is_idle() and self.writer.lac_to_publish() is not None)
         if step is AnotherTurn.LATER:
             self._loop.call_soon(self._on_lac_turn)
         elif step is not None and not self._ended and (lac := self.writer.lac_to_publish()) is not None:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from bookkeeper.client.write import writer_shell
-from bookkeeper.client.write.lac_turns import LAC_REST_S
+from bookkeeper.client.write.lac_turns import LAC_REST_S, LacTurns
 from bookkeeper.errors import (
     AddTimeoutError,
     ClientClosedError,
@@ -168,6 +168,32 @@ def test_a_writer_that_goes_on_at_once_sends_no_explicit_last_add_confirmed_in_b
                 await asyncio.gather(ledger.append(b"x"), ledger.append(b"x"))
             assert not any(isinstance(r, WriteLac) for b in cluster.bookies for r in b.requests)
 
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("W16")
+def test_an_append_that_left_at_once_ends_the_count_of_idle_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each turn is a system call; a caller that appends one entry after the other would pay several for each."""
+    turns: list[object] = []
+    on_turn = LacTurns.on_turn
+
+    def counted(self: LacTurns, *, idle: bool) -> object:
+        turns.append(step := on_turn(self, idle=idle))
+        return step
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, await bk.create_ledger() as ledger:
+            for _ in range(10):  # from the second on they leave at once
+                await ledger.append(b"x")
+            del turns[:]
+            for _ in range(20):
+                await ledger.append(b"x")
+            during = list(turns)
+            await asyncio.sleep(LAC_REST_S / 2)
+            assert any(isinstance(r, WriteLac) and r.lac == 29 for b in cluster.bookies for r in b.requests)
+        assert during == [None] * len(during) and 1 <= len(during) <= 20
+
+    monkeypatch.setattr(LacTurns, "on_turn", counted)
     ScriptedCluster().run(story)
 
 

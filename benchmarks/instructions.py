@@ -1,0 +1,262 @@
+"""Counts instead of times: the instructions and system calls that one piece of work costs client and bookies.
+
+    python -m benchmarks instructions [ROW...] [--zookeeper]
+
+Instructions are counted by valgrind's callgrind, in user mode, in the client and each bookie apart; system calls by
+strace, in a second run. Neither minds other load on the machine, so that they can be compared from day to day and from
+machine to machine of one kind. What they do not say is how long anything waits.
+
+Everything takes some fifty times as long while it is counted, so that what processes do by the clock (looking for news
+in the metadata, publishing progress) would weigh fifty times too much. It is counted first, while nothing else is done,
+and taken off by the second.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from benchmarks.instruction_load import SIMULATED
+from benchmarks.processes import ROOT, BookieProcesses
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A piece of work, how often it is done, and how many instructions it may take.
+
+    The budgets are those of a run with CPython 3.11 and a tenth more; client, and all bookies together."""
+
+    name: str
+    command: dict[str, Any]
+    count: int
+    client: int = 0
+    bookies: int = 0
+
+
+def _adds(window: int, protocol: str, count: int, client: int, bookies: int) -> Row:
+    command = {"kind": "adds", "window": window, "protocol": protocol}
+    return Row(f"add-{window}-{protocol}", command, count, client, bookies)
+
+
+ROWS: Final = (
+    _adds(1, "v3", 400, 320_000, 650_000),
+    _adds(1, "v2", 400, 320_000, 660_000),
+    _adds(1000, "v3", 20_000, 18_500, 9_600),
+    _adds(1000, "v2", 20_000, 16_500, 6_000),
+    Row("add-64-kb", {"kind": "adds", "window": 64, "size": 65536}, 640, 115_000, 445_000),
+    Row("read", {"kind": "reads", "window": 1}, 400, 111_000, 135_000),
+    Row("read-batch", {"kind": "reads", "window": 0}, 20_000, 1_700, 500),
+    Row("create-close", {"kind": "creations"}, 100, 4_900_000, 1_400_000),
+    Row("tail", {"kind": "tails"}, 300, 645_000, 1_540_000),
+    Row("record-1", {"kind": "records", "window": 1}, 400, 430_000, 610_000),
+    Row("record-1000", {"kind": "records", "window": 1000}, 20_000, 20_500, 9_800),
+)
+
+
+SIMULATED_ROWS: Final = (
+    (Row("simulated-1", {"kind": "adds", "window": 1}, 100), 2_270_000),
+    (Row("simulated-100", {"kind": "adds", "window": 100}, 2000), 172_000),
+)
+"""Adds in a simulated cluster, each with its budget: what CPython 3.11 takes, and three parts in a hundred. Most of it
+is the simulation; it is the same in each run, so that little more is noticed."""
+
+REST_S: Final = 4.0
+"""So long is counted what processes do by the clock."""
+
+
+class Counter(Protocol):
+    """Counts something in processes."""
+
+    def inside(self) -> Sequence[str]:
+        """What to put before the command of a process that is counted."""
+        ...
+
+    def begin(self, pids: Sequence[int]) -> None: ...
+
+    def end(self) -> list[int]:
+        """What the processes did since :meth:`begin`, in their order."""
+        ...
+
+
+class Instructions:
+    """By callgrind. ``directory`` gets its files: the last part of a process is its profile of a row."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._pids: Sequence[int] = ()
+
+    def inside(self) -> Sequence[str]:
+        pattern = f"--callgrind-out-file={self._directory}/%p.callgrind"
+        return ("valgrind", "--quiet", "--tool=callgrind", "--instr-atstart=no", pattern)
+
+    def begin(self, pids: Sequence[int]) -> None:
+        self._pids = pids
+        for pid in pids:
+            self._ask(pid, "instrumentation", "on")
+            self._ask(pid, "zero")
+
+    def end(self) -> list[int]:
+        for pid in self._pids:
+            self._ask(pid, "dump")
+            self._ask(pid, "instrumentation", "off")
+        return [self._newest(pid) for pid in self._pids]
+
+    def _ask(self, pid: int, *words: str) -> None:
+        subprocess.run(["vgdb", f"--pid={pid}", *words], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    def _newest(self, pid: int) -> int:
+        parts = self._directory.glob(f"{pid}.callgrind.*")
+        newest = max(parts, key=lambda path: int(path.suffix[1:]))
+        found = re.search(r"^totals: (\d+)", newest.read_text(), re.MULTILINE)
+        assert found is not None, f"{newest} has no totals"
+        return int(found[1])
+
+
+class SystemCalls:
+    """By strace."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._running: list[tuple[subprocess.Popen[bytes], Path]] = []
+
+    def inside(self) -> Sequence[str]:
+        return ()
+
+    def begin(self, pids: Sequence[int]) -> None:
+        self._running = []
+        for pid in pids:
+            path = self._directory / f"{pid}.strace"
+            command = ["strace", "-f", "-c", "-o", str(path), "-p", str(pid)]
+            process = subprocess.Popen(command, stderr=subprocess.PIPE)
+            assert process.stderr is not None
+            process.stderr.readline()  # "attached"
+            self._running.append((process, path))
+
+    def end(self) -> list[int]:
+        counts = []
+        for process, path in self._running:
+            process.send_signal(signal.SIGINT)
+            process.communicate()
+            table = path.read_text()
+            found = re.search(r"^100\.00\s+\S+\s+\S+\s+(\d+).*total$", table, re.MULTILINE)
+            counts.append(int(found[1]) if found else 0)
+        return counts
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What one piece of work of a row costs."""
+
+    row: Row
+    client: float
+    bookies: float
+
+    def pairs(self) -> tuple[tuple[float, int], tuple[float, int]]:
+        """What was counted and its budget, of the client and of the bookies."""
+        return (self.client, self.row.client), (self.bookies, self.row.bookies)
+
+    def within(self) -> bool:
+        """Whether the row's budgets hold."""
+        return all(seen <= most for seen, most in self.pairs())
+
+
+def missing(*tools: str) -> str:
+    """Which of the tools are not installed, in words; empty if all are."""
+    absent = [tool for tool in tools if shutil.which(tool) is None]
+    return f"not installed: {', '.join(absent)}" if absent else ""
+
+
+def count(rows: Sequence[Row], counter: Counter, directory: Path, metadata: str | None = None) -> list[Counts]:
+    """Start three bookies and a client, and count each row."""
+    counted = []
+    with ExitStack() as stack:
+        patient = {"BK_METADATA_SESSION": "300"}
+        cluster = BookieProcesses(directory, environment=patient, metadata=metadata, inside=counter.inside())
+        stack.enter_context(cluster)
+        client = stack.enter_context(_client(counter, cluster.metadata))
+        stack.callback(client.kill)
+        pids = [client.pid, *cluster.pids]
+        for row in rows:
+            _tell(client, json.dumps(row.command | {"row": row.name, "count": row.count}), "ready")
+            idle, rested_s = _counted(counter, pids, lambda: time.sleep(REST_S))
+            busy, worked_s = _counted(counter, pids, lambda: _tell(client, "", "done"))
+            _tell(client, "")
+            own, *others = (work - rest * worked_s / rested_s for work, rest in zip(busy, idle, strict=True))
+            counted.append(Counts(row, own / row.count, sum(others) / row.count))
+        assert client.stdin is not None
+        client.stdin.close()
+        client.wait()
+    return counted
+
+
+def count_simulated(rows: Sequence[Row], directory: Path) -> list[float]:
+    """The instructions of one piece of work in a simulated cluster: client, bookies and simulation together."""
+    counter = Instructions(directory)
+    counted = []
+    with ExitStack() as stack:
+        process = stack.enter_context(_client(counter, SIMULATED))
+        stack.callback(process.kill)
+        for row in rows:
+            _tell(process, json.dumps(row.command | {"row": row.name, "count": row.count}), "ready")
+            (total,), _ = _counted(counter, [process.pid], lambda: _tell(process, "", "done"))
+            _tell(process, "")
+            counted.append(total / row.count)
+    return counted
+
+
+def _counted(counter: Counter, pids: Sequence[int], work: Callable[[], None]) -> tuple[list[int], float]:
+    """What the processes did meanwhile, and how many seconds it took."""
+    counter.begin(pids)
+    began = time.monotonic()
+    work()
+    took = time.monotonic() - began
+    return counter.end(), took
+
+
+def _client(counter: Counter, metadata: str) -> subprocess.Popen[str]:
+    command = [*counter.inside(), sys.executable, "-m", "benchmarks.instruction_load", metadata]
+    same = {**os.environ, "PYTHONHASHSEED": "0"}
+    return subprocess.Popen(command, cwd=ROOT, env=same, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def _tell(client: subprocess.Popen[str], line: str, answer: str = "") -> None:
+    assert client.stdin is not None
+    assert client.stdout is not None
+    client.stdin.write(line + "\n")
+    client.stdin.flush()
+    if answer:
+        said = client.stdout.readline().strip()
+        if said != answer:
+            raise RuntimeError(f"the client said {said!r} instead of {answer!r}: see its errors above")
+
+
+def measure(names: Sequence[str], directory: Path, tell: Callable[[str], None] = print) -> None:
+    """Count, and print the table of docs/benchmarks.md."""
+    rows = [row for row in ROWS if not names or row.name in names]
+    if lacking := missing("valgrind", "vgdb"):
+        sys.exit(f"instructions cannot be counted here: {lacking}")
+    (directory / "profiles").mkdir(parents=True)
+    instructions = count(rows, Instructions(directory / "profiles"), directory / "counted")
+    calls: list[Counts] = []
+    if lacking := missing("strace"):
+        tell(f"system calls are not counted: {lacking}")
+    else:
+        calls = count(rows, SystemCalls(directory / "profiles"), directory / "traced")
+    tell("| row | client, instructions | budget | three bookies | budget | client, system calls | three bookies |")
+    tell("|---|---|---|---|---|---|---|")
+    for index, each in enumerate(instructions):
+        traced = f"{calls[index].client:.3g} | {calls[index].bookies:.3g}" if calls else "– | –"
+        over = "" if each.within() else " **over**"
+        own, others = (f"{seen:,.0f} | {most:,}" for seen, most in each.pairs())
+        tell(f"| {each.row.name} | {own} | {others}{over} | {traced} |")
