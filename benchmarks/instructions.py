@@ -32,7 +32,7 @@ from benchmarks.processes import ROOT, BookieProcesses
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CountedWork:
     """A piece of work, how often it is done, and how many instructions it may take.
 
     The budgets are those of a run with CPython 3.11 and a tenth more; client, and all bookies together."""
@@ -44,9 +44,9 @@ class Row:
     bookies: int = 0
 
 
-def _adds(window: int, protocol: str, count: int, client: int, bookies: int) -> Row:
+def _adds(window: int, protocol: str, count: int, client: int, bookies: int) -> CountedWork:
     command = {"kind": "adds", "window": window, "protocol": protocol}
-    return Row(f"add-{window}-{protocol}", command, count, client, bookies)
+    return CountedWork(f"add-{window}-{protocol}", command, count, client, bookies)
 
 
 ROWS: Final = (
@@ -54,19 +54,19 @@ ROWS: Final = (
     _adds(1, "v2", 400, 320_000, 660_000),
     _adds(1000, "v3", 20_000, 18_500, 9_600),
     _adds(1000, "v2", 20_000, 16_500, 6_000),
-    Row("add-64-kb", {"kind": "adds", "window": 64, "size": 65536}, 640, 115_000, 445_000),
-    Row("read", {"kind": "reads", "window": 1}, 400, 111_000, 135_000),
-    Row("read-batch", {"kind": "reads", "window": 0}, 20_000, 1_700, 500),
-    Row("create-close", {"kind": "creations"}, 100, 4_900_000, 1_400_000),
-    Row("tail", {"kind": "tails"}, 300, 645_000, 1_540_000),
-    Row("record-1", {"kind": "records", "window": 1}, 400, 430_000, 610_000),
-    Row("record-1000", {"kind": "records", "window": 1000}, 20_000, 20_500, 9_800),
+    CountedWork("add-64-kb", {"kind": "adds", "window": 64, "size": 65536}, 640, 115_000, 445_000),
+    CountedWork("read", {"kind": "reads", "window": 1}, 400, 111_000, 135_000),
+    CountedWork("read-batch", {"kind": "reads", "window": 0}, 20_000, 1_700, 500),
+    CountedWork("create-close", {"kind": "creations"}, 100, 4_900_000, 1_400_000),
+    CountedWork("tail", {"kind": "tails"}, 300, 645_000, 1_540_000),
+    CountedWork("record-1", {"kind": "records", "window": 1}, 400, 430_000, 610_000),
+    CountedWork("record-1000", {"kind": "records", "window": 1000}, 20_000, 20_500, 9_800),
 )
 
 
 SIMULATED_ROWS: Final = (
-    (Row("simulated-1", {"kind": "adds", "window": 1}, 100), 2_270_000),
-    (Row("simulated-100", {"kind": "adds", "window": 100}, 2000), 172_000),
+    (CountedWork("simulated-1", {"kind": "adds", "window": 1}, 100), 2_270_000),
+    (CountedWork("simulated-100", {"kind": "adds", "window": 100}, 2000), 172_000),
 )
 """Adds in a simulated cluster, each with its budget: what CPython 3.11 takes, and three parts in a hundred. Most of it
 is the simulation; it is the same in each run, so that little more is noticed."""
@@ -75,7 +75,7 @@ REST_S: Final = 4.0
 """So long is counted what processes do by the clock."""
 
 
-class Counter(Protocol):
+class ProcessCounter(Protocol):
     """Counts something in processes."""
 
     def inside(self) -> Sequence[str]:
@@ -158,7 +158,7 @@ class SystemCalls:
 class Counts:
     """What one piece of work of a row costs."""
 
-    row: Row
+    row: CountedWork
     client: float
     bookies: float
 
@@ -177,7 +177,9 @@ def missing(*tools: str) -> str:
     return f"not installed: {', '.join(absent)}" if absent else ""
 
 
-def count(rows: Sequence[Row], counter: Counter, directory: Path, metadata: str | None = None) -> list[Counts]:
+def count(
+    rows: Sequence[CountedWork], counter: ProcessCounter, directory: Path, metadata: str | None = None
+) -> list[Counts]:
     """Start three bookies and a client, and count each row."""
     counted = []
     with ExitStack() as stack:
@@ -200,7 +202,7 @@ def count(rows: Sequence[Row], counter: Counter, directory: Path, metadata: str 
     return counted
 
 
-def count_simulated(rows: Sequence[Row], directory: Path) -> list[float]:
+def count_simulated(rows: Sequence[CountedWork], directory: Path) -> list[float]:
     """The instructions of one piece of work in a simulated cluster: client, bookies and simulation together."""
     counter = Instructions(directory)
     counted = []
@@ -215,7 +217,7 @@ def count_simulated(rows: Sequence[Row], directory: Path) -> list[float]:
     return counted
 
 
-def _counted(counter: Counter, pids: Sequence[int], work: Callable[[], None]) -> tuple[list[int], float]:
+def _counted(counter: ProcessCounter, pids: Sequence[int], work: Callable[[], None]) -> tuple[list[int], float]:
     """What the processes did meanwhile, and how many seconds it took."""
     counter.begin(pids)
     began = time.monotonic()
@@ -224,7 +226,7 @@ def _counted(counter: Counter, pids: Sequence[int], work: Callable[[], None]) ->
     return counter.end(), took
 
 
-def _client(counter: Counter, metadata: str) -> subprocess.Popen[str]:
+def _client(counter: ProcessCounter, metadata: str) -> subprocess.Popen[str]:
     command = [*counter.inside(), sys.executable, "-m", "benchmarks.instruction_load", metadata]
     same = {**os.environ, "PYTHONHASHSEED": "0"}
     return subprocess.Popen(command, cwd=ROOT, env=same, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

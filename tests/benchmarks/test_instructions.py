@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from benchmarks.instructions import ROWS, SIMULATED_ROWS, Counts, Row, count_simulated, missing
+from benchmarks.instructions import ROWS, SIMULATED_ROWS, Counts, CountedWork, count_simulated, missing
 from bookkeeper.codec import IMPLEMENTATION
 
 WHERE: Final = (3, 11)
@@ -37,7 +37,7 @@ def test_each_row_has_budgets_of_client_and_bookies_and_one_name() -> None:
 
 
 def test_a_row_is_over_its_budget_when_either_side_is() -> None:
-    row = Row("a", {}, 1, client=100, bookies=200)
+    row = CountedWork("a", {}, 1, client=100, bookies=200)
     assert Counts(row, 100, 200).within()
     assert not Counts(row, 101, 200).within()
     assert not Counts(row, 100, 201).within()
