@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from benchmarks.instructions import ROWS, SIMULATED_ROWS, Counts, CountedWork, count_simulated, missing
+from benchmarks.instructions import ROWS, SIMULATED_ROWS, CountedWork, Counts, count_simulated, missing
 from bookkeeper.codec import IMPLEMENTATION
 
 WHERE: Final = (3, 11)
