@@ -16,7 +16,7 @@ BEGAN := $(shell date +%s.%N)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install lock check test unit room changed test-all demo demo-heal demo-namenode demo-stream demo-tenants demo-pipeline boards bench bench-apache bench-streams interop clients kills sink-kills spark-table sim model corruption fault-table crash-images power-cuts audit sbom fuzz mutants rules proto clean
+.PHONY: help install lock check test unit room changed test-all demo demo-heal demo-namenode demo-stream demo-tenants demo-pipeline boards deploy bench bench-apache bench-streams interop clients kills sink-kills spark-table sim model corruption fault-table crash-images power-cuts audit sbom fuzz mutants rules proto clean
 help: ## list these commands
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
@@ -75,6 +75,9 @@ demo-pipeline: $(STAMP) ## flights from stream to stream through Spark: driver, 
 
 boards: $(STAMP) ## every query of the board in deploy/ on a live Prometheus, under load; an alarm fires (five minutes) [ARGS="--published DIR"]
 	@$(BIN)/python -m tests.boards $(ARGS)
+
+deploy: $(STAMP) ## what is in deploy/, checked by its own tools, fetched where they can be had
+	@$(BIN)/python -m tests.deploy
 
 bench: $(STAMP) ## the figures of docs/benchmarks.md, as ratios
 	$(BIN)/python -m benchmarks
