@@ -17,6 +17,9 @@ from segments.gateway.call_bytes import CallBytes
 WAIT_S: Final = 1.0
 """Seconds after which what waits for its caller's rates is looked at again: a policy may have changed them."""
 
+LEAST_S: Final = 0.001
+"""The shortest wait, so that one which rounding has left ends."""
+
 NO_LONGER: str = "the credentials of this call are no longer valid"
 
 
@@ -98,7 +101,7 @@ class GrpcCall:
         while (slower := self.charge(records, size)) is not None:
             if self.ended is not None or slower.after_s is None:
                 raise self.ended or slower
-            await asyncio.sleep(min(slower.after_s, WAIT_S))
+            await asyncio.sleep(min(max(slower.after_s, LEAST_S), WAIT_S))
 
     def look(self) -> CallEndedError | None:
         """Look anew whether the call may go on; else why not."""

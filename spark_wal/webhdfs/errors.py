@@ -96,6 +96,18 @@ class StandbyError(WebHdfsError):
     java_class = "org.apache.hadoop.ipc.StandbyException"
 
 
+class RateExceededError(WebHdfsError):
+    """The client's rates are used up. Its retry policy waits and asks again."""
+
+    java_class = "org.apache.hadoop.ipc.RetriableException"
+    status = 429
+
+    def __init__(self, message: str, after_s: int) -> None:
+        """``after_s``: seconds after which the same is admitted, if nothing else comes before."""
+        super().__init__(message)
+        self.after_s = after_s
+
+
 class RetriableError(WebHdfsError):
     """No owner of the namespace is known now. The client's retry policy waits and asks again."""
 

@@ -1,2 +1,2 @@
-"""WebHDFS over HTTP: the library's server, the operations, their parameters and replies; the OAuth2
+"""WebHDFS over HTTP: the library's server, the operations, their parameters, replies and rates; the OAuth2
 token endpoint."""

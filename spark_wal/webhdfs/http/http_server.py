@@ -347,6 +347,8 @@ class HttpServer:
         headers = {"Cache-Control": "no-cache"}
         if reply.location is not None:
             headers["Location"] = reply.location
+        if reply.retry_after_s is not None:
+            headers["Retry-After"] = str(reply.retry_after_s)
         if reply.content is not None:
             return await self._stream(request, reply.content, headers)
         kind = "application/json" if reply.is_json else "application/octet-stream"

@@ -25,6 +25,7 @@ from spark_wal.webhdfs.errors import (
     IllegalArgumentError,
     NoSuchFileError,
     PlainIOError,
+    RateExceededError,
     UnsupportedError,
     WebApplicationError,
     WebHdfsError,
@@ -32,7 +33,7 @@ from spark_wal.webhdfs.errors import (
 from spark_wal.webhdfs.files.numbered import parse_limits
 from spark_wal.webhdfs.files.paths import PREFIX, encode_path, normalize
 from spark_wal.webhdfs.files.records import RenameMode, SetAttributes
-from spark_wal.webhdfs.http import replies
+from spark_wal.webhdfs.http import rates, replies
 from spark_wal.webhdfs.http.blocks import FileBlock, blocks_of
 from spark_wal.webhdfs.http.checksum import CompositeChecksum
 from spark_wal.webhdfs.http.parameters import CREATE_FLAGS, Query
@@ -94,6 +95,8 @@ class Reply:
     content: FileContents | None = None
     """Bytes to stream instead of ``body``."""
     location: str | None = None
+    retry_after_s: int | None = None
+    """In how many seconds to ask again."""
     denial: str = ""
     """Why somebody who is known may not do this; empty for all other answers."""
 
@@ -109,7 +112,8 @@ _DONE: Final = Reply()
 
 def refusal_reply(error: WebHdfsError) -> Reply:
     denial = str(error) if isinstance(error, AccessDeniedError) else ""
-    return Reply(error.status, replies.remote_exception(error), denial=denial)
+    after_s = error.after_s if isinstance(error, RateExceededError) else None
+    return Reply(error.status, replies.remote_exception(error), retry_after_s=after_s, denial=denial)
 
 
 async def perform(gateway: Gateway, request: Request) -> Reply:
@@ -122,9 +126,31 @@ async def perform(gateway: Gateway, request: Request) -> Reply:
         operation = _operation(request)
         _authorize(request)
         _check_length(request)
+        if _changes(request):
+            await gateway.owner()  # one that stands by says so first: the owner has the same caller's rates
+            await _in_time(request)
         return await operation(gateway, request)
     except WebHdfsError as error:
         return refusal_reply(error)
+
+
+def _changes(request: Request) -> bool:
+    """Whether it changes something in this step."""
+    return request.method not in ("GET", "HEAD") and not (request.query.op in UPLOADS and _is_step_one(request))
+
+
+async def _in_time(request: Request) -> None:
+    """Wait until the caller's rates admit a change. Raises RateExceededError."""
+    try:
+        await rates.admit(request.permissions, request.principal)
+    except WebHdfsError:
+        await _drain(request)
+        raise
+
+
+def _paced(request: Request) -> AsyncIterator[bytes]:
+    """The bytes of an upload, no faster than its caller's rates admit them."""
+    return rates.paced(request.permissions, request.principal, request.body)
 
 
 def _authorize(request: Request) -> None:
@@ -309,7 +335,7 @@ async def _receive(request: Request, owner: NamespaceOwner, upload: Upload, chec
     """Receive the body into the upload. If it breaks off, nothing is left. A broken quota ends it early."""
     look_at = LOOK_EVERY
     try:
-        async for data in request.body:
+        async for data in _paced(request):
             await upload.write(data)
             if upload.size >= look_at:
                 look_at = upload.size + LOOK_EVERY
@@ -332,7 +358,7 @@ async def _receive_growing(
     try:
         growing = await begin()
         try:
-            async for data in request.body:
+            async for data in _paced(request):
                 await growing.write(data)
         except BaseException:
             await growing.cut()

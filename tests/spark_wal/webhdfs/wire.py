@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bookkeeper.gateways.lease import Lease, SoleOwner
+from bookkeeper.gateways.permissions import CallerRights
 from bookkeeper.ids import Address
 from bookkeeper.real import SystemClock
 from journal_manager import EditLog, open_snapshots
@@ -40,11 +41,13 @@ class Place:
 
 
 @asynccontextmanager
-async def served(place: Place | None = None, config: GatewayConfig | None = None) -> AsyncIterator[HttpServer]:
+async def served(
+    place: Place | None = None, config: GatewayConfig | None = None, permissions: CallerRights | None = None
+) -> AsyncIterator[HttpServer]:
     """A gateway that answers on ``server.address``."""
     gateway = (place or Place.empty()).gateway(config=config)
     await gateway.start()
-    server = HttpServer(gateway, SystemClock())
+    server = HttpServer(gateway, SystemClock(), permissions=permissions)
     await server.start(Address("127.0.0.1", 0))
     try:
         yield server

@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from bookkeeper.access import Principal, QuotaKind, QuotaRefusal
 from bookkeeper.errors import DataMissingError
+from bookkeeper.gateways.permissions import CallerRights
 from bookkeeper.ids import Address
 from bookkeeper.real import SystemClock
 from spark_wal.webhdfs.config import GatewayConfig, OwnerConfig, UploadLimits
@@ -368,3 +370,17 @@ async def test_a_name_in_the_log_is_one_line(caplog: pytest.LogCaptureFixture) -
         await wire.request("GET", v1(path, "op=OPEN&namenoderpcaddress=x"))
     assert "all is well" in caplog.text
     assert not [line for line in caplog.text.splitlines() if line.startswith("2026")]
+
+
+@pytest.mark.rule("X32")
+async def test_what_is_beyond_its_callers_rates_says_when_to_come_back_and_the_connection_stays() -> None:
+    def take(who: Principal, entries: int, size: int) -> QuotaRefusal | None:
+        return QuotaRefusal("principal etl", QuotaKind.ADDS_PER_S, 1, 41.5) if entries else None
+
+    async with served(permissions=CallerRights(take=take)) as server, connected(server.address) as wire:
+        for target, body in ((v1("/d", "op=MKDIRS"), None), (v1("/d/f", CREATE), b"bytes that are not kept")):
+            answer = await wire.request("PUT", target, body=body)
+            assert (answer.status, answer.header("Retry-After"), answer.exception) == (429, "42", "RetriableException")
+            assert not answer.closed
+        answer = await wire.request("GET", v1("/d", "op=GETFILESTATUS"))
+        assert (answer.status, answer.header("Retry-After")) == (404, None)
