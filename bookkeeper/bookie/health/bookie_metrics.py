@@ -2,11 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from bookkeeper.bookie.connections.admission import Admission
 from bookkeeper.bookie.health.health import BookieHealth
 from bookkeeper.metrics import Metrics, Summary
 from bookkeeper.volumes import Volumes
 from bookkeeper.volumes.disks.volume_list import VolumeState
+
+STORAGE_TEXTS: Final[Mapping[str, str]] = {
+    "groups": "Groups that the journal has written, each with one sync.",
+    "records": "Records in these groups: entries, fences, and what else must be durable.",
+    "record_bytes": "Bytes of these records.",
+    "journal_bytes": "Bytes of these groups in the journal's files, with headers and padding.",
+    "sync_seconds": "Seconds that writing and syncing groups took.",
+    "slowest_sync_seconds": "Seconds that the slowest group took.",
+    "checkpoints": "Checkpoints that succeeded.",
+    "reads_inline": "Reads that were answered from memory.",
+    "reads_waited": "Reads that waited for the disk.",
+    "corruptions": "Damaged records that readers have met.",
+    "merges": "Merges of index segments.",
+    "dropped_ledgers": "Deleted ledgers whose data were dropped.",
+    "removed_logs": "Entry logs that were removed.",
+    "removed_bytes": "Bytes of the removed entry logs that were dead as a whole.",
+    "scrubbed_bytes": "Bytes that scrubs have read.",
+    "scrub_passes": "Scrubs of every stored byte that came to their end.",
+    "scrub_damages": "Damaged places that scrubs have found.",
+    "compactions": "Compactions that came to their end.",
+    "major_compactions": "Those of them that were major ones.",
+    "compactions_failed": "Compactions that an error ended; they lose nothing.",
+    "compacted_logs": "Entry logs that were removed after what lived in them was copied.",
+    "compaction_copied_bytes": "Bytes that compactions have copied.",
+    "compaction_reclaimed_bytes": "Bytes that compacted entry logs had taken, less what was copied.",
+}
+"""The counters of the storage engine since the bookie's start, and what they say."""
 
 
 def refresh_metrics(
@@ -24,8 +54,7 @@ def refresh_metrics(
     for name in stats.__slots__ if hasattr(stats, "__slots__") else vars(stats):
         if isinstance(getattr(stats, name), Summary):
             continue
-        text = f"Counter {name} of the storage engine since this start."
-        gauge(f"storage_{name}", text).value = getattr(stats, name)
+        gauge(f"storage_{name}", STORAGE_TEXTS[name]).value = getattr(stats, name)
     text = "Bytes of entries that are accepted and not yet durable."
     gauge("journal_bytes_in_flight", text).value = engine.journal_bytes_in_flight
     gauge("writable", "1 while the bookie takes new entries, else 0.").value = 0 if condition.read_only else 1
