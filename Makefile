@@ -58,7 +58,7 @@ demo: $(STAMP) ## a Spark stream survives a lost bookie and killed drivers [META
 	@BK_DEMO_BEGAN=$(BEGAN) BK_DEMO_DOWNLOADED_MB=$$($(BIN)/python -m examples.flights.downloaded $(LOG)) \
 	    $(BIN)/python -m examples.flights --metadata $(METADATA) --state-store $(STATE_STORE) --bookies $(BOOKIES) $(if $(SABOTAGE),--sabotage)
 
-demo-heal: $(STAMP) ## six bookies are lost, emptied, filled, retired and damaged while writers run; the cluster heals itself [METADATA=sqlite|zk SABOTAGE=1]
+demo-heal: $(STAMP) ## a rack is lost, six bookies are lost, emptied, filled, retired and damaged while writers run; the cluster heals itself [METADATA=sqlite|zk SABOTAGE=1]
 	@$(BIN)/python -m examples.demo_heal --metadata $(if $(filter command% environment%,$(origin METADATA)),$(METADATA),sqlite) $(if $(SABOTAGE),--sabotage)
 
 demo-namenode: $(STAMP) ## a name node of two replicas is killed, overtaken and robbed of its disks; nothing is lost [METADATA=sqlite|zk SABOTAGE=1]

@@ -45,6 +45,7 @@ def rows(found: Wholeness, facts: HealFacts) -> list[tuple[str, str]]:
     return [
         ("ledgers", f"{found.ledgers}, and {facts.deleted} that were deleted"),
         ("acknowledged entries that read back", f"{found.entries:,}"),
+        ("racks lost, with two bookies and their disks", f"{facts.racks}"),
         ("bookies killed, and their disks deleted", f"{facts.lost}, of which {facts.came_back} came back empty"),
         ("bookies whose disk filled up", f"{facts.filled}"),
         ("bookies taken out of service", f"{facts.retired}"),

@@ -1,12 +1,14 @@
 """What is done to the cluster, and when.
 
-    the cluster    metadata (SQLite or ZooKeeper), six bookies and autorecovery, each a process; four writers
-    first blow     bookie b1 is killed and its directory deleted
-    second         b2 is killed and its disk emptied; its cookie is removed, and it comes back under its old id
-    third          the disk of b3 fills up
-    fourth         b4 is taken out of service: the one thing that a person types
-    fifth          fifty bits are flipped in the entry logs of b5 while it runs
-    sixth          half of the ledgers are deleted; their space comes back
+    the cluster    metadata (SQLite or ZooKeeper), eight bookies in four racks and autorecovery, each a process;
+                   four writers
+    first blow     a rack is lost: b7 and b8 are killed at once, and their directories deleted
+    second         bookie b1 is killed and its directory deleted
+    third          b2 is killed and its disk emptied; its cookie is removed, and it comes back under its old id
+    fourth         the disk of b3 fills up
+    fifth          b4 is taken out of service: the one thing that a person types
+    sixth          fifty bits are flipped in the entry logs of b5 while it runs
+    seventh        half of the ledgers are deleted; their space comes back
 
 After each blow the story waits until the cluster has healed, and never asks for it. With ``sabotage`` there is no
 autorecovery, and nothing is waited for in vain.
@@ -37,7 +39,10 @@ from examples.demo_kit.cluster import MIB, DemoCluster
 from examples.demo_kit.story import DemoPlan, DemoStory
 from examples.processes import Children
 
-BOOKIES: Final = ("b1", "b2", "b3", "b4", "b5", "b6")
+BOOKIES: Final = ("b1", "b2", "b3", "b4", "b5", "b6", "b7", "b8")
+RACKS: Final = {name: f"/rack{number // 2 + 1}" for number, name in enumerate(BOOKIES)}
+RACK: Final = ("b7", "b8")
+"""Those that are lost together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +66,10 @@ class HealPlan(DemoPlan):
 class HealFacts:
     """What was done, for the table and the last line."""
 
+    racks: int = 0
+    """Of two bookies each."""
     lost: int = 0
+    """Bookies that were lost alone."""
     came_back: int = 0
     filled: int = 0
     retired: int = 0
@@ -90,6 +98,7 @@ class HealStory(DemoStory[HealPlan, HealView, HealFacts, Wholeness]):
     @property
     def blows(self) -> Sequence[Callable[[], Awaitable[None]]]:
         return (
+            self._lose_a_rack,
             self._lose_b1,
             self._empty_b2,
             self._fill_b3,
@@ -100,11 +109,12 @@ class HealStory(DemoStory[HealPlan, HealView, HealFacts, Wholeness]):
 
     async def start(self) -> None:
         view, cluster = self.view, self.cluster
-        view.waits("the metadata store and six bookies start")
+        view.waits("the metadata store and eight bookies start")
+        cluster.racks = RACKS
         await self.start_bookies(BOOKIES, small=SMALL)
         self._watch = ClusterWatch(self.client, cluster, self.picture, view)
         disk = "on a small disk of its own" if cluster.has_small_disk else "(no file system of its own can be had)"
-        view.happened(f"six bookies are up, {SMALL} {disk}")
+        view.happened(f"eight bookies are up, two in each of four racks, {SMALL} {disk}")
         if self.plan.sabotage:
             view.happened("SABOTAGE: autorecovery is not started")
         else:
@@ -131,6 +141,31 @@ class HealStory(DemoStory[HealPlan, HealView, HealFacts, Wholeness]):
         return await judge_ledgers(self.client, writers.ledgers)
 
     # -- the blows ----------------------------------------------------------------------------------------
+
+    async def _lose_a_rack(self) -> None:
+        """Every entry has three copies in three racks, so that a rack takes one of them at most."""
+        together = await self._copies_together()
+        for name in RACK:
+            self._watch.special[name] = "lost"
+        await asyncio.gather(*(self.cluster.kill(name) for name in RACK))
+        self.facts.racks += 1
+        self.view.happened(
+            f"a rack was lost: {' and '.join(RACK)} were killed at once and their directories deleted; "
+            f"{together} ledgers had two copies of an entry there"
+        )
+
+        async def healed() -> bool:
+            return all([await self._holds_nothing(name) for name in RACK]) and await self._no_marks()
+
+        await self._heals("a rack", healed)
+
+    async def _copies_together(self) -> int:
+        """How many ledgers have entries with two copies in the rack that is to be lost."""
+        found = 0
+        async for _, metadata in Operator(self.client).all_metadata():
+            if not isinstance(metadata, BookKeeperError):
+                found += any(set(RACK) <= set(fragment.ensemble) for fragment in metadata.fragments)
+        return found
 
     async def _lose_b1(self) -> None:
         self._watch.special["b1"] = "lost"

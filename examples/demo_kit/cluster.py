@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -28,7 +28,7 @@ _NO_BYTES_LEFT: Final = 1 << 50
 _BOOKIE: Final = """\
 directory = "{directory}"
 bookie_id = "{name}"
-metadata_session_s = {session}
+{location}metadata_session_s = {session}
 space_check_s = 1
 garbage_interval_s = 2
 garbage_grace_s = 2
@@ -64,6 +64,8 @@ class DemoCluster:
         self._small_disk_bytes = small_disk_bytes
         self.uri = ""
         self.bookies: dict[str, Child] = {}
+        self.racks: Mapping[str, str] = {}
+        """Bookie -> where it stands, for instance ``/rack1``."""
         self.bookie_settings = ""
         """Lines for the end of each bookie's file of settings."""
         self.more_environment: dict[str, str] = {}
@@ -118,6 +120,7 @@ class DemoCluster:
             _BOOKIE.format(
                 directory=self._dir / name,
                 name=name,
+                location=f'location = "{self.racks[name]}"\n' if name in self.racks else "",
                 session=session_s(_SESSION_S),
                 mib=MIB,
                 checkpoint=2 * MIB,

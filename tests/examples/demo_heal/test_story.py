@@ -32,6 +32,9 @@ def test_a_cluster_to_which_all_of_it_is_done_is_whole_in_the_end(tmp_path: Path
         assert part in last
     assert status == 0
     assert "b2 is refused with an empty disk: bk: " in output
+    assert "a rack was lost: b7 and b8 were killed at once" in output
+    assert "; 0 ledgers had two copies of an entry there" in output, "each copy of an entry stands in a rack of its own"
+    assert "healed after the blow to a rack" in output
 
 
 def test_without_autorecovery_it_ends_in_no(tmp_path: Path) -> None:
