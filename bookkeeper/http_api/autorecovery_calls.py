@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from typing import Any
 
 from bookkeeper.bookie.health.health import PageReply
 from bookkeeper.client.operators import Operator, require_bookies
 from bookkeeper.errors import IllegalOperationError, in_words
 from bookkeeper.http_api.background import BackgroundWork
-from bookkeeper.http_api.request import ApiReply, ApiRequest, Call, JsonStream, RefusedRequestError
+from bookkeeper.http_api.request import ApiReply, ApiRequest, Call, Items, JsonStream, RefusedRequestError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta.records.autorecovery import AutorecoveryNodes
 from bookkeeper.replication.config import DecommissionConfig, DrainConfig
@@ -108,17 +109,20 @@ class AutorecoveryCalls:
     async def _shown(
         self,
         first: tuple[LedgerId, Sequence[BookieId]],
-        others: AsyncIterator[tuple[LedgerId, Sequence[BookieId]]],
+        others: AsyncGenerator[tuple[LedgerId, Sequence[BookieId]], None],
         with_bookies: bool,
-    ) -> AsyncIterator[tuple[str | None, Any]]:
+    ) -> Items:
         def item(mark: tuple[LedgerId, Sequence[BookieId]]) -> tuple[str | None, Any]:
             return (str(mark[0]), list(mark[1])) if with_bookies else (None, int(mark[0]))
 
-        yield item(first)
-        async for mark in others:
-            yield item(mark)
+        async with aclosing(others):
+            yield item(first)
+            async for mark in others:
+                yield item(mark)
 
-    async def _marked(self, lacking: str, not_lacking: str) -> AsyncIterator[tuple[LedgerId, Sequence[BookieId]]]:
+    async def _marked(
+        self, lacking: str, not_lacking: str
+    ) -> AsyncGenerator[tuple[LedgerId, Sequence[BookieId]], None]:
         async for ledger_id in self._marks.ledgers():
             mark = await self._marks.read(ledger_id)
             if (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any, Final
 
 from bookkeeper.access import Resource
@@ -11,7 +11,7 @@ from bookkeeper.bookie.health.health import PageReply
 from bookkeeper.client.operators import Operator
 from bookkeeper.client.read.read_handle import ReadHandle
 from bookkeeper.errors import BookKeeperError, NoSuchLedgerError, in_words
-from bookkeeper.http_api.request import ApiReply, ApiRequest, Call, JsonStream, RefusedRequestError, json_text
+from bookkeeper.http_api.request import ApiReply, ApiRequest, Call, Items, JsonStream, RefusedRequestError, json_text
 from bookkeeper.http_api.shapes import entry_text, ledger_document, ledger_text
 from bookkeeper.ids import LedgerId
 from bookkeeper.ledger import LedgerMetadata
@@ -55,13 +55,11 @@ class LedgerCalls:
         )
         return JsonStream(self._ledgers(first, last, show))
 
-    async def _ids(self) -> AsyncIterator[tuple[str, None]]:
+    async def _ids(self) -> Items:
         async for ledger_id in self._operator.client.list_ledgers():
             yield str(ledger_id), None
 
-    async def _ledgers(
-        self, first: int, last: int | None, show: Callable[[LedgerId, LedgerMetadata], Any]
-    ) -> AsyncIterator[tuple[str, Any]]:
+    async def _ledgers(self, first: int, last: int | None, show: Callable[[LedgerId, LedgerMetadata], Any]) -> Items:
         """Those whose numbers in the list, from 1 on, are ``first`` to ``last``. What cannot be read says why."""
         if last is None:
             async for ledger_id, found in self._operator.all_metadata():
@@ -109,7 +107,7 @@ class LedgerCalls:
         reader = await self._operator.open_ledger(ledger_id)
         return JsonStream(self._entries(reader, first, last, page))
 
-    async def _entries(self, reader: ReadHandle, first: int, last: int, page: int) -> AsyncIterator[tuple[str, str]]:
+    async def _entries(self, reader: ReadHandle, first: int, last: int, page: int) -> Items:
         async with reader:
             if page > 0:
                 yield "Entries for page: ", str(page)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
@@ -73,25 +74,29 @@ def parameters(query: str) -> dict[str, str]:
         raise RefusedRequestError(f"a request has at most {PARAMETERS_MAX} parameters", 400) from None
 
 
+Items = AsyncGenerator[tuple[str | None, Any], None]
+
+
 class JsonStream:
     """An object or a list in JSON, made while it is sent."""
 
-    def __init__(self, items: AsyncIterator[tuple[str | None, Any]], *, is_object: bool = True) -> None:
-        """``items``: names and values; of a list there are no names."""
+    def __init__(self, items: Items, *, is_object: bool = True) -> None:
+        """``items``: names and values; of a list there are no names. They are closed with the stream."""
         self._items = items
         self._brackets = b"{}" if is_object else b"[]"
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
         """The bytes, in pieces of about :data:`CHUNK_BYTES`. An error in the middle ends it where it is: what was sent
         is no whole JSON, so nobody takes a part for the whole."""
         piece, comma = bytearray(self._brackets[:1]), b""
-        async for name, value in self._items:
-            key = b"" if name is None else json.dumps(name).encode() + b": "
-            piece += comma + key + json.dumps(value).encode()
-            comma = b", "
-            if len(piece) >= CHUNK_BYTES:
-                yield bytes(piece)
-                piece.clear()
+        async with aclosing(self._items) as items:
+            async for name, value in items:
+                key = b"" if name is None else json.dumps(name).encode() + b": "
+                piece += comma + key + json.dumps(value).encode()
+                comma = b", "
+                if len(piece) >= CHUNK_BYTES:
+                    yield bytes(piece)
+                    piece.clear()
         yield bytes(piece + self._brackets[1:] + b"\n")
 
 

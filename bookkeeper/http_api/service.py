@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from asyncio import CancelledError
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 from bookkeeper.audit import AuditAction, AuditLog
@@ -203,7 +203,7 @@ class HttpApi:
 class _Pull:
     """A long answer whose first piece is there: what is wrong from the beginning is told by the status."""
 
-    def __init__(self, first: bytes, rest: AsyncIterator[bytes]) -> None:
+    def __init__(self, first: bytes, rest: AsyncGenerator[bytes, None]) -> None:
         self.first: bytes | None = first
         self._rest = rest
 
@@ -222,8 +222,7 @@ class _Pull:
 
     async def close(self) -> None:
         """End it where it is."""
-        if hasattr(self._rest, "aclose"):
-            await self._rest.aclose()
+        await self._rest.aclose()
 
 
 class _Pieces:

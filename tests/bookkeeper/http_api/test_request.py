@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -43,7 +43,7 @@ def test_a_body_that_is_no_object_is_refused_with_what_the_route_says(body: str 
 
 
 def _sent(items: list[tuple[str | None, Any]], *, is_object: bool = True, fails: bool = False) -> list[bytes]:
-    async def made() -> AsyncIterator[tuple[str | None, Any]]:
+    async def made() -> AsyncGenerator[tuple[str | None, Any], None]:
         for item in items:
             yield item
         if fails:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+import socket
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,7 @@ def test_too_many_requests_at_once_are_told_to_come_again(tmp_path: Path, monkey
 
 def test_an_answer_that_fails_in_its_middle_is_no_whole_json(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def work(served: Served) -> None:
-        async def items() -> AsyncIterator[tuple[str, str]]:
+        async def items() -> AsyncGenerator[tuple[str, str], None]:
             for number in range(100):
                 yield str(number), "x" * 1000
             raise MetadataUnavailableError("the store is away")
@@ -57,6 +58,36 @@ def test_an_answer_that_fails_in_its_middle_is_no_whole_json(tmp_path: Path, cap
 
     story(tmp_path, work, auditor=False)
     assert "an answer over HTTP ends in its middle" in caplog.text and "the store is away" in caplog.text
+
+
+def test_a_client_that_goes_away_ends_what_was_read_for_it(tmp_path: Path) -> None:
+    async def work(served: Served) -> None:
+        ended = asyncio.Event()
+
+        async def endless() -> AsyncGenerator[tuple[str, str], None]:
+            try:
+                while True:
+                    yield "0", "x" * 10_000
+                    await asyncio.sleep(0)
+            finally:
+                ended.set()
+
+        async def streams(request: ApiRequest) -> JsonStream:
+            return JsonStream(endless())
+
+        served.api._api._calls["GET", LIST] = streams
+
+        def go_away() -> None:
+            address = served.api.address
+            with socket.create_connection((address.host, address.port)) as connection:
+                head = f"GET {LIST} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {served.token}\r\n\r\n"
+                connection.sendall(head.encode())
+                assert connection.recv(100).startswith(b"HTTP/1.0 200")
+
+        await asyncio.to_thread(go_away)
+        await ended.wait()
+
+    story(tmp_path, work, auditor=False)
 
 
 def test_many_requests_side_by_side_are_all_answered(tmp_path: Path) -> None:
