@@ -56,7 +56,7 @@ def measure(report: Report, directory: Path, size: Size) -> None:
             "bookies": cluster.pids,
         }
         _read(report, given, size, directory)
-        seen = _job("write", given | {"stream": "written"})
+        seen = _job("write", given | {"stream": "written"}, directory)
         _compared(report, "written", size.rows, seen)
         took = {name: median(wall for wall, _, _ in runs) for name, runs in seen.items()}
         spent = {name: median(cpu for _, cpu, _ in runs) for name, runs in seen.items()}
@@ -70,13 +70,14 @@ def measure(report: Report, directory: Path, size: Size) -> None:
         rows = TRIGGER * size.triggers
         _write(uri, "few", rows, TRIGGER)
         more = {"rows": rows, "trigger": TRIGGER, "warm": 5, "stream": "few", "sink": "triggered"}
-        _triggers(report, _job("trigger", given | more | {"files": str(directory / "checkpoints")}))
+        _triggers(report, _job("trigger", given | more | {"files": str(directory / "checkpoints")}, directory))
         _batches(report, uri, size, directory)
 
 
 def _read(report: Report, given: dict[str, Any], size: Size, directory: Path) -> None:
     raw = [_raw(given["metadata"], size.rows) for _ in range(size.rounds)]
-    seen = _job("read", given | {"stream": "values", "files": str(directory / "json")}) | {"raw": raw}
+    more = {"stream": "values", "files": str(directory / "json")}
+    seen = _job("read", given | more, directory) | {"raw": raw}
     _compared(report, "read", size.rows, seen)
     rate = {name: size.rows / median(wall for wall, *_ in runs) for name, runs in seen.items()}
     spent = {name: median(cpu for _, cpu, *_ in runs) for name, runs in seen.items()}
@@ -112,7 +113,7 @@ def _batches(report: Report, uri: str, size: Size, directory: Path) -> None:
     _write(uri, "first", TRIGGER * size.batches, TRIGGER)
     _write(uri, "second", 0, 1)
     given = {"metadata": uri, "stream": "first", "sink": "second", "trigger": TRIGGER, "files": str(directory / "many")}
-    seen = _job("batches", given)
+    seen = _job("batches", given, directory)
     assert _records(uri, "second") == TRIGGER * size.batches, "each record has arrived, once"
     report.heading(f"{seen['batches']} batches of {TRIGGER} rows from stream to stream")
     early = [mb for batch, mb in seen["sizes"] if batch <= seen["batches"] // 10] or [seen["sizes"][0][1]]
@@ -152,7 +153,7 @@ def _left_over(uri: str) -> int:
         return len(left) - len(ahead)
 
 
-def _job(kind: str, given: dict[str, Any]) -> dict[str, Any]:
+def _job(kind: str, given: dict[str, Any], directory: Path) -> dict[str, Any]:
     """One session of Spark; what it has seen."""
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.spark_job", kind, json.dumps(given)],
@@ -161,19 +162,20 @@ def _job(kind: str, given: dict[str, Any]) -> dict[str, Any]:
         stderr=subprocess.DEVNULL,
         check=True,
         start_new_session=True,
-        env=_environment(),
+        env=_environment(directory),
     )
     seen: dict[str, Any] = json.loads(done.stdout.decode().splitlines()[-1])
     return seen
 
 
-def _environment() -> dict[str, str]:
+def _environment(directory: Path) -> dict[str, str]:
     from bookkeeper.launchers.java import find_java
+    from bookkeeper.launchers.worker_python import worker_python
 
     return {
         **os.environ,
         "JAVA_HOME": str(find_java().home),
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": worker_python(sys.executable, directory),
         "PYTHONPATH": str(ROOT),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bookkeeper.launchers.java import find_java
+from bookkeeper.launchers.worker_python import worker_python
 from examples.demo_kit.cluster import ROOT, DemoError
 from examples.demo_kit.slow_machine import environment
 from examples.processes import Child, Children
@@ -61,7 +62,7 @@ async def start_spark(children: Children, home: Path, module: str, *arguments: s
         "SPARK_LOCAL_DIRS": str(home / "local"),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_WORKER_DIR": str(home / "work"),
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": await asyncio.to_thread(worker_python, sys.executable, home),
         **environment(),
     }
     command = [sys.executable, "-m", module, *arguments]

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from bookkeeper.launchers.machine_speed import stretch
+from bookkeeper.launchers.worker_python import worker_python
 from spark_wal.service import spark_conf
 from spark_wal.webhdfs.contents.upload_log import CutUpload, cut
 from tests.integration.processes import Bookies, Process, bookies, end_with_parent, free_port, until
@@ -129,7 +130,7 @@ class Query:
             env={
                 **os.environ,
                 "JAVA_HOME": str(java.find_java().home),
-                "PYSPARK_PYTHON": sys.executable,
+                "PYSPARK_PYTHON": worker_python(sys.executable, home),
                 "SPARK_LOCAL_IP": "127.0.0.1",
             },
             stdin=subprocess.PIPE,

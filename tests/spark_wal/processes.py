@@ -16,10 +16,10 @@ from typing import Any
 
 from bookkeeper.launchers import waiting
 from bookkeeper.launchers.machine_speed import stretch
+from bookkeeper.launchers.worker_python import worker_python
 from bookkeeper.launchers.zookeeper import free_port
 from spark_wal.service import file_manager, spark_conf
 from tests.spark_wal.streaming_job import expected
-from tests.spark_wal.worker_python import worker_python
 
 JOB = Path(__file__).with_name("streaming_job.py")
 ROOT = Path(__file__).parents[2]
