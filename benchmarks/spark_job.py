@@ -110,8 +110,8 @@ def _triggers(query: Any, warm: int) -> list[float]:
 
 
 def trigger(spark: SparkSession, given: dict[str, Any]) -> object:
-    """Triggers of few rows. Each side has one query before the one that counts: the first ones of a session run in a JVM
-    that compiles, whatever they read and write."""
+    """Triggers of few rows. Each side has one query before the one that counts: the first ones of a session run in a
+    JVM that compiles, whatever they read and write."""
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", given["rows"])
     source = {"metadata": given["metadata"], "stream": given["stream"], "maxRowsPerTrigger": given["trigger"]}
     floor = {"rows": given["rows"], "entry": given["trigger"], "trigger": given["trigger"]}
