@@ -33,7 +33,7 @@ def worker_python(python: str, directory: Path) -> str:
     try:
         asked = subprocess.run([python, "-c", _WHERE], check=True, capture_output=True, text=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        raise ConfigError(f"{python} does not say where its PySpark is; is PySpark installed there? {error}") from error
+        raise ConfigError(f"{python} does not say where its PySpark is; is PySpark installed there?") from error
     found = shlex.quote(asked.stdout.strip())
     program, new = directory / "worker-python", directory / "worker-python.new"
     new.write_text(f'#!/bin/sh\nPYTHONPATH={found}"${{PYTHONPATH:+:$PYTHONPATH}}" exec {shlex.quote(python)} "$@"\n')
