@@ -213,6 +213,13 @@ class Disk(Protocol):
 
     def rename(self, source: str, target: str) -> None: ...
     def unlink(self, path: str) -> None: ...
+    def make_private(self, path: str) -> None:
+        """Let nobody but its owner read or write the file ``path``, who is who runs this.
+
+        Raises:
+            OSError: it is no file but a link, a pipe, a directory or a device, or another user's; the text says which.
+        """
+
     def sync_directory(self, path: str) -> None: ...
     def space(self, path: str) -> Space: ...
     def lock(self, path: str) -> Lock:

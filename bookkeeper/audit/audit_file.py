@@ -14,8 +14,8 @@ from bookkeeper.seams import Disk, File, Lock
 
 
 class AuditFile:
-    """Lines in a file, made 0600; ``FILE.1`` is the newest of those put aside. ``FILE.lock`` keeps other processes
-    out."""
+    """Lines in a file of which the mode is made 0600, whoever made it; ``FILE.1`` is the newest of those put aside.
+    ``FILE.lock`` keeps other processes out."""
 
     def __init__(self, path: str, config: AuditConfig, disk: Disk) -> None:
         self._path = path
@@ -30,7 +30,8 @@ class AuditFile:
         """Begin behind what the file holds.
 
         Raises:
-            ConfigError: the file cannot be opened or made, or another process writes it; the text names it.
+            ConfigError: the file cannot be opened or made, is a link or a pipe, is another user's, or another process
+                writes it; the text names it.
         """
         try:
             self._lock = self._disk.lock(f"{self._path}.lock")
@@ -82,7 +83,13 @@ class AuditFile:
     def _opened(self) -> File:
         if self._file is None:
             is_new = not self._disk.exists(self._path)
-            self._file = self._disk.open(self._path, create=is_new)
+            if not is_new:
+                self._disk.make_private(self._path)
+            try:
+                self._file = self._disk.open(self._path, create=is_new)
+            except FileExistsError:
+                self._disk.make_private(self._path)  # a link that leads nowhere is refused as one
+                raise
             if is_new:
                 self._disk.sync_directory(os.path.dirname(self._path))
         return self._file

@@ -11,6 +11,7 @@ import errno
 import fcntl
 import mmap
 import os
+import stat
 import threading
 from collections.abc import Sequence
 from typing import Final
@@ -202,6 +203,14 @@ class PosixLock:
             os.close(fd)
 
 
+_KINDS: Final = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
 class PosixDisk:
     """The file system of this machine. New files are 0600, new directories 0700."""
 
@@ -255,6 +264,25 @@ class PosixDisk:
 
     def unlink(self, path: str) -> None:
         os.unlink(path)
+
+    def make_private(self, path: str) -> None:
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe has no other end
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise OSError(errno.ELOOP, "it is a symbolic link, and not a file", path) from error
+            raise
+        try:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode):
+                kind = next((name for is_one, name in _KINDS if is_one(found.st_mode)), "something else")
+                raise OSError(errno.EINVAL, f"it is {kind}, and not a file", path)
+            if found.st_uid not in (os.geteuid(), 0):
+                raise PermissionError(errno.EPERM, f"it belongs to another user (number {found.st_uid})", path)
+            if stat.S_IMODE(found.st_mode) != 0o600:
+                os.fchmod(fd, 0o600)
+        finally:
+            os.close(fd)
 
     def sync_directory(self, path: str) -> None:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

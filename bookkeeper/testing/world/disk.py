@@ -359,6 +359,11 @@ class SimDisk:
             self._link(directory.durable, kind, name, inode)
         directory.pending.clear()
 
+    def make_private(self, path: str) -> None:
+        """Every file here is its owner's alone."""
+        if not self.exists(path):
+            raise FileNotFoundError(errno.ENOENT, "no such file", path)
+
     def has_room(self, path: str, grows: int) -> bool:
         """Whether a file may become so many bytes longer."""
         return self.used() + grows <= self.capacity

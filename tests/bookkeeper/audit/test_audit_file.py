@@ -125,3 +125,57 @@ def test_after_a_failed_sync_the_file_is_opened_anew_and_nothing_of_the_batch_st
     file.write(b"two\n")
     assert operations.count(("disk", "open", "audit")) == before + 1
     assert disk.read_file(PATH) == b"one\ntwo\n"
+
+
+@pytest.mark.rule("X16", "X43")
+def test_a_file_that_is_there_becomes_its_owners_alone_and_keeps_its_lines(tmp_path: Path) -> None:
+    """Cause: a file that somebody had made before kept its mode, and others read who did what."""
+    path = tmp_path / "audit"
+    path.write_bytes(b"one\n")
+    path.chmod(0o644)
+    file = AuditFile(str(path), AuditConfig(to=str(path)), PosixDisk())
+    file.open()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    file.write(b"two\n")
+    file.close()
+    assert path.read_bytes() == b"one\ntwo\n"
+
+
+@pytest.mark.rule("X16", "X42")
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("pipe", "it is a pipe"),
+        ("link", "it is a symbolic link"),
+        ("dangling link", "it is a symbolic link"),
+        ("directory", "it is a directory"),
+    ],
+)
+def test_what_is_no_file_is_refused_by_name(tmp_path: Path, kind: str, says: str) -> None:
+    """Cause: a pipe was taken, and each line failed; through a link the lines went where somebody else wanted."""
+    path, elsewhere = tmp_path / "audit", tmp_path / "elsewhere"
+    match kind:
+        case "pipe":
+            os.mkfifo(path)
+        case "directory":
+            path.mkdir()
+        case _:
+            path.symlink_to(elsewhere)
+            if kind == "link":
+                elsewhere.write_bytes(b"theirs\n")
+    with pytest.raises(ConfigError, match=f"the audit log {path} cannot be written: {says}, and not a file"):
+        AuditFile(str(path), AuditConfig(to=str(path)), PosixDisk()).open()
+    assert not elsewhere.exists() or elsewhere.read_bytes() == b"theirs\n"
+
+
+@pytest.mark.rule("X16", "X42")
+def test_a_file_that_is_opened_anew_is_looked_at_again(tmp_path: Path) -> None:
+    path = tmp_path / "audit"
+    file = AuditFile(str(path), AuditConfig(to=str(path)), PosixDisk())
+    file.open()
+    file.write(b"one\n")
+    file.close()
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(OSError, match="it is a pipe"):
+        file.write(b"two\n")

@@ -184,6 +184,9 @@ class RecordingDisk:
         inode = self.names.pop(path)
         self.note(Op("unlink", path, inode.number))
 
+    def make_private(self, path: str) -> None:
+        assert path in self.names
+
     def sync_directory(self, path: str) -> None:
         self.before("sync_directory", path)
         self.note(Op("sync_directory", path))
