@@ -61,9 +61,9 @@ def format_command(namespace_id: int, cluster_id: str, pool_id: str, force: bool
         await format_journal(uri, namespace=namespace, force=sure)
         return True
 
-    if not complete(work(force)):
+    if not complete(work(force), changes=True):
         click.confirm(f"There are edits in {uri}. Remove them, and fence whoever writes there now?", abort=True)
-        complete(work(True))
+        complete(work(True), changes=True)
     click.echo(f"{uri} is empty")
 
 
@@ -243,7 +243,7 @@ def convert(source: str, target: str) -> None:
                     )
         return count, at
 
-    count, at = complete(work())
+    count, at = complete(work(), changes=True)
     snapshot = "no snapshot" if at is None else f"the snapshot at edit {at}"
     click.echo(f"copied {counted(count, 'edit')} and {snapshot} from {source} to {target}")
 

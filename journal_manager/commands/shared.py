@@ -39,10 +39,10 @@ def take_over_option(function: F) -> F:
     return click.option("--yes", is_flag=True, help="Do not ask before the journal is taken over.")(function)
 
 
-def complete(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end. An error of the journal becomes a sentence."""
+def complete(work: Coroutine[Any, Any, T], *, changes: bool = False) -> T:
+    """Run a coroutine to its end. An error of the journal becomes a sentence. ``changes``: as for ``finish``."""
     try:
-        return finish(work)
+        return finish(work, changes=changes)
     except JournalError as error:
         notes = [*getattr(error, "__notes__", ()), *(["trying again may help"] if error.retryable else [])]
         raise click.ClickException(f"{error} ({'; '.join(notes)})" if notes else str(error)) from error
@@ -64,7 +64,7 @@ def as_owner(uri: str, yes: bool, step: Callable[[JournalWriter], Awaitable[T]],
         async with await open_writer(uri, owner=OWNER, create=False) as writer:
             return await step(writer)
 
-    return complete(work())
+    return complete(work(), changes=True)
 
 
 def print_removed(segments: Iterable[SegmentInfo]) -> None:

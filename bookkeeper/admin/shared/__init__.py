@@ -8,6 +8,7 @@ line_input        lines as they arrive
 ledger_shape      quorums and digest of a new ledger; loads the client's settings, so not through this door
 streamed_table    rows that are printed as they come
 progress          how far a verb has come
+verb_audit        lines of the audit log about verbs that change the cluster by themselves
 """
 
 from __future__ import annotations

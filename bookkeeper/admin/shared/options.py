@@ -7,13 +7,14 @@ import os
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
+from bookkeeper.admin.shared.verb_audit import audited
 from bookkeeper.errors import BookKeeperError, ConfigError, MetadataUnavailableError, NoClusterError, Outcome
 from bookkeeper.option_types import WholeNumber
 from bookkeeper.real import read_private, run, system_seams
@@ -214,10 +215,14 @@ def ledger_argument(function: F) -> F:
 def finish(work: Coroutine[Any, Any, T], *, changes: bool = False) -> T:
     """Run a coroutine to its end on a fresh loop.
 
-    With ``changes`` an error whose outcome is unknown says that the change may have been made.
+    With ``changes`` it is noted in the user's audit log, if there is one, and an error whose outcome is unknown says
+    that the change may have been made.
     """
     try:
-        return run(work)
+        if not changes:
+            return run(work)
+        with closing(work), audited():
+            return run(work)
     except BookKeeperError as error:
         if changes and error.outcome is Outcome.UNKNOWN:
             error.add_note("the change may or may not have been made")
