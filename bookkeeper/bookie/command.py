@@ -88,8 +88,7 @@ log = logging.getLogger(__name__)
 @click.option(
     "--http-api",
     metavar="HOST:PORT",
-    help="Serve Apache's HTTP administration API at this loopback address; it needs --http-token-file.  [default: "
-    "nowhere]",
+    help="Serve Apache's HTTP administration API at this address; it needs --http-token-file.  [default: nowhere]",
 )
 @click.option(
     "--http-token-file",
@@ -101,6 +100,14 @@ log = logging.getLogger(__name__)
     metavar="ACTION,...",
     help="With --http-api: which routes that change something are on, such as delete-ledger; all: every one.  "
     "[default: none]",
+)
+@click.option(
+    "--http-tls-cert",
+    metavar="FILE",
+    help="With --http-api: PEM file with its certificate and chain; then it speaks TLS, and other hosts may reach it.",
+)
+@click.option(
+    "--http-tls-key", metavar="FILE", help="PEM file with its private key.  [default: the file of --http-tls-cert]"
 )
 @click.option(
     "--metadata-session",
@@ -172,7 +179,8 @@ def bookie(
         _require_user(config, os.geteuid())
         real.keep_freed_memory()
         real.allow_descriptors()
-        if config.tls.mode != "off" or config.auth_provider != NONE or real.names_secrets(os.environ):
+        with_keys = config.tls.mode != "off" or config.auth_provider != NONE or config.http_api.listen
+        if with_keys or real.names_secrets(os.environ):
             real.no_core_dumps()
         supervisor = real.NotifySocket.of_this_process()
         code = real.run(serve(config, real.system_seams(), real.give_back_freed_memory, listen_unix, supervisor))
@@ -188,7 +196,13 @@ def bookie(
     sys.exit(code)
 
 
-_API: Final = {"listen": "http_api", "token_file": "http_token_file", "actions": "http_actions"}
+_API: Final = {
+    "listen": "http_api",
+    "token_file": "http_token_file",
+    "actions": "http_actions",
+    "tls_cert": "http_tls_cert",
+    "tls_key": "http_tls_key",
+}
 """The settings of the HTTP API, and the options with which they are given."""
 
 ROOT: Final = 0

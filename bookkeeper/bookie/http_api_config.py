@@ -30,7 +30,7 @@ class HttpApiConfig:
     """Where the API is served, and what it may change. Nothing is served by default."""
 
     listen: str = ""
-    """HOST:PORT of the API, a loopback address: tokens are sent in clear. Empty: it is off."""
+    """HOST:PORT of the API. Without TLS a loopback address, for tokens are sent in clear then. Empty: it is off."""
 
     token_file: str | None = None
     """The file that ``bk gateway token`` writes. All but what tells of this bookie's health needs a token of it."""
@@ -38,12 +38,19 @@ class HttpApiConfig:
     actions: tuple[str, ...] = ()
     """Which routes that change something are on, by the words of :data:`ACTIONS`; ``all`` stands for every one."""
 
+    tls_cert: str | None = None
+    """PEM file with its certificate and chain. With it the API speaks TLS only, and may be served to other hosts."""
+
+    tls_key: str | None = None
+    """PEM file with the private key; None: it is in the file of the certificate."""
+
     def __post_init__(self) -> None:
         for word in self.actions:
             known = f"{', '.join(ACTIONS)}, {ALL}"
             require(word in ACTIONS or word == ALL, f"http_api: there is no action {word}; there are {known}")
         if not self.listen:
-            require(not self.token_file and not self.actions, "http_api needs listen: the HOST:PORT at which it serves")
+            given = self.token_file or self.actions or self.tls_cert or self.tls_key
+            require(not given, "http_api needs listen: the HOST:PORT at which it serves")
             return
         try:
             address = Address.parse(self.listen)
@@ -51,10 +58,11 @@ class HttpApiConfig:
             raise ConfigError(
                 f"http_api.listen must be HOST:PORT with a port up to 65535, not {self.listen!r}"
             ) from error
+        require(self.tls_key is None or self.tls_cert is not None, "http_api.tls_key needs tls_cert")
         require(
-            is_loopback(address.host),
-            f"http_api.listen {self.listen}: tokens would be sent in clear to whoever listens; give a loopback address "
-            "(127.0.0.1, ::1, localhost), and let a proxy that speaks TLS stand before it",
+            is_loopback(address.host) or self.tls_cert is not None,
+            f"http_api.listen {self.listen}: tokens would be sent in clear; give it a certificate (tls_cert, tls_key), "
+            "or a loopback address (127.0.0.1, ::1, localhost)",
         )
         require(
             bool(self.token_file),
@@ -66,9 +74,16 @@ class HttpApiConfig:
         return action in self.actions or ALL in self.actions
 
 
-def http_api_options(listen: object, token_file: object, actions: object) -> dict[str, object]:
+def http_api_options(
+    listen: object, token_file: object, actions: object, tls_cert: object = None, tls_key: object = None
+) -> dict[str, object]:
     """The table of settings that options of a command line make; what is None was not given."""
-    given: dict[str, object] = {"listen": listen, "token_file": token_file}
+    given: dict[str, object] = {
+        "listen": listen,
+        "token_file": token_file,
+        "tls_cert": tls_cert,
+        "tls_key": tls_key,
+    }
     if isinstance(actions, str):
         given["actions"] = [word.strip() for word in actions.split(",")]
     return {name: value for name, value in given.items() if value is not None}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from bookkeeper.access import CLUSTER, Mode, Principal, PrincipalKind, Resource, Right
 from bookkeeper.audit import AuditAction, AuditLog
@@ -14,6 +15,7 @@ from bookkeeper.gateways.access_control import AccessConfig, AccessControl
 from bookkeeper.gateways.authentication import RefusalTexts, RequestCredentials, UnauthenticatedError
 from bookkeeper.gateways.caller import EVERYWHERE, Caller
 from bookkeeper.gateways.gateway_audit import GatewayAudit
+from bookkeeper.gateways.server_tls import ServerTlsFiles
 from bookkeeper.http_api.request import RefusedRequestError
 from bookkeeper.http_api.routes import Match
 from bookkeeper.meta import Metadata
@@ -31,7 +33,7 @@ class RequestAdmission:
     """Decides for one server. Runs on the loop's thread.
 
     Raises:
-        ConfigError: the file of tokens cannot be read, or others may read it.
+        ConfigError: the file of tokens, the certificate or its key cannot be read, or others may read a secret.
     """
 
     def __init__(
@@ -39,10 +41,22 @@ class RequestAdmission:
     ) -> None:
         self._config = config
         self._clock = seams.clock
-        self._control = AccessControl(AccessConfig(token_file=config.token_file), seams.clock, seams.rng, TEXTS)
+        tls = None
+        if config.tls_cert is not None:
+            tls = ServerTlsFiles(certificate=config.tls_cert, key=config.tls_key or config.tls_cert)
+        access = AccessConfig(token_file=config.token_file, tls=tls)
+        self._control = AccessControl(access, seams.clock, seams.rng, TEXTS)
         reporter = AccessReporter(metadata.access_servers, KIND, name)
         self._policy = PolicyFollower(metadata.access, seams.clock, metrics, reporter=reporter)
         self.audit = GatewayAudit(seams.clock, audit, f"{KIND} {name}")
+
+    @property
+    def secure(self) -> Callable[[Any], Any] | None:
+        """Makes a connection one over TLS, by the newest certificate; None: it stays as it is."""
+        certificates = self._control.certificates
+        if certificates is None:
+            return None
+        return lambda connection: certificates.context.wrap_socket(connection, server_side=True)
 
     async def start(self) -> None:
         """Read the policy. Raises: MetadataError: the store does not answer."""

@@ -107,7 +107,13 @@ class HttpApi:
         worker = self._workers.worker("http api")
         try:
             self._server = HealthServer.start(
-                wanted, self._pages, self._metrics, self._refresh, worker, self._answer_in_thread
+                wanted,
+                self._pages,
+                self._metrics,
+                self._refresh,
+                worker,
+                self._answer_in_thread,
+                self._admission.secure,
             )
         except OSError as error:
             await self.close()
@@ -173,10 +179,13 @@ class HttpApi:
                 return await _Pull.begun(reply) if isinstance(reply, JsonStream) else reply
         except RefusedRequestError as error:
             return PageReply(error.status, str(error))
+        except TimeoutError:  # before OSError, of which it is one
+            return PageReply(500, f"it was not done within {CALL_S:.0f} s: it may have been done, or be done yet")
         except (BookKeeperError, OSError) as error:
             return PageReply(500, in_words(error))
-        except TimeoutError:
-            return PageReply(500, f"it was not done within {CALL_S:.0f} s: it may have been done, or be done yet")
+        except Exception:  # unexpected, and logged as such; the process goes on
+            log.exception("a request to %s over HTTP ended unexpectedly", request.path)
+            return PageReply(500, "it ended unexpectedly: the log of this process says how")
 
     def _note(self, request: ApiRequest, host: str, reply: PageReply | _Pull) -> None:
         given = ", ".join(f"{key} {value}" for key, value in request.params.items())

@@ -90,8 +90,7 @@ def autorecovery() -> None:
 @click.option(
     "--http-api",
     metavar="HOST:PORT",
-    help="Serve Apache's HTTP administration API at this loopback address; it needs --http-token-file.  [default: "
-    "nowhere]",
+    help="Serve Apache's HTTP administration API at this address; it needs --http-token-file.  [default: nowhere]",
 )
 @click.option(
     "--http-token-file",
@@ -103,6 +102,14 @@ def autorecovery() -> None:
     metavar="ACTION,...",
     help="With --http-api: which routes that change something are on, such as decommission; all: every one.  "
     "[default: none]",
+)
+@click.option(
+    "--http-tls-cert",
+    metavar="FILE",
+    help="With --http-api: PEM file with its certificate and chain; then it speaks TLS, and other hosts may reach it.",
+)
+@click.option(
+    "--http-tls-key", metavar="FILE", help="PEM file with its private key.  [default: the file of --http-tls-cert]"
 )
 @click.option("--audit", metavar="FILE|log", help="With --http-api: note there what was asked of it.")
 def run(
@@ -121,6 +128,8 @@ def run(
     http_api: str | None,
     http_token_file: str | None,
     http_actions: str | None,
+    http_tls_cert: str | None,
+    http_tls_key: str | None,
     audit: str | None,
 ) -> None:
     """Run autorecovery in the foreground, until Ctrl-C or SIGTERM.
@@ -146,10 +155,12 @@ def run(
     }
     shown = PagesConfig(
         http=_pages(http, allowed=http_insecure) if http is not None else None,
-        api=structure(HttpApiConfig, http_api_options(http_api, http_token_file, http_actions)),
+        api=structure(
+            HttpApiConfig, http_api_options(http_api, http_token_file, http_actions, http_tls_cert, http_tls_key)
+        ),
         audit=AuditConfig(to=audit),
     )
-    if names_secrets(os.environ):
+    if names_secrets(os.environ) or shown.api.listen:
         no_core_dumps()
     config = AutorecoveryConfig(**{option: value for option, value in given.items() if value is not None})
 

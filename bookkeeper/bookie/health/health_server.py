@@ -28,6 +28,10 @@ CONNECTIONS_MAX: Final = 32
 """Connections at a time, each with a thread. One more closes the oldest: a page takes milliseconds."""
 
 
+HANDSHAKE_S: Final = 5.0
+"""Seconds that a client may be silent in a handshake of TLS."""
+
+
 class HealthServer:
     """Serves until closed. Made with :meth:`start`."""
 
@@ -45,6 +49,7 @@ class HealthServer:
         refresh: Callable[[], None],
         worker: Worker,
         api: ApiFor | None = None,
+        secure: Callable[[Any], Any] | None = None,
     ) -> HealthServer:
         """Listen at ``address`` and serve in ``worker``, which ends with it.
 
@@ -52,12 +57,13 @@ class HealthServer:
             health: what is shown by route.
             refresh: brings ``metrics`` up to date.
             api: answers everything else; None: there is nothing else.
+            secure: makes a connection one over TLS, in its thread; None: it stays as it is.
 
         Raises:
             OSError: the address cannot be had.
         """
         try:
-            port = _Port(address, health, metrics, refresh, api)
+            port = _Port(address, health, metrics, refresh, api, secure)
         except BaseException:
             worker.close()
             raise
@@ -85,7 +91,9 @@ class _Port(socketserver.ThreadingMixIn, socketserver.TCPServer):
         metrics: Metrics,
         refresh: Callable[[], None],
         api: ApiFor | None,
+        secure: Callable[[Any], Any] | None,
     ) -> None:
+        self._secure = secure
         self._shown = (health, metrics, refresh, api)
         self._open: dict[Any, None] = {}
         """Connections that are served, the oldest first."""
@@ -116,4 +124,14 @@ class _Port(socketserver.ThreadingMixIn, socketserver.TCPServer):
         super().shutdown_request(request)
 
     def finish_request(self, request: Any, client_address: Any) -> None:
-        self._pages.finish_request(request, client_address)
+        if self._secure is None:
+            self._pages.finish_request(request, client_address)
+            return
+        request.settimeout(HANDSHAKE_S)
+        with self._secure(request) as secured:  # from here on it has the descriptor, and the former nothing
+            self._open.pop(request, None)
+            self._open[secured] = None
+            try:
+                self._pages.finish_request(secured, client_address)
+            finally:
+                self._open.pop(secured, None)

@@ -31,7 +31,9 @@ def test_actions_are_named_one_by_one_or_all_at_once() -> None:
         ({"listen": LISTEN}, "bk gateway token NAME --token-file FILE"),
         ({"listen": "8080", "token_file": "/t"}, "HOST:PORT"),
         ({"listen": "0.0.0.0:8080", "token_file": "/t"}, "tokens would be sent in clear"),
-        ({"listen": "bookie.example:8080", "token_file": "/t"}, "a proxy that speaks TLS"),
+        ({"listen": "bookie.example:8080", "token_file": "/t"}, "give it a certificate"),
+        ({"listen": LISTEN, "token_file": "/t", "tls_key": "/k"}, "needs tls_cert"),
+        ({"tls_cert": "/c"}, "needs listen"),
         (
             {"listen": LISTEN, "token_file": "/t", "actions": ("delete",)},
             "there is no action delete; there are",
@@ -41,6 +43,10 @@ def test_actions_are_named_one_by_one_or_all_at_once() -> None:
 def test_what_cannot_be_served_safely_is_refused(options: dict[str, object], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         HttpApiConfig(**options)  # type: ignore[arg-type]
+
+
+def test_with_a_certificate_it_may_be_served_to_other_hosts() -> None:
+    assert HttpApiConfig(listen="0.0.0.0:8080", token_file="/t", tls_cert="/c").listen == "0.0.0.0:8080"
 
 
 def test_options_of_a_command_line_make_the_table() -> None:

@@ -23,6 +23,7 @@ from bookkeeper.meta.stores.memory import MemoryCluster
 from bookkeeper.real import run, system_seams
 from bookkeeper.replication.repairs.bookie_client import BorrowedCluster
 from bookkeeper.seams import Seams
+from bookkeeper.testing.certificates import Certificate
 from tests.interop.http_routes.capture import ask, furnish
 from tests.interop.http_routes.exchanges import Exchange, Reply
 
@@ -68,7 +69,12 @@ class Served:
 
 @asynccontextmanager
 async def served(
-    directory: Path, *, actions: tuple[str, ...] = ("all",), auditor: bool = True, **options: Any
+    directory: Path,
+    *,
+    actions: tuple[str, ...] = ("all",),
+    auditor: bool = True,
+    certificate: Certificate | None = None,
+    **options: Any,
 ) -> AsyncIterator[Served]:
     """Everything, gone at the end. ``options`` of the first bookie."""
     seams, store = system_seams(), MemoryCluster()
@@ -84,7 +90,9 @@ async def served(
         ]
         token_file.touch(mode=0o600)
         token_file.write_text("".join(lines))
-        api = {"listen": "127.0.0.1:0", "token_file": str(token_file), "actions": actions}
+        api: dict[str, Any] = {"listen": "127.0.0.1:0", "token_file": str(token_file), "actions": actions}
+        if certificate is not None:
+            api |= {"tls_cert": str(certificate.cert), "tls_key": str(certificate.key)}
 
         async def bookie(name: str, **more: Any) -> BookieServer:
             metadata = await Metadata.over(store.connect(), seams)

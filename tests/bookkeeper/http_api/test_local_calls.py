@@ -22,6 +22,8 @@ def _ordered_by(served: Served) -> str | None:
 def test_compaction_rests_and_goes_on_and_a_pass_is_begun(tmp_path: Path) -> None:
     async def work(served: Served) -> None:
         suspended = {"isMajorGcSuspended": "true", "isMinorGcSuspended": "true"}
+        assert (await served.ask("PUT", f"{AT}/gc/suspend_compaction", '{"suspendMajor": false}')).status == 200
+        assert not _rests(served)
         assert (await served.ask("PUT", f"{AT}/gc/suspend_compaction", '{"suspendMinor": true}')).status == 200
         assert _rests(served)
         assert json.loads((await served.ask("GET", f"{AT}/gc/suspend_compaction")).body) == suspended

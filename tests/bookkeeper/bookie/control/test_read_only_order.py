@@ -67,3 +67,19 @@ def test_an_order_that_could_not_be_read_at_once_is_followed_later() -> None:
             await until_writable(bk, "b2", "b3")
 
     SimCluster().run(story)
+
+
+def test_who_gave_the_order_can_wait_until_the_bookie_follows_it_and_until_it_does_not() -> None:
+    async def story(cluster: SimCluster) -> None:
+        async with cluster.connect() as bk:
+            order, orders = cluster.servers["b1"].parts.order, orders_of(bk)
+            for ordered in (True, False):
+                waiting = asyncio.ensure_future(order.until(ordered=ordered))
+                await asyncio.sleep(1)
+                assert not waiting.done()
+                await (orders.give(B1, "eve") if ordered else orders.take_back(B1))
+                async with asyncio.timeout(30):
+                    await waiting
+                assert cluster.servers["b1"].health()["read_only"] is ordered
+
+    SimCluster().run(story)
