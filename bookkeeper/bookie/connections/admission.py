@@ -3,6 +3,10 @@
     ROOM ──▶ more than half of the limit is in progress, or the journal is behind ──▶ CROWDED
     CROWDED ──▶ at most a quarter is in progress, and the journal has caught up ──▶ ROOM: all who wait go on
 
+A client who is known has a *share* over all of his connections, where shares hold: with more than a quarter of the
+limit in progress his connections wait, and with a half his requests are refused. So one client alone never makes the
+bookie crowded for the others.
+
 Rules
     X32  Requests that are accepted and not answered yet are charged in bytes. While the bookie is crowded it stops
          reading from connections that bring more, and TCP slows their senders down. Requests above ``limit`` are
@@ -13,10 +17,25 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Final
+from weakref import WeakValueDictionary
 
 from bookkeeper import wire
+
+SHARE: Final = 4
+"""One client's connections wait when he has more than one of so many parts of the limit in progress; twice that is the
+most."""
+
+
+class Share:
+    """What one client has in progress, over all of his connections."""
+
+    __slots__ = ("__weakref__", "in_progress", "waiting")
+
+    def __init__(self) -> None:
+        self.in_progress = 0
+        self.waiting: dict[object, Callable[[], None]] = {}
 
 
 class Admission:
@@ -32,27 +51,58 @@ class Admission:
         """How often a connection was told to wait."""
         self._waiting: dict[object, Callable[[], None]] = {}
         self._pressure = False
+        self._shares: WeakValueDictionary[Hashable, Share] = WeakValueDictionary()
+        """Those of clients who have connections, or something in progress."""
+        self._shares_hold = False
 
-    def admit(self, size: int, *, reserved: bool = False) -> bool:
+    def share_of(self, whom: Hashable) -> Share:
+        """The share of a client who is known: one for all of his connections."""
+        share = self._shares.get(whom)
+        if share is None:
+            share = self._shares[whom] = Share()
+        return share
+
+    def set_shares(self, hold: bool) -> None:
+        """Note whether shares bound what a client may have in progress."""
+        self._shares_hold = hold
+        if not hold:
+            for share in list(self._shares.values()):
+                _resume(share)
+
+    def admit(self, size: int, *, reserved: bool = False, share: Share | None = None) -> bool:
         """Charge ``size`` bytes if there is room. A ``reserved`` request may also use the reserve.
 
-        While nothing else is in progress one request is accepted, whatever its size.
+        While nothing else is in progress, or nothing of this client, one request is accepted, whatever its size.
         """
         limit = self.limit + self.reserve if reserved else self.limit
         if self.in_progress and self.in_progress + size > limit:
             self.refused += 1
             return False
+        if share is not None:
+            if self._shares_hold and share.in_progress and share.in_progress + size > limit * 2 // SHARE:
+                self.refused += 1
+                return False
+            share.in_progress += size
         self.in_progress += size
         return True
 
-    def has_room(self, size: int) -> bool:
+    def has_room(self, size: int, share: Share | None = None) -> bool:
         """Whether :meth:`admit` would accept this now. For requests that are answered at once and charge nothing."""
-        return not self.in_progress or self.in_progress + size <= self.limit
+        if self.in_progress and self.in_progress + size > self.limit:
+            return False
+        if share is None or not self._shares_hold or not share.in_progress:
+            return True
+        return share.in_progress + size <= self.limit * 2 // SHARE
 
-    def release(self, size: int) -> None:
+    def release(self, size: int, share: Share | None = None) -> None:
         """Take back the charge of a request that is answered."""
         self.in_progress -= size
         assert self.in_progress >= 0, "released more than was admitted"
+        if share is not None:
+            share.in_progress -= size
+            assert share.in_progress >= 0, "released more than was admitted of a share"
+            if share.waiting and share.in_progress <= self.limit // SHARE // 2:
+                _resume(share)
         self._wake()
 
     @property
@@ -60,17 +110,27 @@ class Admission:
         """Whether connections that bring more should wait (:meth:`wait`)."""
         return self._pressure or self.in_progress > self.limit // 2
 
-    def wait(self, who: object, resume: Callable[[], None]) -> bool:
-        """Call ``resume`` once there is room again. Returns False if ``who`` waits already."""
-        if who in self._waiting:
+    def is_crowded_for(self, share: Share | None) -> bool:
+        """Whether connections of this client that bring more should wait."""
+        if self._shares_hold and share is not None and share.in_progress > self.limit // SHARE:
+            return True
+        return self.crowded
+
+    def wait(self, who: object, resume: Callable[[], None], share: Share | None = None) -> bool:
+        """Call ``resume`` once there is room again, for all or for this client. Returns False if ``who`` waits
+        already."""
+        waiting = self._waiting if share is None or self.crowded else share.waiting
+        if who in waiting:
             return False
         self.pauses += 1
-        self._waiting[who] = resume
+        waiting[who] = resume
         return True
 
-    def forget(self, who: object) -> None:
+    def forget(self, who: object, share: Share | None = None) -> None:
         """Drop ``who``, which has ended, from those that wait."""
         self._waiting.pop(who, None)
+        if share is not None:
+            share.waiting.pop(who, None)
 
     def set_pressure(self, pressure: bool) -> None:
         """Note whether too much waits for the journal (True), or the journal has caught up (False)."""
@@ -83,12 +143,23 @@ class Admission:
         assert not self._waiting or self._pressure or self.in_progress > self.limit // 4, (
             "connections wait although there is room"
         )
+        for share in self._shares.values():
+            assert 0 <= share.in_progress <= self.in_progress, "a share is not a part"
+            assert not share.waiting or share.in_progress > self.limit // SHARE // 2, (
+                "a client's connections wait although he has room"
+            )
 
     def _wake(self) -> None:
         if self._waiting and not self._pressure and self.in_progress <= self.limit // 4:
             waiting, self._waiting = self._waiting, {}
             for resume in waiting.values():
                 resume()
+
+
+def _resume(share: Share) -> None:
+    waiting, share.waiting = share.waiting, {}
+    for resume in waiting.values():
+        resume()
 
 
 READ_CHARGE: Final = 16 * 1024

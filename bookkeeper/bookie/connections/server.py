@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from bookkeeper.access.principal import NOBODY, Principal
 from bookkeeper.bookie.bookie import Bookie
-from bookkeeper.bookie.connections.admission import Admission
+from bookkeeper.bookie.connections.admission import Admission, Share
 from bookkeeper.bookie.connections.connection_audit import ConnectionAudit
 from bookkeeper.bookie.connections.flow_control import FlowControl, Slowness
 from bookkeeper.bookie.connections.request_log import RequestLog
@@ -59,6 +59,8 @@ class OpenConnection(Protocol):
     account: str
     """The address as it counts (:func:`~bookkeeper.ids.counted_address`)."""
     flow: FlowControl
+    share: Share | None
+    """What its client has in progress."""
 
     def on_access(self) -> None:
         """What its client may do has changed."""
@@ -127,6 +129,7 @@ class Connections:
         self.access = access
         if access is not None:
             access.on_change(self._on_access)
+            admission.set_shares(access.is_on)
         self.complaints = RateLimitedLogger(log, lambda: asyncio.get_running_loop().time())
         self.requests = RequestLog(lambda: asyncio.get_running_loop().time())
 
@@ -187,6 +190,8 @@ class Connections:
         if follows and self._per_principal[who] >= self._per_principal_max:
             self.counts.connections_refused.add()
             return False
+        if who != NOBODY:
+            connection.share = self.admission.share_of(who)
         self._principals[connection] = who
         self._per_principal[who] += 1
         return True
@@ -209,6 +214,7 @@ class Connections:
             self.complaints.warning("closed the connection from %s: %.200s", connection.host, error)
 
     def _on_access(self) -> None:
+        self.admission.set_shares(self.access is not None and self.access.is_on)
         for connection in list(self.connections):
             connection.on_access()
 

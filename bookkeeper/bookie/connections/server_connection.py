@@ -19,7 +19,7 @@ from functools import partial
 from bookkeeper import codec, wire
 from bookkeeper.access.principal import NOBODY, Principal
 from bookkeeper.bookie.connections.add_chunk import alone, extend, replies_of
-from bookkeeper.bookie.connections.admission import READ_CHARGE, goes_first, reply_charge
+from bookkeeper.bookie.connections.admission import READ_CHARGE, Share, goes_first, reply_charge
 from bookkeeper.bookie.connections.connection_access import ConnectionAccess
 from bookkeeper.bookie.connections.flow_control import UNSENT_HIGH, FlowControl, ReplyFlow
 from bookkeeper.bookie.connections.request_log import ANSWERED, SLOW_S
@@ -40,6 +40,8 @@ class ServerConnection(FrameProtocol):
         self.server = server
         self.bookie = server.bookie
         self.admission = server.admission
+        self.share: Share | None = None
+        """What its client has in progress over all connections; None: he is not known."""
         self.counts = server.counts
         self.detector = wire.DialectDetector()
         self.flow = FlowControl()
@@ -70,7 +72,7 @@ class ServerConnection(FrameProtocol):
         self.on_access()
 
     def on_closed(self, error: BaseException | None) -> None:
-        self.admission.forget(self)
+        self.admission.forget(self, self.share)
         self.server.ended(self, error)
         for reply in list(self._polls):
             self.bookie.drop_poll(reply)
@@ -113,8 +115,8 @@ class ServerConnection(FrameProtocol):
             flow.on_partial(self._now(), progress=used > start)
         else:
             flow.on_whole()
-        if flow.on_chunk_end(crowded=self.admission.crowded and not self.closed):
-            self.admission.wait(self, self._on_room)
+        if flow.on_chunk_end(crowded=not self.closed and self.admission.is_crowded_for(self.share)):
+            self.admission.wait(self, self._on_room, self.share)
             self.pause_reading()
         return used - start
 
@@ -196,7 +198,7 @@ class ServerConnection(FrameProtocol):
         counts = self.counts
         if not reserved:
             self.flow.on_charged()
-        if not self.admission.admit(charge, reserved=reserved):
+        if not self.admission.admit(charge, reserved=reserved, share=self.share):
             counts.adds_refused.add(i1 - i0)
             self.write(codec.fail_acks(adds.acks, adds.ack_ends, i0, i1, Status.TOO_MANY_REQUESTS))
             return
@@ -242,7 +244,7 @@ class ServerConnection(FrameProtocol):
     def _refuse_run(self, adds: Adds, status: Status) -> None:
         """Answer a run that was admitted, and is not taken."""
         count = len(adds.ack_ends)
-        self.admission.release(len(adds.records))
+        self.admission.release(len(adds.records), self.share)
         self.counts.adds_refused.add(count)
         self.write(codec.fail_acks(adds.acks, adds.ack_ends, 0, count, status))
 
@@ -296,7 +298,7 @@ class ServerConnection(FrameProtocol):
                 self.write(codec.fail_acks(adds.acks, adds.ack_ends, run.i0, run.i1, status))
         counts.adds_refused.value += refused
         if not accepted:
-            self.admission.release(charge)
+            self.admission.release(charge, self.share)
             return
         counts.adds.value += accepted
         counts.add_runs.value += len(chosen)
@@ -305,13 +307,13 @@ class ServerConnection(FrameProtocol):
             counts.adds_deferred.add(deferred)
             self.write(replies_of(adds, stored))
             if not taken:
-                self.admission.release(charge)
+                self.admission.release(charge, self.share)
                 self.bookie.engine.start_writing()
                 return
         begun = self._now()
 
         def durable(error: BaseException | None) -> None:
-            self.admission.release(charge)
+            self.admission.release(charge, self.share)
             took = self._now() - begun
             if error is None:
                 self.write_alone(replies_of(adds, taken))
@@ -365,7 +367,7 @@ class ServerConnection(FrameProtocol):
         """Answer the reads from ``first`` on that need not wait; its frame has ``size`` bytes. Returns how many."""
         if self.access is not None and not self.access.may(LedgerId(reads.ledger_ids[first]), READ):
             return 0
-        if not self.admission.has_room(size + READ_CHARGE):
+        if not self.admission.has_room(size + READ_CHARGE, self.share):
             return 0
         began = self._now()
         try:
@@ -395,7 +397,7 @@ class ServerConnection(FrameProtocol):
         reserved = goes_first(request)
         if not reserved:
             self.flow.on_charged()
-        if not self.admission.admit(charge, reserved=reserved):
+        if not self.admission.admit(charge, reserved=reserved, share=self.share):
             self.server.requests.request(self.host, header, request, Status.TOO_MANY_REQUESTS, 0.0)
             self._answer(header, wire.failure(request, Status.TOO_MANY_REQUESTS))
             return
@@ -409,7 +411,7 @@ class ServerConnection(FrameProtocol):
             nonlocal answered
             assert not answered, "a request was answered twice"
             answered = True
-            self.admission.release(charge)
+            self.admission.release(charge, self.share)
             took = self._now() - begun
             if took >= SLOW_S or answer.status not in ANSWERED:
                 self.server.requests.request(self.host, header, request, answer.status, took)

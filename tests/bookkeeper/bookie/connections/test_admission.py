@@ -67,6 +67,60 @@ def test_there_is_room_exactly_for_what_would_be_admitted() -> None:
             assert (admission.in_progress, admission.refused) == (before, 0)
 
 
+@pytest.mark.rule("X32")
+def test_one_client_neither_takes_all_nor_makes_it_crowded_for_the_others() -> None:
+    """Cause: what was in progress was bounded for all together and for each connection, so one client with many of
+    them kept all the others out."""
+    admission = Checked(limit=800, reserve=0)
+    admission.set_shares(True)
+    one, other = admission.share_of("one"), admission.share_of("other")
+    assert admission.share_of("one") is one, "it is one for all of his connections"
+    assert admission.admit(200, share=one) and not admission.is_crowded_for(one)
+    assert admission.admit(100, share=one) and admission.is_crowded_for(one)
+    assert not admission.is_crowded_for(other) and not admission.is_crowded_for(None)
+    assert admission.has_room(100, one) and not admission.has_room(101, one) and admission.has_room(101, other)
+    assert not admission.admit(101, share=one) and admission.admit(100, share=one)
+    assert admission.admit(400, share=other), "the other half is for others"
+    admission.release(400, other)
+    resumed: list[str] = []
+    assert admission.wait("a", lambda: resumed.append("a"), one)
+    assert not admission.wait("a", lambda: resumed.append("again"), one)
+    assert admission.wait("b", lambda: resumed.append("b"), one)
+    admission.forget("b", one)
+    admission.release(299, one)
+    assert resumed == []
+    admission.release(1, one)
+    assert resumed == ["a"] and one.in_progress == 100
+
+
+@pytest.mark.rule("X32", "X33")
+def test_a_share_has_its_part_of_the_reserve_and_takes_one_request_of_any_size() -> None:
+    admission = Checked(limit=800, reserve=200)
+    admission.set_shares(True)
+    share = admission.share_of("one")
+    assert admission.admit(700, share=share)
+    assert not admission.admit(1, share=share)
+    admission.release(300, share)
+    assert not admission.admit(1, share=share) and admission.admit(100, reserved=True, share=share)
+    assert not admission.admit(1, reserved=True, share=share)
+
+
+def test_shares_bound_nothing_while_they_do_not_hold_and_free_who_waits_when_they_end() -> None:
+    admission = Checked(limit=800, reserve=0)
+    share = admission.share_of("one")
+    assert admission.admit(700, share=share) and admission.has_room(100, share)
+    admission.release(300, share)
+    assert not admission.is_crowded_for(share)
+    admission.set_shares(True)
+    assert admission.is_crowded_for(share)
+    resumed: list[str] = []
+    admission.wait("a", lambda: resumed.append("a"), share)
+    admission.set_shares(False)
+    assert resumed == ["a"]
+    del share
+    assert admission.share_of("one").in_progress == 0, "who has nothing more is forgotten"
+
+
 L, E, KEY = LedgerId(7), EntryId(1), b"k" * 20
 
 

@@ -259,3 +259,26 @@ def test_a_new_ledger_beyond_its_owners_quota_gets_no_entry(dialect: Dialect) ->
             assert (await first_add("m", "streams:red/s"))[1] is Status.OK
 
     run_named(main)
+
+
+@pytest.mark.rule("X32")
+def test_shares_are_those_of_principals_and_hold_while_the_policy_is_followed() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        assert cluster.server is not None
+        admission, connections = cluster.server.port.admission, cluster.server.port.connections
+        assert connections is not None
+        await apply(cluster, metadata, policy())
+        async with clients_of(cluster) as one, clients_of(cluster) as again:
+            for clients, name in ((one, "a"), (one, "b"), (again, "a")):
+                await clients.ask(name, wire.GetBookieInfo())
+            found = {id(each.share): each.share for each in connections.connections}
+            assert len(found) == 2 and None not in found.values()
+            share = next(each for each in found.values() if each is not None)
+            assert admission.admit(admission.limit // 2 - 1000, share=share)
+            assert admission.is_crowded_for(share)
+            await apply(cluster, metadata, policy(mode=Mode.OFF))
+            assert not admission.is_crowded_for(share)
+            admission.release(share.in_progress, share)
+
+    run_named(main)

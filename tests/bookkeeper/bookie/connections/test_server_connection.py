@@ -221,6 +221,37 @@ def test_overload_is_refused_while_fences_and_recovery_get_through_whatever_clai
     run(main, in_progress=300_000, reserve=200_000)
 
 
+@pytest.mark.rule("X32")
+def test_a_flood_over_many_connections_of_one_client_leaves_room_for_the_others() -> None:
+    async def main(house: House) -> None:
+        house.admission.set_shares(True)
+        flooded: list[AddRun] = []
+        house.node.freeze()  # a disk that stands still
+        for _ in range(20):
+            flood = await house.client()
+            house.accepted()[-1].share = house.admission.share_of("one")
+            stream = flood.open_stream(1, L, flooded.extend, lambda error: None)
+            for first in range(0, 50, 10):
+                stream.send(adds(first, 10, size=1000))
+                await asyncio.sleep(0.001)
+        assert 200_000 <= house.admission.in_progress <= 400_000
+        assert not house.admission.crowded and house.admission.pauses > 0
+        other = await house.client()
+        house.accepted()[-1].share = house.admission.share_of("other")
+        replies: list[wire.Reply | BookieError] = []
+        plain = wire.AddEntry(LedgerId(8), EntryId(0), KEY, (8).to_bytes(8, "big") + bytes(100_000))
+        other.request_nowait(plain, 1000, replies.append)
+        await asyncio.sleep(1)
+        house.node.thaw()
+        await asyncio.sleep(5)
+        assert [r.status for r in replies] == [Status.OK]  # type: ignore[union-attr]
+        assert sum(n for _, n, _ in flooded) == 20 * 50, "every one of the flood has an answer"
+        assert house.admission.in_progress == 0
+        assert house.admission.share_of("one").in_progress == 0
+
+    run(main, in_progress=800_000, reserve=0)
+
+
 @pytest.mark.rule("B3", "B10")
 @pytest.mark.parametrize("dialect", [Dialect.V3, Dialect.V2])
 def test_recovery_adds_pass_a_fence_and_read_only_also_between_plain_adds(dialect: Dialect) -> None:
