@@ -8,12 +8,13 @@ import signal
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bookkeeper.audit import AuditConfig, open_audit_log
 from bookkeeper.autorecovery.config import AutorecoveryConfig
 from bookkeeper.autorecovery.report import AutorecoveryReport
 from bookkeeper.autorecovery.service import AutorecoveryService
+from bookkeeper.bookie.health.health import PageReply
 from bookkeeper.bookie.health.health_server import HealthServer
 from bookkeeper.bookie.health.own_lag import OwnLag, watch_own_lag
 from bookkeeper.bookie.http_api_config import HttpApiConfig
@@ -24,6 +25,9 @@ from bookkeeper.ids import Address
 from bookkeeper.meta.store import SessionState
 from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Supervisor
+
+if TYPE_CHECKING:
+    from bookkeeper.bookie.health.health_pages import Health
 
 EVERY_S = 0.5
 """Seconds between two looks for something to tell."""
@@ -125,7 +129,7 @@ async def _until(
         await asyncio.gather(*beside, return_exceptions=True)
 
 
-def _page_contents(client: BookKeeper, service: AutorecoveryService) -> dict[str, Callable[[], dict[str, Any]]]:
+def _page_contents(client: BookKeeper, service: AutorecoveryService) -> dict[str, Health]:
     store = client.metadata_store.store
 
     def condition() -> dict[str, Any]:
@@ -135,7 +139,12 @@ def _page_contents(client: BookKeeper, service: AutorecoveryService) -> dict[str
     def whole() -> dict[str, Any]:
         return {**condition(), **asdict(service.published or AutorecoveryReport(service.name))}
 
-    return {"/healthz": whole, "/livez": lambda: {"status": "ok"}, "/readyz": condition}
+    return {
+        "/healthz": whole,
+        "/livez": lambda: {"status": "ok"},
+        "/readyz": condition,
+        "/heartbeat": lambda: PageReply(200, "OK\n"),
+    }
 
 
 def _pages(client: BookKeeper, service: AutorecoveryService, metrics: Metrics, http: Address) -> HealthServer:

@@ -8,7 +8,7 @@ from typing import Any
 
 from bookkeeper.bookie.health.health import PageReply
 from bookkeeper.client.operators import Operator, require_bookies
-from bookkeeper.errors import IllegalOperationError, in_words
+from bookkeeper.errors import IllegalOperationError, MetadataFormatError, in_words
 from bookkeeper.http_api.background import BackgroundWork
 from bookkeeper.http_api.request import ApiReply, ApiRequest, Call, Items, JsonStream, RefusedRequestError
 from bookkeeper.ids import BookieId, LedgerId
@@ -96,10 +96,9 @@ class AutorecoveryCalls:
 
     async def list_marked(self, request: ApiRequest) -> ApiReply:
         """Ledgers that are marked, with the bookies that lack entries if that is asked for."""
-        found = self._marked(
-            request.params.get("missingreplica", ""), request.params.get("excludingmissingreplica", "")
-        )
+        lacking, not_lacking = (request.params.get(f"{word}missingreplica", "") for word in ("", "excluding"))
         with_bookies = "printmissingreplica" in request.params
+        found = self._marked(lacking, not_lacking, with_bookies)
         try:
             first = await anext(found)
         except StopAsyncIteration:
@@ -121,17 +120,22 @@ class AutorecoveryCalls:
                 yield item(mark)
 
     async def _marked(
-        self, lacking: str, not_lacking: str
+        self, lacking: str, not_lacking: str, with_bookies: bool
     ) -> AsyncGenerator[tuple[LedgerId, Sequence[BookieId]], None]:
+        """Marks are read only where that is needed. One that is damaged names no bookie, and stops no list."""
         async for ledger_id in self._marks.ledgers():
-            mark = await self._marks.read(ledger_id)
-            if (
-                mark is None
-                or (lacking and lacking not in mark.bookies)
-                or (not_lacking and not_lacking in mark.bookies)
-            ):
-                continue
-            yield ledger_id, mark.bookies
+            bookies: Sequence[BookieId] = ()
+            if lacking or not_lacking or with_bookies:
+                try:
+                    mark = await self._marks.read(ledger_id)
+                except MetadataFormatError:
+                    pass
+                else:
+                    if mark is None:
+                        continue  # repaired meanwhile
+                    bookies = mark.bookies
+            if (not lacking or lacking in bookies) and not_lacking not in bookies:
+                yield ledger_id, bookies
 
     # -- in the background ----------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ import pytest
 
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.meta.records.read_only import ReadOnlyOrders
+from bookkeeper.meta.records.under_replication import mark_path
 from tests.bookkeeper.http_api.served import Served, audit_lines, story
 from tests.bookkeeper.http_api.waiting import until
 
@@ -79,6 +80,33 @@ def test_a_bookie_that_is_decommissioned_with_its_cookie_is_named_until_it_stops
             return served.other.bookie_id not in await served.bk.metadata_store.bookies.known()
 
         await until(forgotten)
+
+    story(tmp_path, work, auditor=False)
+
+
+def test_a_damaged_mark_stops_no_list_of_marks(tmp_path: Path) -> None:
+    async def work(served: Served) -> None:
+        await served.furnish()
+        marks, store = served.bk.metadata_store.under_replication, served.bk.metadata_store.store
+        names = {name: LedgerId(int(served.names[name])) for name in ("closed", "open", "doomed")}
+        other = BookieId(served.names["other"])
+        for ledger_id in names.values():
+            await marks.mark(ledger_id, [other], 1)
+        await store.set(mark_path(served.bk.metadata_store.paths.root, names["open"]), b"rubbish {", None)
+        target = f"{AT}/list_under_replicated_ledger"
+
+        async def told(query: str) -> object:
+            return json.loads((await served.ask("GET", f"{target}?{query}")).body)
+
+        assert await told("") == sorted(names.values())
+        whole = {str(names["closed"]): [other], str(names["open"]): [], str(names["doomed"]): [other]}
+        assert await told("printmissingreplica=1") == whole
+        assert await told("missingreplica={other}") == [names["closed"], names["doomed"]]
+        assert await told("excludingmissingreplica={other}") == [names["open"]]
+        assert await told("missingreplica={other}&excludingmissingreplica={bookie}") == [
+            names["closed"],
+            names["doomed"],
+        ]
 
     story(tmp_path, work, auditor=False)
 

@@ -32,7 +32,8 @@ def test_both_processes_serve_it_and_end_cleanly(tmp_path: Path) -> None:
     tokens.write_text(token_line("operator", token))
     api = ("--metadata", uri, "--http-api", "127.0.0.1:0", "--http-token-file", str(tokens))
     bookie = Process("bookie", tmp_path, "bookie", "--dir", str(tmp_path / "b1"), *api, "--http-actions", "compaction")
-    healer = Process("healer", tmp_path, "autorecovery", "--name", "healer", *api, "--audit", str(tmp_path / "audit"))
+    pages = ("--http", "127.0.0.1:0", "--audit", str(tmp_path / "audit"))
+    healer = Process("healer", tmp_path, "autorecovery", "--name", "healer", *api, *pages)
     suspend = Exchange("PUT", "/api/v1/bookie/gc/suspend_compaction", '{"suspendMajor": true}')
     switch = Exchange("PUT", "/api/v1/autorecovery/status?enabled=false")
     with running(bookie) as port, running(healer) as other:
@@ -43,6 +44,9 @@ def test_both_processes_serve_it_and_end_cleanly(tmp_path: Path) -> None:
             assert ask(each, Exchange("GET", "/api/v1/ledger/list"), {}, token.reveal()).body == "{}\n"
             assert ask(each, Exchange("GET", "/heartbeat"), {}).body == "OK\n"
             assert ask(each, Exchange("GET", "/livez"), {}).status == 200
+        told = healer.until_said(r"serves as healer, http://127\.0\.0\.1:(\d+)")
+        assert ask(int(told[1]), Exchange("GET", "/heartbeat"), {}).body == "OK\n"
+        assert ask(int(told[1]), switch, {}, token.reveal()).status == 405, "pages change nothing"
     assert "switch-autorecovery" in (tmp_path / "audit").read_text()
 
 
