@@ -80,6 +80,8 @@ async def serve(
     loop = asyncio.get_running_loop()
     if supervisor is not None:
         supervisor.watch(loop)
+    if config.http_api.listen:
+        import_module(HTTP_API).check(config.http_api, seams)
     server, metadata = await started(config, seams, give_back_memory, supervisor)
     try:
         api = await _serve_api(server, metadata, config, seams)

@@ -11,6 +11,7 @@ from bookkeeper.audit import AuditAction, AuditLog
 from bookkeeper.bookie.health.health import PageReply
 from bookkeeper.bookie.health.health_pages import PageRequest
 from bookkeeper.bookie.http_api_config import ACTIONS, HttpApiConfig
+from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.gateways.access_control import AccessConfig, AccessControl
 from bookkeeper.gateways.authentication import RefusalTexts, RequestCredentials, UnauthenticatedError
 from bookkeeper.gateways.caller import EVERYWHERE, Caller
@@ -29,6 +30,24 @@ TEXTS: Final = RefusalTexts(
 )
 
 
+def read_secrets(config: HttpApiConfig, seams: Seams) -> AccessControl:
+    """Read the file of tokens and the certificate.
+
+    Raises:
+        ConfigError: one of them cannot be read, or others may read a secret; the text names it and says what to do.
+    """
+    tls = None
+    if config.tls_cert is not None:
+        tls = ServerTlsFiles(certificate=config.tls_cert, key=config.tls_key or config.tls_cert)
+    try:
+        return AccessControl(AccessConfig(token_file=config.token_file, tls=tls), seams.clock, seams.rng, TEXTS)
+    except OSError as error:
+        raise ConfigError(
+            f"the HTTP API cannot read its files: {in_words(error)}; "
+            f"`bk gateway token NAME --token-file {config.token_file}` makes a token and its file"
+        ) from error
+
+
 class RequestAdmission:
     """Decides for one server. Runs on the loop's thread.
 
@@ -41,11 +60,7 @@ class RequestAdmission:
     ) -> None:
         self._config = config
         self._clock = seams.clock
-        tls = None
-        if config.tls_cert is not None:
-            tls = ServerTlsFiles(certificate=config.tls_cert, key=config.tls_key or config.tls_cert)
-        access = AccessConfig(token_file=config.token_file, tls=tls)
-        self._control = AccessControl(access, seams.clock, seams.rng, TEXTS)
+        self._control = read_secrets(config, seams)
         reporter = AccessReporter(metadata.access_servers, KIND, name)
         self._policy = PolicyFollower(metadata.access, seams.clock, metrics, reporter=reporter)
         self.audit = GatewayAudit(seams.clock, audit, f"{KIND} {name}")

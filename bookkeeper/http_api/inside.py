@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from bookkeeper.bookie.config import BookieConfig
+from bookkeeper.bookie.http_api_config import HttpApiConfig
 from bookkeeper.bookie.lifecycle import BookieServer
 from bookkeeper.client.bookkeeper import BookKeeper
+from bookkeeper.http_api.admission import read_secrets
 from bookkeeper.http_api.service import HttpApi
 from bookkeeper.ids import Address
 from bookkeeper.meta import Metadata
 from bookkeeper.replication.repairs.bookie_client import client_of_bookie
 from bookkeeper.seams import Seams
+
+
+def check(config: HttpApiConfig, seams: Seams) -> None:
+    """Look whether the API can be served, before anything is begun. Raises: ConfigError."""
+    read_secrets(config, seams)
 
 
 class InsideHttpApi:

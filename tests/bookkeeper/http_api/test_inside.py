@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from bookkeeper.gateways.tokens import new_token, token_line
 from tests.bookkeeper.admin.commands import bk
 from tests.integration.processes import Process
@@ -50,11 +52,17 @@ def test_both_processes_serve_it_and_end_cleanly(tmp_path: Path) -> None:
     assert "switch-autorecovery" in (tmp_path / "audit").read_text()
 
 
-def test_a_file_of_tokens_that_others_may_read_ends_the_start(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", [0o644, None])
+def test_a_file_of_tokens_that_cannot_be_used_ends_the_start_before_anything_is_made(
+    mode: int | None, tmp_path: Path
+) -> None:
     uri, tokens = f"sqlite:///{tmp_path}/cluster.db", tmp_path / "tokens"
     assert bk("init", "--metadata", uri).status == 0
-    tokens.touch(mode=0o644)
+    if mode is not None:
+        tokens.touch(mode=mode)
     api = ("--http-api", "127.0.0.1:0", "--http-token-file", str(tokens))
     process = Process("bookie", tmp_path, "bookie", "--metadata", uri, "--dir", str(tmp_path / "b1"), *api).start()
     assert process.wait() == 78
     assert str(tokens) in process.said and "Traceback" not in process.said
+    assert mode is not None or f"bk gateway token NAME --token-file {tokens}" in process.said
+    assert not (tmp_path / "b1").exists()
