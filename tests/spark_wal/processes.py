@@ -107,15 +107,16 @@ class GatewayProcess:
     def has(self, path: str) -> bool:
         return self.get(f"/webhdfs/v1{path}?op=GETFILESTATUS") is not None
 
-    def wait_for(self, path: str) -> None:
-        """Until the feed tells of a file of this name; at once if it is there."""
+    def wait_for(self, path: str, by: JobProcess) -> None:
+        """Until the feed tells of a file of this name; at once if it is there, and no longer than its writer lives."""
         with self.opened("/events", 180) as feed:
             feed.readline()
             if self.has(path):
                 return
-            for line in feed:
+            for line in feed:  # an empty one every few seconds
                 if line.strip() and json.loads(line).get("path") == path:
                     return
+                assert by.runs() or self.has(path), f"{by.out.name} ended before {path} came; see {by.out.name}.log"
         raise AssertionError(f"the feed ended before {path} came")
 
     def location(self, name: str) -> str:
@@ -158,8 +159,12 @@ class JobProcess:
     def signal(self, number: int) -> None:
         os.killpg(self._process.pid, number)
 
+    def runs(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
     def kill(self) -> None:
-        if self._process.poll() is None:
+        if self.runs():
             self.signal(signal.SIGKILL)
         self._process.wait()
         assert self._process.stdout is not None

@@ -51,7 +51,7 @@ def test_a_driver_killed_between_planning_and_committing_a_batch_repeats_exactly
     gateway: GatewayProcess, drive: Callable[..., Driver], store: str, manager: str
 ) -> None:
     first = drive(conf=conf(store, manager), hold=2)
-    gateway.wait_for("/ckpt/offsets/2")
+    gateway.wait_for("/ckpt/offsets/2", by=first)
     until(lambda: 2 in first.attempts())
     first.kill()
     assert gateway.has("/ckpt/commits/1")
@@ -67,7 +67,7 @@ def test_a_second_driver_takes_over_and_the_first_ends_with_sparks_own_error(
     gateway: GatewayProcess, drive: Callable[..., Driver]
 ) -> None:
     first = drive("first", conf=conf(), until=10_000, pause_s=0.2)
-    gateway.wait_for("/ckpt/commits/1")
+    gateway.wait_for("/ckpt/commits/1", by=first)
     first.signal(signal.SIGSTOP)
     second = drive("second", conf=conf(), until=6)
     assert second.result()["finished"] >= 6
