@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bookkeeper.metrics import Counter, Histogram, Metrics
-from segments.gateway.call_budget import CallBudget
-from segments.gateway.stream_ownership import OwnershipCounts
+from segments.gateway.budget.call_budget import CallBudget
+from segments.gateway.ownership.stream_ownership import OwnershipCounts
 
 
 class GatewayMetrics:

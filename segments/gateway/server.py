@@ -17,10 +17,10 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from bookkeeper.gateways.listener import CannotListenError
 from bookkeeper.ids import Address
-from segments.gateway.call_guard import CallGuard
+from segments.gateway.calls.health_calls import HEALTH, HealthCalls
 from segments.gateway.config import GrpcLimits
-from segments.gateway.grpc_call import GrpcCall
-from segments.gateway.health_calls import HEALTH, HealthCalls
+from segments.gateway.guard.call_guard import CallGuard
+from segments.gateway.guard.grpc_call import GrpcCall
 from segments.protocol.methods import SERVICES, Method
 
 _REFLECTIONS: Final = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection")

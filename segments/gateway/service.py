@@ -22,21 +22,21 @@ from bookkeeper.gateways.lease import Lease, StoreLease
 from bookkeeper.gateways.process_location import own_location
 from bookkeeper.ids import Address, is_loopback
 from bookkeeper.seams import Seams
-from segments.gateway.append_calls import AppendCalls
-from segments.gateway.call_audit import CallAudit
-from segments.gateway.call_guard import CallGuard
+from segments.gateway.calls.append_calls import AppendCalls
+from segments.gateway.calls.cursor_calls import CursorCalls
+from segments.gateway.calls.publish_calls import PublishCalls
+from segments.gateway.calls.read_calls import ReadCalls
+from segments.gateway.calls.segment_calls import SegmentCalls
+from segments.gateway.calls.served_streams import ServedStreams
+from segments.gateway.calls.stream_calls import StreamCalls
+from segments.gateway.calls.transfer_calls import TransferCalls
 from segments.gateway.config import DEFAULT_LISTEN, GrpcGatewayConfig, GrpcLimits
-from segments.gateway.cursor_calls import CursorCalls
 from segments.gateway.gateway_metrics import GatewayMetrics
+from segments.gateway.guard.call_audit import CallAudit
+from segments.gateway.guard.call_guard import CallGuard
+from segments.gateway.guard.port_security import CallerCheck, check_files, server_credentials
 from segments.gateway.metadata_watch import MetadataWatch
-from segments.gateway.port_security import CallerCheck, check_files, server_credentials
-from segments.gateway.publish_calls import PublishCalls
-from segments.gateway.read_calls import ReadCalls
-from segments.gateway.segment_calls import SegmentCalls
-from segments.gateway.served_streams import ServedStreams
 from segments.gateway.server import GrpcServer
-from segments.gateway.stream_calls import StreamCalls
-from segments.gateway.transfer_calls import TransferCalls
 from segments.names import names_path, stream_path
 from segments.namespace import StreamNamespace, connect
 from segments.stream import Stream

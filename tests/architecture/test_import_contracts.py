@@ -160,9 +160,17 @@ PLANTS: dict[str, tuple[str, str]] = {
         "segments.remote.append_queue",
         "segments.remote.append_pipe",
     ),
-    "The modules of the gateway of streams: imports go down": (
-        "segments.gateway.ownership_state",
-        "segments.gateway.stream_ownership",
+    "The rooms of the gateway of streams: imports go down": (
+        "segments.gateway.ownership.ownership_state",
+        "segments.gateway.guard.call_guard",
+    ),
+    "The calls of the gateway of streams: imports go down": (
+        "segments.gateway.calls.served_streams",
+        "segments.gateway.calls.append_calls",
+    ),
+    "What guards the calls of the gateway of streams: imports go down": (
+        "segments.gateway.guard.request_rights",
+        "segments.gateway.guard.grpc_call",
     ),
     "The modules of bk stream: imports go down": ("segments.commands.shared", "segments.commands.records"),
     "A stream's values, records and rules are pure: no I/O, no clock, no dice": ("segments.producers", "time"),

@@ -59,7 +59,7 @@ from segments.cursors.cursor_format import decode_cursor
 from segments.entries.footer import SegmentFooter
 from segments.entries.stored_entry import decode_entry
 from segments.errors import StreamError
-from segments.gateway.request_parser import RequestParser
+from segments.gateway.guard.request_parser import RequestParser
 from segments.producers import ProducerTable
 from segments.protocol.methods import METHODS
 from segments.protocol.resume_token import ResumeToken

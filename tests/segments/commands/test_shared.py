@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from segments.commands import stream
 from segments.commands.shared import PositionType, in_a_line, told
 from segments.errors import StreamNotReadyError, StreamSealedError, StreamUnavailableError
-from segments.gateway.call_guard import Behaviour, CallGuard
+from segments.gateway.guard.call_guard import Behaviour, CallGuard
 from segments.position import EARLIEST, LATEST, Position
 from segments.seek import AtSeqNo
 from tests.segments.commands.both_ways import both_ways

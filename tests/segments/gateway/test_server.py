@@ -14,9 +14,9 @@ from bookkeeper.gateways.listener import CannotListenError
 from bookkeeper.ids import Address
 from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.real import SystemClock
-from segments.gateway.call_guard import CallGuard
 from segments.gateway.config import GrpcLimits
 from segments.gateway.gateway_metrics import GatewayMetrics
+from segments.gateway.guard.call_guard import CallGuard
 from segments.gateway.server import GrpcServer
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.methods import SERVICES

@@ -22,9 +22,9 @@ from segments.errors import (
     StreamSealedError,
     StreamUnavailableError,
 )
-from segments.gateway.call_guard import CallGuard
 from segments.gateway.gateway_metrics import GatewayMetrics
-from segments.gateway.grpc_call import GrpcCall
+from segments.gateway.guard.call_guard import CallGuard
+from segments.gateway.guard.grpc_call import GrpcCall
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.refusals import put_error
 from segments.remote import gateway_channels

@@ -13,8 +13,8 @@ from bookkeeper.errors import ConfigError
 from segments.checks.checker import CheckOptions
 from segments.checks.findings import Problem
 from segments.errors import StreamClosedError, StreamConfigError, StreamNotFoundError, StreamUnavailableError
-from segments.gateway.grpc_call import GrpcCall
-from segments.gateway.stream_calls import StreamCalls
+from segments.gateway.calls.stream_calls import StreamCalls
+from segments.gateway.guard.grpc_call import GrpcCall
 from segments.protocol import segments_pb2 as pb
 from segments.remote import connect, gateway_channels
 from tests.segments.gateway.clusters import CONFIG, served

@@ -27,10 +27,10 @@ from segments.errors import (
     StreamNotFoundError,
     StreamUnavailableError,
 )
-from segments.gateway import read_calls
-from segments.gateway.call_guard import Behaviour, CallGuard
-from segments.gateway.grpc_call import GrpcCall
-from segments.gateway.read_calls import ReadCalls
+from segments.gateway.calls import read_calls
+from segments.gateway.calls.read_calls import ReadCalls
+from segments.gateway.guard.call_guard import Behaviour, CallGuard
+from segments.gateway.guard.grpc_call import GrpcCall
 from segments.position import LATEST, Position
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.resume_token import ResumeToken

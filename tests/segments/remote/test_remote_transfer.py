@@ -11,8 +11,8 @@ import pytest
 
 from bookkeeper.outcome import Outcome
 from segments.errors import StreamCorruptError, StreamExistsError, StreamUnavailableError
-from segments.gateway import transfer_calls
-from segments.gateway.transfer_calls import TransferCalls
+from segments.gateway.calls import transfer_calls
+from segments.gateway.calls.transfer_calls import TransferCalls
 from segments.position import Position
 from segments.protocol import segments_pb2 as pb
 from segments.record import Record

@@ -15,11 +15,11 @@ from bookkeeper.gateways.lease import StoreLease
 from bookkeeper.outcome import Outcome
 from bookkeeper.seams import Seams
 from segments.errors import StreamError
+from segments.gateway.calls.publish_calls import PublishCalls
+from segments.gateway.calls.served_streams import ServedStream
 from segments.gateway.config import GrpcGatewayConfig
-from segments.gateway.grpc_call import GrpcCall
-from segments.gateway.publish_calls import PublishCalls
-from segments.gateway.served_streams import ServedStream
-from segments.gateway.stream_ownership import StreamOwnership
+from segments.gateway.guard.grpc_call import GrpcCall
+from segments.gateway.ownership.stream_ownership import StreamOwnership
 from segments.names import stream_path
 from segments.namespace import StreamNamespace
 from segments.protocol.refusals import as_stream_error

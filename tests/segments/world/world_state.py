@@ -23,7 +23,7 @@ from tests.segments.world.judge import StreamJudge
 from tests.segments.world.stream_cluster import StreamCluster
 
 if TYPE_CHECKING:
-    from segments.gateway.stream_ownership import StreamOwnership
+    from segments.gateway.ownership.stream_ownership import StreamOwnership
     from segments.write import Writer
 
 STREAM: Final = "flights"
