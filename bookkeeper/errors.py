@@ -123,7 +123,8 @@ class UnauthorizedError(LedgerError):
 
 
 class NoLedgerKeyError(LedgerError):
-    """The ledger's entries are encrypted, and this client does not have the key, or has another one under its id."""
+    """The ledger's entries are encrypted, and this client does not have the key, or has another one under its id. Or
+    they are not encrypted, and this client insists on that."""
 
 
 class PartialAppendError(LedgerError):

@@ -39,6 +39,10 @@ class EncryptionConfig:
     """Whether a ledger that this client makes is encrypted, unless ``create_ledger(encrypted=...)`` says it. False:
     encrypted ledgers are only read."""
 
+    required: bool = False
+    """Whether this client refuses ledgers that are not encrypted, to read and to make. Otherwise the metadata say it,
+    and whoever may change them could take the record of a key away and write entries of his own."""
+
     cipher: str = Cipher.AES_256_GCM.value
     """``"aes-256-gcm"``, or ``"chacha20-poly1305"`` for processors without AES."""
 
@@ -54,6 +58,10 @@ class EncryptionConfig:
         require(
             self.provider is None or isinstance(self.provider, KeyProvider),
             f"encryption.provider must have wrap() and unwrap(), and {type(self.provider).__name__} has not",
+        )
+        require(
+            self.new_ledgers or not self.required,
+            "encryption.required is for clients whose new ledgers are encrypted, too: leave new_ledgers as it is",
         )
         known = [cipher.value for cipher in Cipher]
         require(self.cipher in known, f"encryption.cipher must be {' or '.join(known)}, not {self.cipher}")
@@ -77,8 +85,9 @@ class EncryptionConfig:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> EncryptionConfig | None:
-        """Settings from ``BK_ENCRYPTION_KEY_FILE`` or ``BK_ENCRYPTION_KEYS``, with ``BK_ENCRYPTION_NEW_LEDGERS`` (1 or
-        0), ``BK_ENCRYPTION_CIPHER`` and ``BK_ENCRYPTION_COMPRESSION``. None if no keys are named.
+        """Settings from ``BK_ENCRYPTION_KEY_FILE`` or ``BK_ENCRYPTION_KEYS``, with ``BK_ENCRYPTION_NEW_LEDGERS`` and
+        ``BK_ENCRYPTION_REQUIRED`` (1 or 0), ``BK_ENCRYPTION_CIPHER`` and ``BK_ENCRYPTION_COMPRESSION``. None if no
+        keys are named.
 
         Raises:
             ConfigError: a value is not allowed.
@@ -86,13 +95,18 @@ class EncryptionConfig:
         file, keys = environment.get("BK_ENCRYPTION_KEY_FILE"), environment.get(KEYS_VARIABLE)
         if not file and not keys:
             return None
-        makes = environment.get("BK_ENCRYPTION_NEW_LEDGERS", "1")
-        if makes not in ("0", "1"):
-            raise ConfigError(f'BK_ENCRYPTION_NEW_LEDGERS in the environment must be 0 or 1, not "{makes}"')
         return cls(
             key_file=file or None,
             key_variable=KEYS_VARIABLE if keys else None,
-            new_ledgers=makes == "1",
+            new_ledgers=_yes_or_no(environment, "BK_ENCRYPTION_NEW_LEDGERS", "1"),
+            required=_yes_or_no(environment, "BK_ENCRYPTION_REQUIRED", "0"),
             cipher=environment.get("BK_ENCRYPTION_CIPHER") or Cipher.AES_256_GCM.value,
             compression=environment.get("BK_ENCRYPTION_COMPRESSION") or "none",
         )
+
+
+def _yes_or_no(environment: Mapping[str, str], name: str, otherwise: str) -> bool:
+    given = environment.get(name, otherwise)
+    if given not in ("0", "1"):
+        raise ConfigError(f'{name} in the environment must be 0 or 1, not "{given}"')
+    return given == "1"

@@ -61,11 +61,17 @@ async def ledger_opener(
     """What opens the entries of a ledger with this custom metadata; None: they are not encrypted.
 
     Raises:
-        NoLedgerKeyError: they are, and this client does not have the key.
+        NoLedgerKeyError: they are, and this client does not have the key; or they are not, and it insists on that.
         MetadataFormatError: the metadata do not say how. ConfigError: the provider, or a library, cannot be used.
     """
     record = key_record_in(custom, ledger_id)
     if record is None:
+        if config is not None and config.required:
+            raise NoLedgerKeyError(
+                f"the metadata of ledger {ledger_id} name no key, so its entries are not encrypted, or somebody has "
+                "taken that away; this client reads encrypted ledgers only (encryption.required, "
+                "BK_ENCRYPTION_REQUIRED)"
+            )
         return None
     if config is None:
         raise NoLedgerKeyError(

@@ -37,6 +37,7 @@ from segments.gateway.service import GrpcGatewayService, GrpcServingConfig
     "--http", type=AddressType(), help="Where /healthz, /livez, /readyz and /metrics are shown.  [default: nowhere]"
 )
 @click.option("--http-insecure", is_flag=True, help="Allow --http beyond loopback: these pages only tell.")
+@click.option("--reflection", is_flag=True, help="Tell the protocol to clients that ask for it, by gRPC's reflection.")
 @access_options
 @limit("--connections-max", GrpcLimits, "connections_max", "Connections at a time; one more waits.")
 @limit("--calls-per-connection-max", GrpcLimits, "calls_per_connection_max", "Calls at a time on one connection.")
@@ -53,8 +54,8 @@ def grpc(**options: Any) -> None:
     """Run a gateway of streams: clients of any language append and read by gRPC (grpc://HOST:PORT).
 
     Run two or more on one cluster: each stream is owned by one of them. The others send appends there, serve reads
-    themselves, and take over when the owner ends. The protocol is the file segments.proto of this package; the gateway
-    tells it by reflection, too.
+    themselves, and take over when the owner ends. The protocol is the file segments.proto of this package; with
+    --reflection the gateway tells it, too.
 
     With --tls-cert and --tls-key, and --client-ca or --token-file, the gateway may listen beyond this machine. A token
     of bk gateway token with --root /PATH is valid for the streams below that path. SIGTERM ends the gateway in good
@@ -76,6 +77,7 @@ def _serving_config(
     advertise: str | None,
     http: Address | None,
     http_insecure: bool,
+    reflection: bool,
     connections_max: int,
     calls_per_connection_max: int,
     message_bytes_max: int,
@@ -96,6 +98,7 @@ def _serving_config(
         advertise=advertise,
         http=http,
         http_insecure=http_insecure,
+        reflection=reflection,
         access=access_config(**access),
         limits=GrpcLimits(
             connections_max=connections_max,

@@ -80,11 +80,11 @@ class GrpcServer:
             ) from error
         return Address(listen.host, port)
 
-    async def start(self, handlers: Sequence[Any], guard: CallGuard) -> None:
+    async def start(self, handlers: Sequence[Any], guard: CallGuard, *, reflects: bool = False) -> None:
         """Accept calls. The state of health is NOT_SERVING until :meth:`tell_health`.
 
-        ``guard``: also for reflection. Whoever asks for the state of health is not asked who they are, and has a small
-        budget beside that of the others.
+        ``guard``: also for reflection, which tells the protocol to whoever asks, if ``reflects``. Whoever asks for the
+        state of health is not asked who they are, and has a small budget beside that of the others.
         """
         limits = self._limits
         unasked = guard.for_anybody(
@@ -103,7 +103,7 @@ class GrpcServer:
 
         self._server.add_generic_rpc_handlers(tuple(handlers))
         beside = [(unasked, method, behaviour) for method, behaviour in self._health.behaviours]
-        beside += [(guard, _reflection(name), reflect) for name in _REFLECTIONS]
+        beside += [(guard, _reflection(name), reflect) for name in (_REFLECTIONS if reflects else ())]
         for each, method, behaviour in beside:
             found = grpc.method_handlers_generic_handler(method.service, {method.name: each.handler(method, behaviour)})
             self._server.add_generic_rpc_handlers((found,))

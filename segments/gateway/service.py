@@ -60,6 +60,8 @@ class GrpcServingConfig:
     ``http_insecure``, or ``insecure`` in ``access``."""
     http_insecure: bool = False
     """Show these pages beyond loopback, unencrypted, to everyone who reaches them: they only tell."""
+    reflection: bool = False
+    """Tell clients the protocol on request, as programs for trying gRPC out want it."""
     access: AccessConfig = field(default_factory=AccessConfig)
     limits: GrpcLimits = field(default_factory=GrpcLimits)
     gateway: GrpcGatewayConfig = field(default_factory=GrpcGatewayConfig)
@@ -144,7 +146,7 @@ class GrpcGatewayService:
                 **CursorCalls(table).behaviours,
                 **TransferCalls(table, self.metrics, self._draining).behaviours,
             }
-            await server.start(guard.handlers(behaviours), guard)
+            await server.start(guard.handlers(behaviours), guard, reflects=config.reflection)
             self._watch = watch = self._metadata_watch(namespace)
             self._start(watch.run(), "look at the metadata store")
             self._start(access.watch(), "look for changed files")

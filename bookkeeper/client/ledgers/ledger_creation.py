@@ -176,6 +176,12 @@ class LedgerSpec:
 
     def check_with(self, config: ClientConfig) -> None:
         """Raise ConfigError if deferred sync or encryption is wanted and not possible with this client."""
+        insists = config.encryption is not None and config.encryption.required
+        require(
+            self.encrypted is not False or not insists,
+            "encrypted=False is not for a client that insists on encryption (encryption.required): it could not read "
+            "what it writes",
+        )
         require(
             not self.encrypted or config.encryption is not None,
             "encrypted=True needs a key: give ClientConfig(encryption=EncryptionConfig(key_file=...)), or set "

@@ -315,3 +315,26 @@ def test_a_writer_that_cannot_seal_ends_and_leaves_nobody_waiting() -> None:
                 assert ledger.closed and list(stored(cluster, ledger.id)) == [0]
 
     ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("X24")
+def test_a_reader_that_insists_takes_no_entry_of_a_ledger_whose_key_was_taken_away() -> None:
+    """Attacker W: who writes the metadata makes an encrypted ledger plain, and his entries pass for the writer's."""
+
+    async def story(cluster: ScriptedCluster) -> None:
+        insists = replace(CONFIG, encryption=encrypted(required=True))
+        async with cluster.connect(insists) as bk:
+            with pytest.raises(ConfigError, match="encrypted=False is not for a client that insists"):
+                await bk.create_ledger(encrypted=False)
+            async with await bk.create_ledger() as ledger:
+                await ledger.append(SECRET)
+            async with await bk.open_ledger(ledger.id) as reader:
+                assert await reader.read_entry(0) == SECRET
+            found = await bk.metadata_store.ledgers.read(ledger.id)
+            plain = {name: value for name, value in found.value.custom.items() if name != RECORD_NAME}
+            await bk.metadata_store.ledgers.write(ledger.id, replace(found.value, custom=plain), found.version)
+            for recovery in (True, False):
+                with pytest.raises(NoLedgerKeyError, match="this client reads encrypted ledgers only"):
+                    await bk.open_ledger(ledger.id, recovery=recovery)
+
+    ScriptedCluster().run(story)

@@ -21,6 +21,7 @@ from tests.bookkeeper.encryption.keys import NEW, encrypted, line, ring
         ({"key_file": "f", "cipher": "aes-128-cbc"}, "cipher must be aes-256-gcm or chacha20-poly1305"),
         ({"key_file": "f", "compression": "zip"}, "compression must be one of none, lz4, zstd, not zip"),
         ({"provider": object()}, "must have wrap"),
+        ({"key_file": "f", "required": True, "new_ledgers": False}, "required is for clients whose new ledgers"),
     ],
 )
 def test_what_cannot_be_is_refused(wrong: dict[str, Any], said: str) -> None:
@@ -43,6 +44,11 @@ def test_the_environment_may_name_keys() -> None:
     found = read({"BK_ENCRYPTION_KEYS": line("a", NEW), "BK_ENCRYPTION_NEW_LEDGERS": "0"})
     assert found is not None and not found.new_ledgers and isinstance(found.keys, EnvironmentKeys)
     assert isinstance(EncryptionConfig(key_file="/k").keys, FileKeys)
+    assert not found.required
+    insists = read({"BK_ENCRYPTION_KEY_FILE": "/k", "BK_ENCRYPTION_REQUIRED": "1"})
+    assert insists == EncryptionConfig(key_file="/k", required=True)
+    with pytest.raises(ConfigError, match="BK_ENCRYPTION_REQUIRED in the environment must be 0 or 1"):
+        read({"BK_ENCRYPTION_KEY_FILE": "/k", "BK_ENCRYPTION_REQUIRED": "true"})
     with pytest.raises(ConfigError, match="must be 0 or 1"):
         read({"BK_ENCRYPTION_KEY_FILE": "/k", "BK_ENCRYPTION_NEW_LEDGERS": "yes"})
     with pytest.raises(ConfigError, match="from one place"):

@@ -67,3 +67,13 @@ async def test_a_key_of_another_size_is_refused() -> None:
     short = EncryptionConfig(provider=Odd(WrappedKey("k", b"x"), key=b"short"))
     with pytest.raises(ConfigError, match="a key of 5 bytes for ledger 7"):
         await ledger_opener(short, 7, key.custom_metadata, MAX)
+
+
+@pytest.mark.rule("X24")
+async def test_a_client_that_insists_on_encryption_opens_nothing_else() -> None:
+    """Cause: who might write the metadata took the record of the key away, and readers with keys took his entries."""
+    insists = encrypted(required=True)
+    key = await new_ledger_key(insists, Random(1))
+    assert await ledger_opener(insists, 7, key.custom_metadata, MAX) is not None
+    with pytest.raises(NoLedgerKeyError, match=r"ledger 7 name no key, .* this client reads encrypted ledgers only"):
+        await ledger_opener(insists, 7, {"app": b"x"}, MAX)

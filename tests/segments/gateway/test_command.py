@@ -233,7 +233,7 @@ def test_a_client_that_is_not_ours_appends(metadata: str, stub: Path, tmp_path: 
     """SEG-116, SEG-117, SEG-120, SEG-122: a stub generated from the protocol; unary and streaming appends give equal
     results, a duplicate has the original position, an older epoch is refused; health and reflection name all
     services."""
-    with gateway(metadata, tmp_path / "gateway.log") as served:
+    with gateway(metadata, tmp_path / "gateway.log", "--reflection") as served:
         assert run_foreign(APPENDS, stub, served.address) == "done\n"
         assert served.end() == 0
         assert "Traceback" not in served.log

@@ -80,11 +80,13 @@ class Gate:
 
 
 @asynccontextmanager
-async def serving(behaviours: dict[str, Any], the_guard: CallGuard, limits: GrpcLimits) -> AsyncIterator[Any]:
+async def serving(
+    behaviours: dict[str, Any], the_guard: CallGuard, limits: GrpcLimits, *, reflects: bool = False
+) -> AsyncIterator[Any]:
     """A server, and a client's connection to it."""
     server = GrpcServer(limits)
     address = server.bind(Address("127.0.0.1", 0))
-    await server.start(the_guard.handlers(behaviours), the_guard)
+    await server.start(the_guard.handlers(behaviours), the_guard, reflects=reflects)
     options = (("grpc.max_send_message_length", -1),)
     try:
         async with grpc.aio.insecure_channel(str(address), options) as channel:
@@ -128,13 +130,24 @@ async def test_what_a_call_may_send_before_it_is_asked_for_it_is_64_kib() -> Non
 
 async def test_health_is_told_to_anybody_and_the_protocol_only_to_those_who_may_call() -> None:
     limits = GrpcLimits()
-    async with serving({}, guard(limits, Gate()), limits) as channel:
+    async with serving({}, guard(limits, Gate()), limits, reflects=True) as channel:
         health = channel.unary_unary("/grpc.health.v1.Health/Check")
         assert await health(b"") == b"\x08\x02"
         for name in ("v1", "v1alpha"):
             reflection = channel.stream_stream(f"/grpc.reflection.{name}.ServerReflection/ServerReflectionInfo")()
             with pytest.raises(grpc.aio.AioRpcError, match="who are you"):
                 await reflection.read()
+
+
+async def test_the_protocol_is_told_to_nobody_unless_that_was_asked_for() -> None:
+    limits = GrpcLimits()
+    async with serving({}, guard(limits), limits) as channel:
+        assert await channel.unary_unary("/grpc.health.v1.Health/Check")(b"") == b"\x08\x02"
+        for name in ("v1", "v1alpha"):
+            reflection = channel.stream_stream(f"/grpc.reflection.{name}.ServerReflection/ServerReflectionInfo")()
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await reflection.read()
+            assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
 async def test_a_request_that_does_not_come_ends_its_call_and_gives_back_its_room() -> None:
