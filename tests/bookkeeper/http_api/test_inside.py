@@ -14,6 +14,8 @@ from tests.integration.processes import Process
 from tests.interop.http_routes.capture import ask
 from tests.interop.http_routes.exchanges import Exchange
 
+pytestmark = pytest.mark.integration
+
 WHERE = r"HTTP API http://127\.0\.0\.1:(\d+)"
 
 
