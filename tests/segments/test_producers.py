@@ -302,3 +302,22 @@ class OneProducer(RuleBasedStateMachine):
 
 TestOneProducer = OneProducer.TestCase
 TestOneProducer.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)
+
+
+def test_a_producer_whose_records_became_durable_is_not_idle() -> None:
+    table = with_records(20, name="busy")
+    for sequence in range(20):
+        table.apply(EntryBatch(1, "quiet", 1, sequence), at(100 + sequence), 1_000 + sequence)
+    table.push("busy", 1, 20, 1)
+    table.confirm("busy", 20, at(200), 5_000)
+    table.encode(limit=900)
+    assert table.judge("busy", 1, 20, 1).verdict is SequenceVerdict.DUPLICATE
+    assert table.judge("quiet", 1, 19, 1).verdict is SequenceVerdict.TOO_OLD, "it was idle longer"
+
+
+def test_a_snapshot_of_long_names_keeps_to_its_limit() -> None:
+    table = ProducerTable()
+    for number in range(10):
+        table.apply(EntryBatch(1, f"{'n' * 90}{number}", 1, 0), at(number), number)
+    assert len(table.encode(limit=700)) <= 700
+    assert 0 < len(table) < 10

@@ -162,3 +162,13 @@ async def test_an_owner_of_the_same_epoch_but_another_claim_does_not_go_on_after
     with pytest.raises(ClaimLostError):
         await old.step(lambda page: page.writing("by old"))
     assert await text(shelf) == ""
+
+
+@pytest.mark.rule("C5")
+async def test_a_former_owner_of_a_write_with_others_is_told_who_has_taken_over() -> None:
+    shelf = Shelf()
+    old = await claim(shelf, "old")
+    await claim(shelf, "new")
+    with pytest.raises(ClaimLostError) as caught:
+        await old.step_with(lambda page: page.writing("by old"), [])
+    assert caught.value.found.owner == "new"

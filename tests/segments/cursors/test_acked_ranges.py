@@ -81,3 +81,10 @@ def test_a_beginning_at_what_is_done_leaves_no_empty_part() -> None:
     acked = AckedRanges(Mark(0, place(0)), limit=10)
     assert acked.add(5, 8, behind(7))
     assert undone(acked.mark, acked.freeze(), 5, 10) == [(8, 10)]
+
+
+def test_the_mark_goes_to_the_end_of_the_last_range_that_it_reaches() -> None:
+    acked, _ = filled([(10, 2), (14, 6)])
+    assert acked.add(5, 15, behind(14))
+    assert acked.mark == Mark(20, behind(19)), "the range that ends before the mark says nothing of where it stands"
+    assert acked.freeze() == FrozenRanges()

@@ -118,3 +118,9 @@ def test_a_history_of_just_its_bound_stays_whole() -> None:
 def test_the_version_between_the_closest_neighbours_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("segments.cursors.cursor_state.HISTORY_MAX", 3)
     assert [each.changed_ms for each in thinned(_versions(0, 10, 20, 1000), 100_000)] == [0, 20, 1000]
+
+
+def test_of_versions_equally_far_apart_the_oldest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("segments.cursors.cursor_state.HISTORY_MAX", 4)
+    kept = thinned(_versions(0, 1000, 2000, 3000, 4000), 5000)
+    assert [each.changed_ms for each in kept] == [0, 2000, 3000, 4000], "what is old may lie further apart"

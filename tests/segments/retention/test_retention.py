@@ -269,3 +269,12 @@ def test_what_always_holds(
     if report.going:
         after = chain.truncate(report.start).remove(report.going[-1].number)
         assert len(after.segments) == len(chain.segments) - len(report.going)
+
+
+def test_the_last_segment_that_tells_of_producers_stays_behind_published_ones() -> None:
+    """SEG-104: a published segment says nothing of producers, so the next writer needs the one before."""
+    chain = chain_of(4)
+    segments = (*chain.segments[:2], *(replace(each, is_published=True) for each in chain.segments[2:]))
+    report = decide(StreamRetention(max_records=0), replace(chain, recent=segments))
+    assert gone(report) == [1]
+    assert whys(report, 2) == [ReasonKind.NEWEST] and whys(report, 4) == [ReasonKind.NEWEST]

@@ -111,3 +111,16 @@ def test_a_damaged_ledger_that_is_whole_again_takes_adds() -> None:
     assert not door.volumes.suspects and not door.volumes.placements.retired
     door.acked(1, 1)
     assert door.done(lambda done: door.volumes.force(LedgerId(1), done)) is None
+
+
+@pytest.mark.rule("B9")
+def test_limbo_of_volumes_narrows_to_the_ledgers_that_are_named() -> None:
+    door = Door()
+    door.acked(1, 0)
+    door.acked(2, 0)
+    kept = {name: data for name, data in door.disk.files().items() if not name.endswith(".journal")}
+    again = Door(files=kept)
+    assert [again.volumes.in_limbo, again.volumes.takes_new_ledgers] == [True, False]
+    again.volumes.narrow_limbo([LedgerId(1)])
+    assert [again.volumes.in_limbo, again.volumes.takes_new_ledgers] == [True, True]
+    assert isinstance(again.read(1, 5), DataUnknownError)
