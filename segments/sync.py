@@ -18,6 +18,7 @@ loop.
 
 from __future__ import annotations
 
+import concurrent.futures
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -31,6 +32,7 @@ from bookkeeper.background_loop import (
     making,
     opening,
     run,
+    submit,
     submitting,
 )
 from segments import namespace as async_namespace
@@ -220,6 +222,18 @@ class Namespace(BlockingCloser[AsyncNamespace]):
     finish_deletions = blocking(AsyncNamespace.finish_deletions)
     verify = blocking(AsyncNamespace.verify)
     close = blocking(AsyncNamespace.close)
+
+    def stage_nowait(
+        self, name: str, staging: str, app: str = "", *, create: bool = False, patience_s: float = 0.0
+    ) -> concurrent.futures.Future[Staged]:
+        """Open a stream, as ``open`` does, and take rows of a batch for it, as its ``stage`` does, without waiting: the
+        future has what takes them, or raises what ``open`` raises."""
+
+        async def staged() -> Staged:
+            stream = await self._original.open(name, create=create)
+            return Staged(stream.stage(staging, app, patience_s=patience_s))
+
+        return submit(staged())
 
     def import_stream(
         self,

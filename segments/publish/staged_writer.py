@@ -72,7 +72,7 @@ class StagedWriterFront(Protocol):
 
     async def add(self, *parts: RecordColumns) -> None: ...
 
-    async def finish(self) -> StagedRows: ...
+    async def finish(self, *parts: RecordColumns) -> StagedRows: ...
 
     async def abandon(self) -> None: ...
 
@@ -233,8 +233,10 @@ class StagedWriter:
             except (MetadataUnavailableError, SessionExpiredError) as error:
                 _log.warning("a batch for stream %s is renewed later: %s", self._name, error)
 
-    async def finish(self) -> StagedRows:
-        """The rows are durable on their ack quorum, or in the message. Raises StreamError; ``abandon`` comes then."""
+    async def finish(self, *parts: RecordColumns) -> StagedRows:
+        """Take the last rows, as ``add`` does. When this returns, all are durable on their ack quorum, or in the
+        message. Raises StreamError; ``abandon`` comes then."""
+        await self.add(*parts)
         tally = self._tally
         if self._ledger is None:
             return StagedRows(self._staging, self._stream_id, tally.records, entries=tuple(self._kept))

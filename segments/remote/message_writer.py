@@ -45,8 +45,9 @@ class MessageWriter:
             self._records += columns.count
             self._entries += made
 
-    async def finish(self) -> StagedRows:
-        """The rows, for the message of this task."""
+    async def finish(self, *parts: RecordColumns) -> StagedRows:
+        """Take the last rows; all of them, for the message of this task. Raises: as add."""
+        await self.add(*parts)
         return StagedRows(self._staging, self._stream_id, self._records, entries=tuple(self._entries))
 
     async def abandon(self) -> None:

@@ -11,7 +11,10 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import TaskContext
@@ -104,23 +107,41 @@ class _Sink:
         query = "" if context is None else context.getLocalProperty(_QUERY) or ""
         run = "" if context is None or not query else context.getLocalProperty(_RUN) or ""
         columns = RowColumns(self._schema, settings.value_format)
-        stream = patiently(lambda: _opened(settings, fresh=attempt > 0), settings.retry_s)
         if settings.at_least_once:
+            stream = patiently(lambda: _opened(settings, fresh=attempt > 0), settings.retry_s)
             count = sum(_append(stream, records, settings) for batch in iterator for records in columns.records(batch))
             return SinkMessage(0, query, run, StagedRows(self._staging, stream.id, count))
-        staged = stream.stage(self._staging, settings.app or query, patience_s=settings.retry_s)
+        opening = self._opening(settings.app or query, fresh=attempt > 0)
+        first = next(iterator, None)  # what is before the sink works meanwhile
+        staged = opening()
         try:
-            for batch in iterator:
+            for batch in iterator if first is None else chain((first,), iterator):
                 if full := columns.take(batch):
                     staged.add(*full)
-            if rest := columns.rest():
-                staged.add(*rest)
-            rows = staged.finish()
+            rows = staged.finish(*columns.rest())
         except BaseException:
             staged.abandon()
             raise
         leave_out_what_is_loaded()
         return SinkMessage(0 if context is None else context.partitionId(), query, run, rows)
+
+    def _opening(self, app: str, *, fresh: bool) -> Callable[[], sync.Staged]:
+        """Begin to open the stream. Returns what waits for it, and asks again while the cluster does not answer."""
+        settings = self._settings
+
+        def begun() -> Future[sync.Staged]:
+            namespace = connections.namespace(settings.metadata, fresh=fresh)
+            return namespace.stage_nowait(
+                settings.stream, self._staging, app, create=settings.create, patience_s=settings.retry_s
+            )
+
+        ahead = [patiently(begun, settings.retry_s)]
+
+        def opened() -> sync.Staged:
+            with _hinted(settings):
+                return (ahead.pop() if ahead else begun()).result()
+
+        return lambda: patiently(opened, settings.retry_s)
 
     def _publish(self, messages: Sequence[Any], key: Callable[[SinkMessage], BatchKey | None]) -> PublishedBatch | None:
         """Make what tasks have written visible. Raises: every failure; then the batch may be published again."""
@@ -203,8 +224,15 @@ def _append(stream: sync.Stream, records: Any, settings: WriteSettings) -> int:
 
 def _opened(settings: WriteSettings, *, fresh: bool = False) -> sync.Stream:
     namespace = connections.namespace(settings.metadata, fresh=fresh)
-    try:
+    with _hinted(settings):
         return namespace.open(settings.stream, create=settings.create)
+
+
+@contextmanager
+def _hinted(settings: WriteSettings) -> Iterator[None]:
+    """Say what helps where the stream is not there."""
+    try:
+        yield
     except StreamNotFoundError as error:
         raise StreamNotFoundError(
             f"there is no stream {settings.stream}: make it by `bk stream create`, or with "

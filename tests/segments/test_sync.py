@@ -24,6 +24,7 @@ from bookkeeper.errors import IllegalOperationError
 from bookkeeper.outcome import Outcome
 from segments import sync
 from segments.config import RollPolicy, StreamConfig
+from segments.entries import RecordColumns
 from segments.errors import OwnershipLostError, StreamClosedError, StreamNotFoundError, StreamSealedError
 from segments.record import StoredRecord
 from segments.seek import AtSeqNo
@@ -118,6 +119,15 @@ def test_the_life_of_a_stream(namespace: sync.Namespace) -> None:
     assert stream.seal() is not None
     with pytest.raises(StreamSealedError):
         stream.writer()
+
+
+def test_rows_are_staged_for_a_stream_that_is_opened_meanwhile(namespace: sync.Namespace) -> None:
+    staged = namespace.stage_nowait("staged/meanwhile", "s", "a", create=True).result()
+    staged.add(RecordColumns.of_values([b"a"]))
+    rows = staged.finish(RecordColumns.of_values([b"b"]))
+    assert (rows.staging, rows.records, rows.stream_id) == ("s", 2, namespace.open("staged/meanwhile").id)
+    with pytest.raises(StreamNotFoundError):
+        namespace.stage_nowait("staged/nowhere", "s").result()
 
 
 def test_many_threads_append_through_one_writer(namespace: sync.Namespace) -> None:

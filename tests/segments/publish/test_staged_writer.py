@@ -25,9 +25,9 @@ async def test_few_rows_go_along_and_make_no_ledger(programs: Programs) -> None:
         writer = stream.stage("s", "a")
         await writer.add(RecordColumns.of_values([b"a", b"b"]))
         await writer.add(RecordColumns.of_values([]))
-        rows = await writer.finish()
-        assert (rows.records, rows.ledger, rows.stream_id) == (2, None, stream.id)
-        assert [decode_entry(entry).values() for entry in rows.entries] == [[b"a", b"b"]]
+        rows = await writer.finish(RecordColumns.of_values([b"c"]), RecordColumns.of_values([b"d"]))
+        assert (rows.records, rows.ledger, rows.stream_id) == (4, None, stream.id)
+        assert [decode_entry(entry).values() for entry in rows.entries] == [[b"a", b"b"], [b"c"], [b"d"]]
         assert [ledger async for ledger in stream.client.list_ledgers()] == []
 
 
@@ -36,9 +36,9 @@ async def test_many_rows_are_in_a_closed_ledger_with_a_footer_and_nobody_sees_th
     async with programs.stream() as stream:
         writer = stream.stage("s", "a")
         large = b"x" * (INLINE_BYTES // 2)
-        for _ in range(4):
+        for _ in range(3):
             await writer.add(RecordColumns.of_values([large]))
-        rows = await writer.finish()
+        rows = await writer.finish(RecordColumns.of_values([large]))
         assert rows.entries == ()
         assert rows.ledger is not None
         contents = rows.ledger.contents

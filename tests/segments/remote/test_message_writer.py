@@ -14,8 +14,7 @@ from segments.remote.message_writer import MessageWriter
 async def test_rows_are_counted_and_keep_their_order_and_their_keys() -> None:
     writer = MessageWriter(("s", "id"), "staging")
     await writer.add(RecordColumns.of_records([Record(b"a", key=b"k"), Record(b"b")]), RecordColumns.of_values([]))
-    await writer.add(RecordColumns.of_values([b"c"]))
-    rows = await writer.finish()
+    rows = await writer.finish(RecordColumns.of_values([b"c"]))
     assert (rows.staging, rows.stream_id, rows.records, rows.ledger) == ("staging", "id", 3, None)
     entries = [decode_entry(entry, 0, at) for at, entry in enumerate(rows.entries)]
     assert [(entry.first_seq_no, entry.values()) for entry in entries] == [(0, [b"a", b"b"]), (2, [b"c"])]

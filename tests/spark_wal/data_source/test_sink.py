@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from concurrent.futures import Future
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,14 @@ from bookkeeper.background_loop import run
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import Address
 from bookkeeper.real import system_seams
-from segments import BatchRefusedError, StoredRecord, StreamNotFoundError, StreamOwnedError, sync
+from segments import (
+    BatchRefusedError,
+    StoredRecord,
+    StreamNotFoundError,
+    StreamOwnedError,
+    StreamUnavailableError,
+    sync,
+)
 from segments.gateway.service import GrpcGatewayService, GrpcServingConfig
 from segments.publish import StreamPublisher
 from spark_wal.data_source import connections, options, sink
@@ -139,6 +147,47 @@ def test_a_stream_that_is_not_there_is_made_only_if_asked_for(namespace: sync.Na
     with pytest.raises(StreamNotFoundError, match=r"there is no stream not/there: make it by `bk stream create`"):
         task(StreamSink(wanted, SCHEMA), 0, b"a")
     assert not namespace.exists("not/there")
+
+
+def test_the_stream_is_opened_while_the_steps_before_the_sink_work(
+    totals: sync.Stream, cluster_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, stage_nowait = [], sync.Namespace.stage_nowait
+
+    def asking(namespace: sync.Namespace, *given: Any, **more: Any) -> Any:
+        asked.append(given)
+        return stage_nowait(namespace, *given, **more)
+
+    def batches() -> Iterator[Any]:
+        assert len(asked) == 1
+        for value in (b"a", b"b"):
+            yield pa.record_batch({"value": pa.array([value], pa.binary())})
+
+    monkeypatch.setattr(sync.Namespace, "stage_nowait", asking)
+    assert StreamSink(settings(totals, cluster_uri), SCHEMA).write(batches()).rows.records == 2
+    assert StreamSink(settings(totals, cluster_uri), SCHEMA).write(iter([])).rows.records == 0
+    assert len(asked) == 2
+
+
+def test_a_cluster_that_does_not_answer_at_first_is_asked_again(
+    totals: sync.Stream, cluster_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, stage_nowait = [1, 1], sync.Namespace.stage_nowait
+
+    def away(namespace: sync.Namespace, *given: Any, **more: Any) -> Any:
+        if not left:
+            return stage_nowait(namespace, *given, **more)
+        left.pop()
+        failed: Future[Any] = Future()
+        failed.set_exception(StreamUnavailableError("no bookie answers"))
+        return failed
+
+    monkeypatch.setattr(sync.Namespace, "stage_nowait", away)
+    told = task(StreamSink(settings(totals, cluster_uri, retry_s=60.0), SCHEMA), 0, b"a")
+    assert told.rows.records == 1 and not left
+    left.append(1)
+    with pytest.raises(StreamUnavailableError, match="no bookie answers"):
+        task(StreamSink(settings(totals, cluster_uri), SCHEMA), 0, b"a")
 
 
 def test_a_single_write_is_known_by_its_version_and_a_run_writes_one_once(
