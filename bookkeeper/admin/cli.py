@@ -34,6 +34,7 @@ OWN: Final[Mapping[str, str]] = {
     "bookie": "bookkeeper.admin.bookie.bookie:bookie",
     "bookies": "bookkeeper.admin.bookies.bookies:bookies",
     "cluster": "bookkeeper.admin.cluster.cluster_status:cluster",
+    "config": "bookkeeper.admin.config.config:config",
     "credentials": "bookkeeper.admin.servers.credentials:credentials",
     "init": "bookkeeper.admin.cluster.init:init",
     "ledger": "bookkeeper.admin.ledger.ledgers:ledger",
@@ -53,6 +54,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "bookkeeper.admin.bookies.bookies:bookies": "List bookies (the default), say where they stand, ask how full they "
     "are and which may stop, move ledgers off them, forget them.",
     "bookkeeper.admin.cluster.cluster_status:cluster": "Show a whole cluster.",
+    "bookkeeper.admin.config.config:config": "Check a bookie's settings, show them, translate Apache's.",
     "bookkeeper.admin.servers.credentials:credentials": "Make and revoke what clients show to bookies: signed tokens, "
     "users of SASL.",
     "bookkeeper.admin.cluster.init:init": "Create a new cluster in its metadata store.",

@@ -360,7 +360,7 @@ def load_storage_config(path: str | None, directory: str, **places: str | None) 
     Raises:
         ConfigError: the file cannot be read, or an option is unknown or has a wrong value.
     """
-    options = _read_toml(path) if path is not None else {}
+    options = read_toml(path) if path is not None else {}
     storage = options.get("storage", {})
     given = {name: place for name, place in places.items() if place is not None}
     table = _storage_options(
@@ -375,7 +375,7 @@ def load_config(path: str, **overrides: Any) -> BookieConfig:
     Raises:
         ConfigError: as :func:`config_from`; also if the file cannot be read or is not TOML.
     """
-    options = _read_toml(path)
+    options = read_toml(path)
     given = {name: value for name, value in overrides.items() if value is not None}
     try:
         return config_from({**options, **given})
@@ -383,7 +383,8 @@ def load_config(path: str, **overrides: Any) -> BookieConfig:
         raise ConfigError(f"{path}{' and the command line' if given else ''}: {error}") from error
 
 
-def _read_toml(path: str) -> dict[str, Any]:
+def read_toml(path: str) -> dict[str, Any]:
+    """The options in a TOML file, as they stand there. Raises: ConfigError: it cannot be read, or is no TOML."""
     import tomllib  # a bookie that is told everything on the command line does without
 
     try:
