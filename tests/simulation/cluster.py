@@ -41,6 +41,7 @@ from tests.simulation.users.volume_operator import PLACES, DiskOperator
 from tests.simulation.watch.deletions import deleted_ledger
 from tests.simulation.watch.history import History
 from tests.simulation.watch.monitor import Monitor
+from tests.simulation.watch.rack_watch import RackWatch
 
 RESTART_S: Final = 1.0
 """How soon a process whose program ended is started again."""
@@ -81,6 +82,8 @@ class _WatchedStore(WitnessedStore):
         if new is None:
             return
         ledger = int(re.sub(r"\D", "", path))
+        if self._monitor.racks is not None and new is not old:
+            self._monitor.racks.on_metadata(ledger, new)
         if old is None:
             self.paths[ledger] = path
             self._monitor.count("ledgers")
@@ -137,7 +140,13 @@ class SwarmCluster(SimCluster):
     def __init__(self, plan: WorldPlan) -> None:
         super().__init__(plan.seed, plan.bookies)
         self.plan = plan
+        self.racks: dict[str, str] = {}
+        """Bookie -> where it stands; empty: nobody knows of racks."""
         self.monitor = Monitor(self.committed, self.disk_record)
+        if plan.racks:
+            enforced = plan.client.racks_enforced
+            self.racks = {name: f"/rack{number % plan.racks}" for number, name in enumerate(self.names)}
+            self.monitor.racks = RackWatch(self.racks, self.monitor.problem, self.monitor.count, enforced=enforced)
         self.history = History(self.world.loop.time)
         self.store: _WatchedStore = _WatchedStore(self.client.seams.clock.wall_ms, self.monitor)
         self.handles: dict[int, WriteHandle] = {}
@@ -216,6 +225,7 @@ class SwarmCluster(SimCluster):
             storage=StorageConfig(journal_dir="/data/journal", ledger_dir="/data/ledgers", **self.plan.storage),
             space_check_s=1.0,
             long_poll_max_s=2.0,
+            location=self.racks.get(name),
             ledger_dirs=tuple(self.operators[name].configured) if name in self.operators else (),
             **self.plan.bookie,
         )

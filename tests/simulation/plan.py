@@ -96,6 +96,8 @@ class WorldPlan:
     """Processes that delete ledgers and bring them back."""
     directories: int = 0
     """Ledger directories of every bookie, each on a disk of its own; 0: one, on the disk with everything else."""
+    racks: int = 0
+    """In how many racks the bookies stand, one after the other; 0: nobody knows of racks."""
     bookie: dict[str, Any] = field(default_factory=dict)
     """Other options of every bookie."""
 
@@ -106,6 +108,7 @@ class WorldPlan:
         people += f", {self.healers} healers" if self.healers else ""
         people += f", {self.undeleters} undeleters" if self.undeleters else ""
         disks = f", {self.directories} ledger directories" if self.directories else ""
+        disks += f", {self.racks} racks{' (enforced)' if self.client.racks_enforced else ''}" if self.racks else ""
         back = f"; metadata put back to {self.rollback_after_s:.1f} s" if self.rollback_after_s else ""
         return (
             f"{self.bookies} bookies{disks}, {people}, {shapes}, {self.client.protocol}, {self.chaos_s:.0f} s of "
@@ -144,6 +147,8 @@ def plan(seed: int) -> WorldPlan:
         repairers=Random(f"plan/{seed}/repairers").choice([0, 0, 1, 2]) if seed >= FIRST_WITH_REPAIRERS else 0,
         deferred=client.protocol == "v3" and seed >= FIRST_OF_LATER and Random(f"plan/{seed}/deferred").random() < 0.4,
     )
+    if seed >= FIRST_WITH_RACKS:
+        return _with_racks(made)
     if seed >= FIRST_WITH_ENCRYPTION:
         return _with_encryption(made)
     if seed >= FIRST_WITH_UNDELETION:
@@ -192,6 +197,7 @@ FIRST_WITH_COLLECTION: Final = 12000
 FIRST_WITH_VOLUMES: Final = 14000
 FIRST_WITH_UNDELETION: Final = 15000
 FIRST_WITH_ENCRYPTION: Final = 16000
+FIRST_WITH_RACKS: Final = 18000
 """Worlds of lower seeds, and what was found in them, stay as they are."""
 
 
@@ -393,6 +399,18 @@ def _with_encryption(made: WorldPlan) -> WorldPlan:
         pending_entries_max=rng.choice([1, 2, 4]),
     )
     return replace(made, client=client, writers=2, tailers=1, chaos_s=min(made.chaos_s, 10.0), deferred=False)
+
+
+def _with_racks(made: WorldPlan) -> WorldPlan:
+    """The same world, shorter, where autorecovery runs, bookies stand in racks and one of them is lost: copies of an
+    entry are kept apart. Of every two worlds one enforces it."""
+    rng = Random(f"plan/{made.seed}/racks")
+    made = _with_healers(made)
+    client = replace(made.client, placement="rack", racks_enforced=made.seed % 2 == 1)
+    ensemble, drawn = max(shape.ensemble_size for shape in made.shapes), rng.choice([2, 3, 3])
+    odd = any(shape.ensemble_size % 2 and shape.write_quorum == 2 for shape in made.shapes)
+    racks = 3 if odd else drawn  # neighbours in a ring of odd length cannot all be in different ones of two
+    return replace(made, client=client, racks=racks, bookies=max(6, ensemble + 2), chaos_s=min(made.chaos_s, 12))
 
 
 def _client(rng: Random) -> ClientConfig:

@@ -12,6 +12,7 @@ from tests.simulation.plan import (
     FIRST_WITH_COLLECTION,
     FIRST_WITH_DAMAGE,
     FIRST_WITH_HEALERS,
+    FIRST_WITH_RACKS,
     FIRST_WITH_ROLLBACK,
     FIRST_WITH_SCRUB,
     FIRST_WITH_UNDELETION,
@@ -126,3 +127,14 @@ def test_bookies_have_several_directories_where_nothing_else_takes_copies() -> N
         assert "ledger directories" in str(made)
     for seed in range(0, FIRST_WITH_VOLUMES, 97):  # later: where ledgers are brought back
         assert not plan(seed).directories and not set(VOLUME_FAULTS) & set(plan(seed).faults)
+
+
+@pytest.mark.rule("F3", "Q6")
+def test_bookies_stand_in_racks_where_one_is_lost_and_every_second_world_enforces_it() -> None:
+    worlds = [plan(seed) for seed in range(FIRST_WITH_RACKS, FIRST_WITH_RACKS + 100)]
+    for made in worlds:
+        assert made.racks in (2, 3) and made.healers >= 1 and "lose_bookie" in made.faults and "racks" in str(made)
+        assert made.client.placement == "rack"
+        assert all(s.ack_quorum >= 2 and s.ensemble_size <= made.bookies - 2 for s in made.shapes)
+    assert sum(made.client.racks_enforced for made in worlds) == 50
+    assert not any(plan(seed).racks for seed in range(0, FIRST_WITH_RACKS, 97))

@@ -17,6 +17,7 @@ from tests.simulation.plan import (
     FIRST_WITH_ENCRYPTION,
     FIRST_WITH_HEALERS,
     FIRST_WITH_LEDGER_LOGS,
+    FIRST_WITH_RACKS,
     FIRST_WITH_REPAIRERS,
     FIRST_WITH_ROLLBACK,
     FIRST_WITH_SCRUB,
@@ -126,3 +127,12 @@ def test_nothing_is_sealed_twice_whatever_becomes_of_appends_and_metadata(seed: 
     assert not result.problems, result.report()
     assert result.counts["entries sealed"] > 0
     assert result.counts["metadata put back"] == 1 - seed % 2
+
+
+@pytest.mark.rule("Q6", "A5", "V3")
+@pytest.mark.parametrize("seed", range(FIRST_WITH_RACKS, FIRST_WITH_RACKS + 8))
+def test_copies_stay_in_different_racks_whatever_is_lost(seed: int) -> None:
+    """Every second world enforces it, and then no ensemble lacks it; elsewhere most ensembles have it."""
+    result = run_seed(seed)
+    assert not result.problems, result.report()
+    assert result.counts["ensembles_apart"] > 3 * result.counts.get("ensembles_together", 0)

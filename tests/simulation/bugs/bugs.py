@@ -79,6 +79,7 @@ from bookkeeper.testing.world import SimDisk
 from tests.simulation.bugs.bug import Bug, Plant, bug_into
 from tests.simulation.bugs.deletion_bugs import DELETION_BUGS
 from tests.simulation.bugs.encryption_bugs import ENCRYPTION_BUGS
+from tests.simulation.bugs.rack_bugs import RACK_BUGS
 from tests.simulation.bugs.volume_bugs import VOLUME_BUGS
 from tests.simulation.plan import (
     FIRST_WITH_COLLECTION,
@@ -802,3 +803,4 @@ def _rollback_accepted_and_collected(patch: Patch) -> None:
 BUGS.update(VOLUME_BUGS)
 BUGS.update(DELETION_BUGS)
 BUGS.update(ENCRYPTION_BUGS)
+BUGS.update(RACK_BUGS)

@@ -287,6 +287,8 @@ class Nemesis:
         self.cluster.names.remove(node.name)
         name = f"b{self.plan.bookies + 1}"
         self.cluster.monitor.late.add(name)
+        if self.cluster.racks:  # it comes in the other one's place
+            self.cluster.racks[name] = self.cluster.racks[node.name]
 
         def come() -> None:
             self.cluster.world.loop.create_task(self.cluster.add_bookie(name))

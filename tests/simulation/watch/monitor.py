@@ -40,6 +40,7 @@ from bookkeeper.wire import Status
 from tests.simulation.faults.damage import LastGroup
 from tests.simulation.users.litter import LITTER
 from tests.simulation.watch.deletions import DeletionMonitor
+from tests.simulation.watch.rack_watch import RackWatch
 from tests.simulation.watch.volume_monitor import VolumeMonitor, engine_with, is_lost
 
 _NEGATIVE = (Status.NO_ENTRY, Status.NO_LEDGER)
@@ -88,6 +89,8 @@ class Monitor:
         """For bookies with several ledger directories."""
         self.deletions = DeletionMonitor(self.problem, self.count)
         """Of ledgers that are deleted, and brought back."""
+        self.racks: RackWatch | None = None
+        """Of where copies stand; None: nobody knows of racks."""
         self.recovering: dict[int, int] = defaultdict(int)
         """Ledger -> recoveries of it that run now."""
 
