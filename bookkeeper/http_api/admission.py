@@ -25,9 +25,8 @@ from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Seams
 
 KIND: Final = "http api"
-TEXTS: Final = RefusalTexts(
-    no_token="This route wants a token and none came - bk gateway token makes one; send it as Authorization: Bearer"
-)
+WANTED: Final = "This route wants a token and none came - bk gateway token makes one; send it as Authorization: Bearer"
+TEXTS: Final = RefusalTexts(no_token=WANTED)
 
 
 def read_secrets(config: HttpApiConfig, seams: Seams) -> AccessControl:
