@@ -24,6 +24,7 @@ from bookkeeper.real.private import (
     read_secret,
     replace_private,
 )
+from bookkeeper.real.ready_sockets import ready_sockets
 from bookkeeper.real.supervisor import NotifySocket
 from bookkeeper.real.tls import FileTls
 from bookkeeper.real.watched_file import WatchedFile
@@ -51,6 +52,7 @@ __all__ = [
     "no_core_dumps",
     "read_private",
     "read_secret",
+    "ready_sockets",
     "replace_private",
     "run",
     "system_seams",

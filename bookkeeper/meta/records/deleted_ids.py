@@ -11,6 +11,7 @@ that deletes merges a few dozen marks into the ranges, by one compare-and-set. A
 
 A new ledger's id is looked up *after* its metadata were created. The session that wrote them then sees every older mark
 without a sync, and a younger mark can only come from a deletion of this very ledger.
+Who makes many ledgers has the transaction that creates one fail instead if its id is marked (:meth:`DeletedIds.guard`).
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from bookkeeper.ids import IdRanges, LedgerId
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store import (
     LOST_MAX,
+    Check,
     Create,
     Delete,
     MetadataStore,
@@ -81,6 +83,30 @@ class DeletedIds:
         self._store = store
         self._paths = paths
         self._rng = rng
+        self._seen: tuple[str, Version, IdRanges] | None = None
+        """The value of ids that was read last: its path, its version, the ids that it marks."""
+
+    def guard(self, ledger_id: LedgerId) -> list[Operation] | None:
+        """Operations that fail if the id is marked, and change nothing, to be part of a transaction. None: call
+        :meth:`prepare` first, or the id is marked."""
+        place = self.place(ledger_id)
+        if self._seen is None or self._seen[0] != place or ledger_id % IDS in self._seen[2]:
+            return None
+        mark = self.mark(ledger_id)
+        return [Check(place, self._seen[1]), Create(mark), Delete(mark, Version(0))]
+
+    async def prepare(self, ledger_id: LedgerId) -> None:
+        """Read the value of the ids near ``ledger_id`` for :meth:`guard`, and make it if there is none. Raises:
+        MetadataUnavailableError."""
+        place = self.place(ledger_id)
+        if (found := await get_or_none(self._store, place)) is None:
+            await make(self._store, place)
+            found = await self._store.get(place)
+        self._seen = place, found.version, decode(found.value, place)
+
+    def forget(self) -> None:
+        """Something else is stored than :meth:`guard` expects."""
+        self._seen = None
 
     def place(self, ledger_id: int) -> str:
         """The path of the value to which an id belongs."""

@@ -5,12 +5,17 @@
   ``idgen-long`` exists or the short ones are used up.
 
 If a creation gets no answer, its number is skipped; the value goes when the session ends.
+
+Who makes one ledger after the other gets ids ahead: they are taken side by side, so that the store sees one request for
+many. An id that was taken ahead and is never asked for is skipped, too. So a ledger may have a smaller id than one that
+another client made before it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
+from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
@@ -25,6 +30,15 @@ from bookkeeper.ids import LedgerId
 from bookkeeper.meta.records.layout import SHORT_MAX, Layout
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store import MetadataStore, Version, Watch, ensure_created
+
+AHEAD_MAX: Final = 64
+"""Ids that are taken ahead at most."""
+
+ROW_S: Final = 1.0
+"""Who asks again within so many seconds asks in a row."""
+
+ROW_MIN: Final = 4
+"""Ids in a row before any is taken ahead; then as many as were asked for since."""
 
 HOB_KEPT: Final = 3
 _HOB = re.compile(r"HOB-(\d{10})")
@@ -48,21 +62,53 @@ class LedgerIds:
         self._known = False
         self._long = False
         self._forgetting: set[asyncio.Task[None]] = set()
+        self._row = 0
+        """Ids that were asked for in a row."""
+        self._asked_at = float("-inf")
+        self._ahead: deque[LedgerId] = deque()
+        """Taken, and not given yet."""
+        self._taking: asyncio.Task[None] | None = None
         self.greatest = LedgerId(-1)
-        """The greatest id that this process was given; -1 before the first."""
+        """The greatest id that this process has taken; -1 before the first."""
 
     async def next(self) -> LedgerId:
-        """Generate a new id.
+        """A new id for a ledger. It may have been taken a while ago: others may have greater ones by now.
 
         Raises:
             IdsUsedUpError: a flat or legacy cluster has used all of its ids.
             MetadataUnavailableError: the store does not answer.
         """
-        new = await self._next()
+        now = asyncio.get_running_loop().time()
+        self._row = self._row + 1 if now - self._asked_at < ROW_S else 1
+        self._asked_at = now
+        new = self._ahead.popleft() if self._ahead else None
+        if self.takes_ahead and self._taking is None and len(self._ahead) <= self._wanted // 2:
+            self._taking = asyncio.get_running_loop().create_task(self._take(self._wanted - len(self._ahead)))
+        return await self.generate() if new is None else new
+
+    @property
+    def takes_ahead(self) -> bool:
+        """Whether ids are asked for in a row. Layouts with short ids alone count other values, too, and run out."""
+        return self._wanted > 0 and not self._short_only
+
+    @property
+    def _wanted(self) -> int:
+        return min(self._row - ROW_MIN, AHEAD_MAX)
+
+    async def generate(self) -> LedgerId:
+        """An id that is taken now: greater than every id that anybody took before. Raises: as :meth:`next`."""
+        new = await self._generate()
         self.greatest = max(self.greatest, new)
         return new
 
-    async def _next(self) -> LedgerId:
+    async def _take(self, count: int) -> None:
+        try:
+            taken = await asyncio.gather(*(self.generate() for _ in range(count)), return_exceptions=True)
+            self._ahead.extend(sorted(new for new in taken if isinstance(new, int)))  # errors meet who asks next
+        finally:
+            self._taking = None
+
+    async def _generate(self) -> LedgerId:
         if self._short_only:
             number = await self._number_below(self._short_parent)
             if not 0 <= number < SHORT_MAX:

@@ -93,7 +93,7 @@ class Ledgers:
             IdsUsedUpError: a flat or legacy cluster has used all of its ids.
             MetadataUnavailableError: the store does not answer.
         """
-        return await self._ids.next()
+        return await self._ids.generate()
 
     async def create(
         self, metadata: LedgerMetadata, ledger_id: LedgerId | None = None, *, absent: Sequence[BookieId] = ()
@@ -119,6 +119,8 @@ class Ledgers:
         while True:
             if number is None:
                 number = await self._ids.next()
+                if self._ids.takes_ahead and not absent and await self._create_guarded(number, value):
+                    return number, Versioned(metadata, Version(0))
             try:
                 if absent:
                     version = await self._create_naming(self.path(number), value, absent)
@@ -137,6 +139,22 @@ class Ledgers:
                 if ledger_id is not None:
                     raise _gone(number)
                 number = None
+
+    async def _create_guarded(self, ledger_id: LedgerId, value: bytes) -> bool:
+        """Record a new ledger in one transaction that fails if its id is marked. False: do it step by step; what this
+        has done or not is found out there."""
+        try:
+            if (guard := self.deleted.guard(ledger_id)) is None:
+                await self.deleted.prepare(ledger_id)
+                return False
+            await self._store.multi([Create(self.path(ledger_id), value), *guard])
+        except (NoSuchKeyError, KeyExistsError, MetadataConflictError):
+            self.deleted.forget()
+            return False
+        except (MetadataUnavailableError, SessionExpiredError):
+            await self._store.sync(self._root)
+            return False
+        return True
 
     async def _create_naming(self, path: str, value: bytes, absent: Sequence[BookieId]) -> Version:
         """As ``settled_create``, but only while these bookies have cookies. Counts that they were named."""
@@ -207,7 +225,7 @@ class Ledgers:
         if before < 0 or await self.deleted.has(ledger_id):
             return
         try:
-            number = await self._ids.next()
+            number = await self._ids.generate()
         except IdsUsedUpError:
             return
         if number <= before:

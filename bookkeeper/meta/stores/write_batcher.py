@@ -38,6 +38,7 @@ class WriteBatcher(Generic[O, R]):
         one: sends a single operation.
         many: sends several as one request. Returns None if it was refused and nothing was done.
         size: estimates the bytes of an operation.
+        parts: how many operations of the service it consists of.
     """
 
     def __init__(
@@ -45,10 +46,12 @@ class WriteBatcher(Generic[O, R]):
         one: Callable[[O], Awaitable[R]],
         many: Callable[[Sequence[O]], Awaitable[list[R] | None]],
         size: Callable[[O], int],
+        parts: Callable[[O], int] = lambda _: 1,
     ) -> None:
         self._one = one
         self._many = many
         self._size = size
+        self._parts = parts
         self._loop = asyncio.get_running_loop()
         self._waiting: list[tuple[O, asyncio.Future[R]]] = []
         self._sending: set[asyncio.Task[None]] = set()
@@ -64,10 +67,11 @@ class WriteBatcher(Generic[O, R]):
     def _flush(self) -> None:
         waiting, self._waiting = self._waiting, []
         while waiting:
-            count, room = 0, BYTES_MAX
+            count, room, parts = 0, BYTES_MAX, OPERATIONS_MAX
             for operation, _ in waiting[:OPERATIONS_MAX]:
                 room -= self._size(operation)
-                if room < 0 and count:
+                parts -= self._parts(operation)
+                if (room < 0 or parts < 0) and count:
                     break
                 count += 1
             batch, waiting = waiting[:count], waiting[count:]

@@ -60,7 +60,14 @@ class _Numbered(Create):
     """Creates a value whose name gets the parent's next number."""
 
 
-_Asked = tuple[Operation, int]
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Operations that are done together or not at all."""
+
+    operations: tuple[Operation, ...]
+
+
+_Asked = tuple[Operation | _Group, int]
 """A write, and the session in which it was asked for."""
 
 
@@ -73,7 +80,7 @@ class ZooKeeperStore:
         self._session = session
         self._client = session.client
         self._watches = ZooKeeperWatches(session)
-        self._batcher: WriteBatcher[_Asked, Any] = WriteBatcher(self._send_one, self._send_many, _size)
+        self._batcher: WriteBatcher[_Asked, Any] = WriteBatcher(self._send_one, self._send_many, _size, _parts)
 
     @classmethod
     async def open(
@@ -230,13 +237,19 @@ class ZooKeeperStore:
         await self._put(Delete(check_path(path), expected))
 
     async def multi(self, operations: Sequence[Operation]) -> list[Version | None]:
+        for operation in operations:
+            check_path(operation.path)
+        results = await self._put(_Group(tuple(operations)))
+        return [_version_of(operation, result) for operation, result in zip(operations, results, strict=True)]
+
+    async def _send_group(self, operations: Sequence[Operation]) -> list[Any]:
         request = self._transaction(operations)
-        results = await self._session.write("multi", request.commit_async)
+        results: list[Any] = await self._session.write("multi", request.commit_async)
         failures = [result for result in results if isinstance(result, Exception)]
         if failures:
             cause = cause_of(failures)
             raise translate("multi", cause, self._session.who) from cause
-        return [_version_of(operation, result) for operation, result in zip(operations, results, strict=True)]
+        return results
 
     def _transaction(self, operations: Sequence[Operation]) -> Any:
         request = self._client.transaction()
@@ -255,7 +268,7 @@ class ZooKeeperStore:
 
     # -- single writes go together (write_batcher) ------------------------------------------------------------
 
-    async def _put(self, operation: Operation) -> Any:
+    async def _put(self, operation: Operation | _Group) -> Any:
         """Send one write together with others of this turn, after checking that it may be sent."""
         session = self._session.may_write()
         await self._session.contact(_name(operation), self._session.loop.time() + self._session.timeout_s)
@@ -267,6 +280,8 @@ class ZooKeeperStore:
         operation, session = asked
         self._session.check_session(_name(operation), session)
         match operation:
+            case _Group(operations):
+                return await self._send_group(operations)
             case Create(path, value, ephemeral):
                 numbered = isinstance(operation, _Numbered)
                 send = partial(client.create_async, path, value, ephemeral=ephemeral, sequence=numbered)
@@ -277,12 +292,16 @@ class ZooKeeperStore:
         return await self._session.write(_name(operation), send)
 
     async def _send_many(self, asked: Sequence[_Asked]) -> list[Any] | None:
-        operations = [operation for operation, session in asked if session == self._session.session_id]
-        if len(operations) < len(asked):
+        if any(session != self._session.session_id for _, session in asked):
             return None
-        what = f"{_name(operations[0])} and {len(operations) - 1} more"
-        results = await self._session.write(what, self._transaction(operations).commit_async)
-        return None if any(isinstance(result, Exception) for result in results) else results
+        parts = [_operations(each) for each in asked]
+        together = [operation for operations in parts for operation in operations]
+        what = f"{_name(asked[0][0])} and {len(asked) - 1} more"
+        answers = iter(await self._session.write(what, self._transaction(together).commit_async))
+        results = [[next(answers) for _ in operations] for operations in parts]
+        if any(isinstance(answer, Exception) for each in results for answer in each):
+            return None
+        return [each if isinstance(one, _Group) else each[0] for (one, _), each in zip(asked, results, strict=True)]
 
     # -- access lists, which other stores do not have ------------------------------------------------------
 
@@ -332,11 +351,22 @@ def _version_of(operation: Operation, result: Any) -> Version | None:
 
 def _name(operation: object) -> str:
     """The operation in words for messages: ``create /a/b``."""
+    if isinstance(operation, _Group):
+        return "multi"
     kind = "create" if isinstance(operation, Create) else type(operation).__name__.lower()
     return f"{kind} {getattr(operation, 'path', '')}"
 
 
+def _operations(asked: _Asked) -> Sequence[Operation]:
+    one = asked[0]
+    return one.operations if isinstance(one, _Group) else (one,)
+
+
+def _parts(asked: _Asked) -> int:
+    return len(_operations(asked))
+
+
 def _size(asked: _Asked) -> int:
-    operation = asked[0]
-    value = operation.value if isinstance(operation, Create | Set) else b""
-    return len(value) + len(operation.path) + 64
+    return sum(
+        len(each.path) + 64 + (len(each.value) if isinstance(each, Create | Set) else 0) for each in _operations(asked)
+    )

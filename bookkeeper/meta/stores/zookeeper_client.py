@@ -32,11 +32,22 @@ from bookkeeper.errors import (
 )
 from bookkeeper.meta.stores.credentials import Credentials, ZooKeeperTls
 from bookkeeper.rate_limited_log import RateLimit, counted
-from bookkeeper.real import FileTls
+from bookkeeper.real import FileTls, ready_sockets
 from bookkeeper.seams import TlsFiles
 
 
-class TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]  # the library has no types
+class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library has no types
+    """The client's threads. They wait for their sockets by one system call; the library's own way makes and closes a
+    descriptor each time, three times for each request."""
+
+    def select(
+        self, readers: Sequence[Any], writers: Sequence[Any], errors: Sequence[Any], timeout: float | None = None
+    ) -> tuple[list[Any], list[Any], list[Any]]:
+        """As ``select.select``. The library asks for no ``errors``. Raises: ValueError: a socket is closed."""
+        return (*ready_sockets(readers, writers, timeout), [])
+
+
+class TlsHandler(Handler):
     """The client's threads, and its connections by TLS: by the same code, with the same rules, as those to bookies.
 
     The client's own context would trust the public authorities beside the one that was named, would take a key that
@@ -176,6 +187,8 @@ def new_client(hosts: str, credentials: Credentials, session_timeout_s: float, l
             }
     if (tls := credentials.tls) is not None:
         options["handler"] = TlsHandler(tls)
+    else:
+        options["handler"] = Handler()
     return KazooClient(
         hosts=hosts,
         timeout=session_timeout_s,

@@ -17,8 +17,10 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import IdRanges, LedgerId
 from bookkeeper.meta.records.deleted_ids import IDS, MERGE_MIN, DeletedIds, decode, encode
+from bookkeeper.meta.records.ledgers import Ledgers
 from bookkeeper.meta.records.paths import Paths
-from bookkeeper.meta.store import MetadataStore, Operation, Version, Versioned
+from bookkeeper.meta.store import Delete, MetadataStore, Operation, Set, Version, Versioned
+from bookkeeper.meta.stores.memory import Fate
 from tests.bookkeeper.meta.records.test_ledgers import NEW, ledgers_in
 from tests.bookkeeper.meta.services import REPLY_LOST, REQUEST_LOST, Losing, MemoryService, Recording
 
@@ -202,6 +204,86 @@ async def test_a_new_ledger_where_none_was_deleted_costs_one_read(memory_service
     memory_service.cluster.interference = seen = Recording()
     await ledgers.create(NEW)
     assert sorted(seen.kinds) == ["create", "create", "delete", "get"]
+
+
+async def in_a_row(ledgers: Ledgers, count: int = 40) -> list[LedgerId]:
+    """Made one after the other, until ids are taken ahead."""
+    made = [(await ledgers.create(NEW))[0] for _ in range(count)]
+    if ledgers._ids._taking is not None:
+        await ledgers._ids._taking
+    return made
+
+
+@pytest.mark.rule("M6")
+async def test_in_a_row_a_new_ledger_costs_one_transaction(memory_service: MemoryService) -> None:
+    store = await memory_service.connect()
+    ledgers = ledgers_in(store)
+    await in_a_row(ledgers)
+    memory_service.cluster.interference = seen = Recording()
+    made = [await ledgers.create(NEW) for _ in range(10)]
+    assert seen.kinds.count("multi") == 10
+    assert "get" not in seen.kinds
+    for ledger, stored in made:
+        found = await ledgers.read(ledger)
+        assert (found.value, found.version) == (stored.value, stored.version)
+        assert not await ledgers.deleted.has(ledger)
+    assert await store.children(ledgers.deleted.place(made[0][0])) == [], "the guard leaves nothing behind"
+
+
+@pytest.mark.rule("M6")
+@pytest.mark.parametrize("merged", [False, True])
+async def test_an_id_that_was_taken_ahead_and_then_chosen_and_deleted_is_passed_over(
+    memory_service: MemoryService, merged: bool
+) -> None:
+    ledgers, other = ledgers_in(await memory_service.connect()), ledgers_in(await memory_service.connect())
+    await in_a_row(ledgers)
+    ahead = list(ledgers._ids._ahead)[:2]
+    for number in ahead:
+        await other.create(NEW, number)
+        await other.delete(number)
+    if merged:
+        await merge_by_hand(other, ahead)
+    made = [(await ledgers.create(NEW))[0] for _ in range(5)]
+    assert not set(made) & set(ahead)
+    assert all([await other.deleted.has(number, fresh=True) for number in ahead])
+    for number in ahead:
+        with pytest.raises(NoSuchLedgerError):
+            await ledgers.read(number, fresh=True)
+
+
+async def merge_by_hand(ledgers: Ledgers, numbers: list[LedgerId]) -> None:
+    """As a client does that deletes: the marks are taken into the ranges."""
+    store, place = ledgers.deleted._store, ledgers.deleted.place(numbers[0])
+    found = await store.get(place)
+    ranges = encode((number % IDS, number % IDS) for number in numbers)
+    marks = [Delete(ledgers.deleted.mark(number), None) for number in numbers]
+    await store.multi([Set(place, ranges, found.version), *marks])
+
+
+@pytest.mark.rule("M6", "M8")
+@pytest.mark.parametrize("fate", [REPLY_LOST, REQUEST_LOST])
+async def test_a_creation_in_a_row_whose_transaction_is_lost_makes_one_ledger(
+    memory_service: MemoryService, fate: Fate
+) -> None:
+    ledgers = ledgers_in(await memory_service.connect())
+    before = await in_a_row(ledgers)
+    memory_service.cluster.interference = Losing(multi=[fate])
+    new, stored = await ledgers.create(NEW)
+    assert new not in before
+    found = await ledgers.read(new, fresh=True)
+    assert (found.value, found.version) == (stored.value, stored.version)
+    assert [ledger async for ledger in ledgers.list()] == sorted([*before, new])
+
+
+@pytest.mark.rule("M6")
+async def test_a_ledger_that_exists_under_an_id_that_was_taken_ahead_stays(memory_service: MemoryService) -> None:
+    ledgers, other = ledgers_in(await memory_service.connect()), ledgers_in(await memory_service.connect())
+    await in_a_row(ledgers)
+    taken = ledgers._ids._ahead[0]
+    _, stored = await other.create(NEW, taken)
+    new, _ = await ledgers.create(NEW)
+    assert new != taken
+    assert (await ledgers.read(taken)).value == stored.value
 
 
 def test_a_value_has_at_most_20_kib() -> None:

@@ -9,14 +9,15 @@ from bookkeeper.errors import MetadataError
 from bookkeeper.ids import BookieId, LedgerId
 from bookkeeper.ledger.metadata import LedgerMetadata
 from bookkeeper.ledger.quorum import QuorumSpec
+from bookkeeper.meta.records import ledger_ids
 from bookkeeper.meta.records.layout import Layout
-from bookkeeper.meta.records.ledger_ids import LedgerIds
+from bookkeeper.meta.records.ledger_ids import AHEAD_MAX, ROW_MIN, LedgerIds
 from bookkeeper.meta.records.ledgers import Ledgers
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store import MetadataStore
 from bookkeeper.meta.stores.memory import Fate, MemoryCluster
 from bookkeeper.meta.stores.tree import TreeNode
-from tests.bookkeeper.meta.services import REPLY_LOST, Losing, MemoryService, load
+from tests.bookkeeper.meta.services import FINE, REPLY_LOST, Losing, MemoryService, Recording, load
 from tests.contracts.metadata_store import until
 
 LONG = [Layout.HIERARCHICAL, Layout.LONG_HIERARCHICAL]
@@ -67,8 +68,74 @@ async def test_who_begins_with_long_ids_is_noticed_by_all(memory_service: Memory
 @pytest.mark.rule("M6")
 async def test_no_id_is_given_twice(memory_service: MemoryService) -> None:
     stores = [await memory_service.connect() for _ in range(3)]
-    taken = await asyncio.gather(*(take(store, Layout.HIERARCHICAL, 10) for store in stores))
-    assert sorted(number for numbers in taken for number in numbers) == list(range(30))
+    taken = await asyncio.gather(*(take(store, Layout.HIERARCHICAL, ROW_MIN) for store in stores))
+    assert sorted(number for numbers in taken for number in numbers) == list(range(3 * ROW_MIN))
+
+
+@pytest.mark.rule("M6")
+async def test_who_asks_in_a_row_gets_ids_ahead_and_no_two_clients_the_same(memory_service: MemoryService) -> None:
+    stores = [await memory_service.connect() for _ in range(3)]
+    taken = await asyncio.gather(*(take(store, Layout.HIERARCHICAL, 100) for store in stores))
+    assert len({number for numbers in taken for number in numbers}) == 300
+
+
+async def test_the_first_ids_are_not_taken_ahead_and_nobody_waits_for_the_later_ones(
+    memory_service: MemoryService,
+) -> None:
+    store = await memory_service.connect()
+    ids = LedgerIds(store, PATHS, Layout.HIERARCHICAL)
+    assert [await ids.next() for _ in range(ROW_MIN)] == list(range(ROW_MIN))
+    assert not ids._ahead
+    for _ in range(40):
+        await ids.next()
+        if ids._taking is not None:
+            await ids._taking
+    memory_service.cluster.interference = seen = Recording()
+    for _ in range(AHEAD_MAX // 4):
+        await ids.next()
+    assert ids.takes_ahead and len(ids._ahead) <= AHEAD_MAX
+    assert seen.kinds.count("create") <= AHEAD_MAX, "they come by many"
+    assert ids.greatest >= max(ids._ahead)
+
+
+@pytest.mark.rule("M10")
+async def test_an_id_that_is_generated_now_is_greater_than_those_that_were_taken_ahead(
+    memory_service: MemoryService,
+) -> None:
+    ids = LedgerIds(await memory_service.connect(), PATHS, Layout.HIERARCHICAL)
+    for _ in range(30):
+        await ids.next()
+    assert ids._taking is not None or ids._ahead
+    if ids._taking is not None:
+        await ids._taking
+    assert await ids.generate() > max(ids._ahead)
+
+
+async def test_after_a_pause_a_row_begins_anew(memory_service: MemoryService, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = LedgerIds(await memory_service.connect(), PATHS, Layout.HIERARCHICAL)
+    monkeypatch.setattr(ledger_ids, "ROW_S", 0.0)
+    assert [await ids.next() for _ in range(30)] == list(range(30))
+    assert not ids._ahead and ids._taking is None
+
+
+async def test_who_cannot_take_ids_ahead_takes_them_one_by_one(memory_service: MemoryService) -> None:
+    store = await memory_service.connect()
+    ids = LedgerIds(store, PATHS, Layout.HIERARCHICAL)
+    for _ in range(ROW_MIN):
+        await ids.next()
+    memory_service.cluster.interference = Losing(create=[FINE, *[REPLY_LOST] * 5])
+    numbers = [await ids.next() for _ in range(40)]
+    assert len(set(numbers)) == 40 and min(numbers) >= ROW_MIN
+
+
+@pytest.mark.parametrize("layout", [Layout.FLAT, Layout.LEGACY_HIERARCHICAL])
+async def test_a_layout_with_few_ids_takes_none_ahead(memory_service: MemoryService, layout: Layout) -> None:
+    store = await memory_service.connect()
+    await store.create(PATHS.id_generator, parents=True)
+    ids = LedgerIds(store, PATHS, layout)
+    for _ in range(3 * ROW_MIN):
+        await ids.next()
+    assert not ids.takes_ahead and not ids._ahead and ids._taking is None
 
 
 async def test_a_flat_cluster_counts_every_child_of_its_root(memory_service: MemoryService) -> None:

@@ -66,6 +66,12 @@ async def test_writes_of_one_turn_are_one_request_in_their_order(sent: Sent) -> 
     assert (await sent.store.get("/a")).value == b"2"
 
 
+async def test_a_batch_ends_before_it_has_too_many_operations_by_what_they_consist_of(sent: Sent) -> None:
+    sent.batcher = WriteBatcher(sent.one, sent.many, sent.size, lambda _: OPERATIONS_MAX // 2)
+    assert await sent.together(*(Create(f"/{number}") for number in range(5))) == [0] * 5
+    assert sent.requests == [2, 2, 1]
+
+
 @pytest.mark.rule("M1")
 async def test_one_that_is_refused_does_not_touch_the_others(sent: Sent) -> None:
     await sent.store.create("/taken")

@@ -17,7 +17,7 @@ from bookkeeper.errors import (
 )
 from bookkeeper.launchers.zookeeper import ZooKeeperServer, free_port
 from bookkeeper.meta.cluster import Metadata, init_cluster
-from bookkeeper.meta.store import Create, SessionState, Version, settled_create, settled_set
+from bookkeeper.meta.store import Check, Create, Delete, SessionState, Set, Version, settled_create, settled_set
 from bookkeeper.meta.stores.credentials import Credentials, ZooKeeperTls
 from bookkeeper.meta.stores.zookeeper import ZooKeeperStore
 from bookkeeper.meta.stores.zookeeper_session import PATIENCE_S
@@ -167,6 +167,27 @@ async def test_concurrent_writes_travel_together(zookeeper_service: ZooKeeperSer
         with pytest.raises(SessionExpiredError):
             await stale
     assert await store.exists("/stale") is None
+
+
+async def test_transactions_and_single_writes_of_one_turn_go_together_and_each_gets_its_answer(
+    zookeeper_service: ZooKeeperService,
+) -> None:
+    store = await zookeeper_service.connect()
+    await store.create("/taken")
+    before = store.last_transaction
+    answers = await asyncio.gather(
+        store.multi([Create("/a"), Set("/a", b"1", Version(0)), Create("/b"), Delete("/b", Version(0))]),
+        store.create("/c"),
+        store.multi([Check("/taken", Version(0)), Set("/taken", b"1", None)]),
+    )
+    assert list(answers) == [[0, 1, 0, None], ("/c", 0), [None, 1]]
+    assert store.last_transaction == before + 1, "one request"
+    mixed = await asyncio.gather(
+        store.multi([Create("/d"), Create("/taken")]), store.create("/e"), store.multi([]), return_exceptions=True
+    )
+    assert isinstance(mixed[0], KeyExistsError)
+    assert list(mixed[1:]) == [("/e", 0), []]
+    assert await store.exists("/d") is None
 
 
 async def test_paths_are_put_under_the_chroot(zookeeper_service: ZooKeeperService) -> None:
