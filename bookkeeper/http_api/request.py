@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from bookkeeper.bookie.health.health import PageReply
 from bookkeeper.errors import BookKeeperError
 
-PARAMETERS_MAX = 32
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
+"""As Java reads numbers: no blanks, and nothing between digits."""
+
+PARAMETERS_MAX: Final = 32
 """Parameters of a request at most."""
 
 
@@ -43,10 +47,9 @@ class ApiRequest:
         text = self.params.get(name)
         if text is None and default is not None:
             return default
-        try:
-            return int(text or "")
-        except ValueError:
-            raise RefusedRequestError(f"{name} must be a whole number") from None
+        if text is None or not _NUMBER.fullmatch(text):
+            raise RefusedRequestError(f"{name} must be a whole number")
+        return int(text)
 
     def is_true(self, name: str) -> bool:
         """Whether a parameter is the word true, as Apache's servers look at it."""
@@ -100,7 +103,7 @@ class JsonStream:
         yield bytes(piece + self._brackets[1:] + b"\n")
 
 
-CHUNK_BYTES = 32 * 1024
+CHUNK_BYTES: Final = 32 * 1024
 """Bytes of a streamed answer that are sent at once."""
 
 

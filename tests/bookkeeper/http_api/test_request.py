@@ -28,10 +28,11 @@ def test_of_parameters_with_one_name_the_last_one_counts_and_there_is_a_limit() 
 
 
 def test_numbers_that_are_none_are_refused() -> None:
-    request = ApiRequest("GET", "/", {"page": "7", "x": "1.5"})
-    assert request.number("page") == 7 and request.number("none", -1) == -1
-    for name in ("x", "none"):
-        with pytest.raises(RefusedRequestError, match=f"{name} must be a whole number"):
+    odd = {name: name for name in ("1.5", "1_0", " 1", "1\n", "٣", "0x1", "9" * 40, "", "-")}
+    request = ApiRequest("GET", "/", {"page": "7", "back": "-7", **odd})
+    assert (request.number("page"), request.number("back"), request.number("none", -1)) == (7, -7, -1)
+    for name in (*odd, "none"):
+        with pytest.raises(RefusedRequestError, match="must be a whole number"):
             request.number(name)
 
 

@@ -79,7 +79,8 @@ def ask(port: int, exchange: Exchange, names: Mapping[str, str], token: str | No
         target = exchange.target
         for name, value in names.items():
             target = target.replace(f"{{{name}}}", value)
-        connection.request(exchange.method, target, exchange.body, headers)
+        body = None if exchange.body is None else exchange.body.encode()
+        connection.request(exchange.method, target, body, headers)
         answer = connection.getresponse()
         return Reply(answer.status, answer.headers.get("Content-Type"), answer.read().decode("utf-8", "replace"))
     finally:
