@@ -27,7 +27,7 @@ from benchmarks.apache.surroundings import PLAIN, Surroundings
 from benchmarks.calibration import calibrate
 from bookkeeper.errors import BookKeeperError, ConfigError
 from bookkeeper.launchers.zookeeper import ZooKeeperServer
-from examples.apache_servers.jars import jars
+from examples.apache_servers.jars import NEWEST, VARIABLE, VERSION, jars
 
 FREE_GB: Final = {False: 25, True: 6}
 """What a whole run, or a quick one, may need on the disk."""
@@ -42,6 +42,7 @@ _QUICK_KINDS: Final = ("read", "tail", "create", "recover", "memory", "start")
 def main(words: Sequence[str]) -> None:
     """Run it; ends every process it started, however it ends."""
     arguments = _arguments(words)
+    os.environ[VARIABLE] = arguments.release
     signal.signal(signal.SIGTERM, _end)
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # an interrupt from the keyboard ends ZooKeeper first
     console = Console(width=180, highlight=False, markup=False, emoji=False)
@@ -74,6 +75,7 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--report", action="store_true", help="measure nothing, report on what is recorded")
     parser.add_argument("--write", action="store_true", help="write the section of docs/benchmarks.md and its pictures")
     parser.add_argument("--heap-mb", type=int, default=1024, help="heap of each JVM; the release's default")
+    parser.add_argument("--release", choices=[NEWEST, VERSION], default=NEWEST, help="of Apache's, to compare with")
     parser.add_argument("--in", dest="wanted", action="append", choices=[*_KINDS], help="only in these surroundings")
     parser.add_argument("--rows", help="only rows whose names begin with one of these, separated by commas")
     return parser.parse_args(words)
@@ -124,7 +126,15 @@ def _measure(arguments: argparse.Namespace, cache: Path, results: Results, conso
         if free < FREE_GB[arguments.quick]:
             raise ConfigError(f"{directory} has {free:.0f} GB free, {FREE_GB[arguments.quick]} are needed; see --dir")
         machine = calibrate(directory).text()
-        results.add({"machine": machine, "at": time.time(), "heap_mb": arguments.heap_mb, "quick": arguments.quick})
+        results.add(
+            {
+                "machine": machine,
+                "at": time.time(),
+                "heap_mb": arguments.heap_mb,
+                "quick": arguments.quick,
+                "apache": arguments.release,
+            }
+        )
         console.print(machine)
         zookeeper = stack.enter_context(ZooKeeperServer(directory / "zookeeper"))
         drivers = start_drivers(directory, cache, arguments.heap_mb, stack)

@@ -71,10 +71,11 @@ def section(found: Found, records: Sequence[dict[str, Any]], pictures: Sequence[
     """The section's text."""
     from examples.apache_servers.jars import VERSION
 
+    release = next((record["apache"] for record in records if "apache" in record), VERSION)  # older ones do not say
     heap = next((record["heap_mb"] for record in records if "heap_mb" in record), 1024)
     parts = [
-        f"## Side by side with Apache BookKeeper {VERSION}",
-        _HOW.format(version=VERSION, heap=heap),
+        f"## Side by side with Apache BookKeeper {release}",
+        _HOW.format(version=release, heap=heap),
         _noise(found),
     ]
     parts.append("### What was aimed at")

@@ -15,7 +15,7 @@ from typing import Any, Final
 from benchmarks.processes import ROOT
 from bookkeeper.errors import BookKeeperError, ConfigError
 from bookkeeper.launchers.zookeeper import tied_to_parent
-from examples.apache_servers.jars import jars
+from examples.apache_servers.jars import jars, release
 from examples.apache_servers.process import RELEASE, java_command
 
 SOURCE: Final = Path(__file__).with_name("Load.java")
@@ -111,7 +111,7 @@ def java_driver(directory: Path, cache: Path, heap_mb: int) -> LoadDriver:
 
 
 def _classes(cache: Path) -> Path:
-    target = cache / f"classes-{hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]}"
+    target = cache / f"classes-{release()}-{hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]}"
     if target.is_dir():
         return target
     compiler = shutil.which("javac")

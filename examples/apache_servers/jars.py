@@ -21,7 +21,16 @@ from bookkeeper.errors import ConfigError
 from bookkeeper.launchers.java import find_java
 
 VERSION: Final = "4.17.3"
-"""The release that everything here is measured against and proven with."""
+"""The release that everything here is proven with."""
+
+NEWEST: Final = "4.18.0"
+"""The newest release whose server Maven Central has with all that it depends on: the peer to be measured against. Of
+4.18.1 and 4.18.2 it has parts."""
+
+VARIABLE: Final = "BK_APACHE_RELEASE"
+"""The variable of the environment that names another release than :data:`VERSION`."""
+
+_POMS: Final = {VERSION: "pom.xml", NEWEST: "pom-newest.xml"}
 _TIMEOUT_S: Final = 600
 _OFFLINE: Final = ("Unknown host", "Connection refused", "Connect timed out", "Network is unreachable", "offline mode")
 
@@ -33,12 +42,22 @@ def jars(environment: Mapping[str, str] | None = None) -> str:
         environment: instead of the process's: where HOME, PATH, XDG_CACHE_HOME and JAVA_HOME come from.
 
     Raises:
-        ConfigError: no Java, or (when nothing is cached) no ``mvn``, no network, or Maven failed; says which.
+        ConfigError: a release that is not known here, no Java, or (when nothing is cached) no ``mvn``, no network, or
+            Maven failed; says which.
     """
     environment = os.environ if environment is None else environment
-    pom = files(__package__).joinpath("pom.xml").read_bytes()
-    proof = f"bookkeeper-server-{VERSION}.jar"
-    return fetch_jars(f"Apache BookKeeper {VERSION}", pom, cache_directory(environment), proof, environment)
+    chosen = release(environment)
+    pom = files(__package__).joinpath(_POMS[chosen]).read_bytes()
+    proof = f"bookkeeper-server-{chosen}.jar"
+    return fetch_jars(f"Apache BookKeeper {chosen}", pom, cache_directory(environment), proof, environment)
+
+
+def release(environment: Mapping[str, str] | None = None) -> str:
+    """The release that is used. Raises: ConfigError: the environment names one that is not known here."""
+    chosen = (os.environ if environment is None else environment).get(VARIABLE, VERSION)
+    if chosen not in _POMS:
+        raise ConfigError(f"{VARIABLE} must be one of {', '.join(_POMS)}, not {chosen!r}")
+    return chosen
 
 
 def fetch_jars(what: str, pom: bytes, cache: Path, proof: str, environment: Mapping[str, str]) -> str:
@@ -67,15 +86,16 @@ def whats_missing(environment: Mapping[str, str] | None = None) -> str | None:
         find_java(environment)
     except ConfigError as error:
         return str(error)
-    if cache_directory(environment).is_dir() or _maven(environment):
+    cache = cache_directory(environment)
+    if cache.is_dir() or _maven(environment):
         return None
-    return f"Apache BookKeeper {VERSION} is not in {cache_directory(environment)}, and there is no mvn to fetch it"
+    return f"Apache BookKeeper {release(environment)} is not in {cache}, and there is no mvn to fetch it"
 
 
 def cache_directory(environment: Mapping[str, str]) -> Path:
-    """The directory that keeps the jars of this version."""
+    """The directory that keeps the jars of the release. Raises: ConfigError: as :func:`release`."""
     base = environment.get("XDG_CACHE_HOME") or str(Path(environment.get("HOME", "~")).expanduser() / ".cache")
-    return Path(base) / "bookkeeper-py" / f"apache-{VERSION}"
+    return Path(base) / "bookkeeper-py" / f"apache-{release(environment)}"
 
 
 def _maven(environment: Mapping[str, str]) -> str | None:

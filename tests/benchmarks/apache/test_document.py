@@ -33,6 +33,16 @@ def test_rows_that_apache_wins_are_named() -> None:
     assert "Rows that Apache wins: random reads of 1 KB, 100 in flight, v3, /s (0.33)." in text
 
 
+def test_the_release_that_was_measured_is_named_and_older_runs_were_of_4_17_3() -> None:
+    records = [
+        {"surroundings": "plain", "row": "add-1024-1-v3", "side": side, "round": 1, "rate": 1.0, "others_cores": 0.0}
+        for side in ("ours", "shipped", "tuned")
+    ]
+    assert "Apache BookKeeper 4.17.3\n" in section(summarize(records), records, [])
+    named = [{"machine": "a machine", "apache": "4.18.0"}, *records]
+    assert "Apache BookKeeper 4.18.0\n" in section(summarize(records), named, [])
+
+
 def test_rows_that_apache_wins_elsewhere_say_where() -> None:
     records = [
         {"surroundings": "tls", "row": "tls-1", "side": side, "round": 1, "rate": rate, "others_cores": 0.0}

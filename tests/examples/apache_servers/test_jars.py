@@ -10,7 +10,7 @@ import pytest
 
 from bookkeeper.errors import ConfigError
 from bookkeeper.launchers import java
-from examples.apache_servers.jars import VERSION, cache_directory, jars, whats_missing
+from examples.apache_servers.jars import NEWEST, VARIABLE, VERSION, cache_directory, jars, whats_missing
 
 SERVER = f"bookkeeper-server-{VERSION}.jar"
 
@@ -46,6 +46,23 @@ def test_the_jars_are_fetched_once_into_the_cache(tmp_path: Path) -> None:
     assert f"<bookkeeper.version>{VERSION}<" in asked_for
     assert all(name in asked_for for name in ("bookkeeper-server", "bookkeeper-benchmark", "distributedlog-core"))
     assert sorted(path.name for path in cache.parent.iterdir()) == [cache.name, f"{cache.name}.lock"]
+
+
+def test_another_release_has_its_own_list_and_its_own_place(tmp_path: Path) -> None:
+    environment = world(tmp_path, maven=FETCHES.replace(VERSION, NEWEST))
+    usual = cache_directory(environment)
+    environment[VARIABLE] = NEWEST
+    assert f"bookkeeper-server-{NEWEST}.jar" in jars(environment)
+    assert cache_directory(environment) != usual and not usual.exists()
+    asked_for = (tmp_path / "pom.xml").read_text()
+    assert f"<bookkeeper.version>{NEWEST}<" in asked_for and "bookkeeper-benchmark" not in asked_for
+
+
+def test_a_release_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    environment = {**world(tmp_path, maven=FETCHES), VARIABLE: "4.18"}
+    with pytest.raises(ConfigError, match=f"{VARIABLE} must be one of {VERSION}, {NEWEST}, not '4.18'"):
+        jars(environment)
+    assert not (tmp_path / "runs").exists()
 
 
 def test_two_that_ask_at_once_fetch_once(tmp_path: Path) -> None:
