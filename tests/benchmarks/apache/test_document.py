@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from xml.etree import ElementTree
 
 from benchmarks.apache.charts import Series, line_chart
@@ -34,7 +35,7 @@ def test_rows_that_apache_wins_are_named() -> None:
 
 
 def test_the_release_that_was_measured_is_named_and_older_runs_were_of_4_17_3() -> None:
-    records = [
+    records: list[dict[str, Any]] = [
         {"surroundings": "plain", "row": "add-1024-1-v3", "side": side, "round": 1, "rate": 1.0, "others_cores": 0.0}
         for side in ("ours", "shipped", "tuned")
     ]
