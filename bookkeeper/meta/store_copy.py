@@ -67,6 +67,8 @@ BATCH_OPERATIONS: Final = 200
 BATCH_BYTES: Final = 256 * 1024
 BURNT_MAX: Final = 200_000
 """How many numbers of a generator are skipped one by one; for more the copy begins with long ids."""
+BEYOND_BACKUP: Final = 1024
+"""How many high halves of long ids a restored cluster skips; each has 2,147,483,648 ids."""
 TRIES: Final = 5
 
 _LEDGER = re.compile(r"L\d+")
@@ -114,9 +116,22 @@ class CopyReport:
 
 
 class StoreCopy:
-    """One run. ``new_id``: a random name for the copy."""
+    """One run. ``new_id``: a random name for the copy.
 
-    def __init__(self, source: ClusterLocation, target: ClusterLocation, *, new_id: str, progress: Progress) -> None:
+    ``backup_of``: the source holds a backup, and the cluster may have gone on after this transaction of its store. Then
+    whoever has seen a later one is told so, and new ids begin far above all that the backup knows.
+    """
+
+    def __init__(
+        self,
+        source: ClusterLocation,
+        target: ClusterLocation,
+        *,
+        new_id: str,
+        progress: Progress,
+        backup_of: int | None = None,
+    ) -> None:
+        self._backup_of = backup_of
         self._source = source
         self._target = target
         self._new_id = new_id
@@ -300,6 +315,9 @@ class StoreCopy:
         if "/LAYOUT" in rests:
             layout = layouts.decode((await source.store.get(source.paths.layout)).value)
         hobs = high_halves(rest.rpartition("/")[2] for rest in rests)
+        long_ids = layout in (Layout.HIERARCHICAL, Layout.LONG_HIERARCHICAL)
+        if self._backup_of is not None and long_ids:
+            return await self._begin_long(max(hobs, default=0) + BEYOND_BACKUP)
         if hobs or await source.store.exists(source.paths.long_id_generator) is not None:
             return await self._begin_long(max(hobs, default=0) + 1)
         parent = source.paths.root if layout is Layout.FLAT else source.paths.id_generator
@@ -308,7 +326,6 @@ class StoreCopy:
         wanted = await probe(source.store, parent)
         there = target.at(parent[len(source.paths.root) :])
         now = await probe(target.store, there)
-        long_ids = layout in (Layout.HIERARCHICAL, Layout.LONG_HIERARCHICAL)
         if long_ids and (wanted - now > BURNT_MAX or wanted < 0):
             return await self._begin_long(1)
 
@@ -348,7 +365,7 @@ class StoreCopy:
             await settled_set(source.store, path, moved, found.version)  # replaces the mark of an earlier run
         self._closed_by = moved
         await refuse_live(source)
-        return source.store.last_transaction
+        return source.store.last_transaction if self._backup_of is None else self._backup_of
 
     async def _reopen(self) -> None:
         """Open the source again, unless another run has closed it or has claimed the target meanwhile. That run may

@@ -1,13 +1,15 @@
-"""``bk metadata``: move a cluster's metadata to another store, accept a rollback, check access lists."""
+"""``bk metadata``: move a cluster's metadata to another store, back them up and restore them, accept a rollback, check
+access lists."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import os
+import re
 import time
 from collections.abc import AsyncIterator
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import click
 
@@ -19,19 +21,22 @@ from bookkeeper.admin.shared import (
     finish,
     json_option,
     metadata_option,
+    moment,
     on_cluster,
     print_json,
     print_table,
 )
 from bookkeeper.client.bookkeeper import BookKeeper
-from bookkeeper.errors import ConfigError, NoClusterError, SessionsLiveError
+from bookkeeper.errors import ConfigError, MetadataFormatError, NoClusterError, SessionsLiveError, in_words
 from bookkeeper.ids import Address, BookieId, bookie_id
 from bookkeeper.meta import Metadata, service_uri
+from bookkeeper.meta.backup import MetadataBackup, restore_backup, take_backup
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store_copy import ClusterLocation, CopyReport, StoreCopy
 from bookkeeper.meta.stores.access_list import AccessStore, audit
-from bookkeeper.option_types import Number
+from bookkeeper.option_types import Number, WholeNumber
 from bookkeeper.real import system_seams
+from bookkeeper.real.private import replace_private
 from bookkeeper.replication.losses import KEEP_S, HeldLedgers, accept, look
 from bookkeeper.seams import Lock, Seams
 
@@ -164,6 +169,92 @@ class _Bar:
 
     def __exit__(self, *exc_info: object) -> None:
         self._progress.stop()
+
+
+# -- backups -------------------------------------------------------------------------------------------------
+
+
+@metadata.command()
+@metadata_option
+@click.argument("directory", metavar="DIR", type=click.Path(file_okay=False))
+@click.option(
+    "--keep", type=WholeNumber(1), metavar="N", help="Remove the oldest backups in DIR beyond so many.  [default: all]"
+)
+@json_option
+def backup(metadata: str, directory: str, keep: int | None, as_json: bool) -> None:
+    """Write a backup of a cluster's metadata into a new file in DIR, while everything runs.
+
+    Run it by a timer. The file holds the passwords of ledgers, and only its owner may read it. Entries are not in it:
+    bookies have several copies of each.
+    """
+    bar = _Bar(quiet=as_json)
+
+    async def work() -> MetadataBackup:
+        seams = system_seams()
+        async with _location(metadata, seams, new=False) as place:
+            return await take_backup(place, now_ms=seams.clock.wall_ms(), progress=bar.show)
+
+    with bar:
+        taken = finish(work())
+    os.makedirs(directory, mode=0o700, exist_ok=True)
+    moment_text = time.strftime("%Y%m%dT%H%M%S", time.gmtime(taken.taken_ms / 1000))
+    path = os.path.join(directory, f"metadata-{moment_text}.{taken.taken_ms % 1000:03d}Z{BACKUP_END}")
+    replace_private(path, "".join(taken.encode()))
+    removed = _remove_oldest(directory, keep) if keep is not None else []
+    if as_json:
+        print_json({"file": path, "ledgers": taken.ledgers, "values": len(taken.values), "removed": removed})
+        return
+    click.echo(f"{path}: {counted(taken.ledgers, 'ledger')}, {counted(len(taken.values), 'value')}")
+    if removed:
+        click.echo(f"removed: {', '.join(removed)}")
+
+
+BACKUP_END: Final = ".backup"
+_BACKUP_NAME: Final = re.compile(r"metadata-\d{8}T\d{6}\.\d{3}Z\.backup")
+
+
+def _remove_oldest(directory: str, keep: int) -> list[str]:
+    """Remove the oldest backups beyond ``keep``, and nothing else. Their names."""
+    names = sorted(name for name in os.listdir(directory) if _BACKUP_NAME.fullmatch(name))
+    for name in names[:-keep]:
+        os.unlink(os.path.join(directory, name))
+    return names[:-keep]
+
+
+@metadata.command()
+@click.argument("file", metavar="FILE", type=click.Path(dir_okay=False))
+@click.argument("target", metavar="TO")
+@click.option("--resume", is_flag=True, help="Continue a restoration that was interrupted.")
+@json_option
+def restore(file: str, target: str, resume: bool, as_json: bool) -> None:
+    """Put a backup of the metadata into an empty store at TO, compare it, and open the cluster there.
+
+    What was created after the backup is lost, so bookies do not start there before `bk metadata accept-rollback`; leave
+    them running until then, because it asks them what they hold.
+    """
+    bar = _Bar(quiet=as_json)
+
+    async def work() -> CopyReport:
+        seams = system_seams()
+        async with _location(target, seams, new=True) as place:
+            name = f"{seams.rng.getrandbits(64):016x}"
+            return await restore_backup(found, place, new_id=name, progress=bar.show, resume=resume)
+
+    try:
+        with open(file, encoding="utf-8") as lines:
+            found = MetadataBackup.decode(lines)
+    except (MetadataFormatError, UnicodeDecodeError) as error:
+        raise click.ClickException(f"{file}: {in_words(error)}") from error
+    with bar:
+        report = finish(work())
+    if as_json:
+        print_json({"to": target, "instance_id": report.instance_id, "ledgers": report.ledgers})
+        return
+    click.echo(
+        f"instance {report.instance_id} is at {target}, as of {moment(found.taken_ms)}: "
+        f"{counted(report.ledgers, 'ledger')}, compared byte for byte"
+    )
+    click.echo(f"go on with: bk metadata accept-rollback --metadata {target} (docs/metadata.md)")
 
 
 # -- going on from an older state --------------------------------------------------------------------------

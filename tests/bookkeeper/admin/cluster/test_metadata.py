@@ -134,3 +134,30 @@ def test_a_file_that_was_restored_is_refused_until_the_loss_is_accepted(embedded
 
     payload, new = run(survivors())
     assert payload == b"hello" and new >= found["next_id"]
+
+
+def test_a_backup_is_written_privately_and_old_ones_are_removed(embedded: str, tmp_path: Path) -> None:
+    place = tmp_path / "backups"
+    place.mkdir()
+    other = place / "metadata-of-mine.backup"
+    other.write_text("kept")
+    files = [bk("metadata", "backup", place, "-m", embedded, "--keep", 2, "--json").document["file"] for _ in range(3)]
+    assert sorted(map(str, place.iterdir())) == sorted([*files[1:], str(other)])
+    assert Path(files[2]).stat().st_mode & 0o077 == 0
+    said = bk("metadata", "backup", place, "-m", embedded, "--keep", 2)
+    assert "1 ledger, " in said.out and f"removed: {Path(files[1]).name}" in said.out
+
+
+def test_a_backup_is_restored_into_an_empty_store_and_no_other(embedded: str, tmp_path: Path) -> None:
+    file = bk("metadata", "backup", tmp_path / "backups", "-m", embedded, "--json").document["file"]
+    target = f"sqlite://{tmp_path}/restored.db"
+    said = bk("metadata", "restore", file, target)
+    assert said.status == 0, said.err
+    assert "1 ledger, compared byte for byte" in said.out
+    assert f"bk metadata accept-rollback --metadata {target}" in said.out
+    bk("metadata", "restore", file, target).refused("is not empty")
+    Path(file).write_text(Path(file).read_text()[:-20])
+    bk("metadata", "restore", file, f"sqlite://{tmp_path}/another.db").refused(
+        file, "no backup of metadata, or damaged"
+    )
+    bk("metadata", "backup", tmp_path / "b", "-m", f"sqlite://{tmp_path}/none.db").refused("there is no cluster")
