@@ -16,7 +16,7 @@ BEGAN := $(shell date +%s.%N)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install lock check test unit room changed test-all demo demo-heal demo-namenode demo-stream demo-tenants demo-pipeline boards deploy bench bench-apache bench-streams interop clients kills sink-kills spark-table sim model corruption fault-table crash-images power-cuts audit sbom fuzz mutants rules proto clean
+.PHONY: help install lock check test unit room changed test-all demo demo-heal demo-namenode demo-stream demo-tenants demo-pipeline boards deploy bench bench-apache bench-streams interop clients kills sink-kills spark-table upgrades sim model corruption fault-table crash-images power-cuts audit sbom fuzz mutants rules proto clean
 help: ## list these commands
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
@@ -100,6 +100,9 @@ kills: $(STAMP) ## the gateway killed under a running query, N times, and what c
 sink-kills: N = 200
 sink-kills: $(STAMP) ## drivers killed while they publish batches to a stream, N times, with other rows on repetition [N=200 ARGS="--home DIR"]
 	@$(BIN)/python -m tests.sink_kills $(N) $(ARGS)
+
+upgrades: $(STAMP) ## three bookies go from earlier versions to this one and back, one by one, under load [ARGS="--from REVISION"]
+	@$(BIN)/python -m tests.upgrades $(ARGS)
 
 spark-table: $(STAMP) ## modes of Structured Streaming over a killed driver, with the gateway and with file:// [ARGS="--part 1/4 --home DIR --lakes PYTHON --write"]
 	@$(BIN)/python -m tests.spark_table $(ARGS)

@@ -6,7 +6,7 @@ ledgers, so its file is private.
 
 The values are read one after another, so they are those of the time while it was taken, not of one moment; each
 ledger's metadata are one value. Whoever has seen a transaction after the head's is told that the restored cluster is
-older (M10), and ``bk metadata accept-rollback`` goes on from there.
+older, and ``bk metadata accept-rollback`` goes on from there.
 """
 
 from __future__ import annotations
