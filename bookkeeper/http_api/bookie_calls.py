@@ -43,8 +43,8 @@ class BookieCalls:
         return PageReply(200, {str(name): (await self._metadata.bookies.address(name)).host for name in names})
 
     async def list_bookie_info(self, request: ApiRequest) -> PageReply:
-        """The space of each bookie that answers."""
-        names = await self._operator.writable_bookies()
+        """The space of each bookie that answers, writable or read-only."""
+        names = sorted([*await self._operator.writable_bookies(), *await self._operator.read_only_bookies()])
         gate = asyncio.Semaphore(ASKED_AT_ONCE)
 
         async def ask(name: BookieId) -> BookieInfo | None:

@@ -141,7 +141,11 @@ _ALL: Final = (
         Scope.CLUSTER,
         {"GET": RouteMethod("ids, with host names if asked for", params="`type` (`rw`, `ro`), `print_hostnames`")},
     ),
-    Route(f"{_BOOKIE}/list_bookie_info", Scope.CLUSTER, {"GET": RouteMethod("free and total bytes of each bookie")}),
+    Route(
+        f"{_BOOKIE}/list_bookie_info",
+        Scope.CLUSTER,
+        {"GET": RouteMethod("free and total bytes of each bookie that answers, writable or read-only")},
+    ),
     Route(
         f"{_BOOKIE}/last_log_mark",
         Scope.BOOKIE,

@@ -48,6 +48,9 @@ OTHERS: Final = ("/heartbeat", "/metrics", "/api/v1/config/server_config")
 """Cluster-wide routes that tell of the process that is asked."""
 
 
+READ_ONLY: Final = Exchange("PUT", "/api/v1/bookie/state/readonly", '{"readOnly": true}')
+
+
 def same_question(exchange: Exchange) -> bool:
     """Whether both servers, asked this of one cluster, must say the same, and nothing is changed by it."""
     path = exchange.target.partition("?")[0].removesuffix("/")
@@ -95,7 +98,11 @@ def test_of_one_cluster_both_servers_tell_the_same(tmp_path: Path) -> None:
                 off = Exchange("PUT", "/api/v1/autorecovery/status?enabled=false")
                 await asyncio.to_thread(ask, port, off, names)  # else the mark would be repaired meanwhile
                 await mark(bk, names)
-                for exchange in [each for group in GROUPS.values() for each in group if same_question(each)]:
+                asked = [each for group in GROUPS.values() for each in group if same_question(each)]
+                for exchange in (*asked, READ_ONLY, *(each for each in asked if "/bookie/" in each.target)):
+                    if exchange is READ_ONLY:  # from here on one of them takes no entries
+                        assert (await asyncio.to_thread(ask, port, exchange, names)).status == 200
+                        continue
                     theirs = await asyncio.to_thread(ask, port, exchange, names)
                     ours = await asyncio.to_thread(ask, api.address.port, exchange, names, token.reveal())
                     pair = [comparable(as_shown(each, names)) for each in (ours, theirs)]
