@@ -21,7 +21,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -178,16 +178,12 @@ def missing(*tools: str) -> str:
 
 
 def count(
-    rows: Sequence[CountedWork],
-    counter: ProcessCounter,
-    directory: Path,
-    metadata: str | None = None,
-    environment: Mapping[str, str] | None = None,
+    rows: Sequence[CountedWork], counter: ProcessCounter, directory: Path, metadata: str | None = None
 ) -> list[Counts]:
-    """Start three bookies and a client, and count each row. ``environment``: more of it, for the bookies."""
+    """Start three bookies and a client, and count each row."""
     counted = []
     with ExitStack() as stack:
-        patient = {"BK_METADATA_SESSION": "300", **(environment or {})}
+        patient = {"BK_METADATA_SESSION": "300"}
         cluster = BookieProcesses(directory, environment=patient, metadata=metadata, inside=counter.inside())
         stack.enter_context(cluster)
         client = stack.enter_context(_client(counter, cluster.metadata))
