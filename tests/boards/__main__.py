@@ -161,7 +161,7 @@ async def alarm(cluster: LiveCluster, client: PrometheusClient) -> bool:
 async def run(directory: Path, program: Path, published_boards: Path | None) -> int:
     """The story. Returns the exit status."""
     logs = directory / "logs"
-    logs.mkdir()
+    logs.mkdir(parents=True)
     async with Children(logs) as children:
         cluster = LiveCluster(directory, children)
         await cluster.start()
