@@ -67,6 +67,8 @@ class AutorecoveryCalls:
 
     async def trigger_audit(self, request: ApiRequest) -> PageReply:
         """Have the auditor look now."""
+        if not await self._autorecovery.is_enabled():
+            return PageReply(404, "Exception when do operation. Autorecovery is disabled: nobody would look")
         if await self._autorecovery.auditor() is None:
             return PageReply(404, "Exception when do operation. There is no auditor: start one with bk autorecovery")
         await self._autorecovery.write_delay(await self._autorecovery.delay_s() or 0)

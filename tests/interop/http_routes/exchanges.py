@@ -148,6 +148,7 @@ GROUPS: Final[Mapping[str, tuple[Exchange, ...]]] = {
         Exchange("GET", f"{_AUTORECOVERY}/list_under_replicated_ledger?missingreplica={{other}}"),
         Exchange("GET", f"{_AUTORECOVERY}/list_under_replicated_ledger?excludingmissingreplica={{other}}"),
         Exchange("PUT", f"{_AUTORECOVERY}/list_under_replicated_ledger"),
+        Exchange("PUT", f"{_AUTORECOVERY}/trigger_audit?while=disabled"),
         Exchange("PUT", f"{_AUTORECOVERY}/status?enabled=true"),
         Exchange("DELETE", f"{_AUTORECOVERY}/status"),
         Exchange("GET", f"{_AUTORECOVERY}/who_is_auditor"),
