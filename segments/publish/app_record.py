@@ -13,12 +13,15 @@ from bookkeeper.meta.store import Create, Operation, Set, Version, settled_delet
 from segments.errors import BatchRefusedError, StreamCorruptError
 from segments.names import escape_name, stream_path, unescape_name
 from segments.publish.batch_key import AppRecord
-from segments.retention.checked_json import pack_json, unpack_json
+from segments.retention.checked_json import checked_fields, pack_json, unpack_json
 
 if TYPE_CHECKING:
     from bookkeeper.meta import Metadata
 
 FORMAT: Final = 1
+_KINDS: Final = dict.fromkeys(("app", "query", "run"), str) | dict.fromkeys(
+    ("base", "last", "first_seq_no", "records", "published_ms"), int
+)
 APPS_MAX: Final = 10_000
 """The most applications of one stream."""
 
@@ -90,8 +93,9 @@ class AppRecords:
         return f"{self._parent}/{escape_name(app)}"
 
     def _decoded(self, data: bytes) -> AppRecord:
+        what = f"what stream {self._name} remembers of an application"
         try:
-            return AppRecord(**unpack_json(data, FORMAT, "what a stream remembers of an application"))
+            return AppRecord(**checked_fields(unpack_json(data, FORMAT, what), _KINDS, what))
         except TypeError as error:
             raise StreamCorruptError(
                 f"what stream {self._name} remembers of an application cannot be read", stream=self._name

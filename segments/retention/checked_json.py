@@ -9,6 +9,7 @@ edits by hand is refused, and not half believed.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from bookkeeper.codec import crc32c
@@ -39,6 +40,22 @@ def unpack_json(data: bytes, newest: int, what: str) -> Any:
         )
     if crc32c(_text(value).encode()) != checksum:
         raise StreamCorruptError(f"{what} do not have the checksum that was stored with them")
+    return value
+
+
+def checked_fields(value: object, kinds: Mapping[str, type], what: str) -> dict[str, Any]:
+    """A table in which each of these fields is there and of its kind, whoever has written it. Other fields are passed
+    over. Whole numbers have at most 64 bits.
+
+    Raises:
+        StreamCorruptError: it is none; the text says ``what``, and which field.
+    """
+    if not isinstance(value, dict):
+        raise StreamCorruptError(f"{what} cannot be read: {str(value)[:60]} is no table of fields")
+    for name, kind in kinds.items():
+        found: Any = value.get(name)
+        if type(found) is not kind or (isinstance(found, int) and not -(2**63) <= found < 2**63):
+            raise StreamCorruptError(f"{what} cannot be read: its field {name} is {str(found)[:60]}")
     return value
 
 

@@ -32,7 +32,7 @@ from segments.errors import (
 )
 from segments.names import name_path, stream_path
 from segments.retention.agreed_time import AgreedTime
-from segments.retention.checked_json import pack_json, unpack_json
+from segments.retention.checked_json import checked_fields, pack_json, unpack_json
 from segments.retention.hold_record import HoldNode
 from segments.retention.removal import delete_ledgers
 from segments.retention.stagings import Stagings
@@ -197,7 +197,8 @@ async def unfinished_deletions(client: BookKeeper) -> tuple[Tombstone, ...]:
                 value = (await metadata.store.get(_grave(metadata, stream_id))).value
             except NoSuchKeyError:
                 continue
-            about = unpack_json(value, FORMAT, "the tombstone of a stream")
+            what = "the tombstone of a stream"
+            about = checked_fields(unpack_json(value, FORMAT, what), {"name": str, "since_ms": int}, what)
             found.append(Tombstone(stream_id, about["name"], about["since_ms"]))
         return tuple(found)
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from segments.errors import HoldNotFoundError, StreamConfigError, StreamCorruptError
 from segments.position import EARLIEST, LATEST, Position
-from segments.retention.checked_json import pack_json, unpack_json
+from segments.retention.checked_json import checked_fields, pack_json, unpack_json
 
 FORMAT: Final = 1
 NAME_MAX: Final = 200
@@ -130,21 +130,29 @@ class Holds:
     def decode(cls, data: bytes) -> Holds:
         """Read them. Raises StreamCorruptError, UnsupportedStreamFormatError."""
         try:
-            found = [
-                Hold(
-                    line["name"],
-                    Position.decode(line["start"]),
-                    Position.decode(line["stop"]),
-                    line["until_ms"],
-                    line["created_ms"],
-                    line["note"],
-                    line.get("by", ""),  # earlier versions did not keep it, and do not look at it
-                )
-                for line in unpack_json(data, FORMAT, "a stream's holds")
-            ]
-        except (KeyError, TypeError, ValueError) as error:
-            raise StreamCorruptError("a stream's holds cannot be read") from error
+            found = [_decoded(line) for line in unpack_json(data, FORMAT, _WHAT)]
+        except (TypeError, ValueError) as error:
+            raise StreamCorruptError(f"{_WHAT} cannot be read") from error
         return cls({hold.name: hold for hold in found})
+
+
+_WHAT: Final = "a stream's holds"
+_KINDS: Final = {"name": str, "start": str, "stop": str, "created_ms": int, "note": str}
+_EARLIEST_MS: Final = -62_135_596_800_000
+_LATEST_MS: Final = 253_402_300_799_999
+"""Where dates begin and end: the years 1 and 9999."""
+
+
+def _decoded(line: object) -> Hold:
+    """Raises: StreamCorruptError. ValueError: there is no such place."""
+    found = checked_fields(line, _KINDS, _WHAT)
+    until_ms, by = found.get("until_ms"), found.get("by", "")  # earlier versions keep no ``by``, and do not look at it
+    if until_ms is not None and (type(until_ms) is not int or not _EARLIEST_MS <= until_ms <= _LATEST_MS):
+        raise StreamCorruptError(f"{_WHAT} cannot be read: one ends at {str(until_ms)[:60]}")
+    if type(by) is not str:
+        raise StreamCorruptError(f"{_WHAT} cannot be read: one was put by {str(by)[:60]}")
+    start, stop = Position.decode(found["start"]), Position.decode(found["stop"])
+    return Hold(found["name"], start, stop, until_ms, found["created_ms"], found["note"], by)
 
 
 def _from(hold: Hold, start: Position) -> Hold:

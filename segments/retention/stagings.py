@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from bookkeeper.errors import KeyExistsError, MetadataConflictError, MetadataUnavailableError, NoSuchKeyError
 from bookkeeper.meta.store import LOST_MAX, Create, Delete, Operation, settled_create, settled_delete
 from segments.names import stream_path
-from segments.retention.checked_json import pack_json, unpack_json
+from segments.retention.checked_json import checked_fields, pack_json, unpack_json
 from segments.retention.removal import delete_ledgers
 
 if TYPE_CHECKING:
@@ -152,8 +152,9 @@ class Stagings:
         path = self._path(staging)
         try:
             found = await self._store.get(path)
-            about = unpack_json(found.value, FORMAT, "a batch that is being written")
-            if not wanted and about["app"] != app and now_ms < about["renewed_ms"] + LEASE_MS:
+            what = "a batch that is being written"
+            about = checked_fields(unpack_json(found.value, FORMAT, what), {"renewed_ms": int}, what)
+            if not wanted and about.get("app") != app and now_ms < about["renewed_ms"] + LEASE_MS:
                 return False
             await settled_delete(self._store, path, found.version)
         except NoSuchKeyError:
@@ -173,4 +174,4 @@ def _name(staging: str, ledger: int) -> str:
 def _parts(name: str) -> tuple[str, int | None]:
     """The staging, and the ledger of it, if the name is that of one."""
     staging, dot, ledger = name.partition(".")
-    return staging, int(ledger) if dot else None
+    return staging, int(ledger) if dot and ledger.isdecimal() and len(ledger) < 20 else None

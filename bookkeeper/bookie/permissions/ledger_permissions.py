@@ -134,6 +134,8 @@ class LedgerPermissions:
         self._seen: dict[LedgerId, Resource] = {}
         """Owners that were read and are not kept: nothing of the ledger is here, or it has none. They are no secret to
         be kept from changes of the metadata, only read seldom."""
+        self._made: dict[LedgerId, int | None] = {}
+        """When ledgers were made that wait for a quota."""
         self._handed_over: dict[LedgerId, Resource] = {}
         self._waiting: dict[LedgerId, deque[Asked]] = {}
         self._first_askers: Counter[str] = Counter()
@@ -390,13 +392,21 @@ class LedgerPermissions:
         principal = asked.who if owner == ledgers_of(asked.who) else None
         if not self.quotas.limits_ledgers(principal, tenant):
             return None
-        metadata = found.metadata
-        if metadata is None:
-            async with asyncio.timeout(ANSWER_S), self._reads:
-                metadata = (await self._look_up(ledger_id)).metadata
-        if metadata is None or metadata.is_closed or self._bookie not in metadata.fragments[0].ensemble:
-            return None
-        return self.quotas.begin(principal, tenant, metadata.ctime_ms)
+        if ledger_id not in self._made:
+            metadata = found.metadata
+            if metadata is None:
+                async with asyncio.timeout(ANSWER_S), self._reads:
+                    metadata = (await self._look_up(ledger_id)).metadata
+            begins = metadata is not None and not metadata.is_closed
+            if metadata is None or not begins or self._bookie not in metadata.fragments[0].ensemble:
+                return None
+            if len(self._made) >= REMEMBERED:
+                self._made.clear()
+            self._made[ledger_id] = metadata.ctime_ms  # who is refused asks again and again, and the store is not
+        refusal = self.quotas.begin(principal, tenant, self._made[ledger_id])
+        if refusal is None:
+            del self._made[ledger_id]
+        return refusal
 
     def _may(self, asked: Asked, owner: Resource) -> bool:
         return bool(self._rights(asked.who, owner) & BIT[asked.operation])

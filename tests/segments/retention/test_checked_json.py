@@ -7,7 +7,7 @@ import json
 import pytest
 
 from segments.errors import StreamCorruptError, UnsupportedStreamFormatError
-from segments.retention.checked_json import pack_json, unpack_json
+from segments.retention.checked_json import checked_fields, pack_json, unpack_json
 
 
 def test_a_value_comes_back() -> None:
@@ -31,3 +31,14 @@ def test_other_bytes_are_refused(data: bytes) -> None:
 def test_a_newer_format_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedStreamFormatError, match="format 2, and this program reads formats up to 1"):
         unpack_json(pack_json(2, {}), 1, "a thing")
+
+
+def test_fields_are_of_their_kinds_whoever_has_written_them() -> None:
+    kinds = {"name": str, "at": int}
+    assert checked_fields({"name": "a", "at": 5, "more": []}, kinds, "it")["at"] == 5
+    wrong: list[object] = [None, [], {"name": "a"}, {"name": 1, "at": 5}, {"name": "a", "at": True}]
+    for odd in (*wrong, {"name": "a", "at": 1.0}):
+        with pytest.raises(StreamCorruptError, match="it cannot be read"):
+            checked_fields(odd, kinds, "it")
+    with pytest.raises(StreamCorruptError, match="its field at is 9223372036854775808"):
+        checked_fields({"name": "a", "at": 2**63}, kinds, "it")

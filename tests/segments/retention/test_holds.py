@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 import pytest
 
 from segments.errors import HoldNotFoundError, StreamConfigError, StreamCorruptError
 from segments.position import EARLIEST, LATEST, Position
+from segments.protocol.report_messages import get_hold, put_hold
+from segments.retention.checked_json import pack_json
 from segments.retention.holds import HOLDS_MAX, Hold, Holds, first_held
 
 
@@ -83,3 +86,30 @@ def test_who_put_it_is_kept_and_earlier_versions_do_not_look_at_it() -> None:
     assert holds.encode().count(b'"by"') == 1, "a hold of nobody is stored as earlier versions store it"
     assert holds.by_name["a"].says() == "hold a by etl"
     assert next(iter(Holds().put(Hold("all", by="etl"), at(3)))).by == "etl"
+
+
+@pytest.mark.parametrize("field", ["name", "start", "stop", "until_ms", "created_ms", "note", "by"])
+@pytest.mark.parametrize(
+    "odd", [None, True, -(10**18), 10**30, 1.5, float("inf"), float("nan"), "\N{SNOWMAN}", [], {}], ids=repr
+)
+def test_whatever_somebody_has_written_there_is_read_or_is_corrupt(field: str, odd: object) -> None:
+    """Cause: who writes the metadata put a number without end into a hold, with a good checksum, and the pass of
+    retention that met it ended with an error of Python's."""
+    line = json.loads(Holds().put(Hold("a", at(2), until_ms=5, note="why", by="etl"), EARLIEST).encode())["value"][0]
+    data = pack_json(1, [{**line, field: odd}])
+    try:
+        found = Holds.decode(data)
+    except StreamCorruptError:
+        return
+    assert found.sweep(10**15) == Holds() or field == "until_ms"
+    for hold in found:
+        assert hold.says().startswith("hold ") and get_hold(put_hold(hold)) == hold
+
+
+@pytest.mark.parametrize("value", [None, 5, "x", {}, [5], [None], [[]]])
+def test_what_is_no_list_of_holds_is_corrupt_or_none(value: object) -> None:
+    if value == {}:
+        assert Holds.decode(pack_json(1, value)) == Holds()
+        return
+    with pytest.raises(StreamCorruptError):
+        Holds.decode(pack_json(1, value))

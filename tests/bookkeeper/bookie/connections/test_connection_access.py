@@ -227,6 +227,11 @@ def test_a_new_ledger_beyond_its_owners_quota_gets_no_entry(dialect: Dialect) ->
         wanted = replace(policy("bookie repair cluster"), quotas=(quota,), tenants=(red,))
         await apply(cluster, metadata, wanted)
         now_ms = cluster.world.node("client").seams.clock.wall_ms()
+
+        def lookups() -> float:
+            assert cluster.server is not None
+            return cluster.server.metrics.counter("access_lookups_total", "").value
+
         async with clients_of(cluster) as clients:
 
             async def first_add(who: str, owner: str | None, **more: Any) -> tuple[LedgerId, Status]:
@@ -241,7 +246,9 @@ def test_a_new_ledger_beyond_its_owners_quota_gets_no_entry(dialect: Dialect) ->
             for who in ("a", "a", "reader first"):
                 refused, status = await first_add(who, "ledgers:a")
                 assert status is Status.TOO_MANY_REQUESTS
+                looked = lookups()
                 assert (await clients.ask("a", add(refused))).status is Status.TOO_MANY_REQUESTS, "also the next time"
+                assert lookups() == looked, "who asks again and again does not make the bookie ask the store"
                 assert cluster.server is not None and not cluster.server.engine.has(refused)
             assert (await clients.ask("a", add(mine, 1))).status is Status.OK, "those that have begun go on"
             assert [(await first_add("m", "streams:red/s"))[1] for _ in range(2)] == [
