@@ -256,6 +256,24 @@ def test_an_owner_stays_through_restarts_and_whatever_becomes_of_the_metadata() 
 
 
 @pytest.mark.rule("X12b")
+def test_a_ledger_without_an_owner_that_is_handed_over_has_one_though_it_was_asked_for_before() -> None:
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        async with clients_of(cluster) as clients:
+            ledger = await create(metadata)
+            assert await statuses(clients, "a", add(ledger)) == [Status.OK]
+            await apply(cluster, metadata, policy())
+            read = wire.ReadEntry(ledger, EntryId(0))
+            assert await statuses(clients, "a", read, read) == [Status.UNAUTHORIZED] * 2, "it is nobody's"
+            await metadata.ledger_owners.hand_over([ledger], Resource.parse("ledgers:a"))
+            await control_of(cluster).read_handed_over()
+            assert await statuses(clients, "a", read, add(ledger, 1)) == [Status.OK] * 2
+            assert await statuses(clients, "b", read) == [Status.UNAUTHORIZED]
+
+    run_named(main)
+
+
+@pytest.mark.rule("X12b")
 def test_a_hand_over_counts_for_a_request_that_waits_for_the_former_owner(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever was found before does not become the owner after it, neither by a claim nor by the ledger's metadata."""
 
