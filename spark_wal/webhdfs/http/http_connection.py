@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from html import escape
 from typing import Any, Final
 
 from aiohttp import ClientError, web
@@ -22,6 +23,7 @@ from bookkeeper.gateways.connection_limits import ConnectionWatch, Observation, 
 from bookkeeper.rate_limited_log import RateLimitedLogger, one_line
 from bookkeeper.seams import Clock
 from spark_wal.webhdfs.http.head_size import HeadSize
+from spark_wal.webhdfs.http.request import STEP_TWO
 
 logger = logging.getLogger(__name__)
 
@@ -247,6 +249,25 @@ def hang_up(request: web.BaseRequest) -> web.Response:
     if request.transport is not None:
         request.transport.abort()
     return web.Response(status=503)
+
+
+def refused(status: int, reason: str) -> web.Response:
+    """Refuse with only a reason phrase, which Hadoop's client shows, and end the connection."""
+    reply = web.Response(status=status, reason=reason, text=reason + "\n", headers={"Connection": "close"})
+    reply.force_close()
+    return reply
+
+
+def not_found(path: str) -> web.Response:
+    """Answer that there is nothing at this address: it is not one of a file."""
+    text = f"<html><head><title>Error 404 Not Found</title></head><body>{escape(path)} is not here</body></html>"
+    return web.Response(status=404, text=text, content_type="text/html")
+
+
+async def send_continue(request: web.BaseRequest) -> None:
+    """Send 100 Continue, but only if a body is needed: the first step redirects without it."""
+    if STEP_TWO in request.raw_path.lower() and request.transport is not None:
+        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
 def _host_of(wire: asyncio.BaseTransport) -> str:

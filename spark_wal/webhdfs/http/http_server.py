@@ -23,7 +23,6 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from html import escape
 from typing import Final
 
 from aiohttp import web
@@ -48,11 +47,22 @@ from spark_wal.webhdfs.contents.upload_log import UploadLog
 from spark_wal.webhdfs.errors import PlainIOError, WebHdfsError
 from spark_wal.webhdfs.files.paths import PREFIX, BadTargetError, decode_path
 from spark_wal.webhdfs.http import oauth2, operations, origins
-from spark_wal.webhdfs.http.http_connection import BROKEN_OFF, HttpConnections, body, hang_up, take_any_time
-from spark_wal.webhdfs.http.operations import Reply, Request
+from spark_wal.webhdfs.http.http_connection import (
+    BROKEN_OFF,
+    HttpConnections,
+    body,
+    hang_up,
+    not_found,
+    refused,
+    send_continue,
+    take_any_time,
+)
 from spark_wal.webhdfs.http.parameters import Query
+from spark_wal.webhdfs.http.request import Reply, Request, is_step_one, refusal_reply
 from spark_wal.webhdfs.http.request_audit import RequestAudit
 from spark_wal.webhdfs.http.request_metrics import RequestMetrics
+from spark_wal.webhdfs.http.two_steps import UPLOADS
+from spark_wal.webhdfs.ownership.events import common_directory
 from spark_wal.webhdfs.ownership.file_system import FileContents
 from spark_wal.webhdfs.ownership.gateway import Gateway
 from spark_wal.webhdfs.ownership.namespace_owner import NotOwnerError
@@ -184,15 +194,15 @@ class HttpServer:
         if page is not None and request.method in ("GET", "HEAD"):
             return await page(request)
         if request.headers.get("Expect"):
-            await _expect(request)
+            await send_continue(request)
         if self._upload_log is not None:
             return await self._noted(request, principal, self._upload_log)
         return await self._webhdfs(request, principal)
 
     def _strange(self, request: web.BaseRequest) -> web.Response | None:
         """Refuse requests that no client of ours sends: they come from a page in a browser, or are forged."""
-        refused = origins.refusal(request.method, request.headers, self._scheme, self._hosts)
-        return None if refused is None else _refused(refused.status, refused.reason)
+        found = origins.refusal(request.method, request.headers, self._scheme, self._hosts)
+        return None if found is None else refused(found.status, found.reason)
 
     # -- authentication --------------------------------------------------------------------------------
 
@@ -239,7 +249,7 @@ class HttpServer:
                 while len(form) <= oauth2.FORM_MAX and (data := await request.content.readany()):
                     form += data
         except TimeoutError:
-            return _refused(408, "The form takes too long")
+            return refused(408, "The form takes too long")
         shown, now_ms = request.headers.get("Authorization"), self._clock.wall_ms()
         given = oauth2.grant(self._access.book(), form, shown, now_ms)
         if given.status == 401 and self._access.look_for_new_token():
@@ -262,9 +272,9 @@ class HttpServer:
         with suppress(BadTargetError):
             path = decode_path(path)
         name = query.op
-        if name not in operations.UPLOADS:
+        if name not in UPLOADS:
             return await self._webhdfs(request, principal)
-        if operations.is_step_one(query):
+        if is_step_one(query):
             log.asked(name, path)
             return await self._webhdfs(request, principal)
         number, status = log.begun(name, path), 0
@@ -282,24 +292,14 @@ class HttpServer:
         started = self._clock.monotonic()
         raw_path, _, raw_query = request.raw_path.partition("?")
         if raw_path != PREFIX and not raw_path.startswith(PREFIX + "/"):
-            return _not_found(raw_path)
+            return not_found(raw_path)
         try:
             path = decode_path(raw_path[len(PREFIX) :])
         except BadTargetError:
             return web.Response(status=400, text=_BAD_REQUEST, content_type="text/html")
         query, authority = Query(raw_query), self._authority(request)
-        takes = partial(take_any_time, request)
-        asked = Request(
-            request.method,
-            path,
-            query,
-            authority,
-            body(request),
-            self._scheme,
-            takes,
-            principal,
-            self._permissions,
-        )
+        takes, rights = partial(take_any_time, request), self._permissions
+        asked = Request(request.method, path, query, authority, body(request), self._scheme, takes, principal, rights)
         name = operations.operation_name(asked)
         lasting = _LastingRequest(self, request, asked)
         self._long.begin(lasting)
@@ -312,13 +312,13 @@ class HttpServer:
             self._requests.count(name, self._clock.monotonic() - started, ok=False)
             return hang_up(request)
         except WebHdfsError as error:
-            response = await self._respond(request, operations.refusal_reply(error))
+            response = await self._respond(request, refusal_reply(error))
         except BROKEN_OFF as error:
             logger.info("%s %s: the client went away: %s", name, one_line(path), one_line(error))
             return hang_up(request)
         except (BookKeeperError, JournalError, OSError) as error:
             logger.warning("%s %s failed: %s", name, one_line(path), one_line(error))
-            response = await self._respond(request, operations.refusal_reply(PlainIOError(str(error))))
+            response = await self._respond(request, refusal_reply(PlainIOError(str(error))))
         finally:
             self._long.end(lasting)
         self._requests.count(name, self._clock.monotonic() - started, ok=response.status < 400)
@@ -380,7 +380,7 @@ class HttpServer:
 
     async def _events(self, request: web.BaseRequest, caller: Caller | None) -> web.StreamResponse:
         prefix = request.query.get("prefix", "")
-        root = _events_root(request)
+        root = common_directory(prefix)
         asked = Request("GET", root, Query("op=LISTSTATUS"), "", body(request), principal=caller)
         asked = replace(asked, permissions=self._permissions)
         for _, denial in operations.denials(asked):
@@ -488,27 +488,3 @@ def _metrics_page(metrics: Metrics, accept: str) -> tuple[bytes, str]:
     from bookkeeper.exposition import server_page  # its library is slow to load: see the module
 
     return server_page(metrics, accept)
-
-
-async def _expect(request: web.BaseRequest) -> None:
-    """Send 100 Continue, but only if a body is needed: the first step redirects without it."""
-    if "namenoderpcaddress" in request.raw_path.lower() and request.transport is not None:
-        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-
-
-def _events_root(request: web.BaseRequest) -> str:
-    """The directory to which a feed is limited. A prefix without a final slash matches more than one directory."""
-    prefix = request.query.get("prefix", "")
-    return prefix.rstrip("/") or "/" if prefix.endswith("/") else prefix.rpartition("/")[0] or "/"
-
-
-def _refused(status: int, reason: str) -> web.Response:
-    """Refuse with only a reason phrase, which Hadoop's client shows, and end the connection."""
-    reply = web.Response(status=status, reason=reason, text=reason + "\n", headers={"Connection": "close"})
-    reply.force_close()
-    return reply
-
-
-def _not_found(path: str) -> web.Response:
-    text = f"<html><head><title>Error 404 Not Found</title></head><body>{escape(path)} is not here</body></html>"
-    return web.Response(status=404, text=text, content_type="text/html")

@@ -1,7 +1,6 @@
 """The WebHDFS operations: a request in, a reply out. Knows no HTTP library.
 
-CREATE, APPEND, OPEN and GETFILECHECKSUM take two steps: the first is answered by a redirect *to this very
-gateway* (Hadoop's client insists on one), and the second carries ``namenoderpcaddress``, as HDFS's does.
+Those by which the bytes of files come and go are in :mod:`~spark_wal.webhdfs.http.two_steps`.
 
 Each step that uses the namespace first checks that this gateway owns it. A client that knows several gateways takes a
 redirect for the owner's answer, and does not ask the next one.
@@ -9,39 +8,30 @@ redirect for the owner's answer, and does not ask the next one.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Iterator
 from typing import Final
-from urllib.parse import quote
 
-from bookkeeper.gateways.caller import Caller
-from bookkeeper.gateways.permissions import CallerRights, Denial
+from bookkeeper.gateways.permissions import Denial
 from spark_wal.webhdfs.access.authentication import denial_of, denied
 from spark_wal.webhdfs.access.operation_rights import READ, needs_elsewhere, needs_of
-from spark_wal.webhdfs.contents.uploads import Upload
 from spark_wal.webhdfs.errors import (
-    AccessDeniedError,
     IllegalArgumentError,
     NoSuchFileError,
     PlainIOError,
-    RateExceededError,
     UnsupportedError,
     WebApplicationError,
     WebHdfsError,
 )
 from spark_wal.webhdfs.files.numbered import parse_limits
-from spark_wal.webhdfs.files.paths import PREFIX, encode_path, normalize
+from spark_wal.webhdfs.files.paths import normalize
 from spark_wal.webhdfs.files.records import RenameMode, SetAttributes
-from spark_wal.webhdfs.http import rates, replies
+from spark_wal.webhdfs.http import rates, replies, two_steps
 from spark_wal.webhdfs.http.blocks import FileBlock, blocks_of
-from spark_wal.webhdfs.http.checksum import CompositeChecksum
-from spark_wal.webhdfs.http.parameters import CREATE_FLAGS, Query
+from spark_wal.webhdfs.http.parameters import Query
+from spark_wal.webhdfs.http.request import DONE, Operation, Reply, Request, is_step_one, refusal_reply
 from spark_wal.webhdfs.ownership import file_system
-from spark_wal.webhdfs.ownership.file_system import CreateOptions, FileContents, FileStatus
+from spark_wal.webhdfs.ownership.file_system import FileStatus
 from spark_wal.webhdfs.ownership.gateway import Gateway
-from spark_wal.webhdfs.ownership.growing_file import GrowingFile
-from spark_wal.webhdfs.ownership.namespace_owner import NamespaceOwner
 
 BATCH: Final = 1000
 """Entries in one page of LISTSTATUS_BATCH (HDFS's dfs.ls.limit)."""
@@ -50,70 +40,10 @@ REPLICATION_MAX: Final = 512
 ENDLESS: Final = 1 << 50
 """The bytes that are reported as free if there is no quota."""
 
-DRAIN_MAX: Final = 256 << 20
-"""Bytes that are received of a refused file, so that its sender reads the reason."""
-
-LOOK_EVERY: Final = 4 << 20
-"""Bytes of an upload between two checks of the quotas."""
-
 PATH_MAX: Final = 8000
 DEPTH_MAX: Final = 1000
 """Characters and names of a new path: HDFS's limits. One record makes all directories of a path, and a snapshot has the
 whole path of each."""
-
-STEP_TWO: Final = "namenoderpcaddress"
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One request."""
-
-    method: str
-    path: str
-    query: Query
-    authority: str
-    """Host and port as the client has given them. Redirects lead there."""
-    body: AsyncIterator[bytes]
-    scheme: str = "http"
-    take_any_time: Callable[[], None] = lambda: None
-    """Tells the connection that the body may pause for as long as it wants."""
-    principal: Caller | None = None
-    """The authenticated client. None: the gateway does not authenticate, and ``user.name`` is believed."""
-    permissions: CallerRights = field(default_factory=CallerRights)
-
-    @property
-    def user(self) -> str:
-        return self.query.user() if self.principal is None else self.principal.name
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """The answer to a request."""
-
-    status: int = 200
-    body: bytes = b""
-    content: FileContents | None = None
-    """Bytes to stream instead of ``body``."""
-    location: str | None = None
-    retry_after_s: int | None = None
-    """In how many seconds to ask again."""
-    denial: str = ""
-    """Why somebody who is known may not do this; empty for all other answers."""
-
-    @property
-    def is_json(self) -> bool:
-        return bool(self.body)
-
-
-Operation = Callable[[Gateway, Request], Awaitable[Reply]]
-_DONE: Final = Reply()
-"""The answer of an operation without a result."""
-
-
-def refusal_reply(error: WebHdfsError) -> Reply:
-    denial = str(error) if isinstance(error, AccessDeniedError) else ""
-    after_s = error.after_s if isinstance(error, RateExceededError) else None
-    return Reply(error.status, replies.remote_exception(error), retry_after_s=after_s, denial=denial)
 
 
 async def perform(gateway: Gateway, request: Request) -> Reply:
@@ -136,7 +66,9 @@ async def perform(gateway: Gateway, request: Request) -> Reply:
 
 def _changes(request: Request) -> bool:
     """Whether it changes something in this step."""
-    return request.method not in ("GET", "HEAD") and not (request.query.op in UPLOADS and _is_step_one(request))
+    return request.method not in ("GET", "HEAD") and not (
+        request.query.op in two_steps.UPLOADS and is_step_one(request.query)
+    )
 
 
 async def _in_time(request: Request) -> None:
@@ -144,13 +76,8 @@ async def _in_time(request: Request) -> None:
     try:
         await rates.admit(request.permissions, request.principal)
     except WebHdfsError:
-        await _drain(request)
+        await two_steps.drain(request)
         raise
-
-
-def _paced(request: Request) -> AsyncIterator[bytes]:
-    """The bytes of an upload, no faster than its caller's rates admit them."""
-    return rates.paced(request.permissions, request.principal, request.body)
 
 
 def _authorize(request: Request) -> None:
@@ -192,9 +119,6 @@ def _check_length(request: Request) -> None:
         raise PlainIOError(f"{name.lower()}: Pathname too long.  Limit {PATH_MAX} characters, {DEPTH_MAX} levels.")
 
 
-UPLOADS: Final = frozenset(("CREATE", "APPEND"))
-"""Operations whose second step brings bytes."""
-
 MAKING: Final = frozenset(("MKDIRS", "CREATE", "RENAME"))
 """Operations that make a path."""
 
@@ -226,182 +150,6 @@ def _operation(request: Request) -> Operation:
     raise IllegalArgumentError(
         f'Invalid value for webhdfs parameter "op": {name} is not a valid {request.method} operation.'
     )
-
-
-# -- two steps -------------------------------------------------------------------------------------------
-
-
-def _redirect(request: Request, *parameters: tuple[str, object]) -> Reply:
-    """Redirect to this gateway, with what the second step needs."""
-    query = request.query
-    parts = [f"op={query.op}"]
-    for name in ("user.name", "delegation"):
-        if (value := query.text(name)) is not None:
-            parts.append(f"{name}={_quoted(value)}")
-    parts.append(f"{STEP_TWO}={quote(request.authority, safe=':')}")
-    parts += [f"{name}={_quoted(str(value))}" for name, value in sorted(parameters, key=lambda p: p[0])]
-    url = f"{request.scheme}://{request.authority}{PREFIX}{encode_path(request.path)}?{'&'.join(parts)}"
-    if query.boolean("noredirect", False):
-        return Reply(200, replies.location(url))
-    return Reply(307, location=url)
-
-
-def _quoted(value: str) -> str:
-    return value if value.isascii() and value.isalnum() else quote(value)
-
-
-def _given(query: Query, *names: str) -> list[tuple[str, object]]:
-    return [(name, value) for name in names if (value := query.text(name)) is not None]
-
-
-def _is_step_one(request: Request) -> bool:
-    return is_step_one(request.query)
-
-
-def is_step_one(query: Query) -> bool:
-    """Whether this is the first of two steps, which is answered by a redirect."""
-    return not query.given(STEP_TWO)
-
-
-async def _create(gateway: Gateway, request: Request) -> Reply:
-    """Create a file. The flags say whether it may exist, and whether it may be new; without flags ``overwrite`` does.
-    Other flags are about the place of blocks and have no effect here."""
-    query = request.query
-    overwrite, given = query.boolean("overwrite", False), query.create_flags()
-    flags = given or {"CREATE"}
-    options = CreateOptions(
-        overwrite=overwrite or "OVERWRITE" in flags,
-        create="CREATE" in flags,
-        create_parent=query.boolean("createparent", True),
-        permission=query.permission(0o644),
-        owner=request.user,
-        replication=query.short("replication", 1, minimum=1),
-        block_size=query.long("blocksize", replies.BLOCK_SIZE, minimum=1) or replies.BLOCK_SIZE,
-    )
-    owner = await gateway.owner()
-    if _is_step_one(request):
-        flags_given = ",".join(name for name in CREATE_FLAGS if name in given)
-        rest = _given(query, "blocksize", "buffersize", "permission", "replication", "unmaskedpermission")
-        parameters = [("createparent", str(options.create_parent).lower()), ("overwrite", str(overwrite).lower())]
-        return _redirect(request, ("createflag", flags_given), *parameters, *rest)
-    try:
-        file_system.check_create(owner, request.path, options)
-    except WebHdfsError:
-        await _drain(request)
-        await owner.settled(owner.namespace.sequence)
-        raise
-    if owner.growing_paths.holds(request.path):
-        await _receive_growing(request, owner, partial(file_system.begin_growing, owner, request.path, options))
-        return _created(request)
-    file = file_system.begin_create(owner, request.path, options)
-    try:
-        upload = owner.uploads.begin()
-        await _receive(request, owner, upload, lambda size: owner.namespace.check_room(request.path, size))
-        await file_system.finish_create(owner, request.path, upload, options, file)
-    finally:
-        owner.incoming.end(file)
-    return _created(request)
-
-
-def _created(request: Request) -> Reply:
-    scheme = "swebhdfs" if request.scheme == "https" else "webhdfs"
-    return Reply(201, location=f"{scheme}://{request.authority}{encode_path(request.path)}")
-
-
-async def _append(gateway: Gateway, request: Request) -> Reply:
-    owner = await gateway.owner()
-    if _is_step_one(request):
-        await file_system.check_append(owner, request.path)
-        return _redirect(request, *_given(request.query, "buffersize"))
-    try:
-        file = file_system.begin_append(owner, request.path)
-    except WebHdfsError:
-        await _drain(request)
-        await owner.settled(owner.namespace.sequence)
-        raise
-    try:
-        if owner.growing_paths.holds(request.path):
-            await _receive_growing(request, owner, partial(file_system.grow, owner, file))
-            return _DONE
-        upload = owner.uploads.begin()
-        await _receive(request, owner, upload, lambda size: owner.namespace.check_more(file.path, size))
-        await file_system.finish_append(owner, file, upload)
-    finally:
-        owner.namespace.unfollow(file)
-    return _DONE
-
-
-async def _receive(request: Request, owner: NamespaceOwner, upload: Upload, check: Callable[[int], None]) -> None:
-    """Receive the body into the upload. If it breaks off, nothing is left. A broken quota ends it early."""
-    look_at = LOOK_EVERY
-    try:
-        async for data in _paced(request):
-            await upload.write(data)
-            if upload.size >= look_at:
-                look_at = upload.size + LOOK_EVERY
-                check(upload.size)
-    except WebHdfsError:
-        await upload.abandon()
-        await _drain(request)
-        await owner.settled(owner.namespace.sequence)
-        raise
-    except BaseException:
-        await upload.abandon()
-        raise
-
-
-async def _receive_growing(
-    request: Request, owner: NamespaceOwner, begin: Callable[[], Awaitable[GrowingFile]]
-) -> None:
-    """Receive the body into a file that grows. If it breaks off, what has come stays."""
-    request.take_any_time()
-    try:
-        growing = await begin()
-        try:
-            async for data in _paced(request):
-                await growing.write(data)
-        except BaseException:
-            await growing.cut()
-            raise
-        await growing.finish()
-    except WebHdfsError:
-        await _drain(request)
-        await owner.settled(owner.namespace.sequence)
-        raise
-
-
-async def _drain(request: Request) -> None:
-    """Receive the rest of a body, because a client that is still sending reads no reply."""
-    size = 0
-    async for data in request.body:
-        size += len(data)
-        if size > DRAIN_MAX:
-            return
-
-
-async def _open(gateway: Gateway, request: Request) -> Reply:
-    offset = request.query.long("offset", 0, minimum=0) or 0
-    length = request.query.long("length", None, minimum=0)
-    owner = await gateway.owner()
-    if _is_step_one(request):
-        await file_system.check_open(owner, request.path, offset)
-        return _redirect(request, ("offset", offset), *_given(request.query, "length", "buffersize"))
-    if request.method == "HEAD":
-        raise IllegalArgumentError("Invalid operation OPEN")
-    return Reply(200, content=await file_system.open_file(owner, request.path, offset, length))
-
-
-async def _checksum(gateway: Gateway, request: Request) -> Reply:
-    owner = await gateway.owner()
-    if _is_step_one(request):
-        await file_system.check_open(owner, request.path, 0)
-        return _redirect(request)
-    opened = await file_system.open_file(owner, request.path, 0, None)
-    found = await file_system.status(owner, request.path)
-    checksum = CompositeChecksum(found.block_size)
-    async for data in opened:
-        checksum.add(data)
-    return Reply(200, replies.file_checksum(*checksum.finish()))
 
 
 # -- reading ---------------------------------------------------------------------------------------------
@@ -455,7 +203,7 @@ async def _check_access(gateway: Gateway, request: Request) -> Reply:
         await file_system.status(await gateway.owner(), request.path)
     except NoSuchFileError:
         raise NoSuchFileError(f"Path not found: {request.path}") from None
-    return _DONE
+    return DONE
 
 
 async def _home_directory(gateway: Gateway, request: Request) -> Reply:
@@ -500,7 +248,7 @@ async def _rename(gateway: Gateway, request: Request) -> Reply:
     target = normalize(request.query.destination("RENAME"))
     mode = request.query.rename_mode()
     done = await file_system.rename(await gateway.owner(), request.path, target, mode)
-    return Reply(200, replies.boolean(done)) if mode is RenameMode.BARE else _DONE
+    return Reply(200, replies.boolean(done)) if mode is RenameMode.BARE else DONE
 
 
 async def _delete(gateway: Gateway, request: Request) -> Reply:
@@ -522,7 +270,7 @@ async def _delete_numbered(gateway: Gateway, request: Request) -> Reply:
 async def _set_permission(gateway: Gateway, request: Request) -> Reply:
     record = SetAttributes(request.path, permission=request.query.permission(0o755))
     await file_system.set_attributes(await gateway.owner(), record)
-    return _DONE
+    return DONE
 
 
 async def _set_owner(gateway: Gateway, request: Request) -> Reply:
@@ -530,7 +278,7 @@ async def _set_owner(gateway: Gateway, request: Request) -> Reply:
     if user is None and group is None:
         raise IllegalArgumentError("Both owner and group are empty.")
     await file_system.set_attributes(await gateway.owner(), SetAttributes(request.path, owner=user, group=group))
-    return _DONE
+    return DONE
 
 
 async def _set_replication(gateway: Gateway, request: Request) -> Reply:
@@ -563,13 +311,13 @@ async def _set_times(gateway: Gateway, request: Request) -> Reply:
         await file_system.set_attributes(await gateway.owner(), record)
     except NoSuchFileError:
         raise NoSuchFileError(f"File/Directory {request.path} does not exist.") from None
-    return _DONE
+    return DONE
 
 
 OPERATIONS: Final[dict[tuple[str, str], Operation]] = {
-    ("PUT", "CREATE"): _create,
-    ("POST", "APPEND"): _append,
-    ("GET", "OPEN"): _open,
+    ("PUT", "CREATE"): two_steps.create,
+    ("POST", "APPEND"): two_steps.append,
+    ("GET", "OPEN"): two_steps.open_file,
     ("GET", "GETFILESTATUS"): _file_status,
     ("GET", "GETFILELINKSTATUS"): _file_status,
     ("GET", "LISTSTATUS"): _list_status,
@@ -583,7 +331,7 @@ OPERATIONS: Final[dict[tuple[str, str], Operation]] = {
     ("GET", "GETCONTENTSUMMARY"): _content_summary,
     ("GET", "GETFILEBLOCKLOCATIONS"): _block_locations,
     ("GET", "GET_BLOCK_LOCATIONS"): _located_blocks,
-    ("GET", "GETFILECHECKSUM"): _checksum,
+    ("GET", "GETFILECHECKSUM"): two_steps.file_checksum,
     ("PUT", "SETPERMISSION"): _set_permission,
     ("PUT", "SETOWNER"): _set_owner,
     ("PUT", "SETREPLICATION"): _set_replication,

@@ -9,7 +9,8 @@ from bookkeeper.gateways.authentication import UnauthenticatedError
 from bookkeeper.gateways.caller import Caller
 from bookkeeper.gateways.gateway_audit import GatewayAudit
 from spark_wal.webhdfs.http.oauth2 import TokenGrant
-from spark_wal.webhdfs.http.operations import Reply, Request, operation_name
+from spark_wal.webhdfs.http.operations import operation_name
+from spark_wal.webhdfs.http.request import Reply, Request
 
 NOTED: Final = {
     "DELETE": AuditAction.DELETE,

@@ -143,3 +143,8 @@ class TreeEventSubscription:
 
     def close(self) -> None:
         self._queues.discard(self._queue)
+
+
+def common_directory(prefix: str) -> str:
+    """The directory of all paths that begin with ``prefix``. One without a final slash matches more than one name."""
+    return prefix.rstrip("/") or "/" if prefix.endswith("/") else prefix.rpartition("/")[0] or "/"

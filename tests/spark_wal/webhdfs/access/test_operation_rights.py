@@ -20,8 +20,9 @@ from spark_wal.webhdfs.access.operation_rights import (
     needs_of,
 )
 from spark_wal.webhdfs.http import operations
-from spark_wal.webhdfs.http.operations import OPERATIONS, Request
+from spark_wal.webhdfs.http.operations import OPERATIONS
 from spark_wal.webhdfs.http.parameters import Query
+from spark_wal.webhdfs.http.request import Request
 
 SOURCES = [Path(operations.__file__), Path(operations.__file__).with_name("parameters.py")]
 

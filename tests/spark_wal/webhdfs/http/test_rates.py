@@ -10,9 +10,10 @@ import pytest
 from bookkeeper.access import Mode, Policy, Principal, PrincipalQuota, Quota, QuotaBook, QuotaRefusal, Subject
 from bookkeeper.gateways.caller import Caller
 from bookkeeper.gateways.permissions import CallerRights
-from spark_wal.webhdfs.http.operations import Reply, Request, perform
+from spark_wal.webhdfs.http.operations import perform
 from spark_wal.webhdfs.http.parameters import Query
 from spark_wal.webhdfs.http.rates import WAIT_S
+from spark_wal.webhdfs.http.request import Reply, Request
 from spark_wal.webhdfs.ownership.gateway import Gateway
 from tests.spark_wal.webhdfs.ownership.test_gateway import Hall
 from tests.spark_wal.webhdfs.virtual import Switch, in_virtual_time

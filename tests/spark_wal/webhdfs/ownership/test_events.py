@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from spark_wal.webhdfs.files.namespace import ApplyResult
 from spark_wal.webhdfs.files.records import (
     DeletePath,
@@ -14,7 +16,14 @@ from spark_wal.webhdfs.files.records import (
     SetAttributes,
     SetQuota,
 )
-from spark_wal.webhdfs.ownership.events import PENDING_MAX, TreeEvent, TreeEventFeed, event_of, events_of
+from spark_wal.webhdfs.ownership.events import (
+    PENDING_MAX,
+    TreeEvent,
+    TreeEventFeed,
+    common_directory,
+    event_of,
+    events_of,
+)
 
 FILE = NewFile((b"abc",), 0o644, "a", 1, 1, 5)
 
@@ -89,3 +98,11 @@ def test_nobody_is_told_a_path_that_he_may_not_see() -> None:
     assert out.seen_by(sees) == TreeEvent("delete", "/a/f", 1, 2)
     assert theirs.seen_by(sees) is None
     assert into.seen_by(lambda path: path.startswith("/c/")) is None
+
+
+@pytest.mark.parametrize(
+    ("prefix", "directory"),
+    [("", "/"), ("/", "/"), ("/a", "/"), ("/a/", "/a"), ("/a/b", "/a"), ("/a/b//", "/a/b"), ("a", "/")],
+)
+def test_a_prefix_is_of_paths_of_one_directory(prefix: str, directory: str) -> None:
+    assert common_directory(prefix) == directory
