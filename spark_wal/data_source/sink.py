@@ -198,8 +198,9 @@ class BatchSink(_Sink, DataSourceArrowWriter):
         settings = self._settings
 
         def key(told: SinkMessage) -> BatchKey | None:
-            if settings.app is None or settings.version is None:
+            if settings.app is None:
                 return None
+            assert settings.version is not None, "the options go together"
             return BatchKey(settings.app, told.query, settings.version, settings.start, told.run or _run())
 
         self._publish(messages, key)
