@@ -118,7 +118,8 @@ class Connections:
         self._connections_max = connections_max
         self._per_host_max = connections_per_host_max
         self._per_principal_max = connections_per_principal_max
-        self._per_principal: Counter[Principal] = Counter()
+        self._per_principal: Counter[str] = Counter()
+        """By name: one with several certificates or tokens, of other roles, is one."""
         self._principals: dict[OpenConnection, Principal] = {}
         """Whose each connection is, once its client is known."""
         self._per_host: Counter[str] = Counter()
@@ -187,13 +188,13 @@ class Connections:
         """Count a connection whose client is known now. Returns False if he has too many: where the access policy is
         followed, one principal does not take the connections of the others."""
         follows = self.access is not None and self.access.is_on and who != NOBODY
-        if follows and self._per_principal[who] >= self._per_principal_max:
+        if follows and self._per_principal[who.name] >= self._per_principal_max:
             self.counts.connections_refused.add()
             return False
         if who != NOBODY:
-            connection.share = self.admission.share_of(who)
+            connection.share = self.admission.share_of(who.name)
         self._principals[connection] = who
-        self._per_principal[who] += 1
+        self._per_principal[who.name] += 1
         return True
 
     def ended(self, connection: OpenConnection, error: BaseException | None) -> None:
@@ -202,9 +203,9 @@ class Connections:
         del self.connections[connection]
         self._ended += 1
         if (who := self._principals.pop(connection, None)) is not None:
-            self._per_principal[who] -= 1
-            if not self._per_principal[who]:
-                del self._per_principal[who]
+            self._per_principal[who.name] -= 1
+            if not self._per_principal[who.name]:
+                del self._per_principal[who.name]
         self._per_host[connection.account] -= 1
         if not self._per_host[connection.account]:
             del self._per_host[connection.account]

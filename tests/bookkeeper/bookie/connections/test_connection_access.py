@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bookkeeper import wire
-from bookkeeper.access import Mode, Quota, Resource, Subject, Tenant
+from bookkeeper.access import Mode, Principal, PrincipalKind, Quota, Resource, Subject, Tenant
 from bookkeeper.access.quota import PrincipalQuota
 from bookkeeper.bookie.connections import connection_access
 from bookkeeper.bookie.permissions.ledger_permissions import LedgerPermissions
@@ -281,6 +281,10 @@ def test_shares_are_those_of_principals_and_hold_while_the_policy_is_followed() 
                 await clients.ask(name, wire.GetBookieInfo())
             found = {id(each.share): each.share for each in connections.connections}
             assert len(found) == 2 and None not in found.values()
+            kept = list(connections.connections)
+            for each, roles in zip(kept, ((), ("writer",), ("reader",)), strict=True):
+                assert connections.admitted(each, Principal(PrincipalKind.TOKEN, "many", roles))
+            assert len({id(each.share) for each in kept}) == 1, "a name with several credentials has one share"
             share = next(each for each in found.values() if each is not None)
             assert admission.admit(admission.limit // 2 - 1000, share=share)
             assert admission.is_crowded_for(share)
