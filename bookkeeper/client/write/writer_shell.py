@@ -502,7 +502,8 @@ class WriterShell:
             return
         away = bool(self.missing)
         await self._let_catch_up()
-        advise_closed(self.services, self.record.ledger_id, metadata.last_fragment.ensemble)
+        if self.writer.progress.next_entry:  # of a ledger without any entry no bookie has heard
+            advise_closed(self.services, self.record.ledger_id, metadata.last_fragment.ensemble)
         self._report(self.writer.on_closed(metadata, self._loop.time()))
         if self.missing:
             self._missed.add()

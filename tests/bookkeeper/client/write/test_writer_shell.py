@@ -14,7 +14,7 @@ from bookkeeper.errors import (
     LedgerFencedError,
     UnauthorizedError,
 )
-from bookkeeper.wire import WriteLac
+from bookkeeper.wire import GetBookieInfo, WriteLac
 from tests.bookkeeper.client.scripted import CONFIG, ScriptedCluster, payload_of
 
 
@@ -252,6 +252,21 @@ def test_a_writer_that_may_wait_tells_the_last_add_confirmed_once_in_a_while() -
             count = len(told())
             await asyncio.sleep(1)
             assert len(told()) == count, "a handle that ended says nothing more"
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.parametrize("entries", [0, 1])
+def test_bookies_are_told_of_a_close_if_they_have_heard_of_the_ledger(entries: int) -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            async with await bk.create_ledger() as ledger:
+                for _ in range(entries):
+                    await ledger.append(b"x")
+                await asyncio.sleep(1)  # the connections stand
+            await asyncio.sleep(1)
+            told = [r.closed_ledger for b in cluster.bookies for r in b.requests if isinstance(r, GetBookieInfo)]
+        assert told == [ledger.id] * (3 * entries)
 
     ScriptedCluster().run(story)
 
