@@ -24,6 +24,7 @@ from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.gateway_process import run_gateway
 from bookkeeper.ids import Address
 from bookkeeper.option_types import Number
+from bookkeeper.program_log import log_option
 from bookkeeper.real import read_secret, system_seams
 from journal_manager import JournalError
 from spark_wal.webhdfs.config import DEFAULT_LISTEN, GROWING, KEEP_S, GatewayConfig, OwnerConfig, UploadLimits
@@ -181,6 +182,7 @@ def gateway() -> None:
 )
 @limit("--lease-s", GatewayConfig, "lease_s", "Seconds for which the owner may answer after its last renewal.")
 @metadata_session
+@log_option
 @click.option("--take-over", is_flag=True, help="Take the namespace from the gateway that owns it, if one does.")
 def webhdfs(**options: Any) -> None:
     """Run a WebHDFS gateway: Spark keeps its streaming checkpoints there (webhdfs://HOST:PORT/...).

@@ -32,6 +32,7 @@ from bookkeeper.errors import (
 from bookkeeper.ids import Address, is_loopback
 from bookkeeper.net.tls import MODES
 from bookkeeper.option_types import AnyNumber, WholeNumber
+from bookkeeper.program_log import begin_log, log_option
 from bookkeeper.real.unix_socket import listen_unix
 
 log = logging.getLogger(__name__)
@@ -199,6 +200,7 @@ def config_of(path: str | None, given: Mapping[str, Any]) -> BookieConfig:
 
 @click.command()
 @bookie_options
+@log_option
 @click.option("--verbose", is_flag=True, help="Log ordinary events, too, not only warnings.")
 def bookie(
     path: str | None,
@@ -209,9 +211,7 @@ def bookie(
     **options: str | bool | float | None,
 ) -> None:
     """Run a bookie in the foreground. It prints its id and address, and stops on Ctrl-C or SIGTERM."""
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    begin_log(logging.INFO if verbose else logging.WARNING)
     try:
         config = config_of(path, settings_given(port, ledger_dirs, journal_dirs, dict(options)))
         _require_user(config, os.geteuid())

@@ -16,6 +16,7 @@ import click
 from bookkeeper.bookie.health.own_lag import OwnLag, watch_own_lag
 from bookkeeper.errors import BookKeeperError, ConfigError, in_words
 from bookkeeper.gateways.command_options import raise_descriptors
+from bookkeeper.program_log import begin_log
 from bookkeeper.real import NotifySocket, SystemClock, names_secrets, no_core_dumps, run
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def run_gateway(
     Raises:
         click.ClickException: the settings cannot be, or the gateway failed; it says why.
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    begin_log(logging.INFO)
     try:
         config = configure()
     except ConfigError as error:

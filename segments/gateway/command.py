@@ -10,6 +10,7 @@ from bookkeeper.admin.shared import given_cluster
 from bookkeeper.gateways.command_options import AddressType, access_config, access_options, limit, metadata_session
 from bookkeeper.gateways.gateway_process import run_gateway
 from bookkeeper.ids import Address
+from bookkeeper.program_log import log_option
 from bookkeeper.real import system_seams
 from segments.errors import StreamError
 from segments.gateway.config import DEFAULT_LISTEN, GrpcGatewayConfig, GrpcLimits
@@ -47,6 +48,7 @@ from segments.gateway.service import GrpcGatewayService, GrpcServingConfig
 @limit("--address-calls-max", GrpcLimits, "address_calls_max", "Calls at a time of one address; one more is refused.")
 @limit("--window-bytes", GrpcLimits, "window_bytes", "Bytes of one streaming append that may be unanswered.")
 @metadata_session
+@log_option
 @limit("--lease-s", GrpcGatewayConfig, "lease_s", "Seconds for which an owner may answer after its last renewal.")
 @limit("--idle-s", GrpcGatewayConfig, "idle_s", "Seconds without an append after which a stream is given up.")
 @limit("--drain-s", GrpcGatewayConfig, "drain_s", "Seconds that calls may take to end after SIGTERM.")

@@ -6,6 +6,7 @@ Moments are counted in acknowledged entries, not in seconds. Tests share one clu
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import shutil
 from collections.abc import Iterator
@@ -24,8 +25,10 @@ from bookkeeper.errors import (
     Outcome,
 )
 from bookkeeper.launchers.zookeeper import ZooKeeperServer
+from bookkeeper.meta import init_cluster
+from bookkeeper.real import run, system_seams
 from tests.integration.load import Load, check_all_there
-from tests.integration.processes import Bookies, bk, bk_json, bookies, until_async
+from tests.integration.processes import Bookies, Process, bk, bk_json, bookies, until_async
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
@@ -310,3 +313,17 @@ async def test_zookeeper_goes_away_during_appends_which_go_on_and_changes_end_in
             async with await client.open_ledger(ledger.id) as reader:
                 await check_all_there(reader, load.acked)
         await asyncio.to_thread(server.stop)
+
+
+@pytest.mark.parametrize("how", ["option", "environment"])
+def test_a_log_in_json_has_a_document_on_each_line(tmp_path: Path, how: str) -> None:
+    words = ["bookie", "--metadata", f"sqlite://{tmp_path}/m.db", "--dir", str(tmp_path / "b"), "--verbose"]
+    given = ["--log", "json"] if how == "option" else []
+    run(init_cluster(f"sqlite://{tmp_path}/m.db", system_seams()))
+    bookie = Process("b", tmp_path, *words, *given, environment={} if given else {"BK_LOG": "json"}).start()
+    bookie.until_said(r"serves at \S+")
+    bookie.stop()
+    lines = [json.loads(line) for line in bookie.said.splitlines() if line.startswith("{")]
+    assert lines, bookie.said
+    assert all({"time", "level", "logger", "message"} <= set(line) for line in lines)
+    assert not [line for line in bookie.said.splitlines() if " INFO " in line or " WARNING " in line]

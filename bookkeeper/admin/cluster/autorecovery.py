@@ -23,6 +23,7 @@ from bookkeeper.admin.shared import (
 from bookkeeper.errors import ConfigError, NoClusterError
 from bookkeeper.ids import Address
 from bookkeeper.option_types import AnyNumber, Number, WholeNumber
+from bookkeeper.program_log import begin_log, log_option
 from bookkeeper.settings import structure
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ def autorecovery() -> None:
 @click.option(
     "--http-tls-key", metavar="FILE", help="PEM file with its private key.  [default: the file of --http-tls-cert]"
 )
+@log_option
 @click.option("--audit", metavar="FILE|log", help="With --http-api: note there what was asked of it.")
 def run(
     metadata: str,
@@ -137,12 +139,15 @@ def run(
     Any number of these processes may run, beside Apache's. All of them repair ledgers. One at a time is elected
     auditor: it looks for ledgers that need repair.
     """
+    import logging
+
     from bookkeeper.audit import AuditConfig
     from bookkeeper.autorecovery import AutorecoveryConfig
     from bookkeeper.autorecovery.process import PagesConfig, serve
     from bookkeeper.bookie.http_api_config import HttpApiConfig, http_api_options
     from bookkeeper.real import NotifySocket, names_secrets, no_core_dumps
 
+    begin_log(logging.WARNING)
     given: dict[str, Any] = {
         "lost_bookie_delay_s": lost_bookie_delay,
         "bytes_per_s": throttle,

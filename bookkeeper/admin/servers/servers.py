@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import tempfile
 from pathlib import Path
@@ -12,6 +13,7 @@ from click.core import ParameterSource
 
 from bookkeeper.errors import BookKeeperError, MetadataUnavailableError
 from bookkeeper.option_types import WholeNumber
+from bookkeeper.program_log import VARIABLE, log_form, log_option
 
 _FILE: Final = click.Path(dir_okay=False)
 
@@ -95,6 +97,7 @@ def zookeeper(directory: Path, port: int) -> None:
     type=_FILE,
     help="PEM: the authority that signs clients' certificates; the gateway shows --tls-cert.",
 )
+@log_option
 def standalone(bookies: int, directory: Path | None, webhdfs_port: int, autorecovery: bool, **tls: str | None) -> None:
     """Run everything on this machine: bookies, metadata in SQLite, the WebHDFS gateway. Ctrl-C stops it.
 
@@ -104,6 +107,7 @@ def standalone(bookies: int, directory: Path | None, webhdfs_port: int, autoreco
     from bookkeeper.admin.cli import COMMAND_GROUP
     from bookkeeper.admin.servers.standalone import Standalone, StandalonePlan
 
+    os.environ[VARIABLE] = log_form()  # its processes write theirs so
     home = (directory or Path(tempfile.mkdtemp(prefix="bk-"))).resolve()
     given = click.get_current_context().get_parameter_source("webhdfs_port")
     plan = StandalonePlan(
