@@ -281,6 +281,11 @@ def _serving_config(
 @click.option("--cert", type=FILE, help="PEM: the client's certificate, for a gateway that asks for one.")
 @click.option("--key", type=FILE, help="PEM: the client's private key.  [default: it is in --cert]")
 @click.option("--token-file", type=FILE, help="A private file that holds the token.")
+@click.option(
+    "--executor-token-file",
+    metavar="PATH",
+    help="Where executors' machines have a private copy of DIR/driver/gateway.token; then no environment has it.",
+)
 @click.option("--client-id", metavar="NAME", help="The name of the token: Spark then uses OAuth2 (4.0 and later).")
 @click.option(
     "--spark",
@@ -296,6 +301,7 @@ def spark_conf(
     cert: str | None,
     key: str | None,
     token_file: str | None,
+    executor_token_file: str | None,
     client_id: str | None,
     spark_version: str | None,
 ) -> None:
@@ -308,7 +314,14 @@ def spark_conf(
 
     try:
         given = None if token_file is None else read_secret(token_file)
-        access = GatewayAccess(ca=ca, certificate=cert, key=key, token=given, client_id=client_id)
+        access = GatewayAccess(
+            ca=ca,
+            certificate=cert,
+            key=key,
+            token=given,
+            client_id=client_id,
+            executor_token_file=executor_token_file,
+        )
         # the gateway need not run, and need not be reachable from here
         wal = CheckpointService.at(urls[0] if len(urls) == 1 else urls, access=access, name=name)
         conf = wal.spark_conf(directory, spark_version=spark_version)

@@ -69,10 +69,23 @@ class GatewayAccess:
     client_id: str | None = None
     """The name that the token was made for. With it Spark fetches access tokens by OAuth2 (4.0 and later). None: the
     token itself goes with every request, as Hadoop's delegation token."""
+    executor_token_file: str | None = None
+    """Where each executor's machine has a copy of ``driver/gateway.token``, which its user alone may read. Then the
+    token is in no environment. Stock Spark cannot bring it there: an executor logs in before it gets files."""
 
     def __post_init__(self) -> None:
         require(self.key is None or self.certificate is not None, "a key must be given together with a certificate")
         require(self.client_id is None or self.token is not None, "client_id must be given together with a token")
+        there = self.executor_token_file
+        require(
+            there is None or (self.token is not None and self.client_id is None),
+            "executor_token_file is for a token without client_id",
+        )
+        require(
+            there is None or (there.startswith("/") and _PLAIN_PATH.fullmatch(there) is not None),
+            f"executor_token_file is an absolute path that can stand in Java's options (letters, digits and "
+            f"/._+@=~-), not {there}",
+        )
 
 
 @dataclass(slots=True)
@@ -94,7 +107,8 @@ def write_settings(
     The driver uses them where they are. Executors get copies through ``spark.files``, so their machines need no files.
     Everybody who may read the files of a Spark application may read the client's key. Secrets are in these files, with
     one exception that stock Spark requires: a token without ``client_id`` reaches executors as
-    ``spark.executorEnv.HADOOP_TOKEN``, which users of the driver's machine can see in the list of processes.
+    ``spark.executorEnv.HADOOP_TOKEN``, which users of the driver's machine can see in the list of processes, unless
+    ``executor_token_file`` says where it is on theirs.
 
     Raises:
         ConfigError: a file cannot be used, or this Spark does not support it. OSError: a file cannot be written.
@@ -129,7 +143,7 @@ def write_settings(
     if access.client_id is not None:
         _write_oauth2(access, place, driver, shipped, result)
     elif access.token is not None:
-        _write_token(access.token, place, driver, result)
+        _write_token(access.token, access.executor_token_file, place, driver, result)
     _remove_others(result.files, driver, shipped)
     if names := sorted(path.name for path in result.files if path.parent == shipped):
         result.conf["spark.files"] = ",".join(str(shipped / name) for name in names)
@@ -181,12 +195,15 @@ def _write_oauth2(
         result.executor_options += [f"-Djavax.net.ssl.trustStore={name}"]
 
 
-def _write_token(token: Secret, place: GatewayLocation, driver: Path, result: SparkAccess) -> None:
+def _write_token(token: Secret, there: str | None, place: GatewayLocation, driver: Path, result: SparkAccess) -> None:
     """Write a token for each service by which a client looks for it."""
     kind = KIND_TLS if place.tls else KIND_PLAIN
     tokens = [HadoopToken("spark", token, service, kind) for service in _services(place)]
     _write(driver / "gateway.token", token_file(tokens), result)
     result.driver_options.append(f"-Dhadoop.token.files={driver / 'gateway.token'}")
+    if there is not None:
+        result.executor_options.append(f"-Dhadoop.token.files={there}")
+        return
     result.conf["spark.executorEnv.HADOOP_TOKEN"] = ",".join(t.url_string().reveal() for t in tokens)
 
 

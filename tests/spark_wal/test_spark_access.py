@@ -168,3 +168,18 @@ def test_a_path_that_would_be_several_options_is_refused(authority: Authority, t
     with pytest.raises(ConfigError, match="cannot stand in Java's options"):
         write(GatewayAccess(ca=authority.ca), tmp_path / name)
     assert not (tmp_path / name).exists()
+
+
+@pytest.mark.rule("X56")
+def test_a_token_that_executors_have_in_a_file_is_in_no_environment(tmp_path: Path) -> None:
+    """Cause: it was in the environment of executors, and so in the command line of Spark's launcher."""
+    told = write(GatewayAccess(token=TOKEN, executor_token_file="/etc/spark/gateway.token"), tmp_path / "s")
+    assert told.executor_options == ["-Dhadoop.token.files=/etc/spark/gateway.token"]
+    assert not any("HADOOP_TOKEN" in name for name in told.conf)
+    assert not any(TOKEN.reveal() in text for text in (*told.conf.values(), *told.executor_options))
+    assert (tmp_path / "s" / "driver" / "gateway.token").stat().st_mode & 0o077 == 0
+    for wrong in ("gateway.token", "/etc/a b", "/etc/a,b"):
+        with pytest.raises(ConfigError, match="absolute path that can stand in Java's options"):
+            GatewayAccess(token=TOKEN, executor_token_file=wrong)
+    with pytest.raises(ConfigError, match="without client_id"):
+        GatewayAccess(token=TOKEN, client_id="etl", executor_token_file="/etc/spark/gateway.token")
