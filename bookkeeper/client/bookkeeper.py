@@ -7,7 +7,6 @@ module joins their answers with metadata, passwords and handles.
 from __future__ import annotations
 
 import asyncio
-import hmac
 import logging
 from collections.abc import AsyncIterator, Generator, Iterable
 from contextlib import suppress
@@ -46,11 +45,9 @@ from bookkeeper.errors import (
     BookieError,
     BookKeeperError,
     ClientClosedError,
-    DigestMismatchError,
     IllegalOperationError,
     NoSuchLedgerError,
     RequestTimedOutError,
-    UnauthorizedError,
 )
 from bookkeeper.ids import Address, BookieId, LedgerId
 from bookkeeper.ledger import DigestScheme, DigestType, LedgerMetadata
@@ -308,7 +305,7 @@ class BookKeeper:
         self, ledger_id: LedgerId, password: bytes | None, wanted: DigestType | None, *, recovery: bool
     ) -> ReadHandle:
         record = await LedgerView.read(self._services.metadata.ledgers, ledger_id)
-        digest = _digest_of(record, password, wanted)
+        digest = record.digest(password, wanted)
         opener = await self._opener_of(record)
         if recovery and not record.metadata.is_closed:
             await recover(self._services, record, digest)
@@ -351,7 +348,7 @@ class BookKeeper:
         try:
             async with limit:
                 if not record.metadata.is_closed:
-                    await recover(self._services, record, _digest_of(record, None, None))
+                    await recover(self._services, record, record.digest(None, None))
         except TimeoutError as error:
             if not limit.expired():
                 raise
@@ -495,30 +492,6 @@ class BookKeeper:
             raise ClientClosedError("this client is closed: connect() again")
         if self._ended is not None:
             raise fresh(self._ended)
-
-
-def _digest_of(record: LedgerView, password: bytes | None, wanted: DigestType | None) -> DigestScheme:
-    """The digest with which the ledger is written.
-
-    Metadata of the oldest formats have neither a password nor a digest type; the digest is CRC32 then.
-
-    Raises:
-        UnauthorizedError: the password is not the ledger's. DigestMismatchError: the digest is not ``wanted``.
-    """
-    metadata = record.metadata
-    found = metadata.digest_type or DigestType.CRC32
-    if wanted is not None and found is not wanted:
-        raise DigestMismatchError(
-            f"the metadata of ledger {record.ledger_id} say that its entries have a {found.name} digest, and its "
-            f"reader insists on {wanted.name}: nothing was read; either the ledger was made with {found.name}, or "
-            "somebody has changed its metadata"
-        )
-    stored = metadata.password or b""
-    if password is None:
-        return DigestScheme(found, stored)
-    if metadata.has_password and not hmac.compare_digest(stored, password):
-        raise UnauthorizedError(f"the password given is not the password of ledger {record.ledger_id}")
-    return DigestScheme(found, password)
 
 
 def _placement(config: ClientConfig, places: BookiePlaces) -> PlacementPolicy:

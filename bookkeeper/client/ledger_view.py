@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bookkeeper.errors import MetadataRolledBackError, NoSuchLedgerError
+from bookkeeper.errors import DigestMismatchError, MetadataRolledBackError, NoSuchLedgerError, UnauthorizedError
 from bookkeeper.ids import LedgerId
-from bookkeeper.ledger import LedgerMetadata
+from bookkeeper.ledger import DigestScheme, DigestType, LedgerMetadata
 from bookkeeper.meta import Ledgers, Versioned
 from bookkeeper.meta.store import Check
 
@@ -28,6 +29,29 @@ class LedgerView:
     @property
     def metadata(self) -> LedgerMetadata:
         return self.versioned.value
+
+    def digest(self, password: bytes | None, wanted: DigestType | None) -> DigestScheme:
+        """The digest with which the ledger is written.
+
+        Metadata of the oldest formats have neither a password nor a digest type; the digest is CRC32 then.
+
+        Raises:
+            UnauthorizedError: the password is not the ledger's. DigestMismatchError: the digest is not ``wanted``.
+        """
+        metadata = self.metadata
+        found = metadata.digest_type or DigestType.CRC32
+        if wanted is not None and found is not wanted:
+            raise DigestMismatchError(
+                f"the metadata of ledger {self.ledger_id} say that its entries have a {found.name} digest, and its "
+                f"reader insists on {wanted.name}: nothing was read; either the ledger was made with {found.name}, or "
+                "somebody has changed its metadata"
+            )
+        stored = metadata.password or b""
+        if password is None:
+            return DigestScheme(found, stored)
+        if metadata.has_password and not hmac.compare_digest(stored, password):
+            raise UnauthorizedError(f"the password given is not the password of ledger {self.ledger_id}")
+        return DigestScheme(found, password)
 
     async def refresh(self, *, fresh: bool = True) -> LedgerMetadata:
         """Read the metadata again, after a sync if ``fresh``.

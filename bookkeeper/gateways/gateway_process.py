@@ -77,40 +77,44 @@ def run_gateway(
         no_core_dumps()
     raise_descriptors(config.limits.connections_max)
 
-    async def serve() -> None:
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        supervisor = NotifySocket.of_this_process()
-        supervisor.watch(loop)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
-        service = service_for(config)
-
-        def look() -> None:
-            if service.access is not None:
-                service.access.look()
-
-        loop.add_signal_handler(signal.SIGHUP, look)  # without a handler SIGHUP would end a gateway that is starting
-        click.echo("starting: session with the cluster", err=True)
-        supervisor.starting("session with the cluster")
-        clock = SystemClock()
-        lag = OwnLag(clock.monotonic(), clock.wall_ms())
-        watching = loop.create_task(watch_own_lag(lag, clock, logging.getLogger(__name__)), name="own lag")
-        try:
-            async with service:
-                serves = greeting(config, service)
-                click.echo(serves)
-                supervisor.ready(serves)
-                await stop.wait()
-                supervisor.stopping()
-                if farewell:
-                    click.echo(farewell)
-        finally:
-            watching.cancel()
-
     expected: tuple[type[Exception], ...] = (BookKeeperError, OSError, *failures)
     try:
         with contextlib.suppress(KeyboardInterrupt):
-            run(serve())
+            run(_serve(config, service_for, greeting, farewell))
     except expected as error:
         raise click.ClickException(in_words(error)) from error
+
+
+async def _serve(
+    config: Config, service_for: Callable[[Config], Service], greeting: Callable[[Config, Service], str], farewell: str
+) -> None:
+    """Serve until a signal ends it."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    supervisor = NotifySocket.of_this_process()
+    supervisor.watch(loop)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    service = service_for(config)
+
+    def look() -> None:
+        if service.access is not None:
+            service.access.look()
+
+    loop.add_signal_handler(signal.SIGHUP, look)  # without a handler SIGHUP would end a gateway that is starting
+    click.echo("starting: session with the cluster", err=True)
+    supervisor.starting("session with the cluster")
+    clock = SystemClock()
+    lag = OwnLag(clock.monotonic(), clock.wall_ms())
+    watching = loop.create_task(watch_own_lag(lag, clock, logging.getLogger(__name__)), name="own lag")
+    try:
+        async with service:
+            serves = greeting(config, service)
+            click.echo(serves)
+            supervisor.ready(serves)
+            await stop.wait()
+            supervisor.stopping()
+            if farewell:
+                click.echo(farewell)
+    finally:
+        watching.cancel()

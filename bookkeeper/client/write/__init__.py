@@ -7,5 +7,8 @@ add_channel                     the adds of one writer to one bookie
 metadata_writes                 finds stand-ins, and records changes and the close by compare-and-set
 missing_copies                  the copies that re-replication has to make after this writer
 incarnation_watch               waits until a failed bookie answers again
-retry_pauses, lac_turns         decide when to try a failed bookie again, and when to send a last add confirmed alone
+retry_pauses                    decides when to try a failed bookie again
+lac_turns, lac_sender           when to send a last add confirmed alone, and how
+pending_forces                  who waits for which force
+recovery_adds                   writes back what a recovery has read
 """

@@ -16,18 +16,18 @@ from typing import Any, assert_never
 from bookkeeper import codec
 from bookkeeper.client.bookie_request import failure_of
 from bookkeeper.client.bookies.back_pressure import BackPressure
-from bookkeeper.client.bookies.bookie_pool import ConnectionPurpose
 from bookkeeper.client.closing_advice import advise_closed
 from bookkeeper.client.ledger_view import LedgerView
 from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.client.write.add_channel import AddChannel
-from bookkeeper.client.write.append_futures import AppendFutures, fresh
+from bookkeeper.client.write.append_futures import AppendFutures
 from bookkeeper.client.write.incarnation_watch import pauses, watch_incarnation
-from bookkeeper.client.write.lac_turns import LAC_REST_S, AnotherTurn, LacTurns
+from bookkeeper.client.write.lac_sender import LacSender
 from bookkeeper.client.write.metadata_writes import STORE_AWAY, change_ensemble, choose_stand_ins, close_ledger
 from bookkeeper.client.write.missing_copies import CATCH_UP_S, MissingCopies
 from bookkeeper.client.write.packets import Packets
+from bookkeeper.client.write.pending_forces import PendingForces
 from bookkeeper.client.write.retry_pauses import RetryPauses
 from bookkeeper.encryption import EntrySealer
 from bookkeeper.errors import (
@@ -39,13 +39,13 @@ from bookkeeper.errors import (
     NoSuchLedgerError,
     in_words,
 )
-from bookkeeper.ids import BookieId, EntryId
+from bookkeeper.ids import BookieId
 from bookkeeper.ledger import DigestScheme, LedgerMetadata
 from bookkeeper.ledger import write as writer_machine
 from bookkeeper.ledger.write import LedgerWriter
 from bookkeeper.net.connection import AddRun
 from bookkeeper.seams import Buffer
-from bookkeeper.wire import Dialect, Reply, Status, WriteLac, error_of
+from bookkeeper.wire import Dialect, Reply, Status, error_of
 from bookkeeper.wire import ForceLedger as ForceRequest
 
 _log = logging.getLogger(__name__)
@@ -84,8 +84,7 @@ class WriterShell:
         self._tail = services.tails.begin(record.ledger_id)
         self._unencoded: Sequence[Buffer] = ()
         self._deferred = deferred_sync
-        self._forcing: dict[int, list[asyncio.Future[None]]] = {}
-        """Number of a force -> the futures of its callers."""
+        self._forces = PendingForces()
         self._stream_id = services.streams.next()
         self._dialect = Dialect.V2 if services.config.protocol == "v2" else Dialect.V3
         self._channels: dict[BookieId, AddChannel] = {}
@@ -95,15 +94,14 @@ class WriterShell:
         self._logged: tuple[tuple[BookieId, ...], writer_machine.ChangeFailure] | None = None
         """The failure of an ensemble change that was logged last."""
         self._timer: asyncio.TimerHandle | None = None
-        self._lac_turns = LacTurns()
-        self._lac_delay_s = services.config.explicit_lac_delay_ms / 1000
-        self._lac_timer: asyncio.TimerHandle | None = None
-        self._lac_rest: asyncio.TimerHandle | None = None
         self._ended = False
         self._marking = False
         self._caught_up: asyncio.Event | None = None
         """Made when the ledger is closed and a bookie lags; set when none does any more."""
         self._tasks = Tasks(f"ledger {record.ledger_id}", on_error=self._on_broken)
+        self._lac_sender = LacSender(
+            services, record.ledger_id, digest, self.writer, self._tasks, lambda: self.is_idle()
+        )
         self._stop_listening = services.watcher.on_appeared(self._on_appeared)
         self._confirmed = services.metrics.counter("entries_confirmed", "Appends that were acknowledged")
         self._changes = services.metrics.counter("ensemble_changes", "Ensemble changes that were committed")
@@ -139,8 +137,7 @@ class WriterShell:
     async def force(self) -> None:
         """Make durable what is acknowledged now. Raises: as ``WriteHandle.force``."""
         number, effects = self.writer.force(self._loop.time())
-        future: asyncio.Future[None] = self._loop.create_future()
-        self._forcing.setdefault(number, []).append(future)
+        future = self._forces.expect(number)
         self._perform(effects)
         await future
 
@@ -195,9 +192,9 @@ class WriterShell:
         self.services.tails.end(self.record.ledger_id)
         self._stop_listening()
         self._back_pressure.stop()
-        for timer in (self._timer, self._lac_timer, self._lac_rest):
-            if timer is not None:
-                timer.cancel()
+        self._lac_sender.stop()
+        if self._timer is not None:
+            self._timer.cancel()
         for channel in self._channels.values():
             channel.leave()
         self._channels.clear()
@@ -205,7 +202,7 @@ class WriterShell:
             task.cancel()
         self._watching.clear()
         self._append_futures.fail(self.writer.progress.last_acknowledged + 1, error)
-        self._end_forces(error, *self._forcing)
+        self._forces.fail_all(error)
         self._packets = Packets(self._spec)
         self.on_progress()
 
@@ -228,12 +225,7 @@ class WriterShell:
                 case writer_machine.Encode():
                     self._encode(effect)
                 case writer_machine.PublishLac():
-                    if not self._lac_turns.want(effect):
-                        pass  # one is scheduled already
-                    elif self._lac_delay_s:
-                        self._lac_timer = self._loop.call_later(self._lac_delay_s, self._on_lac_turn)
-                    else:
-                        self._loop.call_soon(self._on_lac_turn)
+                    self._lac_sender.want(effect)
                 case writer_machine.WakeAt():
                     if self._timer is not None:
                         self._timer.cancel()
@@ -247,10 +239,10 @@ class WriterShell:
                 case writer_machine.SendForce():
                     self._force(effect)
                 case writer_machine.ForceDone():
-                    self._end_forces(None, effect.number)
+                    self._forces.done(effect.number)
                     self._tail.confirm(self.writer.progress.last_add_confirmed)
                 case writer_machine.ForceFailed():
-                    self._end_forces(effect.error, effect.number)
+                    self._forces.fail(effect.error, effect.number)
                 case writer_machine.CloseFailed():
                     assert self.closing is not None
                     if not self.closing.done():
@@ -328,53 +320,6 @@ class WriterShell:
             self._loop.call_later(force.after_s, ask)
         else:
             ask()
-
-    def _end_forces(self, error: BookKeeperError | None, *numbers: int) -> None:
-        for number in numbers:
-            for future in self._forcing.pop(number, ()):
-                if future.done():
-                    continue
-                if error is None:
-                    future.set_result(None)
-                else:
-                    future.set_exception(fresh(error))
-
-    def _on_lac_turn(self) -> None:
-        """Tell bookies the last add confirmed, unless an append is about to carry it, or has left with it."""
-        step = self._lac_turns.on_turn(idle=self.is_idle() and self.writer.lac_to_publish() is not None)
-        if step is AnotherTurn.LATER:
-            self._loop.call_soon(self._on_lac_turn)
-        elif step is not None and not self._ended and (lac := self.writer.lac_to_publish()) is not None:
-            now = self._spec.ack_quorum_of(step.bookies)
-            self._publish_lac(lac, now)
-            self.writer.on_lac_published(lac)
-            if self._lac_rest is not None:
-                self._lac_rest.cancel()
-                self._lac_rest = None
-            if rest := step.bookies[len(now) :]:
-                self._lac_rest = self._loop.call_later(LAC_REST_S, self._publish_rest, lac, rest)
-
-    def _publish_rest(self, lac: EntryId, bookies: Sequence[BookieId]) -> None:
-        self._lac_rest = None
-        if self.writer.is_final_lac(lac):
-            self._publish_lac(lac, bookies)
-
-    def _publish_lac(self, lac: EntryId, bookies: Sequence[BookieId]) -> None:
-        blob = self._digest.seal_lac(self.record.ledger_id, lac)
-        request = WriteLac(self.record.ledger_id, lac, self._digest.master_key, blob)
-        for bookie in bookies:
-            connection = self.services.pool.ready(bookie, ConnectionPurpose.LAC)
-            if connection is not None:
-                connection.request_nowait(request, self.services.config.request_timeout_ms / 1000, lambda _: None)
-            elif self.services.config.protocol == "v2":  # the first of these makes the v3 connection
-                self._tasks.start(self._send_lac(bookie, request), "explicit LAC")
-
-    async def _send_lac(self, bookie: BookieId, request: WriteLac) -> None:
-        try:
-            connection = await self.services.pool.get(bookie, ConnectionPurpose.LAC)
-            await connection.request(request, self.services.config.request_timeout_ms / 1000)
-        except BookKeeperError:
-            pass  # the next explicit LAC or add carries it
 
     def _watch(self, bookie: BookieId) -> None:
         """Forget what was sent to this bookie, and wait for it to come back."""

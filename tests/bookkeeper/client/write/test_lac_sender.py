@@ -1,0 +1,123 @@
+"""A writer tells bookies its last add confirmed when no append is about to."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bookkeeper.client.write import lac_sender
+from bookkeeper.client.write.lac_turns import LAC_REST_S, LacTurns
+from bookkeeper.wire import WriteLac
+from tests.bookkeeper.client.scripted import CONFIG, ScriptedCluster
+
+
+@pytest.mark.rule("W16")
+@pytest.mark.parametrize("protocol", ["v2", "v3"])
+def test_an_idle_writer_tells_the_last_add_confirmed_without_another_add(protocol: str) -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect(CONFIG.__class__(protocol=protocol)) as bk:
+            ledger = await bk.create_ledger()
+            await asyncio.gather(*[ledger.append(b"x") for _ in range(10)])
+            await asyncio.sleep(1)
+            assert [bookie.explicit[ledger.id][0] for bookie in cluster.bookies] == [9, 9, 9]
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("W16")
+def test_a_writer_that_goes_on_at_once_sends_no_explicit_last_add_confirmed_in_between() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, await bk.create_ledger() as ledger:
+            for _ in range(20):
+                await ledger.append(b"x")
+                await asyncio.wait_for(ledger.append(b"x"), 5)
+                await asyncio.gather(ledger.append(b"x"), ledger.append(b"x"))
+            assert not any(isinstance(r, WriteLac) for b in cluster.bookies for r in b.requests)
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("W16")
+def test_an_append_that_left_at_once_ends_the_count_of_idle_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each turn is a system call; a caller that appends one entry after the other would pay several for each."""
+    turns: list[object] = []
+    on_turn = LacTurns.on_turn
+
+    def counted(self: LacTurns, *, idle: bool) -> object:
+        turns.append(step := on_turn(self, idle=idle))
+        return step
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk, await bk.create_ledger() as ledger:
+            for _ in range(10):  # from the second on they leave at once
+                await ledger.append(b"x")
+            del turns[:]
+            for _ in range(20):
+                await ledger.append(b"x")
+            during = list(turns)
+            await asyncio.sleep(LAC_REST_S / 2)
+            assert any(isinstance(r, WriteLac) and r.lac == 29 for b in cluster.bookies for r in b.requests)
+        assert during == [None] * len(during) and 1 <= len(during) <= 20
+
+    monkeypatch.setattr(LacTurns, "on_turn", counted)
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("W16")
+def test_an_ack_quorum_is_told_at_once_and_the_others_a_little_later_unless_an_add_has_told_them() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        def told() -> list[int]:
+            return [sum(isinstance(r, WriteLac) for r in bookie.requests) for bookie in by_place]
+
+        async with cluster.connect() as bk, await bk.create_ledger() as ledger:
+            by_place = [cluster[name] for name in ledger.metadata.last_fragment.ensemble]
+            for _ in range(10):
+                await ledger.append(b"x")
+                await asyncio.sleep(LAC_REST_S / 2)
+                assert told()[2] == 0, "the next add carries it"
+            await asyncio.sleep(1)
+            assert told() == [10, 10, 1]
+            await ledger.append(b"x")
+            await asyncio.sleep(LAC_REST_S / 2)
+        await asyncio.sleep(1)
+        assert told() == [11, 11, 1], "a handle that ended says nothing more"
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("W16")
+def test_a_writer_of_a_striped_ledger_tells_all_of_them_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lac_sender, "LAC_REST_S", 100.0)
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger(ensemble=3, write_quorum=2, ack_quorum=2)
+            await ledger.append(b"x")
+            await asyncio.sleep(1)
+            assert [bookie.explicit[ledger.id][0] for bookie in cluster.bookies] == [0, 0, 0]
+
+    ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("W16")
+def test_a_writer_that_may_wait_tells_the_last_add_confirmed_once_in_a_while() -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        def told() -> list[int]:
+            return [r.lac for r in cluster.bookies[0].requests if isinstance(r, WriteLac)]
+
+        async with cluster.connect(CONFIG.__class__(explicit_lac_delay_ms=400)) as bk:
+            ledger = await bk.create_ledger()
+            for _ in range(9):
+                await ledger.append(b"x")
+                await asyncio.sleep(0.1)
+            assert 1 <= len(told()) <= 3
+            await asyncio.sleep(1)
+            assert told()[-1] == 8
+            await ledger.append(b"x")
+            await ledger.close()
+            count = len(told())
+            await asyncio.sleep(1)
+            assert len(told()) == count, "a handle that ended says nothing more"
+
+    ScriptedCluster().run(story)
