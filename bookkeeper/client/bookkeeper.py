@@ -15,7 +15,7 @@ from typing import Any, Literal, Unpack, overload
 
 from bookkeeper.client import openers
 from bookkeeper.client.arguments import ledger_number, require_bytes
-from bookkeeper.client.bookies.bookie_places import BookiePlaces
+from bookkeeper.client.bookies.bookie_places import BookiePlaces, placement_policy
 from bookkeeper.client.bookies.bookie_pool import BookiePool
 from bookkeeper.client.bookies.bookie_watcher import BookieWatcher
 from bookkeeper.client.config import ClientConfig
@@ -51,7 +51,6 @@ from bookkeeper.errors import (
 )
 from bookkeeper.ids import Address, BookieId, LedgerId
 from bookkeeper.ledger import DigestScheme, DigestType, LedgerMetadata
-from bookkeeper.ledger.placement import PlacementPolicy, RandomChoice, SpreadChoice
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.records.rollback import RollbackWatch
 from bookkeeper.metrics import Metrics
@@ -117,7 +116,7 @@ class BookKeeper:
             pool=BookiePool(cluster.net or seams.net, seams.rng, config, metadata.bookies.address),
             watcher=BookieWatcher(metadata.bookies, seams.rng, config),
             places=places,
-            placement=_placement(config, places),
+            placement=placement_policy(config, places),
         )
         if known is not None:
             self._services.pool.learn(known.addresses)
@@ -492,14 +491,3 @@ class BookKeeper:
             raise ClientClosedError("this client is closed: connect() again")
         if self._ended is not None:
             raise fresh(self._ended)
-
-
-def _placement(config: ClientConfig, places: BookiePlaces) -> PlacementPolicy:
-    if config.placement == "random":
-        return RandomChoice()
-    return SpreadChoice(
-        places,
-        racks_min=config.racks_min,
-        enforced=config.racks_enforced,
-        by_region=config.placement == "region",
-    )

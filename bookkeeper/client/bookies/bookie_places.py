@@ -18,6 +18,7 @@ from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import ConfigError, MetadataError, in_words
 from bookkeeper.ids import BookieId
 from bookkeeper.ledger.location import DEFAULT_LOCATION, Location
+from bookkeeper.ledger.placement import PlacementPolicy, RandomChoice, SpreadChoice
 from bookkeeper.meta import Watch
 from bookkeeper.seams import Workers
 
@@ -140,3 +141,15 @@ class BookiePlaces:
             await self.refresh()
             if self._away:
                 await asyncio.sleep(1.0)
+
+
+def placement_policy(config: ClientConfig, places: BookiePlaces) -> PlacementPolicy:
+    """The policy that a client's settings name."""
+    if config.placement == "random":
+        return RandomChoice()
+    return SpreadChoice(
+        places,
+        racks_min=config.racks_min,
+        enforced=config.racks_enforced,
+        by_region=config.placement == "region",
+    )

@@ -9,6 +9,8 @@ missing_copies                  the copies that re-replication has to make after
 incarnation_watch               waits until a failed bookie answers again
 retry_pauses                    decides when to try a failed bookie again
 lac_turns, lac_sender           when to send a last add confirmed alone, and how
+change_log                      tells the log of failed bookies that were replaced, or were not
+repair_marks                    enters the ledger into the list of under-replicated ones
 pending_forces                  who waits for which force
 recovery_adds                   writes back what a recovery has read
 """

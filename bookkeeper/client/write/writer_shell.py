@@ -22,18 +22,19 @@ from bookkeeper.client.services import ClientServices
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.client.write.add_channel import AddChannel
 from bookkeeper.client.write.append_futures import AppendFutures
+from bookkeeper.client.write.change_log import ChangeLog
 from bookkeeper.client.write.incarnation_watch import pauses, watch_incarnation
 from bookkeeper.client.write.lac_sender import LacSender
 from bookkeeper.client.write.metadata_writes import STORE_AWAY, change_ensemble, choose_stand_ins, close_ledger
-from bookkeeper.client.write.missing_copies import CATCH_UP_S, MissingCopies
+from bookkeeper.client.write.missing_copies import CATCH_UP_S
 from bookkeeper.client.write.packets import Packets
 from bookkeeper.client.write.pending_forces import PendingForces
+from bookkeeper.client.write.repair_marks import RepairMarks
 from bookkeeper.client.write.retry_pauses import RetryPauses
 from bookkeeper.encryption import EntrySealer
 from bookkeeper.errors import (
     BookKeeperError,
     ClientClosedError,
-    MetadataError,
     MetadataRolledBackError,
     MetadataUnavailableError,
     NoSuchLedgerError,
@@ -67,7 +68,6 @@ class WriterShell:
         self.services = services
         self.record = record
         self.writer = LedgerWriter(record.metadata, services.config.writer(deferred_sync=deferred_sync))
-        self.missing = MissingCopies()
         self.closing: asyncio.Future[None] | None = None
         self.is_idle: Callable[[], bool] = lambda: True
         """Says whether the handle has no appends that it has not yet given to this shell."""
@@ -91,14 +91,13 @@ class WriterShell:
         self._watching: dict[BookieId, tuple[asyncio.Task[None], asyncio.Event]] = {}
         self._back_pressure = BackPressure(self._loop, services.seams.rng, self._send_again)
         self._retry_pauses = RetryPauses(partial(pauses, services))
-        self._logged: tuple[tuple[BookieId, ...], writer_machine.ChangeFailure] | None = None
-        """The failure of an ensemble change that was logged last."""
+        self._change_log = ChangeLog(record.ledger_id)
         self._timer: asyncio.TimerHandle | None = None
         self._ended = False
-        self._marking = False
         self._caught_up: asyncio.Event | None = None
         """Made when the ledger is closed and a bookie lags; set when none does any more."""
         self._tasks = Tasks(f"ledger {record.ledger_id}", on_error=self._on_broken)
+        self._marks = RepairMarks(services, record.ledger_id, self._tasks)
         self._lac_sender = LacSender(
             services, record.ledger_id, digest, self.writer, self._tasks, lambda: self.is_idle()
         )
@@ -252,10 +251,9 @@ class WriterShell:
                 case writer_machine.CloseMetadata():
                     self._tasks.start(self._close_metadata(effect), "close")
                 case writer_machine.NoteMissing():
-                    self.missing.note(effect.bookie, effect.first, effect.last)
-                    if self.closing is None and not self._marking:  # at once: this writer may never close
-                        self._marking = True
-                        self._tasks.start(self._mark_soon(), "mark as under-replicated")
+                    self._marks.missing.note(effect.bookie, effect.first, effect.last)
+                    if self.closing is None:  # at once: this writer may never close
+                        self._marks.mark_soon()
                 case _:
                     assert_never(effect)
 
@@ -393,21 +391,13 @@ class WriterShell:
 
         result = await change_ensemble(self.services, self.record, change, choose)
         now = self._loop.time()
-        ledger = self.record.ledger_id
         if isinstance(result, writer_machine.ChangeFailure):
-            news = (change.failed, result) != self._logged
-            self._logged = (change.failed, result)  # the change is tried every second, and reported once
-            is_over = result not in (writer_machine.ChangeFailure.NO_SPARE, writer_machine.ChangeFailure.STORE_AWAY)
-            level = logging.DEBUG if not news else logging.INFO if is_over else logging.WARNING
-            failed = ", ".join(change.failed)
-            _log.log(level, "ledger %d: failed bookies (%s) are not replaced: %s", ledger, failed, result.value)
+            self._change_log.failed(change.failed, result)
             self._report(self.writer.on_change_failed(result, now))
             return
-        self._logged = None
         self._changes.add()
         members = result.last_fragment.ensemble
-        text = "ledger %d: the ensemble was changed; entries from %d on are stored by %s"
-        _log.info(text, ledger, change.first_entry, ", ".join(members))
+        self._change_log.changed(change.first_entry, members)
         for bookie in [bookie for bookie in self._channels if bookie not in members]:
             self._channels.pop(bookie).drop()
             self._back_pressure.forget(bookie)
@@ -423,8 +413,7 @@ class WriterShell:
             return
         self._watching.pop(bookie, None)
         self._retry_pauses.on_returned(bookie, self._loop.time())
-        self._logged = None
-        _log.info("ledger %d: %s answers again", self.record.ledger_id, bookie)
+        self._change_log.returned(bookie)
         ensemble = metadata.last_fragment.ensemble
         if bookie in ensemble and bookie not in self._channels:
             channel = self._channels[bookie] = self._new_channel(bookie, ensemble.index(bookie))
@@ -435,7 +424,7 @@ class WriterShell:
         assert self.closing is not None
         for bookie, first, last in self._back_pressure.pending():
             if first <= end.last_entry:
-                self.missing.note(bookie, first, min(last, end.last_entry))
+                self._marks.missing.note(bookie, first, min(last, end.last_entry))
         self._back_pressure.stop()
         timeout_s = self.services.config.metadata_timeout_ms / 1000
         try:
@@ -445,16 +434,16 @@ class WriterShell:
             if not self.closing.done():
                 self.closing.set_exception(error)
             return
-        away = bool(self.missing)
+        away = bool(self._marks.missing)
         await self._let_catch_up()
         if self.writer.progress.next_entry:  # of a ledger without any entry no bookie has heard
             advise_closed(self.services, self.record.ledger_id, metadata.last_fragment.ensemble)
         self._report(self.writer.on_closed(metadata, self._loop.time()))
-        if self.missing:
+        if self._marks.missing:
             self._missed.add()
             text = "ledger %d is closed, and copies are missing or not acknowledged yet; it is marked for repair: %s"
-            _log.log(logging.WARNING if away else logging.INFO, text, self.record.ledger_id, self.missing)
-            await self._mark_underreplicated()
+            _log.log(logging.WARNING if away else logging.INFO, text, self.record.ledger_id, self._marks.missing)
+            await self._marks.mark()
         if not self.closing.done():
             self.closing.set_result(None)
 
@@ -465,18 +454,6 @@ class WriterShell:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CATCH_UP_S):
                     await self._caught_up.wait()
-
-    async def _mark_soon(self) -> None:
-        self._marking = False  # copies that are found missing from here on need another mark
-        await self._mark_underreplicated()
-
-    async def _mark_underreplicated(self) -> None:
-        """Enter the ledger into the list of under-replicated ledgers. A failure is logged; the close tries it again."""
-        ledger, marks = self.record.ledger_id, self.services.metadata.under_replication
-        try:
-            await marks.mark(ledger, list(self.missing.ranges), self.services.seams.clock.wall_ms())
-        except MetadataError as error:
-            _log.warning("ledger %d could not be entered into the list of under-replicated ledgers: %s", ledger, error)
 
     def _report(self, effects: Iterable[writer_machine.Effect]) -> None:
         """Perform the effects of an event. If it ended the writer, stop this shell."""
