@@ -7,7 +7,7 @@
     stories      one function a row: what is done and what must come of it
     java_tools   Java's programs on our bookies: shell, autorecovery, benchmark, DistributedLog
     our_tools    our programs on Java's bookies: commands, edit logs, gateway
-    way_out      Java bookies join a cluster of ours, ours leave
+    way_out      Java bookies join a cluster of ours, ours leave; Java's cluster is moved to ours, and back
     cells        rows and columns as data, with the reasons of those that cannot exist
     document     the matrix as a part of docs/compatibility.md
     __main__     ``make interop``: run them all and print a table

@@ -168,6 +168,11 @@ TOOLS: Final = (
     Tool("Apache's benchmark: writes over v3 and v2, reads", "ours", java_tools.benchmark),
     Tool("DistributedLog's core: a log in segments", "ours", java_tools.distributed_log),
     Tool("the way out: Java bookies join ours under load, ours are drained and stopped", "ours", way_out.way_out),
+    Tool(
+        "there and back: Java's bookies are replaced by ours one by one under load, and ours by Java's",
+        "java",
+        way_out.there_and_back,
+    ),
     Tool("bk bookies, bk ledger", "java", our_tools.commands),
     Tool("edit logs (journal_manager)", "java", our_tools.journals),
     Tool("the WebHDFS gateway, twice", "java", our_tools.gateway),

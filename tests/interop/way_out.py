@@ -1,15 +1,17 @@
 """The way out, and in: three Java bookies join a cluster of ours under load, ours are drained and stopped, and a Java
-client reads everything."""
+client reads everything. And a cluster of Java's is moved to ours one bookie at a time, and back."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from bookkeeper.meta import init_cluster
 from bookkeeper.real import run, system_seams
 from tests.integration.processes import bk, bk_json, until
+from tests.interop.apache_shell import apache_init
 from tests.interop.clients import OurClient, Shape, Writer
 from tests.interop.clusters import Bookie, JavaBookie, OurBookie, Site
 from tests.interop.java_client import JavaClient
@@ -94,6 +96,60 @@ def way_out(site: Site) -> None:
         _everything_is_there(java, written, {bookie.bookie_id for bookie in new})
 
 
+def there_and_back(site: Site) -> None:
+    """A cluster of Java's is taken over by ours one bookie at a time, and given back the same way, under load."""
+    uri = f"zk://{site.zookeeper.address}/there-and-back"
+    home = site.directory / "there-and-back"
+    certificate = site.authority.server("there-and-back")
+    apache_init(uri)
+    java_bookies = [JavaBookie(f"java-{i}", home / f"java-{i}", uri, certificate) for i in (1, 2, 3)]
+    with ExitStack() as stack:
+        _join(stack, java_bookies)
+        ours, java = OurClient(uri, "v3"), JavaClient(site.java, uri, "v3")
+        stack.callback(java.close)
+        stack.callback(ours.close)
+        written = _closed_ledgers(ours, java)
+        loads = [_Load(client.create(Shape())) for client in (ours, java)]
+        for load in loads:
+            stack.callback(load.over.set)
+            load.more()
+        moved = [OurBookie(f"ours-{i}", home / f"ours-{i}", uri, certificate) for i in (1, 2, 3)]
+        for comes, goes in zip(moved, java_bookies, strict=True):
+            _join(stack, [comes])
+            goes.kill()
+            _until_absent(uri, goes)
+            _gone(uri, goes, loads)
+        _everything_is_there(java, written, {bookie.bookie_id for bookie in moved})
+        back = [JavaBookie(f"back-{i}", home / f"back-{i}", uri, certificate) for i in (1, 2, 3)]
+        for returns, leaves in zip(back, moved, strict=True):
+            _join(stack, [returns])
+            _make_read_only(uri, leaves)
+            _gone(uri, leaves, loads)
+            leaves.kill()
+        for load in loads:
+            load.end()
+            written[load.writer.id] = load.acknowledged
+        _everything_is_there(java, written, {bookie.bookie_id for bookie in back})
+
+
+def _join(stack: ExitStack, bookies: Sequence[Bookie]) -> None:
+    for bookie in bookies:
+        stack.callback(bookie.kill)
+        bookie.launch()
+    for bookie in bookies:
+        bookie.await_serving()
+
+
+def _gone(uri: str, bookie: Bookie, loads: list[_Load]) -> None:
+    """Let its writers leave it, and move everything else off it."""
+    for load in loads:
+        load.more()
+    status, out, err = bk("bookies", "drain", bookie.bookie_id, "--metadata", uri, deadline_s=120)
+    expect((status, err), (0, ""), out)
+    for load in loads:
+        load.more()
+
+
 def _closed_ledgers(ours: OurClient, java: JavaClient) -> dict[int, int]:
     """Ledger -> how many entries."""
     written = {}
@@ -107,6 +163,11 @@ def _closed_ledgers(ours: OurClient, java: JavaClient) -> dict[int, int]:
 
 def _state(uri: str, bookie_id: str) -> str:
     return str({row["bookie"]: row["state"] for row in bk_json("bookies", "--metadata", uri)}.get(bookie_id))
+
+
+def _until_absent(uri: str, bookie: Bookie) -> None:
+    """A bookie that was killed stays listed until its session has ended."""
+    until(lambda: _state(uri, bookie.bookie_id) == "absent", 60, f"{bookie.bookie_id} absent")
 
 
 def _make_read_only(uri: str, bookie: OurBookie) -> None:
