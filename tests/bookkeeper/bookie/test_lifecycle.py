@@ -420,9 +420,14 @@ def test_why_a_checkpoint_failed_is_on_the_status_page_until_one_succeeds(direct
         assert isinstance(await told, OSError)
         said = next(line for line in server.health()["sentences"] if "checkpoint" in line)
         assert "failed" in said and "it is tried again" in said
+        failing = server.metrics.gauge("failing_checkpoints")
+        server.refresh_metrics()
+        assert failing.value == max(1, len(directories))
         cluster.node.disk.faults.clear()
         await asyncio.sleep(server.config.space_check_s * 3)
         assert not [line for line in server.health()["sentences"] if "checkpoint" in line]
+        server.refresh_metrics()
+        assert failing.value == 0
 
     run(main, ledger_dirs=directories)
 
