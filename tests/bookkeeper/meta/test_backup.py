@@ -77,6 +77,7 @@ async def test_whoever_has_seen_more_than_the_backup_is_told() -> None:
     await restore_backup(backup, place(target), new_id="r1", progress=quiet)
     restored = await lineage.read(target, PATHS)
     assert restored.must_have_seen(seen_then) == 0
+    assert restored.copies[-1].transaction == backup.transaction, "what the restoration itself did counts for nothing"
     with pytest.raises(MetadataRolledBackError, match="older state"):
         restored.must_have_seen(seen_later)
 
