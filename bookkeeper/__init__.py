@@ -10,6 +10,10 @@ Everything that applications need is listed in ``__all__``; it is loaded when fi
 does not pay for the client. For threads there is a second door, :mod:`bookkeeper.sync`. Errors are all in
 :mod:`bookkeeper.errors`.
 
+The modules beside the rooms are what every floor may use: ``seams``, ``ids``, ``errors``, ``outcome``, ``settings``,
+``option_types``, ``secret``, ``metrics``, ``exposition``, ``rate_limited_log``, ``program_log``, ``compression``,
+``background_loop``, ``install``.
+
 It may be imported before pytest looks at it (PYTEST_DONT_REWRITE).
 """
 

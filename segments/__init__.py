@@ -6,9 +6,14 @@ directory                 the names of a namespace's streams, and their settings
 retention                 truncation, retention, holds, deletion
 transfer, checks          export and import; verification and repair
 remote, protocol, gateway streams of another process, through gRPC
+namespace_front, stream_front, closing
+                          what both sides have in common
 sync                      the same for threads
 position, record, seek    where records are, what they are, and how to name a place
 config, errors, names     settings; every failure; what can be a name
+stream_settings           a stream's settings where they are stored
+arguments, error_translation
+                          refused arguments; BookKeeper's errors as those of streams
 entries, chain            the stored formats
 producers                 what is remembered of idempotent producers
 

@@ -10,6 +10,13 @@ can use ``checkpointLocation=webhdfs://host:port/name``.
         spark = SparkSession.builder.config(map=wal.spark_conf()).getOrCreate()
         query = flights.writeStream.option("checkpointLocation", wal.location("flights")).start()
 
+commands, copy_command, checkpoint_verbs    ``bk gateway``, ``bk checkpoint``
+service                                     ``checkpoint_service``
+webhdfs, checkpoints, checkpoint_copy       the gateway; what a checkpoint holds; copies of one
+data_source, foreach_batch                  streams, ledgers and journals in Spark
+gateway_location, spark_access, hadoop_tokens, key_stores
+                                            where gateways are; how a session reaches one by TLS, with a token
+
 It may be imported before pytest looks at it (PYTEST_DONT_REWRITE).
 """
 

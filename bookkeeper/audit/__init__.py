@@ -2,7 +2,7 @@
 
 :class:`AuditLog` is what others hold: ``note`` an event, and go on. ``audit_event.py`` says what an event is and how
 its line looks, ``audit_queue.py`` decides which lines wait and which are counted instead, ``audit_file.py`` keeps the
-file, and ``audit_log.py`` performs.
+file, and ``audit_log.py`` performs. ``config.py`` has the settings.
 """
 
 from bookkeeper.audit.audit_event import AuditAction, AuditEvent

@@ -12,6 +12,7 @@ Read in this order
     token_file       the file of signing keys, which gateways read, too
     signed_tokens    what a token says, and whether it is good
     token_provider   the provider ``token``
+    provider_options what the built-in providers have in common
     sasl             the provider ``sasl``
 
 Nothing is imported here: most processes need ``config`` only.

@@ -2,8 +2,8 @@
 
 A chain's record names its ledgers, and one process at a time owns it, by an epoch.
 
-chain_record    the record at its path: read, create, replace a version
-owned_record    claim the next epoch; then each step is one compare-and-set, until another owner claims
+chain_node      the record at its path: read, create, replace a version
+owned_node      claim the next epoch; then each step is one compare-and-set, until another owner claims
 password        of the ledgers of a new chain, which its record keeps
 orphans         ledgers that carry a chain's tags and that no record names
 

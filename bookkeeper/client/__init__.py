@@ -6,9 +6,13 @@ Rooms and modules, each above those that it imports
     ledgers             creating, recovering and deleting ledgers
     read                reading and tailing, and the shells around the machines that read
     write               appending, and the shell around the machine that writes
-    ledger_record, bookie_request
+    ledger_view, bookie_request
                         metadata as one handle last saw them; one request to one bookie
+    closing_advice      tells bookies that a ledger is closed
+    tail_caches         the newest entries that this client has written, for its own readers
     services            what all handles of one client share
+    free_space          which bookies have how much room
+    known               what a client knows, for clients elsewhere that ask no metadata store
     bookies             which bookies are there, connections, adds that are sent again
     arguments           what callers may have mistaken
     config, entry, loop_affinity, tasks

@@ -7,6 +7,7 @@ Rooms and modules, each above those that it imports
     ensemble            the bookies of one writer: what each acknowledged, which of them failed, and what follows
     placement           which bookies a new ledger gets, and which stand in
     metadata            a ledger's state, its fragments and its end, and the legal steps
+    location            where a bookie stands
     quorum, digest      the arithmetic of E, Qw and Qa; how entries are sealed and checked
     entry, answer, config, effects
                         an entry's bytes; what a reply means; the machines' limits; what all machines ask for

@@ -2,6 +2,14 @@
 
 Begin with :mod:`~bookkeeper.meta.store` (what a store promises), then :mod:`~bookkeeper.meta.cluster` (the object that
 other packages use). Bytes and paths are those of Apache BookKeeper: both can share one tree.
+
+records            what is kept: each kind with its path, bytes and compare-and-set
+stores             ZooKeeper, SQLite, memory
+service_uri        from an address to a store
+backup, store_copy, acceptance
+                   metadata saved while the cluster runs; moved to another store; put back to an older state
+policy_follower, access_coverage
+                   a server's copy of the access policy; which bookies follow it
 """
 
 from __future__ import annotations

@@ -1,6 +1,13 @@
 """The seams bound to the operating system: the only room that touches time, chance, files, sockets and threads.
 
 ``run(main())`` and ``system_seams()`` are what the edge of a program needs.
+
+clock, disk, net, workers     the seams: time and chance, files, sockets, threads
+tls, private, watched_file    keys and trust; files of one owner alone, read again when they change
+memory, descriptors           this process: its memory, how many files it may open
+supervisor, unix_socket       what is told to systemd; lines over a local socket
+ready_sockets                 which sockets of another library's thread are ready
+location_sources              where bookies stand, from a file or a script
 """
 
 from __future__ import annotations

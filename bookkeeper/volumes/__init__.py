@@ -5,6 +5,8 @@ more of them, with the same interface as an engine. Several need a map of which 
 (:mod:`~bookkeeper.volumes.map.ledger_map`); that is stored, never computed, and stored outside of the volumes, so that
 it survives the loss of any of them.
 
+``mapped_volumes`` is several, ``after_all`` joins what is begun on each, and ``volume_drain`` empties one.
+
 Of several a volume is the unit of failure (B12). One that fails leaves, the others serve on, and of its ledgers
 everything is unknown until their copies are whole on another volume.
 """

@@ -2,6 +2,9 @@
 
 Server: one :class:`DialectDetector` per connection (``detector.decode(body)``), then ``encode_reply(header, reply)``.
 Client: ``encode_request(request, dialect, txn_id)`` and ``decode_reply(body, dialect)``.
+``requests`` are the values, ``v2`` and ``v3`` the dialects, ``dialect`` tells them apart, ``framing`` cuts frames,
+``envelope`` reads the first bytes, ``status`` has the outcomes, ``availability`` the lists of entries.
+
 Plain adds, plain reads, and their replies go through :mod:`bookkeeper.codec` instead.
 """
 

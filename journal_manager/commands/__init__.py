@@ -1,9 +1,10 @@
 """``bk journal``: commands for edit logs and their journals.
 
 shared         the argument JOURNAL, errors in words, the question before a journal is taken over
-look           list, show, select, dump, verify: change nothing and fence nobody
+inspection     list, show, select, dump, verify: change nothing and fence nobody
 change         format, recover, purge, discard, sweep, convert: become the journal's owner first
 snapshot       snapshot list, export, import, delete
+upgrade        upgrade begin, finalize, roll-back
 oev            HDFS's edits files
 """
 

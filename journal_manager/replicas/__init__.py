@@ -4,6 +4,7 @@ replicated_program   the whole of it: follows, is elected, takes over, answers
 program_state        the program's state: edits are applied to it, and a snapshot replaces it
 snapshot_keeper      who takes snapshots when, and what is removed then
 replica              which part a replica plays, and what its state holds (pure)
+known_edits          what it knows to have been durable (pure)
 replica_snapshot     what its snapshots hold (pure)
 """
 

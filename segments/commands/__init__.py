@@ -1,7 +1,7 @@
 """``bk stream``: commands for streams.
 
 shared        the cluster, the argument STREAM, places, settings, errors in words
-look          list, show, explain: change nothing and fence nobody
+inspection    list, show, explain: change nothing and fence nobody
 records       append, read, tail, count
 line_records  lines as records, and how append sends them
 change        create, configure, rename, delete, truncate, purge, roll, seal

@@ -2,6 +2,7 @@
 
 Pure:
 retention        which segments go, and why each one stays
+stagings         ledgers that are written and not published yet
 holds            named pins on ranges
 checked_json     small values in the metadata store
 

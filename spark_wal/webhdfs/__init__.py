@@ -9,7 +9,8 @@ Rooms, each below the next, which imports it
     access        who may use the gateway: certificates, tokens, access tokens, and checks for changed files
     http          WebHDFS's parameters, operations and JSON shapes; the HTTP shell; checksums, metrics
     service       one gateway, from its options to its end
-``errors`` has the errors that a client can get.
+``errors`` has the errors that a client can get, ``config`` what an operator may set, ``growing_paths`` which files are
+read while they are written.
 
 Promises: a name is created once; a file is visible complete or not at all; everyone sees what was acknowledged; a
 rename is atomic, and durable before the reply; damage is an error, never "no such file". Reads are linearizable: a

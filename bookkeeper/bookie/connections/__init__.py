@@ -8,6 +8,9 @@ server_connection     one connection: cuts frames, takes adds and reads in runs,
 flow_control          when to stop reading from a connection, and when a client is too slow
 admission             how much the whole bookie may have in progress, what has priority, what a request is charged with
 add_chunk             parts of a chunk of adds
+connection_access     what a connection's client may do with which ledgers, as it was answered
+credential_watch      ends connections whose clients would be refused today
+connection_audit      what connections note in the audit log
 request_log           log lines about refused, failed and slow requests
 server_metrics        what the connections count
 """

@@ -1,1 +1,2 @@
-"""Garbage collection: which ledgers are provably deleted (pure), and the passes that drop their data."""
+"""Garbage collection: which ledgers are provably deleted (``garbage_proof``, pure), and the passes that drop their data
+(``garbage_collector``)."""

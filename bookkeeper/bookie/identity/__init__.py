@@ -10,5 +10,7 @@ seen_metadata        how far the metadata were when this bookie last saw them
 checked_note         the bookie's notes, each with a checksum
 completion           copies what was lost back from the other bookies
 suspect_repairs      has that done for suspect ledgers, whoever found the damage
+owner_file           the file ``owners``: which ledger has which owner
+undone_start         undoes a first start that failed
 state_files          the names of these files, and whether each can be read
 """

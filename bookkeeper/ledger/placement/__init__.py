@@ -1,4 +1,10 @@
-"""Policies that choose the bookies of a ledger: one that knows no topology, and one that keeps copies apart."""
+"""Policies that choose the bookies of a ledger: one that knows no topology, and one that keeps copies apart.
+
+policy          what a policy is asked, and what happens when there are too few bookies
+random_choice   any bookie is as good as another
+spread_choice   copies stand in different racks or regions, by the search of ``arrangement``
+candidates      bookies in random order
+"""
 
 from bookkeeper.ledger.location import DEFAULT_LOCATION, DEFAULT_RACK, Location
 from bookkeeper.ledger.placement.candidates import Candidates

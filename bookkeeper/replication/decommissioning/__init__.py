@@ -3,6 +3,7 @@
 drain          moves every ledger off some bookies
 forget         removes the cookies of bookies that no ledger names
 decommission   drains, waits until everything is whole, forgets
+deleted_copies copies of deleted ledgers that can still be brought back: no drain moves them
 """
 
 from __future__ import annotations

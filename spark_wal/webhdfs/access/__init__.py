@@ -1,1 +1,2 @@
-"""How WebHDFS carries tokens, and what their owners may do. Who asks is known by ``bookkeeper.gateways``."""
+"""How WebHDFS carries tokens (``authentication``), and what their owners may do (``operation_rights``). Who asks is
+known by ``bookkeeper.gateways``."""

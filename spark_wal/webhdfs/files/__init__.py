@@ -1,1 +1,8 @@
-"""The file system: the tree as a state machine, its records and its snapshot. Pure."""
+"""The file system: the tree as a state machine, its records and its snapshot. Pure.
+
+namespace, inodes     the tree and everything that may happen to it; its nodes
+records, snapshot     changes, and the whole tree, as bytes
+paths                 paths, and their form in a request
+incoming_files        files whose bytes are on their way
+temp_files, numbered  which temporary files are abandoned; which files go when a directory goes back to a number
+"""
