@@ -24,7 +24,7 @@ Callers branch on the class; retry loops read ``retryable`` and ``outcome``; nob
     * :exc:`BatchRefusedError` -- a batch cannot be published
     * :exc:`StreamHeldError` -- a hold keeps what was to be removed
     * :exc:`PositionFormatError`, :exc:`SeekFormatError` -- text or bytes that name no place
-    * :exc:`ChainStepError` -- a step that the stream's record does not allow now
+    * :exc:`ChainStepError` -- a step that the stream's node does not allow now
     * :exc:`StreamClosedError`
     * :exc:`GatewayRedirectError` -- another gateway owns the stream (retryable there)
     * :exc:`GatewayTooOldError` -- the gateway is of an older version, which has no such call
@@ -219,7 +219,7 @@ class EntryCorruptError(StreamCorruptError):
 
 
 class ChainCorruptError(StreamCorruptError):
-    """The stream's record is damaged, or breaks one of its own rules."""
+    """The stream's node is damaged, or breaks one of its own rules."""
 
 
 # -- cursors, holds, gateways ----------------------------------------------------------------------------
@@ -263,7 +263,7 @@ class SeekFormatError(StreamError, ValueError):
 
 
 class ChainStepError(StreamError):
-    """The stream's record does not allow this step now. Nothing was changed."""
+    """The stream's node does not allow this step now. Nothing was changed."""
 
 
 class StreamHeldError(StreamError):

@@ -23,7 +23,7 @@ from segments.read import Reader, ReaderOptions, StreamEnd, StreamRange, StreamR
 from segments.record import StoredRecord
 from segments.retention.agreed_time import AgreedTime
 from segments.retention.cursor_places import cursor_places
-from segments.retention.hold_record import HoldNode, MayChange
+from segments.retention.hold_node import HoldNode, MayChange
 from segments.retention.holds import Hold
 from segments.retention.retention import CursorPlace
 from segments.retention.retention_pass import EVERY_S as RETENTION_EVERY_S
@@ -48,13 +48,13 @@ class Stream(StreamFront):
     def __init__(self, client: BookKeeper, name: str, stream_id: str, config: StreamConfig) -> None:
         super().__init__(name, stream_id, config)
         self.client = client
-        self.record = StreamHead(client.metadata_store, stream_id, name)
+        self.node = StreamHead(client.metadata_store, stream_id, name)
         self._shared: SharedWriter | None = None
         self._reading: StreamReading | None = None
 
     def found_as(self, name: str) -> None:
         """The stream was found under this name: somebody has renamed it."""
-        self.name = self.record.name = name
+        self.name = self.node.name = name
 
     # -- writing ----------------------------------------------------------------------------------------
 
@@ -71,7 +71,7 @@ class Stream(StreamFront):
 
     async def _open_writer(self, **options: Unpack[WriterOptions]) -> Writer:
         """The writer also applies the stream's retention, now and then."""
-        writer = await open_writer(self.client, self.record, self.read_config, **options)
+        writer = await open_writer(self.client, self.node, self.read_config, **options)
         writer.start(self.keep_retention(), "apply the retention")
         return writer
 
@@ -96,7 +96,7 @@ class Stream(StreamFront):
         return PendingOpen(partial(self._shared.producer, name, epoch=epoch, gap=gap))
 
     async def publisher(self, *, owner: str | None = None, take_over: bool = False) -> StreamPublisher:
-        return await StreamPublisher.open(self.client, self.record, self.read_config, owner=owner, take_over=take_over)
+        return await StreamPublisher.open(self.client, self.node, self.read_config, owner=owner, take_over=take_over)
 
     def stage(self, staging: str, app: str = "", *, patience_s: float = 0.0) -> StagedWriter:
         return StagedWriter(self.client, (self.name, self.id), self.config, staging, app, patience_s=patience_s)
@@ -115,7 +115,7 @@ class Stream(StreamFront):
     def reading(self) -> StreamReading:
         """What all readers of this object share."""
         if self._reading is None:
-            self._reading = StreamReading(self.client, self.record, self._find_cursor)
+            self._reading = StreamReading(self.client, self.node, self._find_cursor)
         return self._reading
 
     def read(self, start: Seek = EARLIEST, **options: Unpack[ReaderOptions]) -> Reader:
@@ -147,7 +147,7 @@ class Stream(StreamFront):
 
     def cursor(self, name: str, *, start: Seek = EARLIEST, **options: Unpack[CursorOptions]) -> Cursor:
         """A cursor, by name; a new one begins at ``start``. Raises: StreamNameError."""
-        return Cursor(self.reading, self.record, name, start=start, **options)
+        return Cursor(self.reading, self.node, name, start=start, **options)
 
     async def cursors(self) -> dict[str, CursorState]:
         return await read_cursors(self.client.metadata_store, self.id, self.name)
@@ -159,9 +159,9 @@ class Stream(StreamFront):
         return self.config
 
     async def chain(self) -> StreamChain:
-        """Read the stream's record as it is now. Raises: StreamNotFoundError, StreamMetadataError."""
-        with worded(f"reading the record of stream {self.name}", self.name):
-            return (await self.record.read())[0]
+        """Read the stream's node as it is now. Raises: StreamNotFoundError, StreamMetadataError."""
+        with worded(f"reading the node of stream {self.name}", self.name):
+            return (await self.node.read())[0]
 
     async def segments(self) -> tuple[StreamSegment, ...]:
         return tuple((await self.chain()).segments)
@@ -188,7 +188,7 @@ class Stream(StreamFront):
                 stream=self.name,
             )
         place = await self.place_of(before)
-        return await truncate(self.client, self.record, place, up_to_holds=up_to_holds, dry_run=dry_run)
+        return await truncate(self.client, self.node, place, up_to_holds=up_to_holds, dry_run=dry_run)
 
     async def place_of(self, seek: Seek) -> Position:
         """The position that is meant; a position is taken as it is, also before the stream's beginning."""
@@ -205,7 +205,7 @@ class Stream(StreamFront):
         return await self._retention().run()
 
     def _retention(self) -> RetentionPass:
-        return RetentionPass(self.client, self.record, self._cursor_places, self._tells_of_producers)
+        return RetentionPass(self.client, self.node, self._cursor_places, self._tells_of_producers)
 
     async def _tells_of_producers(self, segment: StreamSegment) -> bool:
         return await tells_of_producers(self.client, segment, self.config.producers)
@@ -214,7 +214,7 @@ class Stream(StreamFront):
         return await cursor_places(self.client.metadata_store, self.id, self.name)
 
     async def holds(self) -> tuple[Hold, ...]:
-        return tuple((await HoldNode(self.client.metadata_store, self.record).read())[0])
+        return tuple((await HoldNode(self.client.metadata_store, self.node).read())[0])
 
     async def _hold(self, name: str, start: Seek, stop: Seek, until_ms: int | None, note: str) -> Hold:
         return await self.hold_for("", Hold(name, until_ms=until_ms, note=note), start, stop)
@@ -232,10 +232,10 @@ class Stream(StreamFront):
         """
         name = wanted.name
         with worded(f"putting hold {name} of stream {self.name}", self.name):
-            now_ms = await AgreedTime(self.client, self.record).now_ms()  # others' holds that have ended are swept
+            now_ms = await AgreedTime(self.client, self.node).now_ms()  # others' holds that have ended are swept
         first, end = await self.place_of(start), await self.place_of(stop)
         placed = replace(wanted, start=first, stop=end, created_ms=now_ms, by=by)
-        return await HoldNode(self.client.metadata_store, self.record).put(placed, now_ms, may_change)
+        return await HoldNode(self.client.metadata_store, self.node).put(placed, now_ms, may_change)
 
     async def release_hold(self, name: str) -> None:
         await self.release_hold_for(name)
@@ -243,7 +243,7 @@ class Stream(StreamFront):
     async def release_hold_for(self, name: str, may_change: MayChange = lambda hold: None) -> None:
         """Remove a hold for somebody whom a gateway knows. Raises: as ``release_hold``, and what ``may_change``
         raises."""
-        await HoldNode(self.client.metadata_store, self.record).release(name, may_change)
+        await HoldNode(self.client.metadata_store, self.node).release(name, may_change)
 
     async def roll(self) -> StreamSegment | None:
         async with self.writer(owner="roll"):
@@ -259,7 +259,7 @@ class Stream(StreamFront):
         return await writer.seal()
 
     def export(self, start: Position = EARLIEST, stop: Position = LATEST) -> StreamExport:
-        return StreamExport(self.client, self.record, self.config, start=start, stop=stop)
+        return StreamExport(self.client, self.node, self.config, start=start, stop=stop)
 
     def watch(self) -> AsyncIterator[StreamEvent]:
-        return watch_stream(self.record)
+        return watch_stream(self.node)

@@ -1,4 +1,4 @@
-"""The record of a chain at its path in the metadata store."""
+"""The node of a chain at its path in the metadata store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bookkeeper.meta.store import MetadataStore, Operation, Set, Version, Watch,
 
 
 class ChainValue(Protocol):
-    """What a record holds. Values are immutable."""
+    """What a node holds. Values are immutable."""
 
     @property
     def epoch(self) -> int:
@@ -27,7 +27,7 @@ V = TypeVar("V", bound=ChainValue)
 
 
 class ChainNode(Generic[V]):
-    """One record. The methods raise BookKeeper's metadata errors, and what ``decode`` and ``encode`` raise."""
+    """One node. The methods raise BookKeeper's metadata errors, and what ``decode`` and ``encode`` raise."""
 
     def __init__(
         self, store: MetadataStore, path: str, decode: Callable[[bytes], V], encode: Callable[[V], bytes]
@@ -38,7 +38,7 @@ class ChainNode(Generic[V]):
         self._encode = encode
 
     async def read(self) -> tuple[V, Version]:
-        """Read the record as it is now.
+        """Read the node as it is now.
 
         Raises:
             NoSuchKeyError: there is none.
@@ -48,7 +48,7 @@ class ChainNode(Generic[V]):
         return self._decode(found.value), found.version
 
     async def create_if_absent(self, value: V) -> None:
-        """Make the record if there is none."""
+        """Make the node if there is none."""
         if await self.store.exists(self.path) is not None:
             return
         await ensure_created(self.store, self.path, self._encode(value))
@@ -67,7 +67,7 @@ class ChainNode(Generic[V]):
         """Replace version ``expected`` in one write with ``others``: all or none.
 
         Returns:
-            the record's version, and those of the others; None for one that has none.
+            the node's version, and those of the others; None for one that has none.
 
         Raises:
             MetadataConflictError, KeyExistsError, NoSuchKeyError: nothing was changed. MetadataUnavailableError: it is
@@ -78,5 +78,5 @@ class ChainNode(Generic[V]):
         return version, rest
 
     def watch(self, callback: Callable[[], None]) -> Watch:
-        """Call back when the record may have changed."""
+        """Call back when the node may have changed."""
         return self.store.watch(self.path, callback)

@@ -1,4 +1,4 @@
-"""Ledgers that belong to a chain by their tags, and that its record does not name.
+"""Ledgers that belong to a chain by their tags, and that its node does not name.
 
 A crash leaves them: made and not yet named, or not named any more and not yet deleted. A ledger that was made a moment
 ago may be named at the next. So only those above an age are orphans, and the chain is asked after the ledgers were

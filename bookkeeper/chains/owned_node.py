@@ -1,4 +1,4 @@
-"""A chain's record, held by the owner who claimed it.
+"""A chain's node, held by the owner who claimed it.
 
     claim          epoch + 1, by compare-and-set; whoever loses the race takes the epoch after that
     step           one legal change, by compare-and-set of the version written last
@@ -21,7 +21,7 @@ V = TypeVar("V", bound=ChainValue)
 
 
 class ClaimLostError(MetadataError):
-    """Another owner has claimed the record. ``found`` is its value."""
+    """Another owner has claimed the node. ``found`` is its value."""
 
     def __init__(self, message: str, found: Any = None) -> None:
         super().__init__(message)
@@ -29,10 +29,10 @@ class ClaimLostError(MetadataError):
 
 
 class OwnedNode(Generic[V]):
-    """The record of one owner: it remembers the value, and changes it step by step. One step at a time."""
+    """The node of one owner: it remembers the value, and changes it step by step. One step at a time."""
 
-    def __init__(self, record: ChainNode[V], value: V, version: Version) -> None:
-        self.record, self.value = record, value
+    def __init__(self, node: ChainNode[V], value: V, version: Version) -> None:
+        self.node, self.value = node, value
         self._epoch, self._nonce = value.epoch, value.nonce
         self._version: Version | None = version
         """None after a step whose outcome is unknown."""
@@ -40,7 +40,7 @@ class OwnedNode(Generic[V]):
     @classmethod
     async def claim(
         cls,
-        record: ChainNode[V],
+        node: ChainNode[V],
         owner: str,
         nonce: str,
         check: Callable[[V], None] | None = None,
@@ -49,21 +49,21 @@ class OwnedNode(Generic[V]):
     ) -> OwnedNode[V]:
         """Take the next epoch. Each lost race means that someone else got one; then the next.
 
-        ``nonce`` is unique to this call. ``check`` raises to refuse the record as it was found; so does
+        ``nonce`` is unique to this call. ``check`` raises to refuse the node as it was found; so does
         ``look``, which may ask others.
 
         Raises:
-            NoSuchKeyError: there is no record. MetadataUnavailableError: the outcome is unknown.
+            NoSuchKeyError: there is no node. MetadataUnavailableError: the outcome is unknown.
         """
         while True:
-            value, version = await record.read()
+            value, version = await node.read()
             if check is not None:
                 check(value)
             if look is not None:
                 await look(value)
             value = value.claim(owner, nonce)
             try:
-                return cls(record, value, await record.write(value, version))
+                return cls(node, value, await node.write(value, version))
             except MetadataConflictError:
                 continue
 
@@ -71,31 +71,31 @@ class OwnedNode(Generic[V]):
         """Replace the value by ``change`` of it.
 
         Raises:
-            ClaimLostError: another owner has the record. MetadataUnavailableError: the outcome is unknown; the next
-            step reads the record again. And what ``change`` raises.
+            ClaimLostError: another owner has the node. MetadataUnavailableError: the outcome is unknown; the next
+            step reads the node again. And what ``change`` raises.
         """
         if self._version is None:
             self.value, self._version = await self._read()
         value, version, self._version = change(self.value), self._version, None
         try:
-            self._version = await self.record.write(value, version)
+            self._version = await self.node.write(value, version)
             self.value = value
         except MetadataConflictError as error:
             await self.ensure_current()
-            raise MetadataConflictError(f"{self.record.path} changed, although its owner did not change it") from error
+            raise MetadataConflictError(f"{self.node.path} changed, although its owner did not change it") from error
 
     async def step_with(self, change: Callable[[V], V], others: Sequence[Operation]) -> list[Version | None]:
         """Replace the value by ``change`` of it, in one write with ``others``: all or none. Returns their versions.
 
         Raises:
-            ClaimLostError: another owner has the record. MetadataConflictError, KeyExistsError, NoSuchKeyError: nothing
+            ClaimLostError: another owner has the node. MetadataConflictError, KeyExistsError, NoSuchKeyError: nothing
             was changed. MetadataUnavailableError: the outcome is unknown, and nothing settles it here: ``others`` tell.
         """
         if self._version is None:
             self.value, self._version = await self._read()
         value, version, self._version = change(self.value), self._version, None
         try:
-            done, versions = await self.record.write_with(value, version, others)
+            done, versions = await self.node.write_with(value, version, others)
         except (MetadataConflictError, KeyExistsError, NoSuchKeyError):
             await self.ensure_current()
             raise
@@ -107,19 +107,19 @@ class OwnedNode(Generic[V]):
         self.value, self._version = await self._read()
 
     async def ensure_current(self) -> None:
-        """Check that the record is still this owner's. Raises ClaimLostError."""
+        """Check that the node is still this owner's. Raises ClaimLostError."""
         await self._read()
 
     async def condition(self) -> Check:
-        """A condition for a write of something else: that the record is as this owner has just read it.
+        """A condition for a write of something else: that the node is as this owner has just read it.
 
         Raises:
-            ClaimLostError: another owner has the record.
+            ClaimLostError: another owner has the node.
         """
-        return Check(self.record.path, (await self._read())[1])
+        return Check(self.node.path, (await self._read())[1])
 
     async def _read(self) -> tuple[V, Version]:
-        value, version = await self.record.read()
+        value, version = await self.node.read()
         if (value.epoch, value.nonce) != (self._epoch, self._nonce):
-            raise ClaimLostError(f"epoch {value.epoch} has taken {self.record.path} over from {self._epoch}", value)
+            raise ClaimLostError(f"epoch {value.epoch} has taken {self.node.path} over from {self._epoch}", value)
         return value, version

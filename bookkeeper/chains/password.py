@@ -1,4 +1,4 @@
-"""The password of a log's ledgers: random, made with the log's record and kept in it (X18)."""
+"""The password of a log's ledgers: random, made with the log's node and kept in it (X18)."""
 
 from __future__ import annotations
 

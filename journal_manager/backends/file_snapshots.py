@@ -4,7 +4,7 @@
 
 The epoch is there in format 2, which is written once edits were discarded. It stands in the name of an offer, too, so
 that offers of edits with the same ids do not replace each other. A snapshot of edits that were discarded is none, by
-its epoch and the journal's record, also while its file is still there.
+its epoch and the journal's node, also while its file is still there.
 
 A snapshot is written under another name, synced and renamed, so it exists complete or not at all. The owner renames
 while it holds the directory's lock and its epoch is the newest.

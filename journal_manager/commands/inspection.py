@@ -57,8 +57,8 @@ def show(as_json: bool, uri: str) -> None:
                 }
                 document["epoch"], document["owner"] = found.token.epoch, found.token.owner
                 document["layout"], document["upgraded_at"] = found.namespace.layout_version, found.upgraded_at
-                if found.record_bytes is not None and found.record_bytes_max is not None:
-                    document["record"] = {"bytes": found.record_bytes, "max": found.record_bytes_max}
+                if found.node_bytes is not None and found.node_bytes_max is not None:
+                    document["node"] = {"bytes": found.node_bytes, "max": found.node_bytes_max}
             document["segments"] = [segment_row(segment) for segment in await reader.segments()]
             document["snapshots"] = [
                 {"at": info.at, "size": info.size, "location": info.location} for info in await store.list()
@@ -74,10 +74,10 @@ def show(as_json: bool, uri: str) -> None:
         click.echo(f"{uri}: epoch {document['epoch']}{owner}")
         if document["upgraded_at"] is not None:
             click.echo(f"an upgrade is in progress; it can be rolled back to edit {document['upgraded_at']}")
-    if "record" in document:
-        size, most = document["record"]["bytes"], document["record"]["max"]
+    if "node" in document:
+        size, most = document["node"]["bytes"], document["node"]["max"]
         advice = "; purge what newer snapshots hold (bk journal purge)" if size >= most // 2 else ""
-        click.echo(f"its record is {100 * size // most} % full ({size} of {most} bytes){advice}")
+        click.echo(f"its node is {100 * size // most} % full ({size} of {most} bytes){advice}")
     print_table("segments", ("first", "last", "state", "epoch", "layout", "location"), document["segments"])
     print_table("snapshots", ("at", "size", "location"), document["snapshots"])
 

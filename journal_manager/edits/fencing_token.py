@@ -1,6 +1,6 @@
 """The fencing token: the epoch of a writer.
 
-A writer claims an epoch by compare-and-set on the journal's record, and epochs only rise. The store checks the epoch on
+A writer claims an epoch by compare-and-set on the journal's node, and epochs only rise. The store checks the epoch on
 every step that changes the journal. The application gets the token, too, and can fence its own side effects with it.
 """
 

@@ -5,7 +5,7 @@ capabilities   what some backends can do besides
 registry       finds the backend of an address, by entry points
 open_journal   opens a journal by its address
 election       who of several replicas may be its active writer
-chain          a journal's record: who may write, and its segments in order (pure)
+chain          a journal's node: who may write, and its segments in order (pure)
 set_rules      which members of a journal set must work, and which may fail (pure)
 
 The stores themselves are :mod:`journal_manager.backends`; nothing here knows them.

@@ -128,11 +128,11 @@ class JournalDescription:
     discarded: DiscardedEdits = NOTHING_DISCARDED
     """The edits that were there once and are not any more, because somebody discarded them."""
     copy_of: CopySource | None = None
-    record_bytes: int | None = None
-    """The size of the journal's record, which grows with each segment until it is purged; None if nothing bounds it."""
-    record_bytes_max: int | None = None
-    """No segment begins if the record were longer."""
     """Whose edits it holds, if it is a member of a set whose leading member has discarded edits."""
+    node_bytes: int | None = None
+    """The size of the journal's node, which grows with each segment until it is purged; None if nothing bounds it."""
+    node_bytes_max: int | None = None
+    """No segment begins if the node were longer."""
 
 
 @runtime_checkable

@@ -1,6 +1,6 @@
-"""A journal's record: who may write, and its segments in order; the only legal transitions (pure).
+"""A journal's node: who may write, and its segments in order; the only legal transitions (pure).
 
-Backends that keep one record under compare-and-set (memory, ledgers) share this module. Each step of a writer is one
+Backends that keep one node under compare-and-set (memory, ledgers) share this module. Each step of a writer is one
 transition and one compare-and-set, so no step is ever half done.
 
     claim(owner)               any --> the next epoch
@@ -42,7 +42,7 @@ from journal_manager.journals.backend import NamespaceInfo
 from journal_manager.journals.capabilities import CopySource, JournalDescription
 
 FORMAT: Final = 4
-"""Written where the record keeps the password of the journal's ledgers: programs that do not look for it there could
+"""Written where the node keeps the password of the journal's ledgers: programs that do not look for it there could
 open none of them, and must not claim the journal."""
 
 DISCARD_FORMAT: Final = 3
@@ -56,7 +56,7 @@ PLAIN_FORMAT: Final = 1
 UNCLAIMED: Final = FencingToken(0, "")
 
 _OF_A_SEGMENT: Final = tuple(each.name for each in fields(SegmentInfo))
-"""All of them numbers, texts or None: a record may name thousands of segments, and ``asdict`` copies deeply."""
+"""All of them numbers, texts or None: a node may name thousands of segments, and ``asdict`` copies deeply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +254,7 @@ class Chain:
         return self
 
     def encode(self) -> bytes:
-        """Encode the record as JSON, for people and other versions."""
+        """Encode the node as JSON, for people and other versions."""
         value: dict[str, object] = {
             "format": self._format(),
             "namespace": asdict(self.namespace),
@@ -282,16 +282,16 @@ class Chain:
 
     @classmethod
     def decode(cls, data: bytes) -> Chain:
-        """Read a record.
+        """Read a node.
 
         Raises:
-            UnsupportedLayoutError: a newer format. JournalCorruptionError: no record, or one that breaks a rule.
+            UnsupportedLayoutError: a newer format. JournalCorruptionError: no node, or one that breaks a rule.
         """
         try:
             value = json.loads(data)
             if value["format"] > FORMAT:
                 raise UnsupportedLayoutError(
-                    f"the journal's record has format {value['format']}, and this program reads formats up to {FORMAT}"
+                    f"the journal's node has format {value['format']}, and this program reads formats up to {FORMAT}"
                 )
             segments = tuple(SegmentInfo(**segment) for segment in value["segments"])
             namespace, token = NamespaceInfo(**value["namespace"]), FencingToken(**value["token"])
@@ -306,9 +306,7 @@ class Chain:
             password = bytes.fromhex(value["password"]) if value["format"] == FORMAT else b""
             return cls(namespace, token, segments, value["nonce"], upgrade, discarded, copy, password)._checked()
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise JournalCorruptionError(
-                f"this is no journal's record: {data[:80].decode(errors='replace')}"
-            ) from error
+            raise JournalCorruptionError(f"this is no journal's node: {data[:80].decode(errors='replace')}") from error
 
 
 def ensure_joins(last: TxId, first: TxId) -> None:
@@ -364,7 +362,7 @@ def discardable(segments: tuple[SegmentInfo, ...], first: TxId) -> tuple[Segment
 
 
 def described(chain: Chain) -> JournalDescription:
-    """What a journal's record says about it."""
+    """What a journal's node says about it."""
     return JournalDescription(
         chain.namespace,
         chain.token,

@@ -1,10 +1,10 @@
-"""A stream's record and its legal steps.
+"""A stream's node and its legal steps.
 
-stream_chain    the record and its transitions
+stream_chain    the node and its transitions
 stream_segment  one segment
-segment_page    older segments, in pages beside the record
+segment_page    older segments, in pages beside the node
 chain_rules     what must hold of every version
-chain_codec     the record as bytes
+chain_codec     the node as bytes
 segment_codec   one segment as bytes
 stream_head     the chain at its path, changed by compare-and-set
 stream_pages    the pages where they are stored

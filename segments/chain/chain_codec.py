@@ -1,9 +1,9 @@
-"""A stream's record as bytes: little-endian, with a version and a checksum (docs/stream-formats.md draws it).
+"""A stream's node as bytes: little-endian, with a version and a checksum (docs/stream-formats.md draws it).
 
-Format 2 has pages, and is written only where there are some: programs that know only format 1 read every other record.
-Format 3 has segments that were published whole, and is written only where the record itself lists some.
+Format 2 has pages, and is written only where there are some: programs that know only format 1 read every other node.
+Format 3 has segments that were published whole, and is written only where the node itself lists some.
 Format 4 has the password of the stream's ledgers, and is written only where there is one: programs that know only the
-formats before it refuse the record, because they could open none of its ledgers.
+formats before it refuse the node, because they could open none of its ledgers.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from segments.position import Position
 
 MAGIC: Final = b"BKSC"
 VERSION: Final = 4
-"""The format of a record with a password."""
+"""The format of a node with a password."""
 WITH_PUBLISHED: Final = 3
 WITH_PAGES: Final = 2
 WITHOUT_PAGES: Final = 1
-"""The format of a record that names no page."""
+"""The format of a node that names no page."""
 
 # magic, version, flags, epoch, start, start sequence number, next number, next ledger, records, last txid,
 # segments, removing
@@ -42,7 +42,7 @@ _CRC: Final = struct.Struct("<I")
 
 
 def encode_chain(chain: StreamChain) -> bytes:
-    """The bytes of a record: 116 for each segment, and 92 for each page."""
+    """The bytes of a node: 116 for each segment, and 92 for each page."""
     if chain.password:
         version = VERSION
     elif any(segment.is_published for segment in chain.recent):
@@ -80,25 +80,25 @@ def encode_chain(chain: StreamChain) -> bytes:
 
 
 def decode_chain(data: bytes) -> StreamChain:
-    """Read a record. Its pages are named, and not read.
+    """Read a node. Its pages are named, and not read.
 
     Raises:
-        UnsupportedStreamFormatError: a newer format. ChainCorruptError: no record, a damaged one, or one that breaks
+        UnsupportedStreamFormatError: a newer format. ChainCorruptError: no node, a damaged one, or one that breaks
         a rule.
     """
     if data[: len(MAGIC)] != MAGIC or len(data) < 6:
-        raise ChainCorruptError(f"this is no stream's record: {data[:16]!r}")
+        raise ChainCorruptError(f"this is no stream's node: {data[:16]!r}")
     if (version := int.from_bytes(data[4:6], "little")) > VERSION:
         raise UnsupportedStreamFormatError(
-            f"the stream's record has format {version}, and this program reads formats up to {VERSION}"
+            f"the stream's node has format {version}, and this program reads formats up to {VERSION}"
         )
     body = memoryview(data)[: -_CRC.size]
     if len(data) < _HEAD.size + _CRC.size or crc32c(body) != _CRC.unpack(data[-_CRC.size :])[0]:
-        raise ChainCorruptError("the stream's record is damaged: its checksum does not match")
+        raise ChainCorruptError("the stream's node is damaged: its checksum does not match")
     try:
         return _read(body)
     except (struct.error, ValueError, StreamInvariantError) as error:
-        raise ChainCorruptError(f"the stream's record breaks its own rules: {error}") from error
+        raise ChainCorruptError(f"the stream's node breaks its own rules: {error}") from error
 
 
 def _read(body: memoryview) -> StreamChain:

@@ -1,4 +1,4 @@
-"""What must hold of every version of a stream's record (pure)."""
+"""What must hold of every version of a stream's node (pure)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One segment as bytes: a row of a stream's record, or of a page beside it (docs/stream-formats.md draws it)."""
+"""One segment as bytes: a row of a stream's node, or of a page beside it (docs/stream-formats.md draws it)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NONE: Final = -(2**63)
 """Stands for a number that is not there."""
 
 PUBLISHED: Final = 1 << 31
-"""In the field of the epoch: the segment was published whole. A record or a page with such a row has a format of its
+"""In the field of the epoch: the segment was published whole. A node or a page with such a row has a format of its
 own, which a program that would misread it refuses."""
 
 _NO_ENTRY: Final = -1

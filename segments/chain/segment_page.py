@@ -1,8 +1,8 @@
-"""Pages of old segments: completed segments that moved out of a stream's record, a thousand at a time.
+"""Pages of old segments: completed segments that moved out of a stream's node, a thousand at a time.
 
-A page is a value of its own beside the record, written before the record names it, and never changed. The record keeps
+A page is a value of its own beside the node, written before the node names it, and never changed. The node keeps
 what its owner needs of it: which segments are in it, how many of the oldest are gone, and sums of the rest. So the
-record stays small, and an owner never reads a page; readers, retention and checks do, each page once.
+node stays small, and an owner never reads a page; readers, retention and checks do, each page once.
 
     value   magic "BKSP" | version u16 = 1, or 2 | nothing u16 | segments u32 | each segment, 116 bytes
             | CRC32C of all that
@@ -36,7 +36,7 @@ _NUMBER: Final = struct.Struct("<I")
 
 @dataclass(frozen=True, slots=True)
 class SegmentPage:
-    """A page as the record names it, and its bytes where they were read."""
+    """A page as the node names it, and its bytes where they were read."""
 
     first: int
     """The number of the first segment that was stored in it."""
@@ -115,12 +115,12 @@ class SegmentPage:
         """
         if value[: len(MAGIC)] == MAGIC and len(value) > 5 and (found := value[4] | value[5] << 8) > VERSION:
             raise UnsupportedStreamFormatError(
-                f"page {self.key} of the stream's record has format {found}, and this program reads formats up to "
+                f"page {self.key} of the stream's node has format {found}, and this program reads formats up to "
                 f"{VERSION}"
             )
         size = _HEAD.size + self.stored * ROW.size
         if len(value) != size + _CRC.size or value[size:] != _CRC.pack(self.crc) or crc32c(value[:size]) != self.crc:
-            raise ChainCorruptError(f"page {self.key} of the stream's record is damaged: its checksum does not match")
+            raise ChainCorruptError(f"page {self.key} of the stream's node is damaged: its checksum does not match")
         return replace(self, value=value)
 
     def segment(self, index: int) -> StreamSegment:
@@ -157,7 +157,7 @@ class SegmentPage:
 
     def _read(self) -> bytes:
         if self.value is None:
-            raise ChainStepError(f"page {self.key} of the stream's record was not read, and is needed")
+            raise ChainStepError(f"page {self.key} of the stream's node was not read, and is needed")
         return self.value
 
 
@@ -166,7 +166,7 @@ def _greatest(numbers: Iterable[int | None]) -> int | None:
 
 
 class SegmentList(Sequence[StreamSegment]):
-    """All segments of a stream, in order: those of the pages, then those in the record. Immutable.
+    """All segments of a stream, in order: those of the pages, then those in the node. Immutable.
 
     The segments of pages are made of their bytes whenever they are asked for, and not kept.
     """

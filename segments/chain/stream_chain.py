@@ -1,4 +1,4 @@
-"""A stream's record: who may write, and its segments in order; the only legal transitions (pure).
+"""A stream's node: who may write, and its segments in order; the only legal transitions (pure).
 
 Each step of a writer is one transition and one compare-and-set, so no step is ever half done.
 
@@ -12,9 +12,9 @@ Each step of a writer is one transition and one compare-and-set, so no step is e
     remove(up_to)              completed segments wholly before the beginning --> removing (C6)
     forget(ledgers)            removing --> gone, after their ledgers were deleted
     seal()                     no segment is open; nothing can be started any more
-    fold(page)                 the oldest segments of the record move to a page beside it; the stream stays the same
+    fold(page)                 the oldest segments of the node move to a page beside it; the stream stays the same
 
-A record lists its recent segments, and names the pages that hold the older ones. Its owner works with the recent ones
+A node lists its recent segments, and names the pages that hold the older ones. Its owner works with the recent ones
 alone. To have all of them, read the pages first: ``StreamHead.read`` does.
 """
 
@@ -36,10 +36,10 @@ SEGMENTS_MAX: Final = 8_000
 """More would not fit into a value of the metadata store beside no pages. A writer folds them long before."""
 
 FOLD_AT: Final = 2 * PAGE_SEGMENTS
-"""Where the record lists so many segments, the oldest ones move to a page before the next one starts."""
+"""Where the node lists so many segments, the oldest ones move to a page before the next one starts."""
 
 PAGES_MAX: Final = 7_000
-"""Pages that a record can name. A writer rolls no more at ``PAGES_ROLL``; the rest is kept for those who take over."""
+"""Pages that a node can name. A writer rolls no more at ``PAGES_ROLL``; the rest is kept for those who take over."""
 
 PAGES_ROLL: Final = 6_000
 """With so many pages, six million segments, a writer puts its roll off and says so."""
@@ -70,7 +70,7 @@ class StreamChain:
     location: str = ""
     """Where the owner can be reached; empty if it cannot."""
     recent: tuple[StreamSegment, ...] = ()
-    """The segments that the record itself lists, in order. Only the last may be open."""
+    """The segments that the node itself lists, in order. Only the last may be open."""
     start: Position = Position.EARLIEST
     """No record before it is seen. Where all records of a segment were taken out it is directly behind the last of
     them: so a reader between it and the next segment has missed nothing."""
@@ -92,7 +92,7 @@ class StreamChain:
     pages: tuple[SegmentPage, ...] = ()
     """The pages with the segments before the recent ones, in order."""
 
-    # -- what the record says --------------------------------------------------------------------------
+    # -- what the node says --------------------------------------------------------------------------
 
     @property
     def segments(self) -> Sequence[StreamSegment]:
@@ -221,12 +221,12 @@ class StreamChain:
 
     @property
     def ledgers(self) -> tuple[int, ...]:
-        """Every ledger that the record and its pages name: no orphans."""
+        """Every ledger that the node and its pages name: no orphans."""
         return (*(s.ledger_id for page in self.pages for s in page.segments()), *self.recent_ledgers)
 
     @property
     def recent_ledgers(self) -> tuple[int, ...]:
-        """Every ledger that the record itself names."""
+        """Every ledger that the node itself names."""
         ahead = () if self.next_ledger is None else (self.next_ledger,)
         return (*(s.ledger_id for s in self.recent), *ahead, *(r.ledger_id for r in self.removing))
 
@@ -287,7 +287,7 @@ class StreamChain:
         if (opened := self.open_segment) is not None:
             raise ChainStepError(f"segment {opened} is open: complete it before a new one starts")
         if len(self.recent) >= SEGMENTS_MAX:
-            raise ChainStepError(f"the record lists {SEGMENTS_MAX} segments, the most: fold it first")
+            raise ChainStepError(f"the node lists {SEGMENTS_MAX} segments, the most: fold it first")
         if self.next_ledger == ledger_id:
             before = replace(self, next_ledger=None)
         else:
@@ -325,7 +325,7 @@ class StreamChain:
         if (opened := self.open_segment) is not None:
             raise ChainStepError(f"segment {opened} is open: complete it before ledgers are published")
         if len(self.recent) + len(ledgers) > SEGMENTS_MAX:
-            raise ChainStepError(f"the record lists at most {SEGMENTS_MAX} segments: fold it first")
+            raise ChainStepError(f"the node lists at most {SEGMENTS_MAX} segments: fold it first")
         added: list[StreamSegment] = []
         records, txids = self.records, [] if self.last_txid is None else [self.last_txid]
         used = set(self.recent_ledgers)
@@ -434,7 +434,7 @@ class StreamChain:
     # -- pages -----------------------------------------------------------------------------------------
 
     def next_page(self) -> SegmentPage | None:
-        """The page to write and fold next: of the oldest segments of the record. None while it lists few."""
+        """The page to write and fold next: of the oldest segments of the node. None while it lists few."""
         if len(self.recent) < FOLD_AT:
             return None
         return SegmentPage.of(self.recent[:PAGE_SEGMENTS], self.epoch)
@@ -445,7 +445,7 @@ class StreamChain:
         No change if that was done before, or if the oldest segments are not those of the page by now.
 
         Raises:
-            ChainStepError: the record names as many pages as it can.
+            ChainStepError: the node names as many pages as it can.
         """
         folded = self.recent[: page.stored]
         if len(folded) < page.stored or SegmentPage.of(folded, page.epoch) != page:
@@ -458,7 +458,7 @@ class StreamChain:
         return replace(self, pages=(*self.pages, named), recent=self.recent[page.stored :])
 
     def with_segments(self, segments: Sequence[StreamSegment]) -> StreamChain:
-        """The record with these segments instead. Pages before the first segment that changed stay as they are."""
+        """The node with these segments instead. Pages before the first segment that changed stay as they are."""
         kept: list[SegmentPage] = []
         at = 0
         for page in self.pages:
@@ -486,4 +486,4 @@ class StreamChain:
 
 def _ensure_unused(ledger_id: int, used: Collection[int]) -> None:
     if ledger_id in used:
-        raise ChainStepError(f"ledger {ledger_id} is in the stream's record already")
+        raise ChainStepError(f"ledger {ledger_id} is in the stream's node already")

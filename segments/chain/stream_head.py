@@ -70,7 +70,7 @@ class StreamHead(RecentHead):
             if not chain.pages:
                 return chain, version
             if chain.pages == missing:
-                raise ChainCorruptError(f"a page of the record of stream {self.name} is missing")
+                raise ChainCorruptError(f"a page of the node of stream {self.name} is missing")
             try:
                 return replace(chain, pages=await self.pages.read(chain.pages)), version
             except NoSuchKeyError:

@@ -1,6 +1,6 @@
 """The pages of one stream where they are stored: ``.../streams/<id>/pages/<key>``.
 
-A page is written before the record names it, and deleted after the record has ceased to. A crash in between leaves one
+A page is written before the node names it, and deleted after the node has ceased to. A crash in between leaves one
 that nothing names; ``delete_unnamed`` finds it.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class StreamPages:
-    """The pages of one stream. What was read is kept as long as the record names it. Raises BookKeeper's metadata
+    """The pages of one stream. What was read is kept as long as the node names it. Raises BookKeeper's metadata
     errors."""
 
     def __init__(self, metadata: Metadata, stream_id: str) -> None:
@@ -47,7 +47,7 @@ class StreamPages:
         return tuple(found)
 
     async def write(self, page: SegmentPage) -> None:
-        """Store a page that the record does not name yet. What an earlier attempt left there is replaced."""
+        """Store a page that the node does not name yet. What an earlier attempt left there is replaced."""
         assert page.value is not None
         path = self._of(page.key)
         try:
@@ -58,14 +58,14 @@ class StreamPages:
                 await settled_set(self._store, path, page.value, found.version)
 
     async def write_folded(self, chain: StreamChain) -> StreamChain:
-        """The same stream, with old segments in pages until the record lists few of them; the pages are stored."""
+        """The same stream, with old segments in pages until the node lists few of them; the pages are stored."""
         while (page := chain.next_page()) is not None:
             await self.write(page)
             chain = chain.fold(page)
         return chain
 
     async def delete_unnamed(self, chain: StreamChain) -> int:
-        """Delete the pages that ``chain``, the record as it was just read, does not name and no owner will name;
+        """Delete the pages that ``chain``, the node as it was just read, does not name and no owner will name;
         returns how many. A stream that never had a page is not looked at."""
         if chain.next_number <= FOLD_AT:
             return 0

@@ -1,4 +1,4 @@
-"""The custom metadata of a stream's ledgers: they find a ledger that no record names."""
+"""The custom metadata of a stream's ledgers: they find a ledger that no node names."""
 
 from __future__ import annotations
 

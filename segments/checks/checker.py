@@ -1,6 +1,6 @@
 """Verifies streams: their records, ledgers, entries, cursors, names; and repairs what can be repaired.
 
-A check reads and changes nothing, and fences nobody. A repair of a record takes the stream over first, so that no
+A check reads and changes nothing, and fences nobody. A repair of a node takes the stream over first, so that no
 writer steps on from what is wrong. What a repair cannot bring back it leaves as it is, and says so.
 """
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from bookkeeper import BookKeeper, ReadHandle
 
 CHECKER: Final = "bk stream check"
-"""The owner's name in a record while it is repaired."""
+"""The owner's name in a node while it is repaired."""
 
 CursorsOf = Callable[[str], Awaitable[Mapping[str, CursorPlace]]]
 """What the cursors of a stream, given by its id, need next."""
@@ -62,7 +62,7 @@ OF_THE_RECORD: Final = frozenset(
         Problem.STATISTICS,
     }
 )
-"""What is repaired by another record."""
+"""What is repaired by another node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,23 +103,23 @@ class StreamChecker:
 
     async def check(self, name: str, stream_id: str) -> tuple[Finding, ...]:
         """Check one stream. Raises: as ``check_all``."""
-        record = StreamHead(self._client.metadata_store, stream_id, name)
+        node = StreamHead(self._client.metadata_store, stream_id, name)
         with worded(f"checking stream {name}", name):
             try:
-                account = await self._account(record)
+                account = await self._account(node)
             except StreamNotFoundError:
-                return await self._lost_name(record)
+                return await self._lost_name(node)
             except (ChainCorruptError, UnsupportedStreamFormatError) as error:
-                return (Finding(Problem.RECORD_UNREADABLE, name, f"the record cannot be read: {error}"),)
+                return (Finding(Problem.NODE_UNREADABLE, name, f"the node cannot be read: {error}"),)
             found = find_problems(account)
             if self._options.repair and any(finding.repair for finding in found):
-                found = await self._repair(record, found)
+                found = await self._repair(node, found)
         return found
 
     # -- accounts --------------------------------------------------------------------------------------
 
-    async def _account(self, record: StreamHead) -> StreamAccount:
-        chain, _ = await record.read()
+    async def _account(self, node: StreamHead) -> StreamAccount:
+        chain, _ = await node.read()
         ledgers = await self._ledgers(chain)
         scans: dict[int, ScannedSegment] = {}
         if self._options.scan:
@@ -128,8 +128,8 @@ class StreamChecker:
                     scan = await self._scan(segment)
                     if scan is not None:
                         scans[segment.number] = scan
-        cursors = await self._cursors_of(record.stream_id)
-        return StreamAccount(record.name, record.stream_id, chain, ledgers, scans, cursors)
+        cursors = await self._cursors_of(node.stream_id)
+        return StreamAccount(node.name, node.stream_id, chain, ledgers, scans, cursors)
 
     async def _ledgers(self, chain: StreamChain) -> dict[int, LedgerFacts]:
         found = await asyncio.gather(*map(self._facts, dict.fromkeys(chain.ledgers)))
@@ -160,22 +160,22 @@ class StreamChecker:
 
     # -- repairs ---------------------------------------------------------------------------------------
 
-    async def _repair(self, record: StreamHead, found: Sequence[Finding]) -> tuple[Finding, ...]:
+    async def _repair(self, node: StreamHead, found: Sequence[Finding]) -> tuple[Finding, ...]:
         """Repair what can be; returns the findings, with those that are gone after it marked."""
         for finding in found:
             if finding.problem is Problem.LEDGER_NOT_CLOSED and finding.ledger is not None:
                 await self._close(finding.ledger)
         if any(finding.problem in OF_THE_RECORD for finding in found):
             nonce = f"{self._client.services.seams.rng.getrandbits(64):x}"
-            owned = await OwnedNode.claim(record, CHECKER, nonce)
+            owned = await OwnedNode.claim(node, CHECKER, nonce)
             try:
-                account = await self._account(record)
-                repaired = await record.pages.write_folded(_repaired(account))
+                account = await self._account(node)
+                repaired = await node.pages.write_folded(_repaired(account))
                 await owned.step(lambda chain: repaired if chain == account.chain else chain)
             finally:
                 await owned.step(StreamChain.release)
-        await finish_removals(self._client, record)
-        left = {_key(finding) for finding in find_problems(await self._account(record))}
+        await finish_removals(self._client, node)
+        left = {_key(finding) for finding in find_problems(await self._account(node))}
         return tuple(replace(finding, repaired=_key(finding) not in left) for finding in found)
 
     async def _close(self, ledger_id: int) -> None:
@@ -188,19 +188,19 @@ class StreamChecker:
 
     # -- what belongs to no stream -----------------------------------------------------------------------
 
-    async def _lost_name(self, record: StreamHead) -> tuple[Finding, ...]:
+    async def _lost_name(self, node: StreamHead) -> tuple[Finding, ...]:
         metadata = self._client.metadata_store
-        path = name_path(metadata, record.name)
+        path = name_path(metadata, node.name)
         try:
             value = await metadata.store.get(path)
         except NoSuchKeyError:
-            raise StreamNotFoundError(f"there is no stream {record.name}", stream=record.name) from None
+            raise StreamNotFoundError(f"there is no stream {node.name}", stream=node.name) from None
         repaired = False
-        if self._options.repair and value.value.decode() == record.stream_id:
+        if self._options.repair and value.value.decode() == node.stream_id:
             await settled_delete(metadata.store, path, value.version)
             repaired = True
-        text = f"the name leads to {record.stream_id}, and there is no such stream"
-        return (Finding(Problem.NAME_WITHOUT_STREAM, record.name, text, repaired=repaired),)
+        text = f"the name leads to {node.stream_id}, and there is no such stream"
+        return (Finding(Problem.NAME_WITHOUT_STREAM, node.name, text, repaired=repaired),)
 
     async def _deletions(self) -> list[Finding]:
         left = await unfinished_deletions(self._client)
@@ -255,7 +255,7 @@ class StreamChecker:
 
 
 def _repaired(account: StreamAccount) -> StreamChain:
-    """The record after a repair; as it was if the entries contradict each other, so that no record could be read."""
+    """The node after a repair; as it was if the entries contradict each other, so that no record could be read."""
     repaired = repair_chain(account)
     try:
         decode_chain(encode_chain(repaired))

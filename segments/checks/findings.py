@@ -1,7 +1,7 @@
-"""What can be wrong with a stream, found over plain data, and how its record is put right (pure).
+"""What can be wrong with a stream, found over plain data, and how its node is put right (pure).
 
-``find_problems`` compares four accounts of a stream: its record, the metadata of its ledgers, what a scan of the
-entries found, and its cursors. ``repair_chain`` makes the record say what the entries say. Neither reads anything.
+``find_problems`` compares four accounts of a stream: its node, the metadata of its ledgers, what a scan of the
+entries found, and its cursors. ``repair_chain`` makes the node say what the entries say. Neither reads anything.
 
 What is lost stays listed: a segment whose ledger is gone keeps its place, so that readers get a gap of a known size,
 and no position changes its meaning.
@@ -22,7 +22,7 @@ from segments.retention.retention import CursorPlace
 class Problem(Enum):
     """What is wrong."""
 
-    RECORD_UNREADABLE = "record unreadable"
+    NODE_UNREADABLE = "node unreadable"
     LEDGER_MISSING = "ledger missing"
     OPEN_LEDGER_MISSING = "open ledger missing"
     LEDGER_NOT_CLOSED = "ledger not closed"
@@ -179,17 +179,17 @@ def _of_scan(stream: str, segment: StreamSegment, scan: ScannedSegment) -> Itera
     if scan.start_seq_no is not None and scan.start_seq_no != segment.start_seq_no:
         yield say(
             Problem.SEQUENCE,
-            f"its first record has sequence number {scan.start_seq_no}, and the stream's record says "
+            f"its first record has sequence number {scan.start_seq_no}, and the stream's node says "
             f"{segment.start_seq_no}",
         )
     if segment.is_open or not scan.is_whole:
         return
     said, has = segment.contents, scan.contents
     if said.records != has.records:
-        yield say(Problem.COUNT, f"it holds {has.records} records, and the stream's record says {said.records}")
+        yield say(Problem.COUNT, f"it holds {has.records} records, and the stream's node says {said.records}")
     if said.last != has.last:
         yield say(
-            Problem.LAST, f"its last record is at {_place(has.last)}, and the stream's record says {_place(said.last)}"
+            Problem.LAST, f"its last record is at {_place(has.last)}, and the stream's node says {_place(said.last)}"
         )
     rest = replace(has, records=said.records, last=said.last, last_entry=said.last_entry)
     if said.last_entry == has.last_entry and said != rest:
@@ -239,7 +239,7 @@ def _of_cursors(account: StreamAccount) -> Iterator[Finding]:
 
 
 def repair_chain(account: StreamAccount) -> StreamChain:
-    """The record as the ledgers and entries say it. What a scan could not read stays as the record has it, as far as
+    """The node as the ledgers and entries say it. What a scan could not read stays as the node has it, as far as
     that fits between its neighbours.
 
     The result keeps the rules of a chain, or this raises StreamInvariantError when it is encoded and read: then the

@@ -41,7 +41,7 @@ def overview_of(
     holds: tuple[Hold, ...],
     now_ms: int,
 ) -> StreamOverview:
-    """The overview of a stream with this record."""
+    """The overview of a stream with this node."""
     return StreamOverview(
         info_of(name, chain),
         chain.location,

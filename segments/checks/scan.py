@@ -1,6 +1,6 @@
 """Finds out from a segment's entries what it holds (a machine: it is given the entries in order).
 
-Its answer is what the stream's record should say: numbers, last record, transaction ids, times. An entry that cannot be
+Its answer is what the stream's node should say: numbers, last record, transaction ids, times. An entry that cannot be
 read is counted and named; the scan goes on behind it.
 """
 

@@ -41,7 +41,7 @@ def check(
 ) -> None:
     """Compare what is known of a stream, or of all: its record, ledgers, entries, cursors, name.
 
-    A check changes nothing and fences nobody. A repair of a stream's record takes the stream over: its writer is
+    A check changes nothing and fences nobody. A repair of a stream's node takes the stream over: its writer is
     fenced. Exit status 1: something is wrong and was not repaired.
     """
     if repair and not yes:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, Self, TypeAlias, Unpack
 from bookkeeper.errors import BookKeeperError, MetadataConflictError
 from segments.cursors.acked_ranges import Mark, nth_undone, undone
 from segments.cursors.cursor_front import CursorFront, CursorOptions
+from segments.cursors.cursor_node import CursorNode
 from segments.cursors.cursor_owner import CursorOwner
-from segments.cursors.cursor_record import CursorNode
 from segments.cursors.cursor_state import Acknowledgement, CursorState, CursorVersion
 from segments.error_translation import stream_error
 from segments.errors import CursorConflictError, PositionFormatError, StreamCorruptError
@@ -40,16 +40,16 @@ class Cursor(CursorFront):
     def __init__(
         self,
         reading: StreamReading,
-        record: StreamHead,
+        node: StreamHead,
         name: str,
         *,
         start: Seek = EARLIEST,
         **options: Unpack[CursorOptions],
     ) -> None:
-        super().__init__(record.name, name, start=start, **options)
+        super().__init__(node.name, name, start=start, **options)
         self._reading = reading
         self._client = reading.source.client
-        self._record = CursorNode(self._client.metadata_store, record.stream_id, record.name, name)
+        self._node = CursorNode(self._client.metadata_store, node.stream_id, node.name, name)
         self._owner: CursorOwner | None = None
         self._resetting = False
         self._places: dict[tuple[int, int], tuple[int, int]] = {}
@@ -63,7 +63,7 @@ class Cursor(CursorFront):
     @property
     def path(self) -> str:
         """Where the metadata store keeps the cursor."""
-        return self._record.path
+        return self._node.path
 
     @property
     def refused(self) -> int:
@@ -81,7 +81,7 @@ class Cursor(CursorFront):
         """Everything that is stored of the cursor. Raises: CursorNotFoundError, StreamCorruptError,
         StreamMetadataError."""
         try:
-            return (await self._record.read())[0]
+            return (await self._node.read())[0]
         except BookKeeperError as error:
             raise stream_error(error, f"reading cursor {self.name} of stream {self._stream}", self._stream) from error
 
@@ -121,7 +121,7 @@ class Cursor(CursorFront):
         overtaken.
 
         Raises:
-            CursorNotFoundError: it is missing, and ``create`` is off. StreamCorruptError: its record is damaged;
+            CursorNotFoundError: it is missing, and ``create`` is off. StreamCorruptError: its node is damaged;
             ``reset(..., force=True)`` begins anew. StreamMetadataError.
             CursorConflictError: with ``if_free``, somebody has it.
         """
@@ -140,7 +140,7 @@ class Cursor(CursorFront):
             StreamMetadataError.
         """
         self._owner = await CursorOwner.resume(
-            self._record, epoch, nonce, self._now_ms, ranges_max=self._ranges_max, save_every_s=self._save_every_s
+            self._node, epoch, nonce, self._now_ms, ranges_max=self._ranges_max, save_every_s=self._save_every_s
         )
         return self
 
@@ -150,14 +150,14 @@ class Cursor(CursorFront):
         Raises: StreamMetadataError, StreamUnavailableError, PositionTruncatedError.
         """
         try:
-            while await self._record.store.exists(self._record.path) is None:
+            while await self._node.store.exists(self._node.path) is None:
                 mark = await self._find(self._start)
                 made = CursorState.create(mark, self._now_ms(), self._nonce())
-                if not await self._record.create(made):
+                if not await self._node.create(made):
                     return False
                 if await self._is_kept(mark):
                     return True
-                await self._record.take_back(made)
+                await self._node.take_back(made)
         except BookKeeperError as error:
             raise stream_error(error, f"making cursor {self.name} of stream {self._stream}", self._stream) from error
         return False
@@ -179,9 +179,9 @@ class Cursor(CursorFront):
             )
 
     async def _claim(self, check: Callable[[CursorState], None] | None = None) -> CursorOwner:
-        owned = await CursorOwner.claim(self._record, self._owner_name, self._nonce(), check)
+        owned = await CursorOwner.claim(self._node, self._owner_name, self._nonce(), check)
         return CursorOwner(
-            self._record, owned, self._now_ms, ranges_max=self._ranges_max, save_every_s=self._save_every_s
+            self._node, owned, self._now_ms, ranges_max=self._ranges_max, save_every_s=self._save_every_s
         )
 
     # -- reading and acknowledging ------------------------------------------------------------------------
@@ -263,7 +263,7 @@ class Cursor(CursorFront):
         """Begin anew at another place, also an earlier one. The history keeps where the cursor was.
 
         A cursor that is not open here is taken over, changed and let go. If another owner has it that needs ``force``,
-        which also makes a new cursor of one whose record is damaged.
+        which also makes a new cursor of one whose node is damaged.
 
         Raises:
             CursorConflictError: another owner has it, or another reset runs. CursorNotFoundError, StreamCorruptError,
@@ -298,11 +298,11 @@ class Cursor(CursorFront):
         StreamMetadataError."""
         await self.abandon()
         try:
-            gone = await self._record.delete()
+            gone = await self._node.delete()
         except BookKeeperError as error:
             raise stream_error(error, f"deleting cursor {self.name} of stream {self._stream}", self._stream) from error
         if not gone and not missing_ok:
-            await self._record.read()
+            await self._node.read()
 
     async def _change(
         self, step: Callable[[CursorState], CursorState], *, force: bool, mark: Mark | None = None
@@ -315,7 +315,7 @@ class Cursor(CursorFront):
             if mark is None or not force:
                 raise
             try:
-                await self._record.overwrite(CursorState.create(mark, self._now_ms(), self._nonce()))
+                await self._node.overwrite(CursorState.create(mark, self._now_ms(), self._nonce()))
             except MetadataConflictError as error:
                 raise CursorConflictError(
                     f"cursor {self.name} of stream {self._stream} was replaced by someone else meanwhile: try again",

@@ -1,4 +1,4 @@
-"""A cursor's record as bytes (little-endian).
+"""A cursor's node as bytes (little-endian).
 
     "BKcu"  version u8  flags u8  zero u16  body size u32  CRC32C u32   then the body, zlib-compressed if flags & 1
 
@@ -26,7 +26,7 @@ from segments.position import Position
 
 MAGIC: Final = b"BKcu"
 FORMAT: Final = 1
-RECORD_BYTES_MAX: Final = 900_000
+NODE_BYTES_MAX: Final = 900_000
 """Metadata stores take values of up to about one million bytes."""
 
 _HEADER: Final = struct.Struct("<4sBBHI")
@@ -40,7 +40,7 @@ _UNPACKED_MAX: Final = 16 * 1024 * 1024
 
 
 def encode_cursor(state: CursorState) -> bytes:
-    """The record as bytes.
+    """The node as bytes.
 
     Raises:
         CursorFullError: it is too large for a metadata store.
@@ -56,16 +56,16 @@ def encode_cursor(state: CursorState) -> bytes:
         body, flags = zlib.compress(body, 1), _COMPRESSED
     header = _HEADER.pack(MAGIC, FORMAT, flags, 0, len(body))
     raw = b"".join([header, _CRC.pack(crc32c(body, crc32c(header))), body])
-    if len(raw) > RECORD_BYTES_MAX:
+    if len(raw) > NODE_BYTES_MAX:
         raise CursorFullError(
-            f"the cursor's record would have {len(raw)} bytes, and may have {RECORD_BYTES_MAX}: acknowledge the "
+            f"the cursor's node would have {len(raw)} bytes, and may have {NODE_BYTES_MAX}: acknowledge the "
             "records that are missing between those that are done"
         )
     return raw
 
 
 def decode_cursor(raw: bytes) -> CursorState:
-    """Read a record.
+    """Read a node.
 
     Raises:
         UnsupportedStreamFormatError: a newer program wrote it. StreamCorruptError: it is damaged, or no cursor.
@@ -73,21 +73,21 @@ def decode_cursor(raw: bytes) -> CursorState:
     try:
         magic, version, flags, _, size = _HEADER.unpack_from(raw)
         if magic != MAGIC:
-            raise StreamCorruptError("this is no cursor's record")
+            raise StreamCorruptError("this is no cursor's node")
         if version > FORMAT:
             raise UnsupportedStreamFormatError(
-                f"the cursor's record has format {version}, and this program reads formats up to {FORMAT}: use a newer "
+                f"the cursor's node has format {version}, and this program reads formats up to {FORMAT}: use a newer "
                 "program"
             )
         begin = _HEADER.size + _CRC.size
         body = raw[begin:]
         if len(body) != size or crc32c(body, crc32c(raw[: _HEADER.size])) != _CRC.unpack_from(raw, _HEADER.size)[0]:
-            raise StreamCorruptError("the cursor's record is damaged: its checksum or its size is wrong")
+            raise StreamCorruptError("the cursor's node is damaged: its checksum or its size is wrong")
         if flags & _COMPRESSED:
             body = zlib.decompressobj().decompress(body, _UNPACKED_MAX)
         return _Body(body).state()
     except (struct.error, ValueError, zlib.error, IndexError) as error:
-        raise StreamCorruptError(f"the cursor's record is damaged: {error}") from error
+        raise StreamCorruptError(f"the cursor's node is damaged: {error}") from error
 
 
 def _text(text: str) -> bytes:

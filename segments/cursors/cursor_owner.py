@@ -1,4 +1,4 @@
-"""A cursor's record, held by the owner who claimed it: acknowledgements gathered while a write is under way share the
+"""A cursor's node, held by the owner who claimed it: acknowledgements gathered while a write is under way share the
 next write, and everybody who waits for one learns how it went.
 """
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from bookkeeper.chains import ClaimLostError, OwnedNode
 from bookkeeper.client.tasks import Tasks
 from bookkeeper.errors import BookKeeperError, MetadataConflictError, NoSuchKeyError
-from segments.cursors.cursor_record import CursorNode
+from segments.cursors.cursor_node import CursorNode
 from segments.cursors.cursor_state import RANGES_MAX, UNSAVED_PER_RANGE, Acknowledgement, CursorState
 from segments.error_translation import stream_error
 from segments.errors import CursorConflictError, CursorFullError, CursorNotFoundError, StreamClosedError, StreamError
@@ -32,7 +32,7 @@ class CursorOwner:
 
     def __init__(
         self,
-        record: CursorNode,
+        node: CursorNode,
         owned: OwnedNode[CursorState],
         now_ms: Callable[[], int],
         *,
@@ -40,13 +40,13 @@ class CursorOwner:
         save_every_s: float = 1.0,
         shared: bool = False,
     ) -> None:
-        """``shared``: others act for the same owner, and may change the record between two steps of this one."""
-        self._record = record
+        """``shared``: others act for the same owner, and may change the node between two steps of this one."""
+        self._node = node
         self._owned = owned
         self._now_ms = now_ms
         self._ranges_max = ranges_max
         self._save_every_s = save_every_s
-        self._tasks = Tasks(f"cursor {record.name} of stream {record.stream}")
+        self._tasks = Tasks(f"cursor {node.name} of stream {node.stream}")
         self._step = asyncio.Lock()
         self._changes: list[Acknowledgement] = []
         """To be written next."""
@@ -64,19 +64,19 @@ class CursorOwner:
 
     @classmethod
     async def claim(
-        cls, record: CursorNode, owner: str, nonce: str, check: Callable[[CursorState], None] | None = None
+        cls, node: CursorNode, owner: str, nonce: str, check: Callable[[CursorState], None] | None = None
     ) -> OwnedNode[CursorState]:
-        """Take the next epoch. ``check`` raises to refuse the record as it is when it is taken.
+        """Take the next epoch. ``check`` raises to refuse the node as it is when it is taken.
 
         Raises: CursorNotFoundError, StreamCorruptError, StreamMetadataError. And what ``check`` raises.
         """
-        with _worded(record, "claiming"):
-            return await OwnedNode.claim(record, owner, nonce, check)
+        with _worded(node, "claiming"):
+            return await OwnedNode.claim(node, owner, nonce, check)
 
     @classmethod
     async def resume(
         cls,
-        record: CursorNode,
+        node: CursorNode,
         epoch: int,
         nonce: str,
         now_ms: Callable[[], int],
@@ -90,27 +90,27 @@ class CursorOwner:
             CursorConflictError: another owner has the cursor. CursorNotFoundError, StreamCorruptError,
             StreamMetadataError.
         """
-        with _worded(record, "reading"):
-            state, version = await record.read()
+        with _worded(node, "reading"):
+            state, version = await node.read()
             if (state.epoch, state.nonce) != (epoch, nonce):
-                raise ClaimLostError(f"epoch {state.epoch} has taken {record.path} over from {epoch}", state)
-        owned = OwnedNode(record, state, version)
-        return cls(record, owned, now_ms, ranges_max=ranges_max, save_every_s=save_every_s, shared=True)
+                raise ClaimLostError(f"epoch {state.epoch} has taken {node.path} over from {epoch}", state)
+        owned = OwnedNode(node, state, version)
+        return cls(node, owned, now_ms, ranges_max=ranges_max, save_every_s=save_every_s, shared=True)
 
     @property
     def state(self) -> CursorState:
-        """The record as this owner last read or wrote it."""
+        """The node as this owner last read or wrote it."""
         return self._owned.value
 
     async def change(self, step: Callable[[CursorState], CursorState]) -> CursorState:
-        """Replace the record by ``step`` of it.
+        """Replace the node by ``step`` of it.
 
         Raises:
             CursorConflictError: another owner has the cursor. StreamMetadataError: the outcome is unknown. And what
             ``step`` raises.
         """
         self._ensure_open()
-        with _worded(self._record, "changing"):
+        with _worded(self._node, "changing"):
             async with self._step:
                 while True:
                     try:
@@ -183,12 +183,12 @@ class CursorOwner:
         if self._timer is not None:
             self._timer.cancel()
         await self._tasks.close()
-        self._settle(self._waiting, StreamClosedError("the cursor was closed", stream=self._record.stream))
+        self._settle(self._waiting, StreamClosedError("the cursor was closed", stream=self._node.stream))
 
     def _ensure_open(self) -> None:
         if self._closed:
-            text = f"cursor {self._record.name} of stream {self._record.stream} is closed: open it again"
-            raise StreamClosedError(text, stream=self._record.stream)
+            text = f"cursor {self._node.name} of stream {self._node.stream} is closed: open it again"
+            raise StreamClosedError(text, stream=self._node.stream)
 
     # -- writing ------------------------------------------------------------------------------------------
 
@@ -215,7 +215,7 @@ class CursorOwner:
                     self._on_failed([each for i, each in enumerate(changes) if i not in waiting], error)
                     return
                 except BaseException:
-                    self._settle(waiting, StreamClosedError("the cursor was closed", stream=self._record.stream))
+                    self._settle(waiting, StreamClosedError("the cursor was closed", stream=self._node.stream))
                     raise
                 self._on_made(changes, waiting, made)
                 if not self._waiting:  # what was refused waits for the next acknowledgement
@@ -264,7 +264,7 @@ class CursorOwner:
             self._changes, self._waiting = [*changes, *self._changes], shifted
             self._timer = asyncio.get_running_loop().call_later(self._save_every_s, self._save)
         else:
-            _log.warning("acknowledgements of cursor %s are not stored: %s", self._record.name, error)
+            _log.warning("acknowledgements of cursor %s are not stored: %s", self._node.name, error)
 
     @staticmethod
     def _settle(waiting: dict[int, asyncio.Future[None]], error: StreamError | None) -> None:
@@ -278,9 +278,9 @@ class CursorOwner:
 
     def _full(self) -> CursorFullError:
         return CursorFullError(
-            f"cursor {self._record.name} of stream {self._record.stream} has {self._ranges_max} separate ranges of "
+            f"cursor {self._node.name} of stream {self._node.stream} has {self._ranges_max} separate ranges of "
             "acknowledged records, and takes no more: acknowledge the records in between",
-            stream=self._record.stream,
+            stream=self._node.stream,
         )
 
 
@@ -291,8 +291,8 @@ def _looked_at(future: asyncio.Future[None]) -> None:
 
 
 @contextmanager
-def _worded(record: CursorNode, what: str) -> Iterator[None]:
-    name, stream = record.name, record.stream
+def _worded(node: CursorNode, what: str) -> Iterator[None]:
+    name, stream = node.name, node.stream
     try:
         yield
     except ClaimLostError as error:

@@ -1,4 +1,4 @@
-"""A cursor's record: who may move it, what is done, and what was (pure).
+"""A cursor's node: who may move it, what is done, and what was (pure).
 
 Each method returns the next record, for one compare-and-set:
 
@@ -78,7 +78,7 @@ class Acknowledgement:
 
 @dataclass(frozen=True, slots=True)
 class CursorState:
-    """The record. Its changes raise what they say and change nothing then."""
+    """The node. Its changes raise what they say and change nothing then."""
 
     version: CursorVersion
     epoch: int = 0
@@ -105,7 +105,7 @@ class CursorState:
 
     @property
     def is_free(self) -> bool:
-        """Nobody holds the cursor, as far as its record says."""
+        """Nobody holds the cursor, as far as its node says."""
         return self.owner in ("", UNCLAIMED)
 
     @property

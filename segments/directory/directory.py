@@ -49,7 +49,7 @@ class StreamInfo:
 
 
 def info_of(name: str, chain: StreamChain) -> StreamInfo:
-    """The line of a stream with this record."""
+    """The line of a stream with this node."""
     hidden = chain.hidden_records
     return StreamInfo(
         name,
@@ -220,7 +220,7 @@ class StreamEvent:
 
 
 def diff_chains(before: StreamChain, after: StreamChain) -> tuple[StreamEvent, ...]:
-    """What happened between two versions of a stream's record."""
+    """What happened between two versions of a stream's node."""
     found: list[StreamEvent] = []
     if after.epoch != before.epoch:
         found.append(StreamEvent(ChainChange.CLAIMED, owner=after.owner))
@@ -252,7 +252,7 @@ def _since(chain: StreamChain, number: int) -> list[StreamSegment]:
     ] + [segment for segment in chain.recent if segment.number >= number]
 
 
-async def watch_stream(record: StreamHead) -> AsyncIterator[StreamEvent]:
+async def watch_stream(node: StreamHead) -> AsyncIterator[StreamEvent]:
     """Changes of a stream from now on, until it is deleted; that is the last event.
 
     Steps that follow each other fast are told together, none is left out but a segment that came and went in between.
@@ -261,16 +261,16 @@ async def watch_stream(record: StreamHead) -> AsyncIterator[StreamEvent]:
         StreamNotFoundError: there is no stream now. StreamMetadataError: the store does not answer.
     """
     changed = asyncio.Event()
-    watch = record.watch(changed.set)
+    watch = node.watch(changed.set)
     try:
-        with worded(f"watching stream {record.name}", record.name):
-            known, _ = await record.read()
+        with worded(f"watching stream {node.name}", node.name):
+            known, _ = await node.read()
         while True:
             await changed.wait()
             changed.clear()
-            with worded(f"watching stream {record.name}", record.name):
+            with worded(f"watching stream {node.name}", node.name):
                 try:
-                    chain, _ = await record.read()
+                    chain, _ = await node.read()
                 except StreamNotFoundError:
                     yield StreamEvent(ChainChange.DELETED)
                     return

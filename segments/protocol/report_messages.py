@@ -227,7 +227,7 @@ def _get_fate(message: pb.SegmentFate) -> SegmentReason:
 def get_finding(message: pb.Finding) -> Finding:
     """The finding in a message. A problem of a later version counts as an unreadable record, which nothing repairs."""
     return Finding(
-        _PROBLEMS.get(message.problem, Problem.RECORD_UNREADABLE),
+        _PROBLEMS.get(message.problem, Problem.NODE_UNREADABLE),
         message.stream,
         message.text,
         optional(message, "segment"),

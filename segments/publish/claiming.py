@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-async def claim_stream(client: BookKeeper, record: StreamHead, name: str, *, take_over: bool) -> StreamOwner:
+async def claim_stream(client: BookKeeper, node: StreamHead, name: str, *, take_over: bool) -> StreamOwner:
     """Claim the stream, if nobody has it who may be alive.
 
     Args:
@@ -36,29 +36,29 @@ async def claim_stream(client: BookKeeper, record: StreamHead, name: str, *, tak
         if chain.location:
             at_gateway.append(chain)
             raise StreamOwnedError(
-                f"the gateway at {chain.location} owns stream {record.name}: let it publish batches (Spark: "
+                f"the gateway at {chain.location} owns stream {node.name}: let it publish batches (Spark: "
                 f'option("gateway", "grpc://{chain.location}"); a program: a publisher of a stream behind it)',
-                stream=record.name,
+                stream=node.name,
             )
         if chain.open_segment is not None:
             raise StreamOwnedError(
-                f"stream {record.name} is open for writing by {chain.owner or 'a writer'}, and batches are "
+                f"stream {node.name} is open for writing by {chain.owner or 'a writer'}, and batches are "
                 "published by the stream's owner. Close that writer; if its program is gone, "
-                f"`bk stream roll {record.name}` ends what it left open",
-                stream=record.name,
+                f"`bk stream roll {node.name}` ends what it left open",
+                stream=node.name,
             )
 
     metadata = client.metadata_store
     while True:
         try:
-            return await StreamOwner.claim(record, name, claim_nonce(client), check)
+            return await StreamOwner.claim(node, name, claim_nonce(client), check)
         except StreamOwnedError:
             if not at_gateway:
                 raise
-            lease = stream_path(metadata, record.stream_id, "lease")
-            with worded(f"looking for the gateway that owns stream {record.name}", record.name):
+            lease = stream_path(metadata, node.stream_id, "lease")
+            with worded(f"looking for the gateway that owns stream {node.name}", node.name):
                 if await renewed_by(metadata.store, lease, client.services.seams.clock) is not None:
                     raise
             left = at_gateway.pop()
             gone = left.epoch, left.location
-            _log.warning("stream %s is taken from the gateway at %s, which is gone", record.name, left.location)
+            _log.warning("stream %s is taken from the gateway at %s, which is gone", node.name, left.location)

@@ -1,4 +1,4 @@
-"""Shell: the owner of a stream that publishes batches, each by one compare-and-set of the stream's record.
+"""Shell: the owner of a stream that publishes batches, each by one compare-and-set of the stream's node.
 
 The write names the batch's ledgers as completed segments, remembers the batch of its application, and ends the
 staging: all or none. Between two batches no segment is open, so an owner that dies leaves nothing to recover.
@@ -93,7 +93,7 @@ class StreamPublisher:
 
     def __init__(self, client: BookKeeper, owner: StreamOwner, read_config: ReadConfig) -> None:
         self._client, self._owner, self._read_config = client, owner, read_config
-        self._name, self._stream_id = owner.record.name, owner.record.stream_id
+        self._name, self._stream_id = owner.node.name, owner.node.stream_id
         self._apps = AppRecords(client.metadata_store, self._stream_id, self._name)
         self._stagings = Stagings(client, self._stream_id, self._name)
         self._publishing = asyncio.Lock()
@@ -108,7 +108,7 @@ class StreamPublisher:
     async def open(
         cls,
         client: BookKeeper,
-        record: StreamHead,
+        node: StreamHead,
         read_config: ReadConfig,
         *,
         owner: str | None = None,
@@ -129,13 +129,13 @@ class StreamPublisher:
         """
         config = await read_config()
         name = owner or f"{os.uname().nodename}-{os.getpid()}"
-        owned = await claim_stream(client, record, name, take_over=take_over)
+        owned = await claim_stream(client, node, name, take_over=take_over)
         publisher = cls(client, owned, read_config)
         if owned.chain.open_segment is not None or owned.chain.next_ledger is not None:
             found = await find_end(client, owned, config.producers)
             now_ms = client.services.seams.clock.wall_ms()
             await owned.step(lambda chain: ended(chain, found.recovered, now_ms).discard_next())
-        with worded(f"publishing to stream {record.name}", record.name):
+        with worded(f"publishing to stream {node.name}", node.name):
             store = client.metadata_store.store
             try:
                 await settled_create(store, publisher._apps.parent, b"", parents=True)
@@ -365,7 +365,7 @@ class StreamPublisher:
                 raise
 
     def _is_listed(self, named: Sequence[tuple[int, object]]) -> bool:
-        """Whether the record names the batch's last ledger, which moves to no page meanwhile: an attempt of unknown
+        """Whether the node names the batch's last ledger, which moves to no page meanwhile: an attempt of unknown
         outcome has published it."""
         return bool(named) and named[-1][0] in self._owner.chain.recent_ledgers
 
@@ -441,7 +441,7 @@ class StreamPublisher:
             return []
 
     async def _named(self) -> Collection[int]:
-        return (await self._owner.record.read())[0].ledgers
+        return (await self._owner.node.read())[0].ledgers
 
     async def close(self) -> None:
         """Say that nobody publishes now. Raises StreamMetadataError."""

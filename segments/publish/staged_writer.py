@@ -1,7 +1,7 @@
 """Shell: what one task writes of a batch, before anybody can read it.
 
 Few rows go along in the task's message. More go into a ledger of this attempt alone, whose entries count from 0; it is
-closed before the message says so, and nobody reads it until the stream's record names it.
+closed before the message says so, and nobody reads it until the stream's node names it.
 """
 
 from __future__ import annotations

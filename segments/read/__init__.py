@@ -6,7 +6,7 @@ reader_front  what is the same behind gateways
 fetch         fetches records across segments, for a reader; idle, stuck, how far behind
 batches       entries in order, what was fetched and not handed out, records in their entries
 places        the position of a seek, the number of a position, the end, splits
-source        the stream's record, and its ledgers in runs and one by one
+source        the stream's node, and its ledgers in runs and one by one
 options       how a reader behaves
 known_streams reads parts from what others knew of them
 blocking      the same for threads

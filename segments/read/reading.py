@@ -39,13 +39,13 @@ class StreamReading:
     def __init__(
         self,
         client: BookKeeper,
-        record: StreamHead,
+        node: StreamHead,
         find_cursor: FindCursor,
         known: KnownPart | None = None,
         *,
         pinned: bool = False,
     ) -> None:
-        self.source = StreamSource(client, record, known, pinned=pinned)
+        self.source = StreamSource(client, node, known, pinned=pinned)
         self.locator = Locator(self.source, find_cursor)
         self._ledgers: dict[int, KnownLedger] = {}
         """Closed ledgers, as last asked for."""
@@ -121,7 +121,7 @@ class StreamReading:
             async with SegmentEntries(source, opened) as entries:
                 ledgers[opened.ledger_id] = entries.known
         part = await self._part(chain, ledgers)
-        view = StreamReading(source.client, source.record, self.locator.find_cursor, part, pinned=True)
+        view = StreamReading(source.client, source.node, self.locator.find_cursor, part, pinned=True)
         view._ledgers = self._ledgers
         return view
 

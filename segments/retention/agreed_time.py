@@ -30,8 +30,8 @@ APART_MS: Final = 60_000
 class AgreedTime:
     """Time for one stream, from the moment at which this was made."""
 
-    def __init__(self, client: BookKeeper, record: StreamHead) -> None:
-        self._client, self._record = client, record
+    def __init__(self, client: BookKeeper, node: StreamHead) -> None:
+        self._client, self._node = client, node
         self._clock = client.services.seams.clock
         self._wall_ms, self._monotonic = self._clock.wall_ms(), self._clock.monotonic()
 
@@ -52,7 +52,7 @@ class AgreedTime:
                 "the clock of this machine is %.0f s ahead of the metadata store's: by the latter what is in stream %s "
                 "is younger, and holds end later",
                 (here - stored) / 1000,
-                self._record.name,
+                self._node.name,
             )
         return min(here, stored)
 

@@ -1,4 +1,4 @@
-"""Changes of a stream's record by somebody who is not its writer: one compare-and-set each, made again after others'.
+"""Changes of a stream's node by somebody who is not its writer: one compare-and-set each, made again after others'.
 
 Truncation and removal need no ownership: the writer steps on from what they wrote. A change may depend on other values
 of the stream, its holds, say; then all are compared in one write.
@@ -13,27 +13,27 @@ from bookkeeper.meta.store import Check, settled_set_if
 from segments.chain import RecentHead, StreamChain, encode_chain
 
 
-async def change_chain(record: RecentHead, change: Callable[[StreamChain], StreamChain]) -> StreamChain:
-    """Replace the record by ``change`` of it; returns what it is then. No change writes nothing.
+async def change_chain(node: RecentHead, change: Callable[[StreamChain], StreamChain]) -> StreamChain:
+    """Replace the node by ``change`` of it; returns what it is then. No change writes nothing.
 
     Raises:
         StreamNotFoundError. MetadataError: also if it is not known whether the change was made; make it again. And what
         ``change`` raises.
     """
     while True:
-        chain, version = await record.read()
+        chain, version = await node.read()
         changed = change(chain)
         if changed == chain:
             return chain
         try:
-            await record.write(changed, version)
+            await node.write(changed, version)
         except MetadataConflictError:
             continue
         return changed
 
 
 async def change_chain_if(
-    record: RecentHead,
+    node: RecentHead,
     decide: Callable[[StreamChain], Awaitable[tuple[StreamChain, Sequence[Check]]]],
 ) -> StreamChain:
     """As ``change_chain``; ``decide`` also returns what the change depends on. It runs again after every conflict.
@@ -41,12 +41,12 @@ async def change_chain_if(
     Raises: as ``change_chain``.
     """
     while True:
-        chain, version = await record.read()
+        chain, version = await node.read()
         changed, conditions = await decide(chain)
         if changed == chain:
             return chain
         try:
-            await settled_set_if(record.store, record.path, encode_chain(changed), version, conditions)
+            await settled_set_if(node.store, node.path, encode_chain(changed), version, conditions)
         except MetadataConflictError:
             continue
         return changed

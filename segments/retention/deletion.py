@@ -1,9 +1,9 @@
 """Deletes streams in steps that anybody can finish, and finds ledgers that no stream names.
 
     1  the name goes and a tombstone comes, in one write: nobody can open the stream any more
-    2  the record is claimed: a running writer is overtaken at the next step
+    2  the node is claimed: a running writer is overtaken at the next step
     3  its ledgers are deleted; one that is still open is fenced first
-    4  its values in the metadata store go, the record last
+    4  its values in the metadata store go, the node last
     5  the tombstone goes
 
 After a crash the tombstone is still there, and ``finish_deletions`` goes on. Steps 2 to 5 can be done twice.
@@ -33,7 +33,7 @@ from segments.errors import (
 from segments.names import name_path, stream_path
 from segments.retention.agreed_time import AgreedTime
 from segments.retention.checked_json import checked_fields, pack_json, unpack_json
-from segments.retention.hold_record import HoldNode
+from segments.retention.hold_node import HoldNode
 from segments.retention.removal import delete_ledgers
 from segments.retention.stagings import Stagings
 
@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 FORMAT: Final = 1
 DELETER: Final = "a deletion"
-"""The owner's name in the record of a stream that is being deleted."""
+"""The owner's name in the node of a stream that is being deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +109,9 @@ async def _bury(client: BookKeeper, metadata: Metadata, name: str, *, force: boo
 
 async def _check_not_held(client: BookKeeper, metadata: Metadata, tombstone: Tombstone) -> Check:
     """The condition that no hold comes meanwhile. Raises StreamHeldError."""
-    record = StreamHead(metadata, tombstone.stream_id, tombstone.name)
-    holds, unchanged = await HoldNode(metadata, record).read()
-    now_ms = await AgreedTime(client, record).now_ms() if len(holds) else 0
+    node = StreamHead(metadata, tombstone.stream_id, tombstone.name)
+    holds, unchanged = await HoldNode(metadata, node).read()
+    now_ms = await AgreedTime(client, node).now_ms() if len(holds) else 0
     if active := holds.active(now_ms):
         raise StreamHeldError(
             f"{active[0].says()} is on stream {tombstone.name}: release it first", stream=tombstone.name
@@ -134,10 +134,10 @@ async def _make_parent(store: MetadataStore, path: str) -> None:
 async def _finish(client: BookKeeper, tombstone: Tombstone) -> None:
     """Steps 2 to 5."""
     metadata = client.metadata_store
-    record = StreamHead(metadata, tombstone.stream_id, tombstone.name)
+    node = StreamHead(metadata, tombstone.stream_id, tombstone.name)
     try:
         nonce = f"{client.services.seams.rng.getrandbits(64):x}"
-        owned = await OwnedNode.claim(record, DELETER, nonce)
+        owned = await OwnedNode.claim(node, DELETER, nonce)
     except StreamNotFoundError:
         pass  # another one was faster, or a former one came as far as this
     else:
@@ -171,7 +171,7 @@ async def _remove_tree(store: MetadataStore, path: str, last: str = "") -> None:
 
 
 async def remove_remains(metadata: Metadata, stream_id: str) -> bool:
-    """Remove what an import left that came to no stream: pages without a record. False: there is a record, or an import
+    """Remove what an import left that came to no stream: pages without a node. False: there is a node, or an import
     is running. Raises BookKeeper's metadata errors."""
     arriving, home = metadata.own("segments", "importing", stream_id), stream_path(metadata, stream_id)
     await metadata.store.sync(home)
@@ -218,7 +218,7 @@ async def finish_deletions(client: BookKeeper) -> tuple[Tombstone, ...]:
 class LeakedLedgers:
     """Ledgers that were made for a stream, and that nothing names or will name.
 
-    A ledger of a stream that does not exist is leaked; so is one with the epoch of a former owner that the record does
+    A ledger of a stream that does not exist is leaked; so is one with the epoch of a former owner that the node does
     not name. A ledger of the present epoch is its owner's, who may be about to name it.
     """
 
@@ -245,7 +245,7 @@ class LeakedLedgers:
             try:
                 needed |= await self._needed_of(stream_id, own)
             except (ChainCorruptError, UnsupportedStreamFormatError) as error:
-                text = "no ledger of stream %s is deleted as an orphan, because its record cannot be read: %s"
+                text = "no ledger of stream %s is deleted as an orphan, because its node cannot be read: %s"
                 _log.warning(text, stream_id, error)
                 needed |= {orphan.ledger for orphan in own}
         return needed

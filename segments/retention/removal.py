@@ -1,6 +1,6 @@
-"""Deletes the ledgers that the record lists for removal: retention and truncation take them out of the chain before.
+"""Deletes the ledgers that the node lists for removal: retention and truncation take them out of the chain before.
 
-A crash at any point leaves the ledger in the list, and the next one who comes deletes it. So the record names every
+A crash at any point leaves the ledger in the list, and the next one who comes deletes it. So the node names every
 ledger of the stream until it is gone, and a search for leaked ledgers is exact.
 """
 
@@ -24,9 +24,9 @@ AT_ONCE: Final = 16
 """Ledgers that are deleted at the same time."""
 
 
-async def finish_removals(client: BookKeeper, record: StreamHead) -> tuple[int, ...]:
-    """Delete the ledgers that the record lists for removal, and take them off the list; returns those that are gone.
-    Pages that the record does not name any more are deleted, too.
+async def finish_removals(client: BookKeeper, node: StreamHead) -> tuple[int, ...]:
+    """Delete the ledgers that the node lists for removal, and take them off the list; returns those that are gone.
+    Pages that the node does not name any more are deleted, too.
 
     A ledger that cannot be deleted now stays on the list. For the client's grace time a deleted ledger can be brought
     back.
@@ -34,12 +34,12 @@ async def finish_removals(client: BookKeeper, record: StreamHead) -> tuple[int, 
     Raises:
         StreamNotFoundError, StreamMetadataError.
     """
-    with worded(f"removing ledgers of stream {record.name}", record.name):
-        chain, _ = await record.recent.read()
-        gone = await delete_ledgers(client, [each.ledger_id for each in chain.removing], record.name)
+    with worded(f"removing ledgers of stream {node.name}", node.name):
+        chain, _ = await node.recent.read()
+        gone = await delete_ledgers(client, [each.ledger_id for each in chain.removing], node.name)
         if gone:
-            await change_chain(record.recent, lambda chain: chain.forget(gone))
-        await record.pages.delete_unnamed(chain)
+            await change_chain(node.recent, lambda chain: chain.forget(gone))
+        await node.pages.delete_unnamed(chain)
     return gone
 
 

@@ -177,7 +177,7 @@ def decide_retention(
 
 
 def without(chain: StreamChain, going: Sequence[StreamSegment]) -> StreamChain:
-    """The record when readers see none of these segments, its oldest ones, any more. They are still listed."""
+    """The node when readers see none of these segments, its oldest ones, any more. They are still listed."""
     last = next((segment for segment in reversed(going) if segment.last is not None), None)
     return chain if last is None else chain.truncate(end_of(last), last.end_seq_no)
 

@@ -1,9 +1,9 @@
 """Looks at a stream, decides by its policy which segments go, and removes them.
 
-    1  the record takes the segments out of the list and begins behind them: one compare-and-set, with the settings, the
+    1  the node takes the segments out of the list and begins behind them: one compare-and-set, with the settings, the
        holds and the cursors' places as they were
     2  their ledgers are deleted
-    3  the record forgets them
+    3  the node forgets them
 
 A crash after any step is finished by the next pass. A pass need not own the stream.
 """
@@ -25,7 +25,7 @@ from segments.error_translation import worded
 from segments.errors import StreamError, StreamNotFoundError
 from segments.retention.agreed_time import AgreedTime
 from segments.retention.chain_steps import change_chain_if
-from segments.retention.hold_record import HoldNode
+from segments.retention.hold_node import HoldNode
 from segments.retention.removal import finish_removals
 from segments.retention.retention import CursorPlace, RetentionReport, decide_retention, without
 from segments.retention.stagings import Stagings
@@ -62,16 +62,16 @@ class RetentionPass:
     def __init__(
         self,
         client: BookKeeper,
-        record: StreamHead,
+        node: StreamHead,
         cursors: Callable[[], Awaitable[Sequence[CursorPlace]]],
         tells_of_producers: Callable[[StreamSegment], Awaitable[bool]] = _of_none,
     ) -> None:
         """``tells_of_producers``: whether the next writer may learn of them from this segment."""
-        self._client, self._record = client, record
+        self._client, self._node = client, node
         self._cursors, self._tells_of_producers = cursors, tells_of_producers
-        self._settings = StreamSettings(client.metadata_store, record.stream_id, record.name)
-        self._holds = HoldNode(client.metadata_store, record)
-        self._time = AgreedTime(client, record)
+        self._settings = StreamSettings(client.metadata_store, node.stream_id, node.name)
+        self._holds = HoldNode(client.metadata_store, node)
+        self._time = AgreedTime(client, node)
 
     async def explain(self) -> RetentionReport:
         """Why each segment stays or goes, as it is now. Changes nothing.
@@ -79,8 +79,8 @@ class RetentionPass:
         Raises:
             StreamNotFoundError, StreamMetadataError, StreamCorruptError.
         """
-        with worded(f"looking at stream {self._record.name}", self._record.name):
-            return (await self._decide((await self._record.read())[0]))[0]
+        with worded(f"looking at stream {self._node.name}", self._node.name):
+            return (await self._decide((await self._node.read())[0]))[0]
 
     async def run(self, *, all_reasons: bool = True) -> PassResult:
         """Remove what may go. Without ``all_reasons`` the report ends with the first segment that stays, which is
@@ -98,9 +98,9 @@ class RetentionPass:
                 return chain, unchanged
             return without(chain, going).remove(going[-1].number), unchanged
 
-        name = self._record.name
+        name = self._node.name
         with worded(f"applying the retention of stream {name}", name):
-            await change_chain_if(self._record, decide)
+            await change_chain_if(self._node, decide)
         assert report is not None
         if report.going and report.expired_cursors:
             _log.warning(
@@ -108,14 +108,14 @@ class RetentionPass:
                 name,
                 ", ".join(report.expired_cursors),
             )
-        deleted = await finish_removals(self._client, self._record)
+        deleted = await finish_removals(self._client, self._node)
         with worded(f"deleting what batches have left in stream {name}", name):
-            stagings = Stagings(self._client, self._record.stream_id, name)
+            stagings = Stagings(self._client, self._node.stream_id, name)
             await stagings.clean(self._named, self._time.here_ms())
         return PassResult(report, deleted)
 
     async def _named(self) -> Collection[int]:
-        return (await self._record.read())[0].ledgers
+        return (await self._node.read())[0].ledgers
 
     async def keep_running(self, every_s: float = EVERY_S) -> None:
         """Run a pass now and then, until it is cancelled or the stream is deleted. A failure is logged and tried again.
@@ -130,12 +130,12 @@ class RetentionPass:
             except StreamNotFoundError:
                 return
             except StreamError as error:
-                _log.warning("the retention of stream %s is put off: %s", self._record.name, error)
+                _log.warning("the retention of stream %s is put off: %s", self._node.name, error)
 
     async def _decide(self, chain: StreamChain, *, all_reasons: bool = True) -> tuple[RetentionReport, list[Check]]:
         """What is decided is written only if the settings are still the same, and if no hold and no cursor comes after
         it was read, or is given another place. A cursor that moves on is no obstacle."""
-        as_placed = await cursors_as_placed(self._client.metadata_store, self._record.stream_id, self._record.name)
+        as_placed = await cursors_as_placed(self._client.metadata_store, self._node.stream_id, self._node.name)
         settings, as_set = await self._settings.read_as_they_are()
         cursors = await self._cursors()
         holds, unchanged = await self._holds.read()

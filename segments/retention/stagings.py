@@ -99,7 +99,7 @@ class Stagings:
 
         Args:
             kept: stagings that are not left over.
-            listed: reads which ledgers the stream's record and its pages name; none of them is deleted. It is asked
+            listed: reads which ledgers the stream's node and its pages name; none of them is deleted. It is asked
                 after ledgers were given up: what was published before is named by then, and nothing is afterwards.
         """
         names = sorted(name for name in await self._names() if _parts(name)[0] not in kept)

@@ -1,6 +1,6 @@
 """Truncates a stream to an exact record: readers begin there from now on. Removing ledgers comes later.
 
-The new beginning is one compare-and-set of the stream's record, together with the holds as they were: a hold that is
+The new beginning is one compare-and-set of the stream's node, together with the holds as they were: a hold that is
 put at the same time is either seen, or finds the records gone and is refused.
 """
 
@@ -18,7 +18,7 @@ from segments.errors import EntryCorruptError, PositionFormatError, StreamHeldEr
 from segments.position import Position
 from segments.retention.agreed_time import AgreedTime
 from segments.retention.chain_steps import change_chain_if
-from segments.retention.hold_record import HoldNode
+from segments.retention.hold_node import HoldNode
 from segments.retention.holds import Hold, first_held
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class TruncateResult:
 
 
 async def truncate(
-    client: BookKeeper, record: StreamHead, before: Position, *, up_to_holds: bool = False, dry_run: bool = False
+    client: BookKeeper, node: StreamHead, before: Position, *, up_to_holds: bool = False, dry_run: bool = False
 ) -> TruncateResult:
     """Let readers begin at ``before``: everything ahead of it is hidden at once. An earlier position is no change.
 
@@ -55,13 +55,13 @@ async def truncate(
         StreamHeldError: an active hold covers records before it; names the hold. Nothing was changed.
         StreamNotFoundError, StreamMetadataError, StreamUnavailableError.
     """
-    holds, time = HoldNode(client.metadata_store, record), AgreedTime(client, record)
+    holds, time = HoldNode(client.metadata_store, node), AgreedTime(client, node)
     outcome: TruncateResult | None = None
 
     async def decide(chain: StreamChain) -> tuple[StreamChain, list[Check]]:
         nonlocal outcome
         found, unchanged = await holds.read()
-        wanted = await place(client, chain, before, record.name)
+        wanted = await place(client, chain, before, node.name)
         start, hold = wanted, None
         if wanted > chain.first_position:
             now_ms = time.here_ms()
@@ -70,9 +70,9 @@ async def truncate(
             hold = first_held(found, now_ms, chain.first_position, wanted)
             if hold is not None and not up_to_holds:
                 raise StreamHeldError(
-                    f"{hold.says()} covers records of stream {record.name} from {hold.start} on: release it, or "
+                    f"{hold.says()} covers records of stream {node.name} from {hold.start} on: release it, or "
                     "truncate only up to it",
-                    stream=record.name,
+                    stream=node.name,
                     position=max(hold.start, chain.first_position),
                 )
             start = wanted if hold is None else max(hold.start, chain.first_position)
@@ -81,8 +81,8 @@ async def truncate(
         outcome = TruncateResult(chain.first_position, after.first_position, hold, after.removable())
         return (chain if dry_run else after), [unchanged]
 
-    with worded(f"truncating stream {record.name}", record.name):
-        await change_chain_if(record, decide)
+    with worded(f"truncating stream {node.name}", node.name):
+        await change_chain_if(node, decide)
     assert outcome is not None
     return outcome
 

@@ -40,7 +40,7 @@ from segments.names import check_stream_name, name_path, names_path, new_stream_
 from segments.position import Position
 from segments.retention.agreed_time import AgreedTime
 from segments.retention.deletion import remove_remains
-from segments.retention.hold_record import HoldNode
+from segments.retention.hold_node import HoldNode
 from segments.retention.holds import Hold
 from segments.retention.removal import delete_ledgers
 from segments.transfer.bundle import END, ENTRY, HEADER, SEGMENT, BundleWriter, Frame, Totals, read_bundle
@@ -76,14 +76,14 @@ class StreamExport:
     def __init__(
         self,
         client: BookKeeper,
-        record: StreamHead,
+        node: StreamHead,
         config: StreamConfig,
         *,
         start: Position = Position.EARLIEST,
         stop: Position = Position.LATEST,
     ) -> None:
         """``start`` and ``stop`` are rounded to whole segments and whole entries: the copy has a little more."""
-        self._client, self._record, self._config = client, record, config
+        self._client, self._node, self._config = client, node, config
         self._start, self._stop = start, stop
         self._writer = BundleWriter()
         self._end = start
@@ -98,17 +98,17 @@ class StreamExport:
             StreamCorruptError: an entry cannot be read: a copy is whole, or there is none. StreamNotFoundError,
             StreamUnavailableError, StreamMetadataError.
         """
-        name, clock = self._record.name, self._client.services.seams.clock
-        holds = HoldNode(self._client.metadata_store, self._record)
+        name, clock = self._node.name, self._client.services.seams.clock
+        holds = HoldNode(self._client.metadata_store, self._node)
         with worded(f"exporting stream {name}", name):
-            now_ms = await AgreedTime(self._client, self._record).now_ms()  # others' holds that have ended are swept
+            now_ms = await AgreedTime(self._client, self._node).now_ms()  # others' holds that have ended are swept
         mark = f"export-{self._client.services.seams.rng.getrandbits(64):016x}"
         until_ms = max(now_ms, clock.wall_ms()) + int(HOLD_S * 1000)
         wanted = Hold(mark, self._start, self._stop, until_ms, now_ms, "an export is running")
         hold = await holds.put(wanted, now_ms)
         try:
             with worded(f"exporting stream {name}", name):
-                chain, _ = await self._record.read()
+                chain, _ = await self._node.read()
                 published = any(segment.is_published for segment in chain.segments)
                 yield self._writer.header(self._about(chain, hold.start), published=published)
                 for segment in chain.segments:
@@ -127,8 +127,8 @@ class StreamExport:
         if seq_no is None and following is not None and start <= following.first:
             seq_no = following.start_seq_no
         return {
-            "stream": self._record.name,
-            "stream_id": self._record.stream_id,
+            "stream": self._node.name,
+            "stream_id": self._node.stream_id,
             "exported_ms": self._client.services.seams.clock.wall_ms(),
             "config": asdict(self._config),
             "start": chain.behind_last(start).encode(),

@@ -66,7 +66,7 @@ class PendingOpen(Generic[Opened]):
 
 async def open_writer(
     client: BookKeeper,
-    record: StreamHead,
+    node: StreamHead,
     read_config: ReadConfig,
     *,
     owner: str | None = None,
@@ -85,11 +85,11 @@ async def open_writer(
     monotonic = client.services.seams.clock.monotonic
     began = monotonic()
     name = owner or f"{os.uname().nodename}-{os.getpid()}-{next(_names)}"
-    owned = await StreamOwner.claim(record, name, claim_nonce(client), reads_with=client)
+    owned = await StreamOwner.claim(node, name, claim_nonce(client), reads_with=client)
     current = _WriterSettings(config, read_config)
     config = await current.read()  # as they are behind the claim: a change before it was confirmed
     require_library(Compression.named(config.compression))
-    tasks = Tasks(f"writer of stream {record.name}")
+    tasks = Tasks(f"writer of stream {node.name}")
     allocator = LedgerAllocator(client, owned, current.ledger_maker(client, owned), tasks)
     making = tasks.start(allocator.obtain(), "make the first ledger", awaited=True)  # beside the recovery below
     try:
@@ -124,8 +124,8 @@ class _WriterSettings:
         return self.config
 
     def ledger_maker(self, client: BookKeeper, owner: StreamOwner) -> Callable[[], Awaitable[WriteHandle]]:
-        password, tags = owner.chain.password, ledger_tags(owner.record.stream_id, owner.epoch)
-        owned_by = owner_text(ResourceKind.STREAMS, owner.record.name)
+        password, tags = owner.chain.password, ledger_tags(owner.node.stream_id, owner.epoch)
+        owned_by = owner_text(ResourceKind.STREAMS, owner.node.name)
 
         async def new_ledger() -> WriteHandle:
             config = self.config

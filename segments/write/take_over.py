@@ -1,6 +1,6 @@
 """Makes this process the writer of a stream: claim, recover what the former writer left open, read only its end.
 
-claim        epoch + 1 in the record: no former owner changes it any more
+claim        epoch + 1 in the node: no former owner changes it any more
 recover      the open segment's ledger is fenced and closed: no former owner appends to it any more
 read         last entry -> the snapshot that it names -> the entries behind that
 start        one step ends the old segment and begins the next one
@@ -83,9 +83,9 @@ async def find_end(client: BookKeeper, owner: StreamOwner, policy: ProducerPolic
 
 
 async def _of_pages(client: BookKeeper, owner: StreamOwner, policy: ProducerPolicy) -> ProducerTable | None:
-    """The producers, where all segments of the record itself were published whole: an older one tells of them."""
+    """The producers, where all segments of the node itself were published whole: an older one tells of them."""
     with owner.worded("reading"):
-        chain, _ = await owner.record.read()
+        chain, _ = await owner.node.read()
     for page in reversed(chain.pages):
         for segment in reversed(list(page.segments())):
             if not segment.is_published:
@@ -96,7 +96,7 @@ async def _of_pages(client: BookKeeper, owner: StreamOwner, policy: ProducerPoli
 async def _segment_end(
     client: BookKeeper, owner: StreamOwner, segment: StreamSegment, policy: ProducerPolicy
 ) -> SegmentEnd:
-    name = owner.record.name
+    name = owner.node.name
     what = f"reading the end of segment {segment.number} (ledger {segment.ledger_id}) of stream {name}"
     try:
         async with await client.open_ledger(segment.ledger_id, None) as reader:

@@ -49,7 +49,7 @@ class Writer(WriterFront):
         location: str = "",
         read_config: ReadConfig | None = None,
     ) -> None:
-        super().__init__(owner.record.name, owner.epoch)
+        super().__init__(owner.node.name, owner.epoch)
         self._owner, self._allocator, self._tasks = owner, allocator, tasks
         self._wall_ms = client.services.seams.clock.wall_ms
         self.appends = AppendQueue(self.name, config, state.last_txid, self._on_lost)
@@ -65,7 +65,7 @@ class Writer(WriterFront):
     async def begin(self, handle: WriteHandle, recovered: EndedSegment | None) -> None:
         """Start the first segment; a take-over calls this."""
         await self._output.begin(handle, recovered)
-        self._watch = self._owner.record.watch(self._output.look_at_owner)
+        self._watch = self._owner.node.watch(self._output.look_at_owner)
 
     def __repr__(self) -> str:
         return f"<Writer of stream {self.name}, epoch {self.epoch}, {self.pending} pending>"
@@ -190,7 +190,7 @@ class Writer(WriterFront):
             await self.flush()
         if self.pending or self.tail != tail:
             raise TailMovedError(
-                f"the last record of stream {self.name} stands at {self.tail or 'no position'}, not at "
+                f"the last node of stream {self.name} stands at {self.tail or 'no position'}, not at "
                 f"{tail or 'no position'}",
                 stream=self.name,
                 position=self.tail,

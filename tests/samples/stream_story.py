@@ -104,14 +104,14 @@ async def write_long_stream(bk: BookKeeper) -> AsyncExitStack:
         if number % 3 == 2:
             await producer.writer.roll()
     await stream.truncate(AtSeqNo(LONG_TRUNCATED))
-    assert len((await stream.record.read())[0].pages) >= 2
+    assert len((await stream.node.read())[0].pages) >= 2
     return alive
 
 
 async def read_long_stream(bk: BookKeeper) -> None:
     """Every record behind the beginning, also of segments that only pages list; and the stream goes on."""
     stream = await StreamNamespace(bk).open(LONG)
-    chain, _ = await stream.record.read()
+    chain, _ = await stream.node.read()
     assert len(chain.pages) >= 2
     async with stream.producer("door") as producer:
         assert (await producer.append(b"", seq=LONG_RECORDS - 1)).duplicate

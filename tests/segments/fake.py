@@ -243,7 +243,7 @@ async def stream_on(cluster: Cluster, name: str = "s", config: StreamConfig = AT
 
 
 async def chain_of(stream: Stream) -> StreamChain:
-    return (await stream.record.read())[0]
+    return (await stream.node.read())[0]
 
 
 async def records_of(cluster: Cluster, stream: Stream) -> list[StoredEntry]:

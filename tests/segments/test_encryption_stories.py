@@ -54,7 +54,7 @@ def test_a_stream_is_written_published_read_and_checked_and_bookies_see_nothing_
         async with stream_of(cluster) as stream:
             values = await written(stream)
             assert await values_of(stream) == values
-            chain, _ = await stream.record.read()
+            chain, _ = await stream.node.read()
             assert len(chain.password) == 32
             operator = Operator(stream.client)
             for segment in chain.segments:
@@ -96,7 +96,7 @@ def test_what_travels_to_a_task_has_no_password_and_its_key_wrapped() -> None:
     async def story(cluster: SimCluster) -> None:
         async with stream_of(cluster) as stream:
             await written(stream)
-            chain, _ = await stream.record.read()
+            chain, _ = await stream.node.read()
             known = {}
             for segment in chain.segments:
                 async with await stream.client.open_ledger(segment.ledger_id, None, recovery=False) as reader:

@@ -171,7 +171,7 @@ def test_it_refuses_to_wait_for_itself(namespace: sync.Namespace) -> None:
         (
             sync.Stream,
             segments.stream.Stream,
-            {"client", "record", "reading", "read_config", "chain", "keep_retention", "close", "found_as", "place_of"}
+            {"client", "node", "reading", "read_config", "chain", "keep_retention", "close", "found_as", "place_of"}
             | FOR_GATEWAYS,
         ),
         (

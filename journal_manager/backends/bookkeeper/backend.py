@@ -69,7 +69,7 @@ class BookKeeperOptions:
     ack_quorum: int = ACK_QUORUM
     password: bytes = field(default=b"", repr=False)
     """Only for a journal whose users keep its password themselves. Otherwise a new journal gets a random one, which its
-    record keeps. Better not in an address, which others on the machine can read: give ``password_file`` there."""
+    node keeps. Better not in an address, which others on the machine can read: give ``password_file`` there."""
     password_file: str | None = None
     """A file that holds the password, readable by its owner only."""
     digest: str = "crc32c"
@@ -97,14 +97,14 @@ class BookKeeperOptions:
             return await shared_client(self.metadata)
 
     def for_new(self, client: BookKeeper) -> bytes:
-        """The password that the record of a new journal keeps: none if its users keep one."""
+        """The password that the node of a new journal keeps: none if its users keep one."""
         return b"" if self.password else new_password(client.services.seams.rng)
 
     def password_for(self, name: str, chain: Chain) -> bytes:
         """The password of the journal's ledgers. Raises: JournalConfigError: another one was given."""
         if self.password and chain.password and not compare_digest(self.password, chain.password):
             raise JournalConfigError(
-                f"journal {name} keeps the password of its ledgers in its record, and another one was given: give none"
+                f"journal {name} keeps the password of its ledgers in its node, and another one was given: give none"
             )
         return self.password or chain.password
 
@@ -132,60 +132,60 @@ class BookKeeperBackend(Backend, ElectableBackend):
 
     async def format(self, uri: JournalURI, namespace: NamespaceInfo, options: Options, *, force: bool = False) -> None:
         async with _connected(uri, options, stays=False) as (uri, parsed, connection):
-            record = _record(uri, connection)
-            if not force and await self._has_data(record, connection, parsed):
+            node = _node(uri, connection)
+            if not force and await self._has_data(node, connection, parsed):
                 raise JournalExistsError(f"there are edits in {uri}: formatting it would remove them")
-            await _format(record, connection.client, parsed, namespace)
+            await _format(node, connection.client, parsed, namespace)
 
     async def has_data(self, uri: JournalURI, options: Options) -> bool:
         async with _connected(uri, options, stays=False) as (uri, parsed, connection):
-            return await self._has_data(_record(uri, connection), connection, parsed)
+            return await self._has_data(_node(uri, connection), connection, parsed)
 
-    async def _has_data(self, record: JournalNode, connection: SharedClient, parsed: BookKeeperOptions) -> bool:
-        with worded(f"looking at journal {record.name}"):
+    async def _has_data(self, node: JournalNode, connection: SharedClient, parsed: BookKeeperOptions) -> bool:
+        with worded(f"looking at journal {node.name}"):
             try:
-                chain, _ = await record.read()
+                chain, _ = await node.read()
             except JournalNotFormattedError:
                 return False
-        return bool(chain.segments or await _snapshots(record, connection, parsed, chain).list())
+        return bool(chain.segments or await _snapshots(node, connection, parsed, chain).list())
 
     async def open_reader(self, uri: JournalURI, namespace: NamespaceInfo | None, options: Options) -> JournalReader:
         async with _connected(uri, options) as (uri, parsed, connection):
-            record = _record(uri, connection)
+            node = _node(uri, connection)
             with worded(f"opening journal {uri}"):
-                chain, _ = await record.read()
+                chain, _ = await node.read()
             if namespace is not None:
                 namespace.ensure_same(chain.namespace)
-            return LedgerJournalReader(connection, record, parsed.password_for(record.name, chain))
+            return LedgerJournalReader(connection, node, parsed.password_for(node.name, chain))
 
     async def open_writer(
         self, uri: JournalURI, namespace: NamespaceInfo | None, options: Options, *, owner: str, create: bool = True
     ) -> JournalWriter:
         async with _connected(uri, options) as (uri, parsed, connection):
-            record, client = _record(uri, connection), connection.client
+            node, client = _node(uri, connection), connection.client
             if create:
                 with worded(f"making journal {uri}"):
-                    await record.create_if_absent(Chain(namespace or NamespaceInfo(), password=parsed.for_new(client)))
-            check = partial(parsed.password_for, record.name)
-            claimed = await JournalOwner.claim(record, owner, claim_nonce(client), namespace, check, reads_with=client)
-            password = parsed.password_for(record.name, claimed.chain)
+                    await node.create_if_absent(Chain(namespace or NamespaceInfo(), password=parsed.for_new(client)))
+            check = partial(parsed.password_for, node.name)
+            claimed = await JournalOwner.claim(node, owner, claim_nonce(client), namespace, check, reads_with=client)
+            password = parsed.password_for(node.name, claimed.chain)
             report = await recover(claimed, client, password)
             return LedgerJournalWriter(
                 connection,
                 claimed,
                 report,
                 password=password,
-                new_ledger=parsed.ledger_maker(client, password, record.name),
+                new_ledger=parsed.ledger_maker(client, password, node.name),
                 max_batch_bytes=parsed.max_batch_bytes,
                 wall_ms=parsed.clock.wall_ms,
             )
 
     async def open_snapshots(self, uri: JournalURI, options: Options) -> SnapshotStore:
         async with _connected(uri, options) as (uri, parsed, connection):
-            record = _record(uri, connection)
+            node = _node(uri, connection)
             with worded(f"opening journal {uri}"):
-                chain, _ = await record.read()
-            return _snapshots(record, connection, parsed, chain)
+                chain, _ = await node.read()
+            return _snapshots(node, connection, parsed, chain)
 
     async def open_election(self, uri: JournalURI, options: Options, *, name: str) -> Election:
         uri, parsed = _parsed(uri, options)
@@ -218,22 +218,20 @@ async def _connected(
         await connection.close()
 
 
-async def _format(
-    record: JournalNode, client: BookKeeper, options: BookKeeperOptions, namespace: NamespaceInfo
-) -> None:
-    """Fence the writer, then empty the record, then delete the ledgers."""
-    with worded(f"formatting journal {record.name}"):
-        await record.create_if_absent(Chain(namespace, password=options.for_new(client)))
+async def _format(node: JournalNode, client: BookKeeper, options: BookKeeperOptions, namespace: NamespaceInfo) -> None:
+    """Fence the writer, then empty the node, then delete the ledgers."""
+    with worded(f"formatting journal {node.name}"):
+        await node.create_if_absent(Chain(namespace, password=options.for_new(client)))
     claimed = await JournalOwner.claim(
-        record, "format", claim_nonce(client), None, partial(options.password_for, record.name)
+        node, "format", claim_nonce(client), None, partial(options.password_for, node.name)
     )
-    password = options.password_for(record.name, claimed.chain)
+    password = options.password_for(node.name, claimed.chain)
     await recover(claimed, client, password)
     gone = claimed.chain.segments
     await claimed.step(lambda chain: chain.cleared(claimed.token, namespace))
     for segment in gone:
         await delete_quietly(client, segment.location)
-    await LedgerSnapshotKeeper(client, claimed, options.ledger_maker(client, password, record.name)).remove_discarded()
+    await LedgerSnapshotKeeper(client, claimed, options.ledger_maker(client, password, node.name)).remove_discarded()
 
 
 def _parsed(uri: JournalURI, options: Options) -> tuple[JournalURI, BookKeeperOptions]:
@@ -253,15 +251,13 @@ def _parsed(uri: JournalURI, options: Options) -> tuple[JournalURI, BookKeeperOp
     return uri, replace(parsed, password=text.removesuffix(b"\n"), password_file=None)
 
 
-def _record(uri: JournalURI, connection: SharedClient) -> JournalNode:
+def _node(uri: JournalURI, connection: SharedClient) -> JournalNode:
     if not uri.name:
         raise JournalConfigError(f"{uri} names no journal: expected bk:NAME")
     return JournalNode(connection.client.metadata_store, uri.name)
 
 
-def _snapshots(
-    record: JournalNode, connection: SharedClient, parsed: BookKeeperOptions, chain: Chain
-) -> LedgerSnapshots:
-    password = parsed.password_for(record.name, chain)
-    maker = parsed.ledger_maker(connection.client, password, record.name)
-    return LedgerSnapshots(connection, SnapshotIndex(record), password, maker)
+def _snapshots(node: JournalNode, connection: SharedClient, parsed: BookKeeperOptions, chain: Chain) -> LedgerSnapshots:
+    password = parsed.password_for(node.name, chain)
+    maker = parsed.ledger_maker(connection.client, password, node.name)
+    return LedgerSnapshots(connection, SnapshotIndex(node), password, maker)

@@ -1,4 +1,4 @@
-"""The election of a ``bk:`` journal: a lease in the metadata store, beside the journal's record."""
+"""The election of a ``bk:`` journal: a lease in the metadata store, beside the journal's node."""
 
 from __future__ import annotations
 

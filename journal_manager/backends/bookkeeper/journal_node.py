@@ -1,4 +1,4 @@
-"""The record of a journal, changed by compare-and-set."""
+"""The node of a journal, changed by compare-and-set."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class JournalNode(ChainNode[Chain]):
-    """The record of one journal."""
+    """The node of one journal."""
 
     def __init__(self, metadata: Metadata, name: str) -> None:
         super().__init__(metadata.store, metadata.own("journals", quote(name, safe="")), Chain.decode, Chain.encode)
         self.name = name
 
     async def read(self) -> tuple[Chain, Version]:
-        """Read the record as it is now.
+        """Read the node as it is now.
 
         Raises:
             JournalNotFormattedError: there is none.

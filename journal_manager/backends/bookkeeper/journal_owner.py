@@ -1,4 +1,4 @@
-"""A journal's record, held by the writer who claimed it. Its errors are those of journals."""
+"""A journal's node, held by the writer who claimed it. Its errors are those of journals."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _claims = itertools.count(1)
 
 
 class JournalOwner:
-    """The right to change one journal's record, until another writer claims it."""
+    """The right to change one journal's node, until another writer claims it."""
 
-    def __init__(self, record: JournalNode, owned: OwnedNode[Chain]) -> None:
-        self.record, self._owned = record, owned
+    def __init__(self, node: JournalNode, owned: OwnedNode[Chain]) -> None:
+        self.node, self._owned = node, owned
         self.token: FencingToken = owned.value.token
 
     @classmethod
     async def claim(
         cls,
-        record: JournalNode,
+        node: JournalNode,
         owner: str,
         nonce: str,
         namespace: NamespaceInfo | None,
@@ -40,7 +40,7 @@ class JournalOwner:
         *,
         reads_with: BookKeeper | None = None,
     ) -> JournalOwner:
-        """Take the next epoch. ``also`` raises to refuse the record as it was found; and the key of the last segment
+        """Take the next epoch. ``also`` raises to refuse the node as it was found; and the key of the last segment
         must be to be had by ``reads_with``, the client that is going to read it: who could not go on fences nobody.
 
         Raises:
@@ -57,16 +57,16 @@ class JournalOwner:
                 with suppress(NoSuchLedgerError):
                     await reads_with.require_key(int(chain.segments[-1].location))
 
-        with worded(f"claiming journal {record.name}"):
-            return cls(record, await OwnedNode.claim(record, owner, nonce, check, look=look))
+        with worded(f"claiming journal {node.name}"):
+            return cls(node, await OwnedNode.claim(node, owner, nonce, check, look=look))
 
     @property
     def chain(self) -> Chain:
-        """The record as this writer last read or wrote it."""
+        """The node as this writer last read or wrote it."""
         return self._owned.value
 
     async def step(self, change: Callable[[Chain], Chain]) -> None:
-        """Replace the record by ``change`` of it.
+        """Replace the node by ``change`` of it.
 
         Raises:
             JournalFencedError: another owner has it. JournalUnavailableError: the outcome is unknown.
@@ -76,12 +76,12 @@ class JournalOwner:
             await self._owned.step(change)
 
     async def ensure_current(self) -> None:
-        """Check that this writer still owns the record. Raises JournalFencedError, JournalUnavailableError."""
+        """Check that this writer still owns the node. Raises JournalFencedError, JournalUnavailableError."""
         with self._worded("reading"):
             await self._owned.ensure_current()
 
     async def condition(self) -> Check:
-        """A condition for another write: that the record is still as this owner has just read it.
+        """A condition for another write: that the node is still as this owner has just read it.
 
         Raises:
             JournalFencedError: another owner has it. JournalUnavailableError: the store does not answer.
@@ -100,13 +100,13 @@ class JournalOwner:
         except JournalError as overtaken:
             return overtaken
         return JournalUnavailableError(
-            f"another client closed or deleted the open ledger of journal {self.record.name}: {in_words(error)}"
+            f"another client closed or deleted the open ledger of journal {self.node.name}: {in_words(error)}"
         )
 
     @contextmanager
     def _worded(self, doing: str) -> Iterator[None]:
         try:
-            with worded(f"{doing} the record of journal {self.record.name}"):
+            with worded(f"{doing} the node of journal {self.node.name}"):
                 yield
         except JournalUnavailableError as error:
             if isinstance(error.__cause__, ClaimLostError):

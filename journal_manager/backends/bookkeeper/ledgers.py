@@ -19,7 +19,7 @@ NewLedger = Callable[[dict[str, bytes]], Awaitable["WriteHandle"]]
 
 
 def journal_tags(name: str) -> dict[str, bytes]:
-    """The custom metadata that all ledgers of a journal have: they find a ledger that no record names."""
+    """The custom metadata that all ledgers of a journal have: they find a ledger that no node names."""
     return {"application": b"journal_manager", "journal": name.encode()}
 
 

@@ -1,4 +1,4 @@
-"""Ledgers that a journal left behind: made for a segment or a snapshot, and named by no record."""
+"""Ledgers that a journal left behind: made for a segment or a snapshot, and named by no node."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ class JournalOrphans:
 
     def __init__(self, client: BookKeeper, owner: JournalOwner, wall_ms: Callable[[], int]) -> None:
         self._client, self._owner, self._wall_ms = client, owner, wall_ms
-        self._index = SnapshotIndex(owner.record)
+        self._index = SnapshotIndex(owner.node)
 
     async def find(self, older_than_s: float = ORPHAN_AGE_S) -> tuple[OrphanLedger, ...]:
         """Find them. Raises JournalFencedError, JournalUnavailableError."""
-        with worded(f"looking for ledgers that journal {self._owner.record.name} left behind"):
+        with worded(f"looking for ledgers that journal {self._owner.node.name} left behind"):
             return await find_orphans(
                 self._client,
-                journal_tags(self._owner.record.name),
+                journal_tags(self._owner.node.name),
                 self._needed,
                 self._wall_ms(),
                 older_than_s=older_than_s,
             )
 
     async def _needed(self, found: Sequence[OrphanLedger]) -> Collection[int]:
-        chain, _ = await self._owner.record.read()
+        chain, _ = await self._owner.node.read()
         await self._owner.ensure_current()
         named = {int(segment.location) for segment in chain.segments}
         named |= {line.ledger for line in await self._index.offers()}
@@ -51,7 +51,7 @@ class JournalOrphans:
     async def sweep(self, older_than_s: float = ORPHAN_AGE_S) -> tuple[OrphanLedger, ...]:
         """Delete them. Raises as ``find``."""
         found = await self.find(older_than_s)
-        with worded(f"deleting ledgers that journal {self._owner.record.name} left behind"):
+        with worded(f"deleting ledgers that journal {self._owner.node.name} left behind"):
             await delete_orphans(self._client, found)
         return found
 

@@ -12,7 +12,7 @@ from bookkeeper.errors import BookKeeperError
 from bookkeeper.ids import NO_ENTRY
 from journal_manager.backends.bookkeeper.error_translation import journal_error, worded
 from journal_manager.backends.bookkeeper.journal_node import JournalNode
-from journal_manager.backends.bookkeeper.node_size import RECORD_MAX
+from journal_manager.backends.bookkeeper.node_size import NODE_BYTES_MAX
 from journal_manager.backends.bookkeeper.shared_client import SharedClient
 from journal_manager.edits import Batch, DiscardedEdits, SegmentInfo, TxId
 from journal_manager.errors import JournalClosedError, OpFormatError, check
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bookkeeper import ReadHandle
 
 POLL_S: Final = 0.1
-"""Seconds between two questions to an open ledger. (The record is watched.)"""
+"""Seconds between two questions to an open ledger. (The node is watched.)"""
 LEAST_S: Final = 1e-6
 """A wait that is shorter than this is over: a loop's timers may be early by its clock's resolution."""
 
@@ -30,19 +30,19 @@ LEAST_S: Final = 1e-6
 class LedgerJournalReader(JournalReader, DescribableReader):
     """Reads a journal. Opens ledgers without recovery only."""
 
-    def __init__(self, connection: SharedClient, record: JournalNode, password: bytes) -> None:
-        self._connection, self._record, self._password = connection, record, password
+    def __init__(self, connection: SharedClient, node: JournalNode, password: bytes) -> None:
+        self._connection, self._node, self._password = connection, node, password
         self._client = connection.client
         self._tail: ReadHandle | None = None
         """The last entry of the ledger that was in progress at the last look."""
         self._changed = asyncio.Event()
-        self._watch = record.watch(self._changed.set)
+        self._watch = node.watch(self._changed.set)
         self._closed = False
 
     async def segments(self) -> tuple[SegmentInfo, ...]:
         self._ensure_open()
-        with worded(f"reading the record of journal {self._record.name}"):
-            return (await self._record.read())[0].segments
+        with worded(f"reading the node of journal {self._node.name}"):
+            return (await self._node.read())[0].segments
 
     async def read(self, segment: SegmentInfo, start: TxId) -> AsyncGenerator[Batch, None]:
         self._ensure_open()
@@ -89,14 +89,14 @@ class LedgerJournalReader(JournalReader, DescribableReader):
 
     async def discarded(self) -> DiscardedEdits:
         self._ensure_open()
-        with worded(f"reading the record of journal {self._record.name}"):
-            return (await self._record.read())[0].discarded
+        with worded(f"reading the node of journal {self._node.name}"):
+            return (await self._node.read())[0].discarded
 
     async def describe(self) -> JournalDescription:
         self._ensure_open()
-        with worded(f"reading the record of journal {self._record.name}"):
-            chain, _ = await self._record.read()
-        return replace(described(chain), record_bytes=len(chain.encode()), record_bytes_max=RECORD_MAX)
+        with worded(f"reading the node of journal {self._node.name}"):
+            chain, _ = await self._node.read()
+        return replace(described(chain), node_bytes=len(chain.encode()), node_bytes_max=NODE_BYTES_MAX)
 
     async def changed(self, timeout_s: float) -> None:
         self._ensure_open()

@@ -1,4 +1,4 @@
-"""The record of a journal's snapshots, ``<journal>/snapshots``, and what readers offer, ``<journal>/offers``."""
+"""The node of a journal's snapshots, ``<journal>/snapshots``, and what readers offer, ``<journal>/offers``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PLAIN_FORMAT: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class SnapshotLine:
-    """One snapshot in the record."""
+    """One snapshot in the node."""
 
     at: int
     ledger: int
@@ -43,14 +43,14 @@ class SnapshotLine:
 
 
 def encode_index(kept: Sequence[SnapshotLine]) -> bytes:
-    """Encode the record of snapshots as JSON, oldest first."""
+    """Encode the node of snapshots as JSON, oldest first."""
     lines = sorted(kept, key=lambda each: each.at)
     version = FORMAT if any(each.epoch != UNKNOWN_EPOCH for each in lines) else PLAIN_FORMAT
     return json.dumps({"format": version, "snapshots": [each.fields() for each in lines]}).encode()
 
 
 def decode_index(data: bytes) -> tuple[SnapshotLine, ...]:
-    """Decode the record of snapshots. Raises JournalCorruptionError, UnsupportedLayoutError."""
+    """Decode the node of snapshots. Raises JournalCorruptionError, UnsupportedLayoutError."""
     try:
         value = json.loads(data)
         if value["format"] > FORMAT:
@@ -63,16 +63,16 @@ def decode_index(data: bytes) -> tuple[SnapshotLine, ...]:
 
 
 class SnapshotIndex:
-    """Reads and writes the record. Its methods also raise BookKeeper's MetadataErrors."""
+    """Reads and writes the node. Its methods also raise BookKeeper's MetadataErrors."""
 
-    def __init__(self, record: JournalNode) -> None:
-        self.journal, self._record = record.name, record
-        self._store = record.store
-        self._path = f"{record.path}/snapshots"
-        self._offers = f"{record.path}/offers"
+    def __init__(self, node: JournalNode) -> None:
+        self.journal, self._node = node.name, node
+        self._store = node.store
+        self._path = f"{node.path}/snapshots"
+        self._offers = f"{node.path}/offers"
 
     async def read(self) -> tuple[tuple[SnapshotLine, ...], Version | None]:
-        """The snapshots, oldest first, and the record's version; None if there is no record yet."""
+        """The snapshots, oldest first, and the node's version; None if there is no node yet."""
         await self._store.sync(self._path)
         try:
             found = await self._store.get(self._path)
@@ -81,11 +81,11 @@ class SnapshotIndex:
         return decode_index(found.value), found.version
 
     async def discarded(self) -> DiscardedEdits:
-        """What was discarded from the journal, as its record says now. Raises JournalNotFormattedError."""
-        return (await self._record.read())[0].discarded
+        """What was discarded from the journal, as its node says now. Raises JournalNotFormattedError."""
+        return (await self._node.read())[0].discarded
 
     async def write(self, lines: Sequence[SnapshotLine], expected: Version | None, condition: Check) -> None:
-        """Replace the record, in a write that is done only if ``condition`` holds.
+        """Replace the node, in a write that is done only if ``condition`` holds.
 
         Raises:
             MetadataConflictError: someone else replaced it, or the condition does not hold.

@@ -1,10 +1,10 @@
-"""Snapshots on ledgers: one closed ledger each, listed in a record beside the journal's.
+"""Snapshots on ledgers: one closed ledger each, listed in a node beside the journal's.
 
-A snapshot is there when the record names it: ledger first, closed, then the record; on removal the record first. Only
-the journal's owner changes the record, in a write that is done only if the journal's own record is as the owner read
-read it. What a reader offers waits beside the record until the owner moves it there.
+A snapshot is there when the node names it: ledger first, closed, then the node; on removal the node first. Only
+the journal's owner changes the node, in a write that is done only if the journal's own node is as the owner read
+read it. What a reader offers waits beside the node until the owner moves it there.
 
-A snapshot of edits that were discarded is none, by its epoch and the journal's record, also while it is still listed.
+A snapshot of edits that were discarded is none, by its epoch and the journal's node, also while it is still listed.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class LedgerSnapshots(SnapshotStore):
         return line.info()
 
     async def _kept(self) -> tuple[SnapshotLine, ...]:
-        """What is listed and was not discarded. The record is read last, so that nothing in between is missed."""
+        """What is listed and was not discarded. The node is read last, so that nothing in between is missed."""
         lines, _ = await self._index.read()
         discarded = await self._index.discarded()
         return tuple(line for line in lines if not discarded.covers(line.at, line.epoch))
@@ -102,7 +102,7 @@ class LedgerSnapshotKeeper:
 
     def __init__(self, client: BookKeeper, owner: JournalOwner, new_ledger: NewLedger) -> None:
         self._client, self._owner, self._new_ledger = client, owner, new_ledger
-        self._index = SnapshotIndex(owner.record)
+        self._index = SnapshotIndex(owner.node)
 
     async def save(self, at: TxId, chunks: Chunks, durable: TxId) -> SnapshotInfo:
         """Keep the state after edit ``at``. Raises as ``JournalWriter.save_snapshot``."""

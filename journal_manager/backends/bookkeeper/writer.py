@@ -58,7 +58,7 @@ _log = logging.getLogger(__name__)
 
 
 async def recover(owner: JournalOwner, client: BookKeeper, password: bytes) -> RecoveryReport:
-    """Close what an earlier writer left open: fence its ledger, read its end, fix it in the record.
+    """Close what an earlier writer left open: fence its ledger, read its end, fix it in the node.
 
     Raises:
         JournalFencedError: another claim came in between. JournalUnavailableError: not enough bookies to tell.
@@ -173,7 +173,7 @@ class LedgerSegmentWriter(SegmentWriter):
 
 
 def _begun(chain: Chain, token: FencingToken, info: SegmentInfo) -> Chain:
-    """The record with the segment begun. If an earlier attempt has done it, that is no change."""
+    """The node with the segment begun. If an earlier attempt has done it, that is no change."""
     token.ensure_current(chain.token)
     return chain if chain.open_segment == info else chain.begin(token, info)
 
@@ -196,11 +196,11 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter, Discard, Upgrade, 
         max_batch_bytes: int,
         wall_ms: Callable[[], int],
     ) -> None:
-        super().__init__(connection, owner.record, password)
+        super().__init__(connection, owner.node, password)
         self._owner, self._recovery = owner, recovery
         self._new_ledger, self._max_batch_bytes = new_ledger, max_batch_bytes
         self._snapshots = LedgerSnapshotKeeper(connection.client, owner, new_ledger)
-        self._size = NodeSize(owner.record.name)
+        self._size = NodeSize(owner.node.name)
         self._orphans = JournalOrphans(connection.client, owner, wall_ms)
         self._segment: LedgerSegmentWriter | None = None
         self._prepared: LedgerSegmentWriter | None = None
@@ -246,8 +246,8 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter, Discard, Upgrade, 
         await self._give_up_prepared()
         begun = self._owner.chain.begin(self.token, info)  # refused before a ledger is made for nothing
         self._size.begins(len(begun.encode()), len(begun.segments))
-        with worded(f"making a ledger for journal {self._record.name}"):
-            handle = await self._new_ledger(segment_tags(self._record.name, first, self.token))
+        with worded(f"making a ledger for journal {self._node.name}"):
+            handle = await self._new_ledger(segment_tags(self._node.name, first, self.token))
         self._prepared = LedgerSegmentWriter(handle, self._owner, replace(info, location=str(handle.id)))
         return self._prepared
 
@@ -259,10 +259,10 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter, Discard, Upgrade, 
     async def _delete_unless_in_the_chain(self, ledger: str) -> None:
         """Delete a ledger that lost the race.
 
-        The step may have been done, its reply lost, and the record replaced since: then the next owner drops it.
+        The step may have been done, its reply lost, and the node replaced since: then the next owner drops it.
         """
         try:
-            chain, _ = await self._record.read()
+            chain, _ = await self._node.read()
         except BookKeeperError:
             return
         if all(segment.location != ledger for segment in chain.segments):
@@ -300,7 +300,7 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter, Discard, Upgrade, 
 
         await self._owner.step(shorten)
         for segment in gone:
-            await delete_quietly(self._client, segment.location)  # the record first
+            await delete_quietly(self._client, segment.location)  # the node first
         return gone
 
     async def discard_from(self, first: TxId) -> tuple[SegmentInfo, ...]:
@@ -318,7 +318,7 @@ class LedgerJournalWriter(LedgerJournalReader, JournalWriter, Discard, Upgrade, 
         return gone
 
     async def _remove_discarded(self, gone: tuple[SegmentInfo, ...]) -> None:
-        """The record was first: nobody reads them any more."""
+        """The node was first: nobody reads them any more."""
         for segment in gone:
             await delete_quietly(self._client, segment.location)
         await self._snapshots.remove_discarded()

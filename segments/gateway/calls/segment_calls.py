@@ -16,7 +16,7 @@ from segments.protocol.messages import get_seek, put_position
 from segments.protocol.report_messages import put_hold, put_report
 from segments.protocol.segment_messages import put_segment
 from segments.record import from_ms
-from segments.retention.hold_record import MayChange
+from segments.retention.hold_node import MayChange
 from segments.retention.holds import Hold
 from segments.retention.retention_pass import PassResult
 from segments.stream import Stream

@@ -1,7 +1,7 @@
-"""Who appends to one stream, for one gateway: it takes the stream's lease, claims its record, and gives both up.
+"""Who appends to one stream, for one gateway: it takes the stream's lease, claims its node, and gives both up.
 
 The lease says which gateway answers for a stream, so that calls go to one of them. It protects no record: what was
-appended is protected by the claim of the stream's record, which fences every earlier owner. So the claim need not wait
+appended is protected by the claim of the stream's node, which fences every earlier owner. So the claim need not wait
 until the lease is held for certain, and appends go on while the metadata store is away, as long as nobody claims.
 """
 

@@ -1,6 +1,6 @@
 """Fetches a stream's records: from a place on, across segments, to the end or for ever.
 
-A fetcher has at most one ledger open. It learns of new segments from the stream's record, which is watched, and looks
+A fetcher has at most one ledger open. It learns of new segments from the stream's node, which is watched, and looks
 at it from time to time in any case. What it asks of bookies ahead of its caller is bounded in bytes.
 
     begin --> enter a segment --> read it --> at its confirmed end: wait for entries

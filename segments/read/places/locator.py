@@ -1,6 +1,6 @@
 """Finds places in a stream: the position of a seek, the number of a position, the end.
 
-The stream's record tells which segment; inside of it a footer tells which entries, and without one the entries are
+The stream's node tells which segment; inside of it a footer tells which entries, and without one the entries are
 searched by halving.
 """
 

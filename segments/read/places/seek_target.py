@@ -1,4 +1,4 @@
-"""Which segment a seek leads to, as far as a stream's record tells (pure).
+"""Which segment a seek leads to, as far as a stream's node tells (pure).
 
 The record knows of each completed segment how many records it has, and the range of their transaction ids and times.
 So most segments are passed without a look at their ledgers. Of the open segment only the beginning is known: it is

@@ -1,6 +1,6 @@
 """Cuts a part of a stream into ranges of about equal size, for scans side by side (pure).
 
-Cuts are between entries, and come from what the stream's record says of its segments; nothing is read. Only integers
+Cuts are between entries, and come from what the stream's node says of its segments; nothing is read. Only integers
 are used: a segment may have more records than a float counts.
 """
 

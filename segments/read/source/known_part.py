@@ -23,7 +23,7 @@ class KnownPart:
     name: str
     stream_id: str
     chain: StreamChain
-    """The stream's record, with the segments of this part alone."""
+    """The stream's node, with the segments of this part alone."""
     ledgers: Mapping[int, KnownLedger]
     """By ledger id. The ledger of a segment that is not here is asked for when it is read."""
     cluster: KnownCluster
@@ -36,7 +36,7 @@ class KnownPart:
 
 
 def chain_between(chain: StreamChain, start: Position, stop: Position) -> StreamChain:
-    """The record as who reads from ``start`` to ``stop`` needs it: without other segments, and who owns it."""
+    """The node as who reads from ``start`` to ``stop`` needs it: without other segments, and who owns it."""
     segments = tuple(each for each in chain.segments if start.segment <= each.number <= stop.segment)
     return StreamChain(
         stream_id=chain.stream_id,

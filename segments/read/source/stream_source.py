@@ -1,4 +1,4 @@
-"""What reading needs of a stream: the client of its cluster, its record, and its ledgers. Nothing is recovered here."""
+"""What reading needs of a stream: the client of its cluster, its node, and its ledgers. Nothing is recovered here."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ CROWD: Final = 64
 class StreamSource:
     """One stream, for all its readers in this process."""
 
-    __slots__ = ("_known", "chain", "client", "record")
+    __slots__ = ("_known", "chain", "client", "node")
 
     def __init__(
-        self, client: BookKeeper, record: StreamHead, known: KnownPart | None = None, *, pinned: bool = False
+        self, client: BookKeeper, node: StreamHead, known: KnownPart | None = None, *, pinned: bool = False
     ) -> None:
         self.client = client
-        self.record = record
+        self.node = node
         self._known = known
-        self.chain = ChainFollower(record, None if known is None else known.chain, pinned=pinned)
+        self.chain = ChainFollower(node, None if known is None else known.chain, pinned=pinned)
 
     @property
     def name(self) -> str:
         """The stream's name, for messages."""
-        return self.record.name
+        return self.node.name
 
     @property
     def stream_id(self) -> str:
-        return self.record.stream_id
+        return self.node.stream_id
 
     def now_ms(self) -> int:
         """Milliseconds since 1970."""

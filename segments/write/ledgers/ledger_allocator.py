@@ -1,4 +1,4 @@
-"""Makes the ledger of the next segment in advance, and names it in the stream's record, so that nothing is lost.
+"""Makes the ledger of the next segment in advance, and names it in the stream's node, so that nothing is lost.
 
     nothing --prepare--> being made --> named --obtain--> handed over --taken--> nothing
                                           ^--------------returned------'
@@ -6,7 +6,7 @@
 The start of a segment obtains the ledger, and says afterwards whether the step was done. A ledger whose step failed
 is kept for the next attempt. If none was made in advance, obtaining makes one; the step then names it.
 
-A ledger that a former owner made in advance is of no use: only its maker can write to it. It is taken out of the record
+A ledger that a former owner made in advance is of no use: only its maker can write to it. It is taken out of the node
 by the step that names our own, and deleted after that.
 """
 
@@ -59,7 +59,7 @@ class LedgerAllocator:
         self._making = None
 
     async def _make(self) -> None:
-        name = self._owner.record.name
+        name = self._owner.node.name
         try:
             handle = await self._new_ledger()
         except BookKeeperError as error:
@@ -81,14 +81,14 @@ class LedgerAllocator:
         await self.sweep()
 
     async def _delete_unless_named(self, ledger: int, error: StreamError) -> None:
-        """Delete a ledger whose step was refused. If another owner has the record the step may have been done before,
-        its reply lost: then the record names the ledger, perhaps as a segment that the other owner recovers. While that
+        """Delete a ledger whose step was refused. If another owner has the node the step may have been done before,
+        its reply lost: then the node names the ledger, perhaps as a segment that the other owner recovers. While that
         cannot be seen it stays; a sweep finds it by its tags."""
         if isinstance(error, OwnershipLostError):
             try:
-                chain, _ = await self._owner.record.recent.read()
+                chain, _ = await self._owner.node.recent.read()
             except (BookKeeperError, StreamError) as unread:
-                _log.info("ledger %s is left to a sweep, because the record cannot be read: %s", ledger, unread)
+                _log.info("ledger %s is left to a sweep, because the node cannot be read: %s", ledger, unread)
                 return
             if ledger in chain.recent_ledgers:
                 return
@@ -96,7 +96,7 @@ class LedgerAllocator:
 
     async def _delete(self, *ledgers: int) -> tuple[int, ...]:
         """Delete ledgers that nothing needs; returns those that are gone. The others are found by their tags."""
-        return await delete_ledgers(self._client, list(ledgers), self._owner.record.name)
+        return await delete_ledgers(self._client, list(ledgers), self._owner.node.name)
 
     async def obtain(self) -> WriteHandle:
         """The ledger for the segment that is started now; taken() or returned() must follow.
@@ -112,7 +112,7 @@ class LedgerAllocator:
             if self._making is not None:
                 await asyncio.wait([self._making])
             if self._ready is None:
-                name = self._owner.record.name
+                name = self._owner.node.name
                 try:
                     self._ready = await self._new_ledger()
                 except BookKeeperError as error:
@@ -152,7 +152,7 @@ class LedgerAllocator:
             await self.sweep()
 
     async def sweep(self) -> None:
-        """Delete the ledgers that the record lists for deletion. Failures are left to the next one who sweeps."""
+        """Delete the ledgers that the node lists for deletion. Failures are left to the next one who sweeps."""
         waiting = [each.ledger_id for each in self._owner.chain.removing]
         if waiting and (gone := await self._delete(*waiting)):
             try:
@@ -176,7 +176,7 @@ class LedgerAllocator:
 
 
 def _allocated(chain: StreamChain, ledger: int) -> StreamChain:
-    """The record with this ledger made in advance. If an earlier attempt has done it, that is no change."""
+    """The node with this ledger made in advance. If an earlier attempt has done it, that is no change."""
     return chain if ledger in chain.recent_ledgers else chain.discard_next().allocate(ledger)
 
 

@@ -85,7 +85,7 @@ class EntryOutput:
         location: str = "",
         read_config: ReadConfig | None = None,
     ) -> None:
-        self._client, self._name, self._events = client, owner.record.name, events
+        self._client, self._name, self._events = client, owner.node.name, events
         self._clock, self._rng = client.services.seams.clock, client.services.seams.rng
         self.sender = EntrySender(client, self._name, state, config, events)
         self._machine = SegmentMachine(roll_limits(config))
@@ -197,7 +197,7 @@ class EntryOutput:
         patient: bool = True,
     ) -> None:
         room = self._owner.make_room
-        await (until_reached(room, f"room in the record of stream {self._name}") if patient else room())
+        await (until_reached(room, f"room in the node of stream {self._name}") if patient else room())
         now_ms = self._clock.wall_ms()
         change = partial(begun, segment=before, ledger_id=handle.id, now_ms=now_ms, location=self._location)
         step = partial(self._owner.step, change)
@@ -343,7 +343,7 @@ class EntryOutput:
             raise StreamClosedError(f"the client of stream {self._name} was closed: {segment.failure}")
         self.sender.metrics.failed.add()
         _log.warning("segment %d of stream %s ends: %s", segment.number, self._name, segment.failure)
-        await until_reached(self._owner.ensure_current, f"the record of stream {self._name}")
+        await until_reached(self._owner.ensure_current, f"the node of stream {self._name}")
         unknown = await segment.give_up()
         end = partial(recovered_end, self._client, self._name, segment.number, segment.handle.id)
         last = await until_reached(end, f"the end of segment {segment.number} of stream {self._name}")

@@ -1,4 +1,4 @@
-"""A stream's record, held by the writer who claimed it. Its errors are those of streams."""
+"""A stream's node, held by the writer who claimed it. Its errors are those of streams."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ entries."""
 
 
 class StreamOwner:
-    """The right to change one stream's record, until another writer claims it.
+    """The right to change one stream's node, until another writer claims it.
 
-    Others change the record as well: they truncate, and remove what was truncated. Such a change ends no owner; the
+    Others change the node as well: they truncate, and remove what was truncated. Such a change ends no owner; the
     step is made again on what they wrote.
     """
 
-    def __init__(self, record: StreamHead, owned: OwnedNode[StreamChain]) -> None:
-        self.record, self._owned = record, owned
+    def __init__(self, node: StreamHead, owned: OwnedNode[StreamChain]) -> None:
+        self.node, self._owned = node, owned
         self.epoch = owned.value.epoch
         self._step = asyncio.Lock()
 
     @classmethod
     async def claim(
         cls,
-        record: StreamHead,
+        node: StreamHead,
         owner: str,
         nonce: str,
         may_claim: Callable[[StreamChain], None] = lambda _: None,
         *,
         reads_with: BookKeeper | None = None,
     ) -> StreamOwner:
-        """Take the next epoch. ``may_claim`` raises to refuse the record as it is found.
+        """Take the next epoch. ``may_claim`` raises to refuse the node as it is found.
 
         Args:
             reads_with: the client that is going to read the stream's end. It must have the key of the last segment: who
@@ -70,26 +70,26 @@ class StreamOwner:
             may_claim(chain)
             if chain.sealed:
                 raise StreamSealedError(
-                    f"stream {record.name} is sealed: nothing can be appended to it any more", stream=record.name
+                    f"stream {node.name} is sealed: nothing can be appended to it any more", stream=node.name
                 )
 
         try:
-            return cls(record, await OwnedNode.claim(record.recent, owner, nonce, check, look=look))
+            return cls(node, await OwnedNode.claim(node.recent, owner, nonce, check, look=look))
         except BookKeeperError as error:
-            raise stream_error(error, f"claiming stream {record.name}", record.name) from error
+            raise stream_error(error, f"claiming stream {node.name}", node.name) from error
 
     @property
     def chain(self) -> StreamChain:
-        """The record as this writer last read or wrote it."""
+        """The node as this writer last read or wrote it."""
         return self._owned.value
 
     async def step(self, change: Callable[[StreamChain], StreamChain]) -> StreamChain:
-        """Replace the record by ``change`` of it, and return it. ``change`` may be made again: on what another client
+        """Replace the node by ``change`` of it, and return it. ``change`` may be made again: on what another client
         wrote, or after an attempt of unknown outcome, on its own result.
 
         Raises:
             OwnershipLostError: another writer has the stream. StreamMetadataError: the outcome is unknown; the next
-            step reads the record again. And what ``change`` raises.
+            step reads the node again. And what ``change`` raises.
         """
         with self.worded("changing"):
             async with self._step:
@@ -103,12 +103,12 @@ class StreamOwner:
     async def step_with(
         self, change: Callable[[StreamChain], StreamChain], others: Sequence[Operation]
     ) -> list[Version | None]:
-        """Replace the record by ``change`` of it, in one write with ``others``: all or none. Tried once. Returns the
+        """Replace the node by ``change`` of it, in one write with ``others``: all or none. Tried once. Returns the
         versions of the others.
 
         Raises:
             OwnershipLostError: another writer has the stream.
-            MetadataConflictError, KeyExistsError, NoSuchKeyError: nothing was changed; the record, or one of the
+            MetadataConflictError, KeyExistsError, NoSuchKeyError: nothing was changed; the node, or one of the
                 others, is not what was expected. MetadataUnavailableError: the outcome is unknown. ``refresh`` comes
                 before the next attempt.
         """
@@ -116,22 +116,22 @@ class StreamOwner:
             try:
                 return await self._owned.step_with(change, others)
             except ClaimLostError as error:
-                raise StreamClaimLostError(self.record.name, self.epoch, error.found) from error
+                raise StreamClaimLostError(self.node.name, self.epoch, error.found) from error
 
     async def refresh(self) -> None:
-        """Read the record again. Raises OwnershipLostError, StreamMetadataError."""
+        """Read the node again. Raises OwnershipLostError, StreamMetadataError."""
         with self.worded("reading"):
             async with self._step:
                 await self._owned.refresh()
 
     async def make_room(self) -> None:
-        """Move the oldest segments to pages while the record lists many, so that it stays small.
+        """Move the oldest segments to pages while the node lists many, so that it stays small.
 
-        Raises: as step. ChainStepError: the record names as many pages as it can.
+        Raises: as step. ChainStepError: the node names as many pages as it can.
         """
         while (page := self.chain.next_page()) is not None:
             with self.worded("writing a page of"):
-                await self.record.pages.write(page)
+                await self.node.pages.write(page)
             await self.step(lambda chain, page=page: chain.fold(page))  # type: ignore[misc]
 
     async def ensure_current(self) -> None:
@@ -146,7 +146,7 @@ class StreamOwner:
         chain = error.found
         if chain.pages and number <= chain.pages[-1].last:  # long ago: only a page can tell
             try:
-                chain, _ = await self.record.read()
+                chain, _ = await self.node.read()
             except (BookKeeperError, StreamError):
                 return None
         for _ in range(FATE_LOOKS):
@@ -158,7 +158,7 @@ class StreamOwner:
                 return listed.contents.last_entry
             await asyncio.sleep(FATE_PAUSE_S)
             try:
-                chain, _ = await self.record.read()
+                chain, _ = await self.node.read()
             except (BookKeeperError, StreamError):
                 continue
         return None
@@ -166,7 +166,7 @@ class StreamOwner:
     @contextmanager
     def worded(self, doing: str) -> Iterator[None]:
         """Errors of the metadata store become those of streams."""
-        name = self.record.name
+        name = self.node.name
         try:
             yield
         except ClaimLostError as error:
@@ -175,11 +175,11 @@ class StreamOwner:
         except NoSuchKeyError as error:
             raise StreamNotFoundError(f"stream {name} was deleted", stream=name) from error
         except BookKeeperError as error:
-            raise stream_error(error, f"{doing} the record of stream {name}", name) from error
+            raise stream_error(error, f"{doing} the node of stream {name}", name) from error
 
 
 class StreamClaimLostError(OwnershipLostError):
-    """Another writer has claimed the stream; ``found`` is the record as it was found."""
+    """Another writer has claimed the stream; ``found`` is the node as it was found."""
 
     def __init__(self, name: str, epoch: int, found: StreamChain) -> None:
         who = f"{found.owner} (epoch {found.epoch})" if found.owner else f"epoch {found.epoch}"

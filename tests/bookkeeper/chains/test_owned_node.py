@@ -69,17 +69,17 @@ async def test_a_lost_reply_is_settled_for_claims_and_steps() -> None:
 async def test_after_a_step_of_unknown_outcome_the_next_one_reads_again() -> None:
     shelf = Shelf()
     owner = await claim(shelf)
-    write = owner.record.write
+    write = owner.node.write
 
     async def done_and_not_known(value: Page, expected: Version) -> Version:
         await write(value, expected)
         raise MetadataUnavailableError("the store went away")
 
-    owner.record.write = done_and_not_known  # type: ignore[method-assign]
+    owner.node.write = done_and_not_known  # type: ignore[method-assign]
     with pytest.raises(MetadataUnavailableError):
         await owner.step(lambda page: page.writing("one"))
     assert owner.value.text == "", "it does not know yet"
-    owner.record.write = write  # type: ignore[method-assign]
+    owner.node.write = write  # type: ignore[method-assign]
     await owner.step(lambda page: page.writing(page.text + " two"))
     assert await text(shelf) == "one two"
 
@@ -99,7 +99,7 @@ async def test_a_record_may_be_refused_before_it_is_claimed() -> None:
 async def test_a_change_behind_the_owners_back_is_no_change_of_owner() -> None:
     shelf = Shelf()
     owner = await claim(shelf)
-    value, version = await owner.record.read()
+    value, version = await owner.node.read()
     await shelf.record().write(value.writing("by hand"), version)
     with pytest.raises(MetadataConflictError) as caught:
         await owner.step(lambda page: page.writing("mine"))
@@ -112,7 +112,7 @@ async def test_the_condition_is_the_version_of_now() -> None:
     shelf = Shelf()
     owner = await claim(shelf)
     condition = await owner.condition()
-    assert (condition.path, condition.expected) == (owner.record.path, (await owner.record.read())[1])
+    assert (condition.path, condition.expected) == (owner.node.path, (await owner.node.read())[1])
     await owner.step(lambda page: page.writing("more"))
     assert (await owner.condition()).expected == condition.expected + 1  # type: ignore[operator]
 
@@ -124,7 +124,7 @@ async def test_two_claims_of_one_epoch_are_two_owners() -> None:
     shelf = Shelf()
     before = await shelf_with_a_page(shelf)
     old = await OwnedNode.claim(shelf.record(), "me", "n-old")
-    _, version = await old.record.read()
+    _, version = await old.node.read()
     await shelf.record().write(before, version)
     new = await OwnedNode.claim(shelf.record(), "me", "n-new")
     assert (new.value.epoch, new.value.owner) == (old.value.epoch, old.value.owner)
@@ -152,11 +152,11 @@ async def test_an_owner_of_the_same_epoch_but_another_claim_does_not_go_on_after
     async def lost(value: Page, expected: Version) -> Version:
         raise MetadataUnavailableError("the store went away")
 
-    write, old.record.write = old.record.write, lost  # type: ignore[method-assign]
+    write, old.node.write = old.node.write, lost  # type: ignore[method-assign]
     with pytest.raises(MetadataUnavailableError):
         await old.step(lambda page: page.writing("by old"))
-    old.record.write = write  # type: ignore[method-assign]
-    _, version = await old.record.read()
+    old.node.write = write  # type: ignore[method-assign]
+    _, version = await old.node.read()
     await shelf.record().write(before, version)
     await OwnedNode.claim(shelf.record(), "me", "n-new")
     with pytest.raises(ClaimLostError):

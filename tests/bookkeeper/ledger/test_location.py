@@ -24,7 +24,7 @@ def test_a_place_has_one_form(text: str, written: str, region: str) -> None:
     assert Location.parse(written) == Location.parse(text)
 
 
-@pytest.mark.parametrize("text", ["", "/", "  ", "/a b", "/a\x00b", "/" + "a" * 300, "/a" * 9])
+@pytest.mark.parametrize("text", ["/room/a b", "", "/", "  ", "/a b", "/a\x00b", "/" + "a" * 300, "/a" * 9])
 def test_what_is_no_place_is_refused_in_a_sentence(text: str) -> None:
     with pytest.raises(ConfigError, match="is no network location: write /RACK or /REGION/RACK"):
         Location.parse(text)

@@ -29,10 +29,10 @@ def test_show_says_how_full_the_record_of_a_journal_on_ledgers_is(tmp_path: Path
     uri = f"bk+embedded://{tmp_path}/bk?bookies=3"
     with sync.EditLog.open(uri) as log:
         log.log(b"x")
-    record = as_json("show", uri)["record"]
-    assert 0 < record["bytes"] < 1000 < record["max"] < 1 << 20
-    assert f"its record is 0 % full ({record['bytes']} of {record['max']} bytes)" in bk_journal("show", uri)
-    assert "record" not in as_json("show", filled(tmp_path))
+    node = as_json("show", uri)["node"]
+    assert 0 < node["bytes"] < 1000 < node["max"] < 1 << 20
+    assert f"its node is 0 % full ({node['bytes']} of {node['max']} bytes)" in bk_journal("show", uri)
+    assert "node" not in as_json("show", filled(tmp_path))
 
 
 def test_looking_fences_nobody(tmp_path: Path) -> None:

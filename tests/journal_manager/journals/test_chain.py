@@ -1,4 +1,4 @@
-"""A journal's record: its only legal transitions, and its bytes."""
+"""A journal's node: its only legal transitions, and its bytes."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def test_a_record_that_cannot_be_read_is_told() -> None:
         record = await make_stream(client)
         await record.store.set(record.path, b"rubbish", None)
         (finding,) = await check(client, repair=True)
-        assert finding.problem is Problem.RECORD_UNREADABLE and finding.stream == "orders" and not finding.repaired
+        assert finding.problem is Problem.NODE_UNREADABLE and finding.stream == "orders" and not finding.repaired
 
     run(story)
 

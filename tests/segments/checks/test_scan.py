@@ -1,4 +1,4 @@
-"""A scan of entries says what a writer would have written into the stream's record."""
+"""A scan of entries says what a writer would have written into the stream's node."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ def cut(file: Path) -> None:
 
 
 async def spoil(ways: BothWays) -> None:
-    """Let the stream's record say something wrong."""
+    """Let the stream's node say something wrong."""
     assert ways.gateway._namespace is not None
     stream = await ways.gateway._namespace.open("orders")
     await change_chain(StreamHead(ways.gateway._namespace.client.metadata_store, stream.id, "orders"), wrong_count)

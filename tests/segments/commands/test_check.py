@@ -43,7 +43,7 @@ def test_a_wrong_count_is_found_and_repaired(tmp_path: Path) -> None:
     streams.filled(segments=2)
     spoil(streams)
     found = streams.run("check", status=1)
-    assert "orders: segment 2: it holds 3 records, and the stream's record says 2 [--repair would write down" in found
+    assert "orders: segment 2: it holds 3 records, and the stream's node says 2 [--repair would write down" in found
     assert [row["problem"] for row in streams.json("check", "orders", status=1)] == ["wrong count"]
     assert "Continue?" in streams.run("check", "--repair", data="n\n", status=1)
     assert streams.run("check", "--repair", "--yes").endswith("all streams: 1 finding, 1 of them repaired\n")

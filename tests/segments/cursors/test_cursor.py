@@ -11,7 +11,7 @@ import pytest
 from bookkeeper.meta.store import Version
 from segments.chain import StreamChain
 from segments.cursors import Cursor, CursorState, Mark, read_cursors
-from segments.cursors.cursor_record import CursorNode
+from segments.cursors.cursor_node import CursorNode
 from segments.errors import (
     CursorConflictError,
     CursorFullError,
@@ -37,10 +37,10 @@ def with_cursors(story: Callable[[BuiltStream, Make], Awaitable[None]]) -> None:
     async def run(stream: BuiltStream) -> None:
         def make(name: str = "c", *, start: Seek = EARLIEST, **options: object) -> Cursor:
             async def find_cursor(name: str) -> Mark:
-                return (await Cursor(reading, stream.record, name).state()).mark
+                return (await Cursor(reading, stream.node, name).state()).mark
 
-            reading = StreamReading(stream.client, stream.record, find_cursor)
-            return Cursor(reading, stream.record, name, start=start, **options)  # type: ignore[arg-type]
+            reading = StreamReading(stream.client, stream.node, find_cursor)
+            return Cursor(reading, stream.node, name, start=start, **options)  # type: ignore[arg-type]
 
         await stream.segment(5, 5)
         await stream.segment(5, 5)
@@ -324,18 +324,18 @@ def test_a_cursor_that_was_mended_meanwhile_is_not_replaced(monkeypatch: pytest.
     async def story(stream: BuiltStream, make: Make) -> None:
         async with make() as cursor:
             path = cursor.path
-        whole = (await stream.record.store.get(path)).value
-        await stream.record.store.set(path, b"damaged", None)
+        whole = (await stream.node.store.get(path)).value
+        await stream.node.store.set(path, b"damaged", None)
         overwrite = CursorNode.overwrite
 
         async def late(self: CursorNode, state: CursorState) -> None:
-            await stream.record.store.set(path, whole, None)
+            await stream.node.store.set(path, whole, None)
             await overwrite(self, state)
 
         monkeypatch.setattr(CursorNode, "overwrite", late)
         with pytest.raises(CursorConflictError, match="replaced by someone else"):
             await make().reset(LATEST, force=True)
-        assert (await stream.record.store.get(path)).value == whole
+        assert (await stream.node.store.get(path)).value == whole
 
     with_cursors(story)
 
@@ -422,7 +422,7 @@ def test_a_damaged_cursor_is_an_error_until_it_is_reset_by_force() -> None:
     async def story(stream: BuiltStream, make: Make) -> None:
         async with make() as cursor:
             path = cursor.path
-        await stream.record.store.set(path, b"damaged", None)
+        await stream.node.store.set(path, b"damaged", None)
         with pytest.raises(StreamCorruptError):
             await make().open()
         with pytest.raises(StreamCorruptError):

@@ -1,4 +1,4 @@
-"""A cursor's record as bytes."""
+"""A cursor's node as bytes."""
 
 from __future__ import annotations
 

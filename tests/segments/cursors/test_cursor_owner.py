@@ -1,4 +1,4 @@
-"""The owner of a cursor's record: gathered writes, lost stores, taken over."""
+"""The owner of a cursor's node: gathered writes, lost stores, taken over."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from bookkeeper.errors import MetadataUnavailableError
 from segments.cursors.acked_ranges import Mark
+from segments.cursors.cursor_node import CursorNode
 from segments.cursors.cursor_owner import CursorOwner
-from segments.cursors.cursor_record import CursorNode
 from segments.cursors.cursor_state import Acknowledgement, CursorState
 from segments.errors import CursorConflictError, StreamClosedError, StreamMetadataError
 from segments.position import EARLIEST, Position

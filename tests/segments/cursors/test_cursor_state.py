@@ -1,4 +1,4 @@
-"""A cursor's record: its steps, its owners, its history."""
+"""A cursor's node: its steps, its owners, its history."""
 
 from __future__ import annotations
 

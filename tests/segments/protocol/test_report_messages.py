@@ -82,7 +82,7 @@ def test_a_call_that_ended_before_its_first_message_is_no_empty_answer() -> None
 
 def test_words_of_a_later_version_stay_readable() -> None:
     finding = get_finding(pb.Finding(problem="from the future", stream="s", text="what it is", repaired=True))
-    assert (finding.problem, finding.text, finding.repaired) == (Problem.RECORD_UNREADABLE, "what it is", True)
+    assert (finding.problem, finding.text, finding.repaired) == (Problem.NODE_UNREADABLE, "what it is", True)
     for goes in (True, False):
         fate = pb.SegmentFate(goes=goes, reasons=[pb.RetentionReason(why="from the future", text="what it is")])
         report = get_pass([pb.RetentionReply(summary=pb.RetentionSummary(), segments=[fate])]).report

@@ -66,7 +66,7 @@ async def test_a_hundred_thousand_published_segments_leave_a_stream_quick(progra
             await publisher.close()
         async with programs.stream() as stream:
             read = Sizes(stream.client.metadata_store.store, "get")
-            recent, _ = await stream.record.recent.read()
+            recent, _ = await stream.node.recent.read()
             assert recent.count > 100_000 and len(recent.pages) > 95
             size = max(size for _, size in read.all)
             assert size < 400_000, "of the 1 MiB that a store takes"

@@ -217,7 +217,7 @@ async def test_a_take_over_recovers_what_a_dead_writer_left_and_producers_are_re
             publisher_module.TELL_EVERY = before  # type: ignore[misc]
         telling = [segment.number for segment in await other.segments() if not segment.is_published]
         assert len(telling) == 3, "the producer's own, and one after three published ones, twice"
-        chain, _ = await other.record.read()
+        chain, _ = await other.node.read()
         assert {(await other.client.metadata(ledger)).password for ledger in chain.ledgers} == {chain.password}
         async with other.producer("p") as again:
             assert (again.last_seq, again.epoch) == (0, producer.epoch + 1)
@@ -368,10 +368,10 @@ async def test_a_publisher_that_is_closed_owns_nothing(programs: Programs) -> No
     async with programs.stream() as stream:
         publisher = await stream.publisher(owner="a driver")
         await publish(publisher, stream, 0, [b"a"])
-        owned, _ = await stream.record.read()
+        owned, _ = await stream.node.read()
         assert owned.owner == "a driver"
         await publisher.close()
-        closed, _ = await stream.record.read()
+        closed, _ = await stream.node.read()
         assert (closed.owner, closed.epoch) == ("", owned.epoch)
 
 

@@ -24,8 +24,8 @@ class BuiltStream:
 
     def __init__(self, client: BookKeeper, stream_id: str = "built") -> None:
         self.client = client
-        self.record = StreamHead(client.metadata_store, stream_id, "built")
-        self.source = StreamSource(client, self.record)
+        self.node = StreamHead(client.metadata_store, stream_id, "built")
+        self.source = StreamSource(client, self.node)
         self.locator = Locator(self.source, self._no_cursor)
         self.next_seq_no = 0
         self.ledger: WriteHandle | None = None
@@ -44,17 +44,17 @@ class BuiltStream:
     @classmethod
     async def create(cls, client: BookKeeper) -> BuiltStream:
         stream = cls(client)
-        await stream.record.create_if_absent(StreamChain(stream_id="built").claim("test", "n"))
+        await stream.node.create_if_absent(StreamChain(stream_id="built").claim("test", "n"))
         return stream
 
     async def change(self, step: Callable[[StreamChain], StreamChain]) -> StreamChain:
-        chain, version = await self.record.read()
+        chain, version = await self.node.read()
         changed = step(chain)
-        await self.record.write(changed, version)
+        await self.node.write(changed, version)
         return changed
 
     async def chain(self) -> StreamChain:
-        return (await self.record.read())[0]
+        return (await self.node.read())[0]
 
     async def start(self) -> None:
         """Start a segment."""

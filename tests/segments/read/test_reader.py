@@ -517,7 +517,7 @@ def test_deleting_the_stream_under_a_reader_is_told() -> None:
             await reader.next_batch()
             waiting = asyncio.create_task(reader.next())
             await asyncio.sleep(1)
-            await stream.record.store.delete(stream.record.path, None)
+            await stream.node.store.delete(stream.node.path, None)
             with pytest.raises(StreamNotFoundError):
                 await waiting
 
@@ -532,7 +532,7 @@ def test_a_lost_notification_is_repaired_by_the_look_of_an_idle_reader(monkeypat
 
     async def story(stream: BuiltStream) -> None:
         await stream.segment(2)
-        monkeypatch.setattr(stream.record, "watch", lambda callback: Deaf())
+        monkeypatch.setattr(stream.node, "watch", lambda callback: Deaf())
         async with stream.reader(follow=True, look_s=5.0) as reader:
             await reader.next_batch()
             waiting = asyncio.create_task(reader.next())
@@ -576,7 +576,7 @@ def test_two_streams_read_in_turn_under_rolls_stay_consistent() -> None:
         other = BuiltStream(stream.client, "other")
         from segments.chain import StreamChain
 
-        await other.record.create_if_absent(StreamChain(stream_id="other").claim("test", "n"))
+        await other.node.create_if_absent(StreamChain(stream_id="other").claim("test", "n"))
 
         async def write(one: BuiltStream) -> None:
             for _ in range(6):

@@ -419,7 +419,7 @@ async def test_a_reader_says_that_it_is_stuck_when_the_gateway_or_what_is_behind
         async def away() -> None:
             raise MetadataUnavailableError("the store is away")
 
-        monkeypatch.setattr(reading.source.chain._record, "read", away)
+        monkeypatch.setattr(reading.source.chain._node, "read", away)
         state = await reader.state()
         assert state.activity is Activity.STUCK and state.reason.startswith("the metadata store does not answer")
         monkeypatch.undo()

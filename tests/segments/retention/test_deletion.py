@@ -14,7 +14,7 @@ from segments.errors import StreamHeldError, StreamNotFoundError, StreamUnavaila
 from segments.names import streams_path
 from segments.retention.chain_steps import change_chain
 from segments.retention.deletion import LeakedLedgers, delete_stream, finish_deletions, stream_of, unfinished_deletions
-from segments.retention.hold_record import HoldNode
+from segments.retention.hold_node import HoldNode
 from segments.retention.holds import Hold
 from tests.segments.chain.pages import fold, make_pages_small
 from tests.segments.retention.chains import at

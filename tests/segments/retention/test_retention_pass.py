@@ -12,12 +12,12 @@ from bookkeeper.chains import OwnedNode
 from segments.chain import StreamHead
 from segments.config import StreamConfig, StreamRetention
 from segments.cursors.acked_ranges import Mark
-from segments.cursors.cursor_record import CursorNode
+from segments.cursors.cursor_node import CursorNode
 from segments.cursors.cursor_state import Acknowledgement, CursorState
 from segments.directory.settings import StreamSettings
 from segments.retention.chain_steps import change_chain
 from segments.retention.cursor_places import cursor_places
-from segments.retention.hold_record import HoldNode
+from segments.retention.hold_node import HoldNode
 from segments.retention.holds import Hold
 from segments.retention.retention import CursorPlace
 from segments.retention.retention_pass import RetentionPass

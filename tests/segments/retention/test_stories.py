@@ -347,9 +347,9 @@ def test_retention_keeps_what_tells_of_producers_until_the_next_segment_does() -
                 stream = await namespace.create(name, config=AT_ONCE)
                 async with stream.writer() as writer:
                     await (await Producer.open(writer, "p")).append(b"0") if producers else await writer.append(b"0")
-                await change_chain(stream.record, lambda chain: chain.claim("another", "n"))
+                await change_chain(stream.node, lambda chain: chain.claim("another", "n"))
                 ledger = await client.create_ledger()  # of a writer that has no bookies for its first entry
-                await change_chain(stream.record, partial(begun, segment=None, ledger_id=ledger.id, now_ms=0))
+                await change_chain(stream.node, partial(begun, segment=None, ledger_id=ledger.id, now_ms=0))
                 await stream.truncate(LATEST)
                 await stream.apply_retention()
                 assert [each.number for each in await stream.segments()] == ([1, 2] if producers else [2])
@@ -369,7 +369,7 @@ def test_a_copy_has_no_segment_for_one_that_had_no_entry_yet() -> None:
             async with stream.writer() as writer:
                 await (await Producer.open(writer, "loader")).append(b"0")
             ledger = await client.create_ledger()
-            await change_chain(stream.record, partial(begun, segment=None, ledger_id=ledger.id, now_ms=0))
+            await change_chain(stream.node, partial(begun, segment=None, ledger_id=ledger.id, now_ms=0))
             data = b"".join([chunk async for chunk in stream.export().chunks()])
             before = await ledgers_of(client)
 
@@ -540,7 +540,7 @@ def test_a_record_that_an_earlier_version_wrote_tells_cursors_by_their_numbers()
             for name, at in (("done", 19), ("behind", 18)):
                 async with stream.cursor(name) as cursor:
                     await cursor.advance(positions[at])
-            await change_chain(stream.record, lambda chain: chain.truncate(Position(3, 0, 0), 20).remove(2))
+            await change_chain(stream.node, lambda chain: chain.truncate(Position(3, 0, 0), 20).remove(2))
             assert (await stream.explain_retention()).expired_cursors == ("behind",)
             found = await namespace.verify("orders", CheckOptions(scan=False))
             assert [each.text for each in found if "cursor" in each.text] == [

@@ -10,7 +10,7 @@ from bookkeeper import BookKeeper
 from segments.errors import PositionFormatError, StreamHeldError, StreamNotFoundError
 from segments.position import EARLIEST, LATEST, Position
 from segments.record import GapKind, StoredRecord
-from segments.retention.hold_record import HoldNode
+from segments.retention.hold_node import HoldNode
 from segments.retention.holds import Hold
 from segments.retention.truncation import end_of_stream, sequence_at, truncate
 from tests.segments.read.built_stream import BuiltStream, simulated
@@ -162,13 +162,13 @@ def test_a_stream_can_begin_at_an_entry_that_is_damaged() -> None:
         await stream.raw(b"no entry of a stream")
         await stream.add(2)
         await stream.complete()
-        result = await truncate(stream.client, stream.record, at(1, 1))
+        result = await truncate(stream.client, stream.node, at(1, 1))
         assert result.start == at(1, 1)
         assert (await stream.chain()).start_seq_no is None
         async with stream.reader(on_gap="yield") as reader:
             found = [each.seq_no if isinstance(each, StoredRecord) else each.kind async for each in reader]
         assert found == [GapKind.CORRUPT, 2, 3]
-        assert (await truncate(stream.client, stream.record, at(1, 2))).start == at(1, 2)
+        assert (await truncate(stream.client, stream.node, at(1, 2))).start == at(1, 2)
         assert (await stream.chain()).start_seq_no == 2
 
     simulated(story)

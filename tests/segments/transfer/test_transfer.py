@@ -19,7 +19,7 @@ from segments.position import Position
 from segments.record import StoredRecord
 from segments.retention.chain_steps import change_chain
 from segments.retention.deletion import LeakedLedgers, delete_stream
-from segments.retention.hold_record import HoldNode
+from segments.retention.hold_node import HoldNode
 from segments.retention.retention_pass import RetentionPass
 from segments.retention.truncation import truncate
 from segments.transfer import transfer

@@ -1,7 +1,7 @@
 """Streams in simulated worlds, and what must hold there.
 
 judge           what users were told, beside what is in the stream
-chain_witness   every version of a stream's record, seen as it is written
+chain_witness   every version of a stream's node, seen as it is written
 world_state     what the parts of one world share
 world_hosts     writers, gateways, readers by a cursor, a cleaner
 batch_programs  drivers that publish batches, executors

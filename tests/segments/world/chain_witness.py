@@ -1,4 +1,4 @@
-"""Sees every version of a stream's record as it is written, and refuses an illegal history (pure)."""
+"""Sees every version of a stream's node as it is written, and refuses an illegal history (pure)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from segments.errors import StreamInvariantError
 
 @dataclass(slots=True)
 class ChainWitness:
-    """What was seen of one stream's record."""
+    """What was seen of one stream's node."""
 
     last: StreamChain | None = None
     named: set[int] = field(default_factory=set)

@@ -134,7 +134,7 @@ def _pending_is_dropped() -> Replacements:
 
 def _overtaken_goes_on() -> Replacements:
     async def read(self: Any) -> Any:
-        value, version = await self.record.read()
+        value, version = await self.node.read()
         self._epoch, self._nonce = value.epoch, value.nonce
         return value, version
 
@@ -239,7 +239,7 @@ def _page_named_first() -> Replacements:
     async def early(self: StreamOwner) -> None:
         while (page := self.chain.next_page()) is not None:
             await self.step(lambda chain, page=page: chain.fold(page))  # type: ignore[misc]
-            await self.record.pages.write(page)
+            await self.node.pages.write(page)
 
     return {(StreamOwner, "make_room"): early}
 

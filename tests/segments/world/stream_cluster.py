@@ -14,7 +14,7 @@ from tests.segments.world.chain_witness import ChainWitness
 
 
 class StreamStore(WitnessedStore):
-    """Shows every version of a stream's record, with its pages, and every ledger that is deleted."""
+    """Shows every version of a stream's node, with its pages, and every ledger that is deleted."""
 
     def __init__(self, wall_ms: Callable[[], int], witness: ChainWitness) -> None:
         super().__init__(wall_ms)

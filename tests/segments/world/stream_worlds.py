@@ -308,7 +308,7 @@ class StreamWorld:
             self._judge.find(f"page {key} is in no record, and was not deleted", "C9")
 
     async def _children(self, stream: Stream, kind: str) -> set[str]:
-        path = stream.record.path.removesuffix("chain") + kind
+        path = stream.node.path.removesuffix("chain") + kind
         try:
             return set(await stream.client.metadata_store.store.children(path))
         except NoSuchKeyError:

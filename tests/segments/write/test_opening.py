@@ -77,7 +77,7 @@ async def test_a_writer_begins_with_the_settings_that_hold_when_it_has_claimed_t
             await stream.configure({"ensemble": 5, "compression": "lz4"})
         return config
 
-    async with await open_writer(stream.client, stream.record, read) as writer:
+    async with await open_writer(stream.client, stream.node, read) as writer:
         assert writer._output.sender.config.compression == "lz4"
     assert {made["ensemble"] for made in cluster.created} == {5}
 

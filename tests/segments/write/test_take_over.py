@@ -117,7 +117,7 @@ async def test_after_everything_was_truncated_nobody_guesses_about_producers() -
     stream = await stream_on(cluster)
     async with stream.producer("p") as producer:
         await producer.append(b"0")
-    record = stream.record
+    record = stream.node
     chain, version = await record.read()
     chain = chain.truncate(Position(2, 0, 0)).remove(1)
     await record.write(chain, version)
@@ -158,7 +158,7 @@ async def test_a_claimant_that_was_overtaken_says_so_when_the_open_segment_has_g
     stream = await stream_on(cluster)
     await stream.writer()  # dies at once
     slow = await stream_on(cluster.sibling())
-    owner = await StreamOwner.claim(slow.record, "slow", "a nonce")
+    owner = await StreamOwner.claim(slow.node, "slow", "a nonce")
     async with (await stream_on(cluster.sibling())).writer() as later:
         await later.append(b"0")
         await asyncio.sleep(1)
@@ -191,15 +191,15 @@ async def with_so_many_before(cluster: Cluster, stream: Stream, count: int, *, b
     """Put ``count`` segments before the one that the stream has, as if it had been written for years. Their ledgers do
     not exist. With ``by_itself`` the record lists all of them, as an earlier version left it. Returns the number of the
     stream's own segment."""
-    chain, version = await stream.record.read()
+    chain, version = await stream.node.read()
     (own,) = chain.recent
     before = many(count)
     own = replace(own, number=count + 1, start_seq_no=RECORDS * count)
     total = RECORDS * count + own.records
     chain = replace(chain, recent=(*before, own), next_number=count + 2, records=total, start=Position(count + 1, 0, 0))
     if not by_itself:
-        chain = await stream.record.pages.write_folded(chain)
-    await stream.record.write(chain, version)
+        chain = await stream.node.pages.write_folded(chain)
+    await stream.node.write(chain, version)
     return count + 1
 
 
@@ -212,7 +212,7 @@ async def test_a_take_over_reads_one_small_value_however_many_segments_there_are
         await writer.append(b"first")
     number = await with_so_many_before(cluster, stream, count)
     other = await stream_on(cluster.sibling())
-    store = other.record.recent.store
+    store = other.node.recent.store
     read: list[tuple[str, int]] = []
     get = store.get
 
@@ -242,11 +242,11 @@ async def test_a_record_that_an_earlier_version_filled_is_taken_over_and_gets_pa
     async with stream.writer() as writer:
         await writer.append(b"first")
     number = await with_so_many_before(cluster, stream, SEGMENTS_MAX - 1, by_itself=True)
-    before, _ = await stream.record.read()
+    before, _ = await stream.node.read()
     assert before.pages == () and len(before.recent) == SEGMENTS_MAX
     async with (await stream_on(cluster.sibling())).writer() as writer:
         assert (await writer.append(b"second")).position == Position(number + 1, 0, 0)
-    after, _ = await stream.record.read()
+    after, _ = await stream.node.read()
     assert tuple(after.segments)[:-1] == before.segments and len(after.pages) == 7
     assert len(encode_chain(after)) < 250_000
 
@@ -267,7 +267,7 @@ async def test_a_writer_moves_old_segments_to_pages_while_it_rolls(small_pages: 
                 values.append(b"%d" % (5 * life + number))
                 await writer.append(values[-1])
                 await writer.roll()
-    chain, _ = await stream.record.read()
+    chain, _ = await stream.node.read()
     assert len(chain.recent) <= 4 and [segment.number for segment in chain.segments] == sorted(
         {segment.number for segment in chain.segments}
     )
@@ -275,9 +275,9 @@ async def test_a_writer_moves_old_segments_to_pages_while_it_rolls(small_pages: 
     assert await values_of(cluster, stream) == values
     await stream.truncate(Position(chain.segments[15].number, 0, 0))
     await stream.apply_retention()
-    after, _ = await stream.record.read()
+    after, _ = await stream.node.read()
     assert tuple(after.segments) == tuple(chain.segments)[15:]
-    there = await stream.record.store.children(stream.record.path.replace("/chain", "/pages"))
+    there = await stream.node.store.children(stream.node.path.replace("/chain", "/pages"))
     assert sorted(there) == [page.key for page in after.pages]
     await check_stream(cluster, stream)
 

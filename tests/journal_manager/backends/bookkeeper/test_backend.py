@@ -71,7 +71,7 @@ async def test_a_new_journal_has_a_random_password_that_its_record_keeps() -> No
     await write_segment(again, 3, 4)
     assert {ledger.password for ledger in cluster.ledgers.values()} == set(passwords)
     for opens in (open_reader, open_writer):
-        with pytest.raises(JournalConfigError, match="keeps the password of its ledgers in its record"):
+        with pytest.raises(JournalConfigError, match="keeps the password of its ledgers in its node"):
             await opens("bk:edits", client=cluster.client(), password=b"mine")
     await again.ensure_owner()  # nobody has claimed the journal
 

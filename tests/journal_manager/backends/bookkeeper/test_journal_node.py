@@ -1,4 +1,4 @@
-"""A journal's record under compare-and-set."""
+"""A journal's node under compare-and-set."""
 
 from __future__ import annotations
 

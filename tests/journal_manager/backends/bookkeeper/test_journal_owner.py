@@ -1,4 +1,4 @@
-"""The owner of a journal's record: its errors are those of journals."""
+"""The owner of a journal's node: its errors are those of journals."""
 
 from __future__ import annotations
 

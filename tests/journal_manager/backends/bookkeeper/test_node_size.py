@@ -17,30 +17,30 @@ from journal_manager import (
     open_writer,
 )
 from journal_manager.backends.bookkeeper import node_size
-from journal_manager.backends.bookkeeper.node_size import RECORD_MAX, RECORD_WARNED, NodeSize
+from journal_manager.backends.bookkeeper.node_size import NODE_BYTES_MAX, NODE_BYTES_WARNED, NodeSize
 from journal_manager.journals import Chain, DescribableReader, capability
 from tests.journal_manager.backends.bookkeeper.fake import Cluster
 
 
 def test_it_warns_once_from_half_on_and_refuses_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
     size = NodeSize("edits")
-    size.begins(RECORD_WARNED - 1, 10)
+    size.begins(NODE_BYTES_WARNED - 1, 10)
     assert not caplog.records
-    for each in (RECORD_WARNED, RECORD_MAX):
+    for each in (NODE_BYTES_WARNED, NODE_BYTES_MAX):
         size.begins(each, 11)
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     assert "50 % full" in caplog.text and "bk journal purge" in caplog.text
     with pytest.raises(JournalFullError, match=r"lists 11 segments and is full .*bk journal purge"):
-        size.begins(RECORD_MAX + 1, 12)
+        size.begins(NODE_BYTES_MAX + 1, 12)
     size.begins(100, 1)
-    size.begins(RECORD_WARNED, 11)
+    size.begins(NODE_BYTES_WARNED, 11)
     assert len(caplog.records) == 2, "it was purged meanwhile"
 
 
 def test_a_full_record_can_still_be_claimed_and_its_segment_ended_below_the_stores_limit() -> None:
     chain = Chain(NamespaceInfo()).claim("o", "n")
-    chain = chain.begin(chain.token, SegmentInfo(TxId(1), None, 1, 1, "1" * (RECORD_MAX - 400)))
-    assert len(chain.encode()) <= RECORD_MAX
+    chain = chain.begin(chain.token, SegmentInfo(TxId(1), None, 1, 1, "1" * (NODE_BYTES_MAX - 400)))
+    assert len(chain.encode()) <= NODE_BYTES_MAX
     chain = chain.claim("o" * 1000, "n" * 100)
     chain = chain.finish(chain.token, TxId(1), TxId(2**63 - 1))
     assert len(chain.encode()) < 1_000_000
@@ -51,8 +51,8 @@ async def test_a_journal_that_is_never_purged_is_refused_a_segment_and_goes_on_a
 ) -> None:
     """Its record grew with each segment until the store took it no more, and then no segment could end either."""
     cluster = Cluster()
-    monkeypatch.setattr(node_size, "RECORD_MAX", 2000)
-    monkeypatch.setattr(node_size, "RECORD_WARNED", 1000)
+    monkeypatch.setattr(node_size, "NODE_BYTES_MAX", 2000)
+    monkeypatch.setattr(node_size, "NODE_BYTES_WARNED", 1000)
     log = await EditLog.open("bk:edits", client=cluster.client())
     with pytest.raises(JournalFailedError, match="no segment can begin") as caught:
         for _ in range(100):
@@ -65,8 +65,8 @@ async def test_a_journal_that_is_never_purged_is_refused_a_segment_and_goes_on_a
     async with await open_reader("bk:edits", client=cluster.client()) as reader:
         assert len(await reader.segments()) == ledgers, "no ledger was made for nothing"
         found = await capability(reader, DescribableReader).describe()  # type: ignore[type-abstract]
-        assert found.record_bytes is not None and 1800 < found.record_bytes <= 2000
-        assert found.record_bytes_max == RECORD_MAX
+        assert found.node_bytes is not None and 1800 < found.node_bytes <= 2000
+        assert found.node_bytes_max == NODE_BYTES_MAX
     async with await open_writer("bk:edits", client=cluster.client()) as writer:
         await writer.purge(last)
     async with await EditLog.open("bk:edits", client=cluster.client()) as log:

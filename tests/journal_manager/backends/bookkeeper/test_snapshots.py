@@ -65,7 +65,7 @@ async def test_a_list_of_snapshots_that_is_full_takes_no_other_until_one_is_remo
     """It grew with each snapshot until the metadata store took it no more, with an error that told nobody why."""
     cluster = await formatted()
     writer = await writer_on(cluster)
-    monkeypatch.setattr(node_size, "RECORD_MAX", 300)
+    monkeypatch.setattr(node_size, "NODE_BYTES_MAX", 300)
     await writer.save_snapshot(1, [b"state"])
     await writer.save_snapshot(2, [b"state"])
     with pytest.raises(JournalFullError, match=r"keeps 2 snapshots.*bk journal purge"):

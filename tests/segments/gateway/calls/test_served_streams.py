@@ -62,7 +62,7 @@ async def test_a_stream_that_is_renamed_while_it_is_served_is_known_by_its_new_n
         await before.ownership.writer()
         await streams.namespace.rename("s", "t")
         after = await streams.get("t")
-        assert after is before and (after.stream.name, after.stream.record.name) == ("t", "t")
+        assert after is before and (after.stream.name, after.stream.node.name) == ("t", "t")
 
 
 LONG_AGO = -1e9

@@ -49,7 +49,7 @@ def test_a_reader_is_reading_idle_stuck_or_ended(monkeypatch: pytest.MonkeyPatch
             async def no_store() -> None:
                 raise MetadataUnavailableError("store is away")
 
-            monkeypatch.setattr(stream.record, "read", no_store)
+            monkeypatch.setattr(stream.node, "read", no_store)
             state = await reader.state()
             assert state.activity is Activity.STUCK and "metadata" in state.reason
             monkeypatch.undo()
@@ -91,7 +91,7 @@ def test_lag_in_records_bytes_and_time() -> None:
 
 def test_what_a_reader_elsewhere_can_be_doing_is_told_from_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(stream: BuiltStream) -> None:
-        reading = StreamReading(stream.client, stream.record, stream._no_cursor)
+        reading = StreamReading(stream.client, stream.node, stream._no_cursor)
         assert await reading.activity(EARLIEST) == (Activity.IDLE, "no segment is open: nobody writes to the stream")
         await stream.segment(3)
         await stream.start()
@@ -115,7 +115,7 @@ def test_what_a_reader_elsewhere_can_be_doing_is_told_from_its_place(monkeypatch
         async def no_store() -> None:
             raise MetadataUnavailableError("store is away")
 
-        monkeypatch.setattr(stream.record, "read", no_store)
+        monkeypatch.setattr(stream.node, "read", no_store)
         activity, reason = await reading.activity(end)
         assert activity is Activity.STUCK and "metadata store does not answer" in reason
         monkeypatch.undo()
@@ -127,7 +127,7 @@ def test_what_a_reader_elsewhere_can_be_doing_is_told_from_its_place(monkeypatch
         activity, reason = await reading.activity(EARLIEST)
         assert activity is Activity.STUCK and "have not given the next entry" in reason
         monkeypatch.undo()
-        await stream.client.metadata_store.store.delete(stream.record.path, (await stream.record.read())[1])
+        await stream.client.metadata_store.store.delete(stream.node.path, (await stream.node.read())[1])
         with pytest.raises(StreamNotFoundError):
             await reading.activity(EARLIEST)
 

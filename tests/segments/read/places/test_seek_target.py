@@ -1,4 +1,4 @@
-"""Which segment a seek leads to, by the stream's record alone."""
+"""Which segment a seek leads to, by the stream's node alone."""
 
 from __future__ import annotations
 

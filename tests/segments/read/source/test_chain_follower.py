@@ -1,4 +1,4 @@
-"""The stream's record is read when it may have changed, and not otherwise."""
+"""The stream's node is read when it may have changed, and not otherwise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.segments.read.built_stream import BuiltStream, simulated
 
 def test_it_reads_once_until_a_change_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(stream: BuiltStream) -> None:
-        follower, record = stream.source.chain, stream.record
+        follower, record = stream.source.chain, stream.node
         reads = 0
         inner = record.read
 
@@ -76,7 +76,7 @@ def test_a_stream_that_was_deleted_is_told() -> None:
 
     async def story(stream: BuiltStream) -> None:
         stream.source.chain.use()
-        await stream.record.store.delete(stream.record.path, None)
+        await stream.node.store.delete(stream.node.path, None)
         for _ in range(2):
             with pytest.raises(StreamNotFoundError):
                 await stream.source.chain.current()

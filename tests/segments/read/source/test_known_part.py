@@ -16,7 +16,7 @@ from tests.segments.read.built_stream import BuiltStream, numbers, simulated
 
 async def known(stream: BuiltStream, start: Position, stop: Position) -> KnownPart:
     """What is known of a part, as it arrives elsewhere."""
-    found = await StreamReading(stream.client, stream.record, stream._no_cursor).known(start, stop)
+    found = await StreamReading(stream.client, stream.node, stream._no_cursor).known(start, stop)
     arrived: KnownPart = pickle.loads(pickle.dumps(found))
     return arrived
 
@@ -101,7 +101,7 @@ def test_a_closed_ledger_is_asked_for_once_and_the_open_one_each_time(monkeypatc
         await stream.segment(2)
         await stream.start()
         await stream.add(1)
-        planner = StreamReading(stream.client, stream.record, stream._no_cursor)
+        planner = StreamReading(stream.client, stream.node, stream._no_cursor)
         first = await planner.known(EARLIEST, LATEST)
         await stream.add(1)
         asked = Asked(stream, monkeypatch)
@@ -121,7 +121,7 @@ def test_a_view_answers_from_the_time_when_it_was_made(monkeypatch: pytest.Monke
         await stream.start()
         for count in (2, 2):
             await stream.add(count)
-        planner = StreamReading(stream.client, stream.record, stream._no_cursor)
+        planner = StreamReading(stream.client, stream.node, stream._no_cursor)
         await (await planner.view()).known(EARLIEST, LATEST)
         view = await planner.view()
         asked = Asked(stream, monkeypatch)

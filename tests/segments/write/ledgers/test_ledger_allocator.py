@@ -19,7 +19,7 @@ from tests.spark_wal.webhdfs.virtual import in_virtual_time
 
 
 async def an_allocator(stream: Stream) -> LedgerAllocator:
-    owner = await StreamOwner.claim(stream.record, "test", claim_nonce(stream.client))
+    owner = await StreamOwner.claim(stream.node, "test", claim_nonce(stream.client))
     tags = ledger_tags(stream.id, owner.epoch)
 
     async def new_ledger():  # type: ignore[no-untyped-def]
@@ -136,7 +136,7 @@ def overtaken_after(allocator: LedgerAllocator, stream: Stream) -> None:
 
     async def done_and_overtaken(change: Callable[[StreamChain], StreamChain]) -> StreamChain:
         await step(change)
-        await StreamOwner.claim(stream.record, "another", claim_nonce(stream.client))
+        await StreamOwner.claim(stream.node, "another", claim_nonce(stream.client))
         return await step(change)
 
     owner.step = done_and_overtaken  # type: ignore[method-assign]
@@ -159,7 +159,7 @@ async def test_a_ledger_that_the_record_names_is_not_deleted_by_the_owner_that_w
     handle = await allocator.obtain()
     await allocator._owner.step(lambda chain: chain.start_segment(handle.id, 0))
     allocator.returned()  # as if the reply had been lost
-    await StreamOwner.claim(stream.record, "another", claim_nonce(stream.client))
+    await StreamOwner.claim(stream.node, "another", claim_nonce(stream.client))
     await allocator.close(discard=True)
     assert (await chain_of(stream)).segments[-1].ledger_id == handle.id and handle.id in cluster.ledgers
 
@@ -175,7 +175,7 @@ async def test_a_ledger_stays_while_nobody_can_say_whether_the_record_names_it()
     handle = await allocator.obtain()
     await allocator._owner.step(lambda chain: chain.start_segment(handle.id, 0))
     allocator.returned()
-    await StreamOwner.claim(stream.record, "another", claim_nonce(stream.client))
+    await StreamOwner.claim(stream.node, "another", claim_nonce(stream.client))
     step = allocator._owner.step
 
     async def refused_and_away(change: Callable[[StreamChain], StreamChain]) -> StreamChain:

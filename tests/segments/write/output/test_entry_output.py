@@ -534,10 +534,10 @@ async def test_an_overtaken_owner_that_rolls_leaves_its_ledger_as_it_is() -> Non
     stream = await stream_on(cluster)
     first = await stream.writer()
     await first.append(b"0")
-    await asyncio.sleep(2)  # the next ledger is made, so that a roll need not change the record for it
+    await asyncio.sleep(2)  # the next ledger is made, so that a roll need not change the node for it
     first._watch.close()  # type: ignore[union-attr]  # it is paused, and hears nothing
     ledger = cluster.ledgers[(await chain_of(stream)).segments[0].ledger_id]
-    await StreamOwner.claim((await stream_on(cluster.sibling())).record, "second", "a nonce")
+    await StreamOwner.claim((await stream_on(cluster.sibling())).node, "second", "a nonce")
     with pytest.raises(OwnershipLostError):
         await first.roll()
     assert len(ledger.entries) == 1 and not ledger.closed

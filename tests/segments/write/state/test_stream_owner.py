@@ -1,4 +1,4 @@
-"""Who may change a stream's record."""
+"""Who may change a stream's node."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ async def test_the_next_claim_ends_all_steps_and_names_who_made_it() -> None:
     """SEG-34 SEG-65: the error says who has the stream now."""
     cluster = Cluster()
     stream = await stream_on(cluster)
-    first = await StreamOwner.claim(stream.record, "first", claim_nonce(stream.client))
+    first = await StreamOwner.claim(stream.node, "first", claim_nonce(stream.client))
     await first.step(start(1))
-    second = await StreamOwner.claim(stream.record, "second", claim_nonce(stream.client))
+    second = await StreamOwner.claim(stream.node, "second", claim_nonce(stream.client))
     assert (first.epoch, second.epoch) == (1, 2)
     for call in (lambda: first.step(StreamChain.discard_next), first.ensure_current):
         with pytest.raises(OwnershipLostError, match="second") as lost:
@@ -44,10 +44,10 @@ async def test_the_next_claim_ends_all_steps_and_names_who_made_it() -> None:
 async def test_changes_by_others_end_no_owner() -> None:
     cluster = Cluster()
     stream = await stream_on(cluster)
-    owner = await StreamOwner.claim(stream.record, "owner", claim_nonce(stream.client))
+    owner = await StreamOwner.claim(stream.node, "owner", claim_nonce(stream.client))
     await owner.step(start(1))
-    chain, version = await stream.record.read()
-    await stream.record.write(chain.truncate(Position(1, 5, 0)), version)
+    chain, version = await stream.node.read()
+    await stream.node.write(chain.truncate(Position(1, 5, 0)), version)
     await asyncio.gather(*(owner.step(StreamChain.discard_next) for _ in range(3)))
     assert (await chain_of(stream)).start == Position(1, 5, 0)
 
@@ -56,16 +56,16 @@ async def test_changes_by_others_end_no_owner() -> None:
 async def test_a_stream_that_is_sealed_gone_or_out_of_reach_is_not_claimed() -> None:
     cluster = Cluster()
     stream = await stream_on(cluster)
-    owner = await StreamOwner.claim(stream.record, "owner", claim_nonce(stream.client))
+    owner = await StreamOwner.claim(stream.node, "owner", claim_nonce(stream.client))
     await owner.step(StreamChain.seal)
     with pytest.raises(StreamSealedError):
-        await StreamOwner.claim(stream.record, "late", claim_nonce(stream.client))
+        await StreamOwner.claim(stream.node, "late", claim_nonce(stream.client))
     missing = StreamHead(stream.client.metadata_store, "0" * 32, "gone")
     with pytest.raises(StreamNotFoundError):
         await StreamOwner.claim(missing, "late", claim_nonce(stream.client))
     cluster.fail_at = ("get", MetadataUnavailableError("away"))
     with pytest.raises(StreamMetadataError):
         await owner.ensure_current()
-    await stream.client.metadata_store.store.delete(stream.record.path, None)
+    await stream.client.metadata_store.store.delete(stream.node.path, None)
     with pytest.raises(StreamNotFoundError):
         await owner.ensure_current()

@@ -8,7 +8,7 @@ import pytest
 
 from bookkeeper import BookKeeper
 from segments.errors import HoldNotFoundError, StreamConfigError, StreamNameError, StreamNotFoundError
-from segments.retention.hold_record import HoldNode
+from segments.retention.hold_node import HoldNode
 from segments.retention.holds import Hold
 from segments.retention.truncation import truncate
 from tests.segments.retention.chains import at

@@ -20,10 +20,10 @@ MayChange = Callable[[Hold], None]
 class HoldNode:
     """Reads and changes them. The methods raise StreamError."""
 
-    def __init__(self, metadata: Metadata, record: StreamHead) -> None:
-        self._record = record
+    def __init__(self, metadata: Metadata, node: StreamHead) -> None:
+        self._node = node
         self._store = metadata.store
-        self._path = stream_path(metadata, record.stream_id, "holds")
+        self._path = stream_path(metadata, node.stream_id, "holds")
 
     async def read(self) -> tuple[Holds, Check]:
         """The holds, and the condition that they are still these.
@@ -32,7 +32,7 @@ class HoldNode:
             StreamNotFoundError: the stream is gone. StreamCorruptError, UnsupportedStreamFormatError,
             StreamMetadataError.
         """
-        with worded(f"reading the holds of stream {self._record.name}", self._record.name):
+        with worded(f"reading the holds of stream {self._node.name}", self._node.name):
             while True:
                 await self._store.sync(self._path)
                 try:
@@ -42,7 +42,7 @@ class HoldNode:
                     await self._make()
 
     async def _make(self) -> None:
-        await self._record.read()  # a stream that was deleted does not come back by its holds
+        await self._node.read()  # a stream that was deleted does not come back by its holds
         try:
             await settled_create(self._store, self._path, Holds().encode())
         except KeyExistsError:
@@ -82,15 +82,15 @@ class HoldNode:
         await self._change(release, f"releasing hold {name}")
 
     async def _change(self, change: Callable[[Holds, StreamChain], Holds], doing: str) -> Holds:
-        name = self._record.name
+        name = self._node.name
         with worded(f"{doing} of stream {name}", name):
             while True:
-                chain, chain_version = await self._record.read()
+                chain, chain_version = await self._node.read()
                 holds, condition = await self.read()
                 changed = change(holds, chain)
                 if changed == holds:
                     return holds
-                same_chain = Check(self._record.path, chain_version)
+                same_chain = Check(self._node.path, chain_version)
                 try:
                     await settled_set_if(self._store, self._path, changed.encode(), _version(condition), [same_chain])
                 except MetadataConflictError:

@@ -1,6 +1,6 @@
 """The records of a stream's cursors at their paths, ``<stream>/cursors/<escaped name>``, changed by compare-and-set.
 
-Making a cursor, or giving it another place, writes its record and then the value of ``<stream>/cursors``, which
+Making a cursor, or giving it another place, writes its node and then the value of ``<stream>/cursors``, which
 is empty: only its version counts. A pass of retention takes this version before it reads the cursors, and removes
 nothing unless it is still the same. So it has seen a cursor whose owner was told that it is made, or removes first.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class CursorNode(ChainNode[CursorState]):
-    """The record of one cursor. Methods that say nothing else raise BookKeeper's metadata errors."""
+    """The node of one cursor. Methods that say nothing else raise BookKeeper's metadata errors."""
 
     def __init__(self, metadata: Metadata, stream_id: str, stream: str, name: str) -> None:
         check_short_name(name, "cursor")
@@ -35,7 +35,7 @@ class CursorNode(ChainNode[CursorState]):
         """The stream's name, for messages."""
 
     async def read(self) -> tuple[CursorState, Version]:
-        """Read the record as it is now.
+        """Read the node as it is now.
 
         Raises:
             CursorNotFoundError: there is none. StreamCorruptError, UnsupportedStreamFormatError.
@@ -48,7 +48,7 @@ class CursorNode(ChainNode[CursorState]):
             ) from error
 
     async def create(self, state: CursorState) -> bool:
-        """Make the record. False: there is one already. The state's nonce is its maker's."""
+        """Make the node. False: there is one already. The state's nonce is its maker's."""
         try:
             await settled_create(self.store, self.path, encode_cursor(state), parents=True)
         except KeyExistsError:
@@ -68,7 +68,7 @@ class CursorNode(ChainNode[CursorState]):
         return version
 
     async def take_back(self, state: CursorState) -> None:
-        """Delete the record if it is still as it was made. An owner that has it by now keeps it."""
+        """Delete the node if it is still as it was made. An owner that has it by now keeps it."""
         await self.store.sync(self.path)
         try:
             found = await self.store.get(self.path)
@@ -78,7 +78,7 @@ class CursorNode(ChainNode[CursorState]):
             pass
 
     async def overwrite(self, state: CursorState) -> None:
-        """Replace a record that nobody can read.
+        """Replace a node that nobody can read.
 
         Raises:
             MetadataConflictError: someone else replaced it meanwhile.
@@ -103,7 +103,7 @@ class CursorNode(ChainNode[CursorState]):
             pass  # another cursor was announced after this one was written
 
     async def delete(self) -> bool:
-        """Delete the record. False: there was none."""
+        """Delete the node. False: there was none."""
         try:
             await settled_delete(self.store, self.path, None)
         except NoSuchKeyError:

@@ -6,7 +6,7 @@ import pytest
 
 from bookkeeper.errors import MetadataConflictError
 from segments.cursors.acked_ranges import Mark
-from segments.cursors.cursor_record import CursorNode, cursor_names, read_cursors
+from segments.cursors.cursor_node import CursorNode, cursor_names, read_cursors
 from segments.cursors.cursor_state import CursorState
 from segments.errors import CursorNotFoundError, StreamCorruptError
 from segments.position import EARLIEST, Position
@@ -27,14 +27,14 @@ def test_records_are_made_once_listed_replaced_and_deleted() -> None:
         assert (await record.read())[0].mark.seq_no == 0
         with pytest.raises(MetadataConflictError, match="can be read"):
             await record.overwrite(CursorState.create(Mark(4, Position(1, 4, 0)), 2))
-        await stream.record.store.set(record.path, b"?", None)
+        await stream.node.store.set(record.path, b"?", None)
         await record.overwrite(CursorState.create(Mark(4, Position(1, 4, 0)), 2))
         states = await read_cursors(metadata, "built", "built")
         assert states["ü.x"].mark.seq_no == 4
         assert await record.delete() and not await record.delete()
         with pytest.raises(CursorNotFoundError, match="has no cursor"):
             await record.read()
-        await stream.record.store.set(CursorNode(metadata, "built", "built", "b").path, b"?", None)
+        await stream.node.store.set(CursorNode(metadata, "built", "built", "b").path, b"?", None)
         with pytest.raises(StreamCorruptError):
             await read_cursors(metadata, "built", "built")
 
