@@ -181,6 +181,10 @@ PLANTS: dict[str, tuple[str, str]] = {
         "spark_wal.webhdfs.contents.uploads",
         "spark_wal.webhdfs.ownership.events",
     ),
+    "The modules of the gateway's HTTP: imports go down": (
+        "spark_wal.webhdfs.http.two_steps",
+        "spark_wal.webhdfs.http.operations",
+    ),
     "The floors of the gateway's owner: imports go down": (
         "spark_wal.webhdfs.ownership.backing",
         "spark_wal.webhdfs.ownership.cluster_backing",
