@@ -51,10 +51,6 @@ class Method:
     def parse_request(self) -> Callable[[bytes], Any]:
         return self.request.FromString  # type: ignore[no-any-return]
 
-    @property
-    def parse_reply(self) -> Callable[[bytes], Any]:
-        return self.reply.FromString  # type: ignore[no-any-return]
-
 
 def methods() -> Iterator[Method]:
     """All calls of all services."""

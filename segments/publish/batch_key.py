@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from segments.errors import BatchRefusedError
+from segments.errors import AppendOutcomeUnknownError, BatchRefusedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +97,12 @@ def judge_batch(key: BatchKey, known: AppRecord | None, stream: str, attempt: st
             stream=stream,
         )
     return KnownBatch(number, known)
+
+
+def outcome_unknown(stream: str, ledger_id: int, records: int) -> AppendOutcomeUnknownError:
+    """The error of a batch without a key, of which nothing tells whether it was published. ``ledger_id``: its first."""
+    return AppendOutcomeUnknownError(
+        f"it is not known whether a batch of {records} records was published to stream {stream}: look whether ledger "
+        f"{ledger_id} is in `bk stream show {stream}`; with txnAppId and txnVersion a write may be repeated",
+        stream=stream,
+    )

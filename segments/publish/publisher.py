@@ -33,13 +33,12 @@ from segments.config import StreamConfig
 from segments.entries import EntryKind, RecordColumns, StoredEntry, decode_entry, encode_payload
 from segments.error_translation import worded
 from segments.errors import (
-    AppendOutcomeUnknownError,
     BatchRefusedError,
     StreamCorruptError,
     StreamError,
 )
 from segments.publish.app_record import AppRecords
-from segments.publish.batch_key import AppRecord, BatchKey, KnownBatch, NewBatch, judge_batch
+from segments.publish.batch_key import AppRecord, BatchKey, KnownBatch, NewBatch, judge_batch, outcome_unknown
 from segments.publish.claiming import claim_stream
 from segments.publish.ledger_ahead import LedgerAhead
 from segments.publish.staged_writer import StagedLedger, StagedRows, StagedWriter
@@ -347,22 +346,21 @@ class StreamPublisher:
             else:
                 if app is not None and (done := versions[-1]) is not None:
                     self._written = app, done
-                first = self._owner.chain.records - records
-                await self._clean(None if key is None else key.app, kept=self._ahead.stagings)
-                await self._tell_producers()
-                return PublishedBatch(number, records, first, already_there=False)
+                return await self._finish(None if key is None else key.app, number, records)
             await asyncio.sleep(_PAUSE_S)
             try:
                 await self._owner.refresh()
             except StreamError as error:
                 if unsure and key is None:  # publishing it again would tell nothing, and could do it twice
-                    raise AppendOutcomeUnknownError(
-                        f"it is not known whether a batch of {records} records was published to stream {self._name}: "
-                        f"look whether ledger {named[0][0]} is in `bk stream show {self._name}`; with txnAppId and "
-                        "txnVersion a write may be repeated",
-                        stream=self._name,
-                    ) from error
+                    raise outcome_unknown(self._name, named[0][0], records) from error
                 raise
+
+    async def _finish(self, app: str | None, number: int, records: int) -> PublishedBatch:
+        """The batch is published, as the last one: what was for it alone goes."""
+        first = self._owner.chain.records - records
+        await self._clean(app, kept=self._ahead.stagings)
+        await self._tell_producers()
+        return PublishedBatch(number, records, first, already_there=False)
 
     def _is_listed(self, named: Sequence[tuple[int, object]]) -> bool:
         """Whether the node names the batch's last ledger, which moves to no page meanwhile: an attempt of unknown

@@ -30,6 +30,6 @@ def test_every_call_of_the_protocol_is_there() -> None:
     assert append.path == "/segments.v1.Append/AppendStream"
     assert (append.streams_requests, append.streams_replies) == (True, True)
     assert append.parse_request(pb.AppendRequest(stream="s").SerializeToString()).stream == "s"
-    assert append.parse_reply(b"") == pb.AppendReply()
+    assert append.reply.FromString(b"") == pb.AppendReply()
     assert (METHODS["Read.Read"].streams_requests, METHODS["Read.Read"].streams_replies) == (False, True)
     assert len(METHODS) == sum(len(service.methods) for service in pb.DESCRIPTOR.services_by_name.values())
