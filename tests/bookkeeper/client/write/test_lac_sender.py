@@ -121,3 +121,20 @@ def test_a_writer_that_may_wait_tells_the_last_add_confirmed_once_in_a_while() -
             assert len(told()) == count, "a handle that ended says nothing more"
 
     ScriptedCluster().run(story)
+
+
+@pytest.mark.rule("W16")
+@pytest.mark.parametrize(("pause_s", "told"), [(0.0, [0, 0, 0]), (LAC_REST_S / 2, [1, 1, 0])])
+def test_a_handle_that_is_abandoned_says_nothing_more(pause_s: float, told: list[int]) -> None:
+    async def story(cluster: ScriptedCluster) -> None:
+        async with cluster.connect() as bk:
+            ledger = await bk.create_ledger()
+            by_place = [cluster[name] for name in ledger.metadata.last_fragment.ensemble]
+            await ledger.append(b"x")
+            if pause_s:
+                await asyncio.sleep(pause_s)
+            await ledger.abandon()
+            await asyncio.sleep(1)
+            assert [sum(isinstance(r, WriteLac) for r in bookie.requests) for bookie in by_place] == told
+
+    ScriptedCluster().run(story)
