@@ -14,6 +14,7 @@ import pytest
 from bookkeeper import wire
 from bookkeeper.access import Mode, Principal, PrincipalKind, Quota, Resource, Subject, Tenant
 from bookkeeper.access.quota import PrincipalQuota
+from bookkeeper.access.quota_book import QuotaBook
 from bookkeeper.bookie.connections import connection_access
 from bookkeeper.bookie.permissions.ledger_permissions import LedgerPermissions
 from bookkeeper.errors import BookieError
@@ -77,6 +78,35 @@ def test_a_denial_is_audited_once_for_a_connection_ledger_and_operation() -> Non
         assert reasons[1].startswith("add: the access policy") and reasons[2].startswith("read: the access policy")
 
     run_named(main, audit={"to": "/data/audit"})
+
+
+def test_adds_that_come_together_count_as_many_bytes_as_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[tuple[int, int]] = []
+    take = QuotaBook.take
+
+    def noted(self: QuotaBook, principal: Any, tenant: Any, adds: int, size: int, *rest: Any, **more: Any) -> Any:
+        counted.append((adds, size))
+        return take(self, principal, tenant, adds, size, *rest, **more)
+
+    monkeypatch.setattr(QuotaBook, "take", noted)
+
+    async def main(cluster: Cluster) -> None:
+        metadata = await cluster.up()
+        quota = PrincipalQuota(Subject.parse("a"), Quota(bytes_per_s=10**9))
+        await apply(cluster, metadata, replace(policy("bookie repair cluster"), quotas=(quota,)))
+        async with clients_of(cluster) as clients:
+            ledgers = [await create(metadata, "ledgers:a"), await create(metadata, "ledgers:a")]
+            for ledger in ledgers:
+                await clients.ask("a", add(ledger))
+            (_, one), _ = counted
+            assert one > 0
+            counted.clear()
+            together = [add(ledger, entry) for ledger in ledgers for entry in (1, 2, 3)]
+            replies = await asyncio.gather(*(clients.ask("a", each) for each in together))
+            assert [each.status for each in replies] == [Status.OK] * 6
+            assert counted == [(3, 3 * one), (3, 3 * one)], "two runs, each with the bytes of its own records"
+
+    run_named(main)
 
 
 def test_a_used_up_quota_refuses_adds_and_nothing_else_and_no_repair() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import ssl
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -374,6 +375,10 @@ def test_the_certificate_says_who_it_is_and_the_rules_whether_to_serve(tmp_path:
             with pytest.raises(BookieError, match="requires TLS or authentication"):
                 await refused.request(READ, 5)
             assert server.metrics.counter("refused_connections_total").value == 1
+            connection.close()
+            while server.port.connections.connections:  # type: ignore[union-attr]  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+            assert theirs.security.watch.look(math.inf) == 0, "nobody looks after a connection that has ended"
 
     run(main)
 
@@ -443,7 +448,7 @@ def test_a_provider_that_fails_or_hangs_lets_nobody_in(tmp_path: Path, word: str
         async with bookie(tmp_path / "b", ledger=LEDGER, auth={"provider": f"{HERE}:server"}, **options) as server:
             with pytest.raises(SecureConnectionError):
                 await connect(server, None, auth=AuthConfig(provider=f"{HERE}:client", options={"word": word}))
-            while server.port.connections.connections:  # type: ignore[union-attr]  # noqa: ASYNC110  # nothing tells
+            while server.port.connections.connections:  # type: ignore[union-attr]  # noqa: ASYNC110  # noqa: ASYNC110  # nothing tells
                 await asyncio.sleep(0)
 
     run(main)
