@@ -11,7 +11,7 @@ ALL = [value for value in vars(errors).values() if isinstance(value, type) and i
 @pytest.mark.parametrize("kind", ALL)
 def test_each_has_a_java_class_and_a_status(kind: type[WebHdfsError]) -> None:
     assert kind.java_class.count(".") >= 2
-    assert kind.status in (400, 403, 404, 500)
+    assert kind.status in (400, 403, 404, 429, 500)
     assert kind("x").name.endswith("Exception")
 
 
