@@ -192,8 +192,10 @@ def test_javas_client_of_a_removed_user_is_ended_and_comes_back_with_him(stage: 
         client.create(ONE).append(b"never")
     private(stage.users, users_of(line))
     assert until(lambda: read_if_served(client, ledger_id)) == [b"0"], "what was answered stays, and the client is back"
-    client.close()
+    before = ended(stage)
     private(stage.users, users_of())
+    until(lambda: ended(stage) > before, what="the end of its connection, so that no other test finds him served")
+    client.close()
 
 
 def written_if_served(client: JavaClient) -> list[int]:
