@@ -75,9 +75,10 @@ def token(name: str, token_file: str, roots: tuple[str, ...], read_only: bool, d
 @click.command()
 @_token_file
 def tokens(token_file: str) -> None:
-    """List the tokens of a file: their ids, owners, limits and ends; then the signing keys, the one that signs first.
+    """List the tokens of a file: their ids, owners, limits and ends.
 
-    The file holds no token, so none is shown. An id is no secret.
+    After them come the signing keys, the one that signs first. The file holds no token, so none is shown. An id is no
+    secret.
     """
     with _told():
         book = _book(token_file)

@@ -5,6 +5,7 @@ README's are in ``test_readme``. A page may say of a block that it is part of so
 
 from __future__ import annotations
 
+import base64
 import re
 import shutil
 import subprocess
@@ -33,6 +34,7 @@ RUN: Final = [
     ("docs/journals.md", 'EditLog.open("set:"'),
     ("docs/journals.md", "JournalBackendContract"),
     ("docs/namenode.md", "EditsReader"),
+    ("docs/security.md", "EncryptionConfig"),
     ("docs/spark-data.md", "counted"),
     ("docs/spark-data.md", "batch_writer"),
     ("docs/spark.md", 'client_id="spark-etl"'),
@@ -103,6 +105,25 @@ def test_a_stream_has_each_record_once(tmp_path: Path) -> None:
     code = block("docs/streams.md", "producer.append", {"/tmp/streams": f"{tmp_path}/streams"})
     said = [run_python(code, tmp_path) for _ in range(2)]
     assert said[0] == said[1] and said[0].endswith("2 b'order 2'\n") and len(said[0].splitlines()) == 3
+
+
+def test_what_is_encrypted_stands_on_no_disk(tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text(f"2026-07:{base64.b64encode(bytes(range(32))).decode()}\n")
+    keys.chmod(0o600)
+    places = {
+        "zk://host:2181/ledgers": f"embedded://{tmp_path}/bk?bookies=3",
+        "/etc/bk/keys": str(keys),
+        "...": "hidden",
+    }
+    code = block("docs/security.md", "EncryptionConfig", places)
+    plain = code.replace("bk.create_ledger()", "bk.create_ledger(encrypted=False)")
+
+    def is_seen() -> bool:
+        return any(b"hidden" in path.read_bytes() for path in (tmp_path / "bk").rglob("*") if path.is_file())
+
+    assert run_python(code, tmp_path) == "" and not is_seen()
+    assert run_python(plain, tmp_path) == "" and is_seen(), "so it was looked for in the right place"
 
 
 def test_a_test_of_ones_own_has_a_cluster(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ Moments are counted in acknowledged entries, not in seconds. Tests share one clu
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
 import shutil
@@ -286,6 +287,14 @@ def on_zookeeper(tmp_path: Path) -> Iterator[tuple[ZooKeeperServer, Bookies]]:
         yield server, found
 
 
+async def until_answered(client: BookKeeper) -> None:
+    """Until the metadata store takes a change of this client."""
+    while True:
+        with contextlib.suppress(MetadataUnavailableError):
+            async with await client.create_ledger():
+                return
+
+
 @pytest.mark.zookeeper
 @pytest.mark.rule("Z1", "V5")
 async def test_zookeeper_goes_away_during_appends_which_go_on_and_changes_end_in_a_clear_error(
@@ -306,6 +315,7 @@ async def test_zookeeper_goes_away_during_appends_which_go_on_and_changes_end_in
                 await load.more(1000)
                 await loop.run_in_executor(thread, server.start)
                 await load.more(1000)
+                await until_answered(client)  # before the ledger is closed, which is tried for three seconds
             for name in NAMES:
                 await cluster.until_state(name, "writable")
             async with await client.create_ledger() as after:

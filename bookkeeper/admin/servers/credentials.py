@@ -9,6 +9,7 @@ from typing import Final
 
 import click
 
+from bookkeeper.admin.command_group import CommandGroup
 from bookkeeper.auth.token_file import TokenFile, revoked_line, signing_key_line
 from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.real import SystemClock, SystemRng, append_private, read_private, replace_private
@@ -39,7 +40,7 @@ class _Duration(click.ParamType):  # type: ignore[type-arg]  # older versions of
         return int(found[1]) * _SECONDS[found[2]]
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def credentials() -> None:
     """Make and revoke what clients show to bookies: signed tokens, users of SASL.
 
