@@ -188,7 +188,9 @@ def test_spark_keeps_its_checkpoint_on_a_gateway_with_oauth2(tmp_path: Path) -> 
     at = Protected(tmp_path, f"file://{tmp_path}/namespace")
     port = free_port()
     code = block("docs/spark.md", 'client_id="spark-etl"', {"gw.example.org:9871": f"127.0.0.1:{port}", **at.places})
-    with ended(at.gateway("gateway", port)):
+    gateway = at.gateway("gateway", port)
+    with ended(gateway):
+        gateway.until_said("serves")
         assert at.query(code, "line-1") == ["line-1"]
 
 
