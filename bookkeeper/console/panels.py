@@ -32,10 +32,10 @@ A whole page::
         tone=Tone.WARN,
         blocks=(
             PanelTable(
-                columns=("stream", "owner", "segments", "size", "last append"),
+                columns=("stream", "owner", "size", "last append"),
                 rows=(
-                    (DetailLink("flights", key="flights"), "gateway-1", 12, ByteCount(52_000_000), Moment(1700000000000)),
-                    (DetailLink("trips", key="trips"), Mark("none", Tone.WARN), 1, ByteCount(0), None),
+                    (DetailLink("flights", key="flights"), "gateway-1", ByteCount(52_000_000), Moment(1700000000000)),
+                    (DetailLink("trips", key="trips"), Mark("none", Tone.WARN), ByteCount(0), None),
                 ),
                 empty="There are no streams",
             ),
