@@ -35,7 +35,7 @@ A whole page::
                 columns=("stream", "owner", "size", "last append"),
                 rows=(
                     (DetailLink("flights", key="flights"), "gateway-1", ByteCount(52_000_000), Moment(1700000000000)),
-                    (DetailLink("trips", key="trips"), Mark("none", Tone.WARN), ByteCount(0), None),
+                    (DetailLink("trips", key="trips"), StateWord("none", Tone.WARN), ByteCount(0), None),
                 ),
                 empty="There are no streams",
             ),
@@ -98,7 +98,7 @@ class LedgerLink:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class StateWord:
     """A word or two with a tone: a state."""
 
     text: str
@@ -128,7 +128,7 @@ class Duration:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Proportion:
     """A part of a whole, shown as a bar with the percentage."""
 
     part: float
@@ -137,7 +137,7 @@ class Share:
     tone: Tone = Tone.PLAIN
 
 
-Cell = str | int | float | DetailLink | LedgerLink | Mark | ByteCount | Moment | Duration | Share | None
+Cell = str | int | float | DetailLink | LedgerLink | StateWord | ByteCount | Moment | Duration | Proportion | None
 """One value; None: there is none, or it is not known."""
 
 
