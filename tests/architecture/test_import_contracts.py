@@ -45,6 +45,10 @@ PLANTS: dict[str, tuple[str, str]] = {
     ),
     "The floors of testing: imports go down": ("bookkeeper.testing.world.disk", "bookkeeper.testing.cluster"),
     "The protocol is pure: no I/O, no clock, no dice": ("bookkeeper.ledger.write.writer", "pathlib"),
+    "What decides for servers, clients and disks is pure: no I/O, no clock, no dice": (
+        "bookkeeper.storage.journal.write_schedule",
+        "time",
+    ),
     "A bookie's disk knows no network": ("bookkeeper.storage.base.results", "bookkeeper.wire.status"),
     "Only the bindings touch the system: time, chance, files, sockets, threads": ("bookkeeper.bookie.config", "time"),
     "The packages, top to bottom": ("bookkeeper.errors", "journal_manager.edits.txid"),
