@@ -11,6 +11,7 @@ from segments.chain import StreamChain, StreamHead, StreamSegment
 from segments.checks.overview import StreamOverview, overview_of
 from segments.config import StreamConfig
 from segments.cursors import Cursor, CursorOptions, CursorState, Mark, read_cursors
+from segments.cursors.cursor_node import MayMove
 from segments.directory.directory import StreamEvent, StreamInfo, info_of, watch_stream
 from segments.directory.settings import StreamSettings
 from segments.error_translation import worded
@@ -148,6 +149,20 @@ class Stream(StreamFront):
     def cursor(self, name: str, *, start: Seek = EARLIEST, **options: Unpack[CursorOptions]) -> Cursor:
         """A cursor, by name; a new one begins at ``start``. Raises: StreamNameError."""
         return Cursor(self.reading, self.node, name, start=start, **options)
+
+    def cursor_for(
+        self, by: str, may_move: MayMove, name: str, *, start: Seek = EARLIEST, **options: Unpack[CursorOptions]
+    ) -> Cursor:
+        """A cursor for somebody whom a gateway knows.
+
+        Args:
+            by: his name; a cursor that is made is his.
+            may_move: is asked about one that is taken over, moved or deleted, and raises if he may not.
+            name, start, options: as for ``cursor``.
+
+        Raises: StreamNameError.
+        """
+        return Cursor(self.reading, self.node, name, start=start, by=by, may_move=may_move, **options)
 
     async def cursors(self) -> dict[str, CursorState]:
         return await read_cursors(self.client.metadata_store, self.id, self.name)

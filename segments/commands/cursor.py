@@ -80,6 +80,7 @@ def show(metadata: str, as_json: bool, name: str, cursor_name: str) -> None:
                 "epoch": state.epoch,
                 "version": version,
                 "done_beyond": done_beyond,
+                "by": state.by or None,
                 "records_left": backlog.records,
                 "seconds_behind": backlog.seconds,
                 "properties": dict(state.properties),
@@ -88,6 +89,8 @@ def show(metadata: str, as_json: bool, name: str, cursor_name: str) -> None:
         return
     owner = f"in use by {state.owner}" if state.owner else "nobody uses it"
     click.echo(f"{cursor_name}: at {needs} (record {state.mark.seq_no}), version {version}; {owner}")
+    if state.by:
+        click.echo(f"it is {state.by}'s, who had a gateway make it")
     beyond = f", {counted(done_beyond, 'record')} beyond its place are done" if done_beyond else ""
     behind = "" if backlog.seconds is None else f"; the first is {backlog.seconds:.0f} s old"
     click.echo(f"{counted(backlog.records, 'record')} left{beyond}{behind}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeAlias, Unpack
 from bookkeeper.errors import BookKeeperError, MetadataConflictError
 from segments.cursors.acked_ranges import Mark, nth_undone, undone
 from segments.cursors.cursor_front import CursorFront, CursorOptions
-from segments.cursors.cursor_node import CursorNode
+from segments.cursors.cursor_node import CursorNode, MayMove
 from segments.cursors.cursor_owner import CursorOwner
 from segments.cursors.cursor_state import Acknowledgement, CursorState, CursorVersion
 from segments.error_translation import stream_error
@@ -44,12 +44,16 @@ class Cursor(CursorFront):
         name: str,
         *,
         start: Seek = EARLIEST,
+        by: str = "",
+        may_move: MayMove | None = None,
         **options: Unpack[CursorOptions],
     ) -> None:
+        """``by``: whose it is if it is made. ``may_move``: is asked before it is taken over, moved or deleted."""
         super().__init__(node.name, name, start=start, **options)
         self._reading = reading
         self._client = reading.source.client
         self._node = CursorNode(self._client.metadata_store, node.stream_id, node.name, name)
+        self._by, self._may_change = by, may_move
         self._owner: CursorOwner | None = None
         self._resetting = False
         self._places: dict[tuple[int, int], tuple[int, int]] = {}
@@ -139,9 +143,12 @@ class Cursor(CursorFront):
             CursorConflictError: another owner has the cursor. CursorNotFoundError, StreamCorruptError,
             StreamMetadataError.
         """
-        self._owner = await CursorOwner.resume(
+        owner = await CursorOwner.resume(
             self._node, epoch, nonce, self._now_ms, ranges_max=self._ranges_max, save_every_s=self._save_every_s
         )
+        if self._may_change is not None:
+            self._may_change(owner.state.by)
+        self._owner = owner
         return self
 
     async def make(self) -> bool:
@@ -152,7 +159,7 @@ class Cursor(CursorFront):
         try:
             while await self._node.store.exists(self._node.path) is None:
                 mark = await self._find(self._start)
-                made = CursorState.create(mark, self._now_ms(), self._nonce())
+                made = CursorState.create(mark, self._now_ms(), self._nonce(), self._by)
                 if not await self._node.create(made):
                     return False
                 if await self._is_kept(mark):
@@ -179,7 +186,15 @@ class Cursor(CursorFront):
             )
 
     async def _claim(self, check: Callable[[CursorState], None] | None = None) -> CursorOwner:
-        owned = await CursorOwner.claim(self._node, self._owner_name, self._nonce(), check)
+        may_move = self._may_change
+
+        def checked(state: CursorState) -> None:
+            if may_move is not None:
+                may_move(state.by)
+            if check is not None:
+                check(state)
+
+        owned = await CursorOwner.claim(self._node, self._owner_name, self._nonce(), checked)
         return CursorOwner(
             self._node, owned, self._now_ms, ranges_max=self._ranges_max, save_every_s=self._save_every_s
         )
@@ -298,7 +313,7 @@ class Cursor(CursorFront):
         StreamMetadataError."""
         await self.abandon()
         try:
-            gone = await self._node.delete()
+            gone = await self._node.delete(self._may_change)
         except BookKeeperError as error:
             raise stream_error(error, f"deleting cursor {self.name} of stream {self._stream}", self._stream) from error
         if not gone and not missing_ok:
@@ -314,8 +329,10 @@ class Cursor(CursorFront):
         except StreamCorruptError:
             if mark is None or not force:
                 raise
+            if self._may_change is not None:
+                self._may_change(None)
             try:
-                await self._node.overwrite(CursorState.create(mark, self._now_ms(), self._nonce()))
+                await self._node.overwrite(CursorState.create(mark, self._now_ms(), self._nonce(), self._by))
             except MetadataConflictError as error:
                 raise CursorConflictError(
                     f"cursor {self.name} of stream {self._stream} was replaced by someone else meanwhile: try again",

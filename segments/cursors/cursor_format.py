@@ -9,6 +9,7 @@
               ranges: count u32, then five columns of i64: first, end, segment, entry, slot (behind the last record)
     text      size u32, UTF-8
 
+The property ``bookkeeper.by`` says whose the cursor is. It is no field, so that earlier programs carry it on.
 The size and the checksum are those of the stored body; the checksum covers what is before it, too.
 """
 
@@ -20,7 +21,7 @@ from typing import Final
 
 from bookkeeper.codec import crc32c
 from segments.cursors.acked_ranges import NO_RANGES, FrozenRanges, Mark
-from segments.cursors.cursor_state import CursorChange, CursorState, CursorVersion
+from segments.cursors.cursor_state import BY_PROPERTY, CursorChange, CursorState, CursorVersion
 from segments.errors import CursorFullError, StreamCorruptError, UnsupportedStreamFormatError
 from segments.position import Position
 
@@ -45,8 +46,9 @@ def encode_cursor(state: CursorState) -> bytes:
     Raises:
         CursorFullError: it is too large for a metadata store.
     """
-    parts = [_EPOCH.pack(state.epoch), _text(state.owner), _text(state.nonce), _COUNT.pack(len(state.properties))]
-    for name, value in state.properties.items():
+    properties = {**state.properties, BY_PROPERTY: state.by} if state.by else state.properties
+    parts = [_EPOCH.pack(state.epoch), _text(state.owner), _text(state.nonce), _COUNT.pack(len(properties))]
+    for name, value in properties.items():
         parts += _text(name), _text(value)
     parts.append(_COUNT.pack(len(state.history) + 1))
     for version in (*state.history, state.version):
@@ -117,10 +119,11 @@ class _Body:
         epoch: int = self._take(_EPOCH)[0]
         owner, nonce = self._text(), self._text()
         properties = {self._text(): self._text() for _ in range(self._count())}
+        by = properties.pop(BY_PROPERTY, "")
         *history, version = [self._version() for _ in range(self._count())]
         if self._at != len(self._raw):
             raise ValueError(f"{len(self._raw) - self._at} bytes follow its end")
-        return CursorState(version, epoch, owner, nonce, properties, tuple(history))
+        return CursorState(version, epoch, owner, nonce, properties, tuple(history), by)
 
     def _take(self, part: struct.Struct) -> tuple[int, ...]:
         values = part.unpack_from(self._raw, self._at)

@@ -7,7 +7,8 @@ nothing unless it is still the same. So it has seen a cursor whose owner was tol
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 from bookkeeper.chains import ChainNode
 from bookkeeper.errors import KeyExistsError, MetadataConflictError, NoSuchKeyError
@@ -20,6 +21,10 @@ from segments.names import check_short_name, escape_name, stream_path, unescape_
 
 if TYPE_CHECKING:
     from bookkeeper.meta import Metadata
+
+MayMove: TypeAlias = Callable[[str | None], None]
+"""Raises if a cursor may not be moved or deleted by who asks for that. It gets whose the cursor is, ``CursorState.by``;
+None if its node is damaged and nobody knows."""
 
 
 class CursorNode(ChainNode[CursorState]):
@@ -102,13 +107,36 @@ class CursorNode(ChainNode[CursorState]):
         except MetadataConflictError:
             pass  # another cursor was announced after this one was written
 
-    async def delete(self) -> bool:
-        """Delete the node. False: there was none."""
-        try:
-            await settled_delete(self.store, self.path, None)
-        except NoSuchKeyError:
-            return False
-        return True
+    async def delete(self, may_move: MayMove | None = None) -> bool:
+        """Delete the node. False: there was none. ``may_move`` is asked about the node as it is when it goes.
+
+        Raises: what ``may_move`` raises.
+        """
+        if may_move is None:
+            try:
+                await settled_delete(self.store, self.path, None)
+            except NoSuchKeyError:
+                return False
+            return True
+        while True:
+            await self.store.sync(self.path)
+            try:
+                found = await self.store.get(self.path)
+                may_move(_whose(found.value))
+                await settled_delete(self.store, self.path, found.version)
+            except NoSuchKeyError:
+                return False
+            except MetadataConflictError:
+                continue
+            return True
+
+
+def _whose(raw: bytes) -> str | None:
+    """Whose a node is; None if nobody can read it."""
+    try:
+        return decode_cursor(raw).by
+    except StreamCorruptError:
+        return None
 
 
 async def cursor_names(metadata: Metadata, stream_id: str, stream: str) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from enum import Enum
 from typing import Final
 
 from segments.cursors.acked_ranges import NO_RANGES, AckedRanges, FrozenRanges, Mark
-from segments.errors import CursorFullError, CursorVersionError
+from segments.errors import CursorFullError, CursorVersionError, StreamConfigError
 
 RANGES_MAX: Final = 10_000
 """How many ranges above its mark a cursor may have."""
@@ -43,6 +43,10 @@ PROPERTIES_BYTES_MAX: Final = 64 * 1024
 UNCLAIMED: Final = "a client of a gateway"
 """The owner's name in cursors that were moved through gateways without a claim; each call takes them over from the one
 before. Nobody holds such a cursor."""
+
+
+BY_PROPERTY: Final = "bookkeeper.by"
+"""The property in which a node keeps ``CursorState.by``: programs that know no such field carry it on."""
 
 
 class CursorChange(Enum):
@@ -89,11 +93,13 @@ class CursorState:
     properties: Mapping[str, str] = field(default_factory=dict)
     history: tuple[CursorVersion, ...] = ()
     """Earlier versions, oldest first."""
+    by: str = ""
+    """Whose it is: the name of who had a gateway make it. Empty: of nobody, or nobody was asked who he is."""
 
     @classmethod
-    def create(cls, mark: Mark, now_ms: int, nonce: str = "") -> CursorState:
-        """A cursor that has done nothing since ``mark``. ``nonce`` tells its maker apart."""
-        return cls(CursorVersion(1, now_ms, CursorChange.CREATED, mark), nonce=nonce)
+    def create(cls, mark: Mark, now_ms: int, nonce: str = "", by: str = "") -> CursorState:
+        """A cursor that has done nothing since ``mark``. ``nonce`` tells its maker apart, ``by`` says whose it is."""
+        return cls(CursorVersion(1, now_ms, CursorChange.CREATED, mark), nonce=nonce, by=by)
 
     @property
     def mark(self) -> Mark:
@@ -156,8 +162,13 @@ class CursorState:
         """Set properties; None removes one.
 
         Raises:
-            CursorFullError: they are more than ``PROPERTIES_BYTES_MAX`` bytes together.
+            CursorFullError: they are more than ``PROPERTIES_BYTES_MAX`` bytes together. StreamConfigError: one of them
+            says whose the cursor is.
         """
+        if BY_PROPERTY in changes:
+            raise StreamConfigError(
+                f"the property {BY_PROPERTY} says whose the cursor is, and is not changed: choose another name"
+            )
         merged = {k: v for k, v in (dict(self.properties) | dict(changes)).items() if v is not None}
         size = sum(len(k.encode()) + len(v.encode()) for k, v in merged.items())
         if size > PROPERTIES_BYTES_MAX:

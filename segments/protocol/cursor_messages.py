@@ -78,6 +78,7 @@ def put_cursor(name: str, state: CursorState, *, claimed: bool = False) -> pb.Cu
         changed_ms=state.version.changed_ms,
         change=_CHANGES[state.version.change],
         claim=pb.CursorClaim(epoch=state.epoch, nonce=state.nonce) if claimed else None,
+        by=state.by,
     )
 
 
@@ -91,7 +92,8 @@ def get_cursor(message: pb.CursorInfo) -> CursorState:
         Mark(seq_no, get_position(message.position)),
         get_ranges(message.ranges),
     )
-    return CursorState(version, message.epoch, message.owner, message.claim.nonce, dict(message.properties))
+    nonce, properties = message.claim.nonce, dict(message.properties)
+    return CursorState(version, message.epoch, message.owner, nonce, properties, by=message.by)
 
 
 def put_version(version: CursorVersion) -> pb.CursorVersion:

@@ -1051,7 +1051,7 @@ class AckedRanges(_message.Message):
     def __init__(self, first: _Optional[_Iterable[int]] = ..., end: _Optional[_Iterable[int]] = ..., segment: _Optional[_Iterable[int]] = ..., entry: _Optional[_Iterable[int]] = ..., slot: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class CursorInfo(_message.Message):
-    __slots__ = ("name", "position", "version", "seq_no", "ranges", "epoch", "owner", "properties", "changed_ms", "change", "claim")
+    __slots__ = ("name", "position", "version", "seq_no", "ranges", "epoch", "owner", "properties", "changed_ms", "change", "claim", "by")
     class PropertiesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -1070,6 +1070,7 @@ class CursorInfo(_message.Message):
     CHANGED_MS_FIELD_NUMBER: _ClassVar[int]
     CHANGE_FIELD_NUMBER: _ClassVar[int]
     CLAIM_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
     name: str
     position: Position
     version: int
@@ -1081,7 +1082,8 @@ class CursorInfo(_message.Message):
     changed_ms: int
     change: CursorChange
     claim: CursorClaim
-    def __init__(self, name: _Optional[str] = ..., position: _Optional[_Union[Position, _Mapping]] = ..., version: _Optional[int] = ..., seq_no: _Optional[int] = ..., ranges: _Optional[_Union[AckedRanges, _Mapping]] = ..., epoch: _Optional[int] = ..., owner: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., changed_ms: _Optional[int] = ..., change: _Optional[_Union[CursorChange, str]] = ..., claim: _Optional[_Union[CursorClaim, _Mapping]] = ...) -> None: ...
+    by: str
+    def __init__(self, name: _Optional[str] = ..., position: _Optional[_Union[Position, _Mapping]] = ..., version: _Optional[int] = ..., seq_no: _Optional[int] = ..., ranges: _Optional[_Union[AckedRanges, _Mapping]] = ..., epoch: _Optional[int] = ..., owner: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., changed_ms: _Optional[int] = ..., change: _Optional[_Union[CursorChange, str]] = ..., claim: _Optional[_Union[CursorClaim, _Mapping]] = ..., by: _Optional[str] = ...) -> None: ...
 
 class CreateCursorRequest(_message.Message):
     __slots__ = ("stream", "name", "start", "individual")

@@ -2,23 +2,28 @@
 
 A call without one takes the cursor over, moves it, and lets it go: so a cursor that somebody has claimed, or that a
 program holds open, is not moved by it, and such callers are kept apart by the position that they expect.
+
+A cursor that was made for a caller whose name is known is his: nobody else takes it over, moves or deletes it, but who
+may administer the stream.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from segments.cursors import RANGES_MAX, UNCLAIMED, Acknowledgement, Cursor, CursorOptions, Mark
 from segments.errors import CursorExistsError, PositionFormatError
 from segments.gateway.calls.served_streams import ServedStreams
 from segments.gateway.guard.call_guard import Behaviour
 from segments.gateway.guard.grpc_call import GrpcCall
+from segments.gateway.guard.request_rights import OVERRULE
 from segments.position import EARLIEST, Position
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.cursor_messages import get_acknowledgements, put_cursor, put_version
 from segments.protocol.messages import get_position, get_seek
+from segments.seek import Seek
 from segments.stream import Stream
 
 HISTORY: Final = 20
@@ -62,7 +67,7 @@ class CursorCalls:
     async def create(self, request: pb.CreateCursorRequest, call: GrpcCall) -> pb.CursorInfo:
         """Make a cursor. Raises: CursorExistsError; and as ``Cursor.open``."""
         stream = await self._stream(request.stream, call)
-        cursor = stream.cursor(request.name, start=get_seek(request.start, EARLIEST))
+        cursor = _cursor(stream, request, call, start=get_seek(request.start, EARLIEST))
         if not await cursor.make():
             raise CursorExistsError(f"stream {request.stream} has a cursor named {request.name}", stream=request.stream)
         return await _info(cursor)
@@ -91,9 +96,9 @@ class CursorCalls:
             yield put_version(version)
 
     async def delete(self, request: pb.DeleteCursorRequest, call: GrpcCall) -> pb.Empty:
-        """Delete a cursor. Raises: CursorNotFoundError."""
+        """Delete a cursor. Raises: CursorNotFoundError, and StreamAccessError: it is somebody else's."""
         stream = await self._stream(request.stream, call)
-        await stream.cursor(request.name).delete(missing_ok=False)
+        await _cursor(stream, request, call).delete(missing_ok=False)
         return pb.Empty()
 
     # -- owning -------------------------------------------------------------------------------------------
@@ -103,7 +108,7 @@ class CursorCalls:
         stream = await self._stream(request.stream, call)
         start = get_seek(request.start, EARLIEST)
         options: CursorOptions = {"create": not request.must_exist, "owner": request.owner or CLAIMANT}
-        cursor = await stream.cursor(request.name, start=start, **options).open()
+        cursor = await _cursor(stream, request, call, start=start, **options).open()
         try:
             return put_cursor(request.name, cursor.held, claimed=True)
         finally:
@@ -112,7 +117,7 @@ class CursorCalls:
     async def release(self, request: pb.ReleaseCursorRequest, call: GrpcCall) -> pb.CursorInfo:
         """Let a cursor go. Raises: CursorConflictError, CursorNotFoundError."""
         stream = await self._stream(request.stream, call)
-        cursor = await _resumed(stream, request)
+        cursor = await _resumed(stream, request, call)
         await cursor.close()
         return await _info(cursor)
 
@@ -169,13 +174,13 @@ class CursorCalls:
         """The cursor in its owner's name, or taken over and let go again."""
         stream = await self._stream(request.stream, call)
         if request.HasField("claim"):
-            cursor = await _resumed(stream, request)
+            cursor = await _resumed(stream, request, call)
             try:
                 yield cursor
             finally:
                 await cursor.abandon()
             return
-        unclaimed = stream.cursor(request.name, create=False, owner=UNCLAIMED)
+        unclaimed = _cursor(stream, request, call, create=False, owner=UNCLAIMED)
         async with await unclaimed.open(if_free=True) as cursor:
             yield cursor
 
@@ -184,20 +189,34 @@ class CursorCalls:
         """The cursor in its owner's name, or not opened, so that it takes itself over."""
         stream = await self._stream(request.stream, call)
         if not request.HasField("claim"):
-            yield stream.cursor(request.name, owner=owner or UNCLAIMED)
+            yield _cursor(stream, request, call, owner=owner or UNCLAIMED)
             return
-        cursor = await _resumed(stream, request)
+        cursor = await _resumed(stream, request, call)
         try:
             yield cursor
         finally:
             await cursor.abandon()
 
 
-async def _resumed(stream: Stream, request: Any) -> Cursor:
+def _cursor(
+    stream: Stream, request: Any, call: GrpcCall, *, start: Seek = EARLIEST, **options: Unpack[CursorOptions]
+) -> Cursor:
+    """The cursor that a request names, for its caller: he changes his own, one that is nobody's, and with the right to
+    administer any. He needs that for one of which nobody can tell whose it is, too."""
+    who = "" if call.caller is None else call.caller.name
+
+    def ask(whose: str | None) -> None:
+        if whose is None or (whose and whose != who):
+            call.require(request.stream, OVERRULE)
+
+    return stream.cursor_for(who, ask, request.name, start=start, **options)
+
+
+async def _resumed(stream: Stream, request: Any, call: GrpcCall) -> Cursor:
     """The cursor, for the owner that shows this claim. Raises: CursorConflictError, CursorNotFoundError."""
     claim = request.claim
     ranges_max = min(claim.ranges_max if claim.ranges_max > 0 else RANGES_MAX, RANGES_MAX)
-    return await stream.cursor(request.name, ranges_max=ranges_max).resume(claim.epoch, claim.nonce)
+    return await _cursor(stream, request, call, ranges_max=ranges_max).resume(claim.epoch, claim.nonce)
 
 
 async def _info(cursor: Cursor) -> pb.CursorInfo:

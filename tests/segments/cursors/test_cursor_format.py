@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from segments.cursors.acked_ranges import AckedRange, FrozenRanges, Mark
 from segments.cursors.cursor_format import FORMAT, decode_cursor, encode_cursor
-from segments.cursors.cursor_state import CursorChange, CursorState, CursorVersion
+from segments.cursors.cursor_state import BY_PROPERTY, CursorChange, CursorState, CursorVersion
 from segments.errors import CursorFullError, StreamCorruptError, UnsupportedStreamFormatError
 from segments.position import EARLIEST, Position
 
@@ -32,6 +34,7 @@ STATES = st.builds(
     TEXTS,
     st.dictionaries(TEXTS, TEXTS, max_size=3),
     st.lists(VERSIONS, max_size=12).map(tuple),
+    TEXTS,
 )
 SMALL = CursorState.create(Mark(7, Position(2, 3, 4)), 1_700_000_000_000).claim("host", "n").with_properties({"a": "b"})
 
@@ -39,6 +42,14 @@ SMALL = CursorState.create(Mark(7, Position(2, 3, 4)), 1_700_000_000_000).claim(
 @given(STATES)
 def test_it_round_trips(state: CursorState) -> None:
     assert decode_cursor(encode_cursor(state)) == state
+
+
+def test_programs_that_do_not_know_whose_a_cursor_is_carry_it_on() -> None:
+    """To them it is a property, which they keep when they move the cursor."""
+    theirs = replace(SMALL, properties={"a": "b", BY_PROPERTY: "etl"})
+    ours = replace(SMALL, by="etl")
+    assert encode_cursor(theirs) == encode_cursor(ours)
+    assert decode_cursor(encode_cursor(theirs)) == ours
 
 
 def test_any_damage_is_told() -> None:

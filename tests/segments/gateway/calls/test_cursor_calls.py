@@ -5,7 +5,20 @@ from typing import Any
 
 import pytest
 
-from segments.errors import CursorConflictError, CursorExistsError, CursorNotFoundError, PositionFormatError
+from bookkeeper.access import Grant, Mode, Policy, Resource, Right, Subject
+from bookkeeper.gateways.caller import Caller
+from bookkeeper.gateways.permissions import CallerRights
+from segments.errors import (
+    CursorConflictError,
+    CursorExistsError,
+    CursorNotFoundError,
+    PositionFormatError,
+    StreamAccessError,
+    StreamConfigError,
+    StreamCorruptError,
+)
+from segments.gateway.calls.cursor_calls import CursorCalls
+from segments.gateway.guard.grpc_call import GrpcCall
 from segments.position import LATEST
 from segments.protocol import segments_pb2 as pb
 from segments.protocol.messages import get_position, put_position
@@ -97,3 +110,102 @@ async def test_a_call_without_a_claim_moves_nothing_that_somebody_has_claimed(
         assert skipped.seq_no == 3
         noted = await call("Cursors.SetProperties", pb.SetPropertiesRequest(set={"a": "b"}, **named))
         assert dict(noted.properties) == {"a": "b"}
+
+
+STREAM = Resource.parse("streams:s")
+READERS = Policy(
+    Mode.ENFORCE,
+    (
+        Grant(Subject.parse("audit"), frozenset({Right.READ}), STREAM),
+        Grant(Subject.parse("etl"), frozenset({Right.READ}), STREAM),
+        Grant(Subject.parse("boss"), frozenset({Right.READ, Right.ADMINISTER}), STREAM),
+    ),
+)
+NAMED: dict[str, Any] = {"stream": "s", "name": "c"}
+
+
+def by(name: str) -> GrpcCall:
+    """A call by somebody who has shown this name."""
+    return GrpcCall(Caller(name), permissions=CallerRights(lambda: READERS))
+
+
+def moves(calls: CursorCalls, who: str, claim: pb.CursorClaim | None = None) -> list[Any]:
+    """Everything that moves or takes a cursor, as somebody asks for it."""
+    seek, call = pb.Seek(latest=pb.Empty()), by(who)
+    return [
+        calls.claim(pb.ClaimCursorRequest(**NAMED), call),
+        calls.claim(pb.ClaimCursorRequest(**NAMED, must_exist=True), call),
+        calls.release(pb.ReleaseCursorRequest(**NAMED, claim=claim), call),
+        calls.advance(pb.AdvanceCursorRequest(**NAMED, claim=claim, to=pb.Position(segment=1)), call),
+        calls.ack(pb.AckRequest(**NAMED, claim=claim), call),
+        calls.skip(pb.SkipCursorRequest(**NAMED, claim=claim, count=1), call),
+        calls.reset(pb.ResetCursorRequest(**NAMED, claim=claim, seek=seek, force=True), call),
+        calls.restore(pb.RestoreCursorRequest(**NAMED, claim=claim, version=1, force=True), call),
+        calls.set_properties(pb.SetPropertiesRequest(**NAMED, claim=claim, set={"a": "b"}, force=True), call),
+        calls.delete(pb.DeleteCursorRequest(**NAMED), call),
+    ]
+
+
+@pytest.mark.rule("X12")
+@pytest.mark.parametrize("made", ["created", "claimed"])
+async def test_a_cursor_is_moved_and_deleted_by_who_has_made_it_or_by_an_administrator(
+    made: str, tmp_path: Path
+) -> None:
+    """Cause: whoever might read a stream could move or delete the cursor of an audit, and retention then deleted what
+    it kept."""
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG)
+        async with stream.writer() as writer:
+            for number in range(5):
+                await writer.append(b"%d" % number)
+        assert gateway._table is not None
+        calls = CursorCalls(gateway._table)
+        if made == "created":
+            info = await calls.create(pb.CreateCursorRequest(**NAMED), by("audit"))
+        else:
+            info = await calls.claim(pb.ClaimCursorRequest(**NAMED), by("audit"))
+        assert info.by == "audit"
+        before = await stream.cursor("c").state()
+        for claim in (None, pb.CursorClaim(epoch=before.epoch, nonce=info.claim.nonce)):  # also with a stolen claim
+            for attempt in moves(calls, "etl", claim):
+                with pytest.raises((StreamAccessError, CursorConflictError), match="administer|taken over"):
+                    await attempt
+        assert await stream.cursor("c").state() == before
+        assert (await calls.get(pb.GetCursorRequest(**NAMED), by("etl"))).by == "audit", "he may look"
+        for who in ("audit", "boss"):
+            held = (await calls.claim(pb.ClaimCursorRequest(**NAMED), by(who))).claim
+            await calls.skip(pb.SkipCursorRequest(**NAMED, claim=held, count=1), by(who))
+            await calls.release(pb.ReleaseCursorRequest(**NAMED, claim=held), by(who))
+        moved = await calls.reset(pb.ResetCursorRequest(**NAMED, seek=pb.Seek(latest=pb.Empty())), by("audit"))
+        assert (moved.seq_no, moved.by) == (5, "audit"), "it stays his, whoever has moved it"
+        with pytest.raises(StreamConfigError, match="says whose the cursor is"):
+            await calls.set_properties(pb.SetPropertiesRequest(**NAMED, remove=["bookkeeper.by"]), by("audit"))
+        await calls.delete(pb.DeleteCursorRequest(**NAMED), by("boss"))
+        with pytest.raises(CursorNotFoundError):
+            await calls.delete(pb.DeleteCursorRequest(**NAMED), by("etl"))
+
+
+@pytest.mark.rule("X12")
+async def test_a_cursor_that_is_nobodys_is_moved_by_every_reader_and_a_damaged_one_by_an_administrator(
+    tmp_path: Path,
+) -> None:
+    """Nobody's are those of earlier versions, and those that were made without a gateway, or where it asks nobody."""
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        stream = await namespace.create("s", config=CONFIG)
+        assert await stream.cursor("c").make()
+        assert gateway._table is not None
+        calls = CursorCalls(gateway._table)
+        held = (await calls.claim(pb.ClaimCursorRequest(**NAMED), by("etl"))).claim
+        assert (await calls.release(pb.ReleaseCursorRequest(**NAMED, claim=held), by("etl"))).by == ""
+        await calls.delete(pb.DeleteCursorRequest(**NAMED), by("audit"))
+        await calls.create(pb.CreateCursorRequest(**NAMED), by("etl"))
+        cursor = (await gateway._table.get("s")).stream.cursor("c")
+        await cursor.reading.source.client.metadata_store.store.set(cursor.path, b"damaged", None)
+        reset = pb.ResetCursorRequest(**NAMED, seek=pb.Seek(earliest=pb.Empty()), force=True)
+        for attempt in (calls.reset(reset, by("etl")), calls.delete(pb.DeleteCursorRequest(**NAMED), by("etl"))):
+            with pytest.raises(StreamAccessError, match="administer"):
+                await attempt
+        with pytest.raises(StreamCorruptError):
+            await cursor.state()
+        assert (await calls.reset(reset, by("boss"))).by == "boss"
+        await calls.delete(pb.DeleteCursorRequest(**NAMED), by("boss"))
