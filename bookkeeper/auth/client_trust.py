@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from binascii import Error
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -40,12 +41,15 @@ class ClientTrust:
             revocations = Revocations(unreadable=True)
         return cls(_blocks(_AUTHORITY, text), _blocks(_LIST, text), revocations)
 
-    def why_refused(self, certificate: bytes, before: ClientTrust, now_s: float) -> str | None:
+    def why_refused(
+        self, certificate: bytes, before: ClientTrust, now_s: float, chain: Sequence[bytes] = ()
+    ) -> str | None:
         """Why a client with this certificate (DER) would be refused today; None if it would not.
 
         Args:
             before: what was read last when the client was admitted.
             now_s: seconds since 1970.
+            chain: the authorities that the client has shown with its certificate, which a handshake has verified.
 
         What cannot be known here is left to a handshake: the connection ends, and OpenSSL judges the next one.
         """
@@ -54,7 +58,7 @@ class ClientTrust:
                 return "the revocation lists have changed, and cannot be read without the package cryptography"
         elif self._revokes(self.revocations, certificate, now_s):
             return "its certificate was revoked, or its authority's revocation list is missing or has ended"
-        if before.authorities <= self.authorities or self._vouches(certificate):
+        if before.authorities <= self.authorities or self._vouches(certificate, chain):
             return None
         return "the authority of its certificate was removed"
 
@@ -65,11 +69,19 @@ class ClientTrust:
         except ValueError:
             return True
 
-    def _vouches(self, certificate: bytes) -> bool:
+    def _vouches(self, certificate: bytes, chain: Sequence[bytes]) -> bool:
+        """Whether one of the authorities has signed it, or an authority of the chain that one of them has signed."""
+        left = set(chain) - {certificate}
         try:
-            return issued_by(certificate, self.authorities)
+            while not issued_by(certificate, self.authorities):
+                above = next((each for each in left if issued_by(certificate, {each})), None)
+                if above is None:
+                    return False
+                left.remove(above)
+                certificate = above
         except (ValueError, ModuleNotFoundError):
             return False
+        return True
 
 
 def _blocks(pattern: re.Pattern[str], text: str) -> frozenset[bytes]:

@@ -61,17 +61,6 @@ class Revocations:
         first = min(ends, default=math.inf)
         return cls(revoked, None if first == math.inf else first, valid_until)
 
-    def name(self, certificate: bytes) -> bool:
-        """Whether one of the lists revokes this certificate (DER).
-
-        Raises:
-            ValueError: the bytes are not a certificate.
-        """
-        if not self.revoked:
-            return False
-        shown = _certificate(certificate)
-        return shown.serial_number in self.revoked.get(shown.issuer, ())
-
     def refuses(self, certificate: bytes, now_s: float) -> bool:
         """Whether a client with this certificate (DER) must be refused, as OpenSSL refuses it in a handshake: a list
         names it, or no list of its authority is signed and in date, though there are lists.

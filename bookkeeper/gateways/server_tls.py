@@ -2,22 +2,28 @@
 
 The files are read like a bookie's (:class:`bookkeeper.real.FileTls`). Each handshake uses the newest complete set of
 files. The context is never exchanged inside a handshake, because the handshake would keep the old set's rules. Open
-connections keep their set, unless their certificate is revoked.
+connections keep their set, unless their certificate is revoked or its authority is removed.
 """
 
 from __future__ import annotations
 
 import logging
 import ssl
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from bookkeeper import seams
 from bookkeeper.auth.certificate import not_after
+from bookkeeper.auth.client_trust import ClientTrust
 from bookkeeper.auth.revocations import Revocations
 from bookkeeper.errors import ConfigError, in_words, require
 from bookkeeper.real import FileTls, read_private
 
 logger = logging.getLogger(__name__)
+
+VERDICTS_MAX: Final = 4096
+"""Of so many certificates it is remembered whether they would be refused, until the files change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +83,40 @@ class ServerCertificates:
                 anonymous=files.client_certificates == "optional",
             )
         )
-        self.revocations = self._read_revocations(None)
+        self.trust = self._read_trust(None)
+        """By what clients are admitted now."""
+        self._ever = self.trust
+        """With every authority that was trusted since the start: when a client was admitted may not be known."""
+        self._vouched: dict[tuple[bytes, tuple[bytes, ...]], bool] = {}
         self._pem: PemFiles | None = None
+
+    @property
+    def revocations(self) -> Revocations:
+        """The lists of revoked certificates."""
+        assert self.trust.revocations is not None  # a gateway does not start without what reads them
+        return self.trust.revocations
+
+    def refuses(self, certificate: bytes, now_s: float, chain: Sequence[bytes] = ()) -> bool:
+        """Whether a client that was admitted at some time since the start would be refused now.
+
+        Args:
+            certificate: what it has shown (DER). now_s: seconds since 1970.
+            chain: the authorities that it has shown with it.
+        """
+        try:
+            if self.revocations.refuses(certificate, now_s):
+                return True
+        except ValueError:
+            return True
+        if self._ever.authorities <= self.trust.authorities:
+            return False
+        shown = (certificate, tuple(chain))
+        if shown not in self._vouched:
+            if len(self._vouched) >= VERDICTS_MAX:
+                self._vouched.clear()
+            trust = replace(self.trust, revocations=Revocations())
+            self._vouched[shown] = trust.why_refused(certificate, self._ever, now_s, chain) is None
+        return not self._vouched[shown]
 
     @property
     def context(self) -> ssl.SSLContext:
@@ -125,23 +163,29 @@ class ServerCertificates:
         if changed:
             logger.info("the TLS files have changed: new connections use them")
             try:
-                self.revocations = self._read_revocations(self.revocations)
+                self.trust = self._read_trust(self.trust)
             except ModuleNotFoundError as error:
                 self._cannot_read(error)
+            self._ever = replace(self._ever, authorities=self._ever.authorities | self.trust.authorities)
+            self._vouched.clear()
         return changed
 
-    def _read_revocations(self, before: Revocations | None) -> Revocations:
-        """Read the lists for open connections. OpenSSL has read them for new ones. What was revoked stays so if they
-        cannot be read."""
-        text = ""
+    def _read_trust(self, before: ClientTrust | None) -> ClientTrust:
+        """Read authorities and lists for open connections. OpenSSL has read them for new ones. What was revoked stays
+        so if the lists cannot be read."""
+        text, kept = "", Revocations(unreadable=True) if before is None else before.revocations
         try:
             for path in self._trusted:
                 with open(path, encoding="ascii", errors="replace") as file:
                     text += file.read() + "\n"
-            return Revocations.parse(text)
-        except (OSError, ValueError) as error:
+        except OSError as error:
             self._cannot_read(error)
-            return Revocations(unreadable=True) if before is None else before
+            return before or ClientTrust(revocations=kept)
+        try:
+            kept = Revocations.parse(text)
+        except ValueError as error:
+            self._cannot_read(error)
+        return replace(ClientTrust.parse(text), revocations=kept)
 
     def _cannot_read(self, error: Exception) -> None:
         names = ", ".join(self._trusted)

@@ -110,6 +110,17 @@ class Authority:
         signed = builder.sign(self._key, hashes.SHA256())
         return self._write(file, signed.public_bytes(serialization.Encoding.PEM))
 
+    def sign_authority(self, other: Authority) -> str:
+        """A certificate (PEM) for the key and the name of another authority, which this one vouches for."""
+        shown = other._certificate
+        signed = (
+            _builder(shown.subject, self._certificate.subject, other._key, *_lifetime(0, 365))
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(_usage(signs_certificates=True), critical=True)
+            .sign(self._key, hashes.SHA256())
+        )
+        return signed.public_bytes(serialization.Encoding.PEM).decode()
+
     def _issue(
         self,
         file: str,

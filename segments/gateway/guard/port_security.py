@@ -27,6 +27,7 @@ logger = logging.getLogger(__name__)
 
 _KINDS: Final = (("peer_uri", "URI"), ("peer_email", "email"), ("peer_dns", "DNS"), ("peer_ip", "IP Address"))
 _UNIT: Final = "OU="
+_CERTIFICATE: Final = re.compile(r"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]*-----END CERTIFICATE-----")
 _ESCAPED: Final = re.compile(r"\\([0-9A-Fa-f]{2}|.)")
 
 
@@ -98,6 +99,12 @@ def _der_and_end(pem: bytes) -> tuple[bytes, float]:
     return der, not_after(der)
 
 
+@lru_cache(maxsize=1024)
+def _chain_of(pem: bytes) -> tuple[bytes, ...]:
+    """The certificates that a client has shown, its own among them."""
+    return tuple(ssl.PEM_cert_to_DER_cert(each) for each in _CERTIFICATE.findall(pem.decode("ascii", "replace")))
+
+
 def token_of(metadata: Sequence[tuple[str, str | bytes]]) -> str | None:
     """The token in a call's metadata: ``authorization: Bearer TOKEN``."""
     for name, value in metadata:
@@ -156,17 +163,19 @@ class CallerCheck:
             return authenticator.principal(shown, self._now_ms())
 
     def _shown(self, facts: CallFacts) -> RequestCredentials:
-        """What a call brings. gRPC knows no lists of revoked certificates, so they are looked at here."""
+        """What a call brings. gRPC knows no lists of revoked certificates, and resumes sessions that an authority has
+        signed which was removed since, so both are looked at here."""
         token = token_of(facts.metadata)
         certificates = self._access.certificates
         known = facts.authentication if certificates is not None else {}
         shown = [_der_and_end(pem) for pem in known.get("x509_pem_cert", ())]
+        chain = [each for pem in known.get("x509_pem_cert_chain", ()) for each in _chain_of(pem)]
         if certificates is None or not shown:
             return RequestCredentials(token=token)
         now_s = self._now_ms() / 1000
         return RequestCredentials(
             certificate_of(known),
             min(end for _, end in shown),
-            any(certificates.revocations.refuses(der, now_s) for der, _ in shown),
+            any(certificates.refuses(der, now_s, chain) for der, _ in shown),
             token,
         )

@@ -18,6 +18,7 @@ from aiohttp import ClientError, web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import HttpProcessingError, StreamWriter
 
+from bookkeeper.auth.client_trust import ClientTrust
 from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.connection_limits import ConnectionWatch, Observation, ObservedTime, OverdueClock
 from bookkeeper.rate_limited_log import RateLimitedLogger, one_line
@@ -61,6 +62,8 @@ class HttpConnection(web.RequestHandler):
         self.number = number
         self.watch = ConnectionWatch()
         self.head = HeadSize()
+        self.trust = server.trust()
+        """By what its client is admitted: a connection is made when its handshake begins."""
         self.pace: OverdueClock | None = None
         self.wire: asyncio.BaseTransport | None = None
         """The transport, also while aiohttp has closed it and the other side has not."""
@@ -126,9 +129,10 @@ class HttpConnections(web.Server):
         limits: ConnectionLimits,
         clock: Clock,
         ended: Callable[[int], None],
+        trust: Callable[[], ClientTrust] = ClientTrust,
         **options: Any,
     ) -> None:
-        """``options`` are those of aiohttp's RequestHandler."""
+        """``trust`` returns by what clients are admitted now. ``options`` are those of aiohttp's RequestHandler."""
         super().__init__(_watched(handler), request_factory=_taken_up)
         self._options = {
             "max_line_size": LINE_MAX,
@@ -140,6 +144,7 @@ class HttpConnections(web.Server):
         self._log = RateLimitedLogger(logger, clock.monotonic)
         self._malformed = RateLimitedLogger(logger, clock.monotonic)
         self._ended = ended
+        self.trust = trust
         self._open: dict[HttpConnection, None] = {}
         self._attention = ObservedTime(min(SWEEP_S, limits.slow_s / 2))
         self._sweeper: asyncio.TimerHandle | None = None
@@ -175,14 +180,21 @@ class HttpConnections(web.Server):
             self._log.warning("the connection from %s is closed: %s", name[0] if name else "?", reason)
             wire.abort()  # type: ignore[attr-defined]
 
-    def drop(self, why: Callable[[bytes], str | None]) -> list[tuple[str, str]]:
-        """Close the connections for whose certificate (DER) there is a reason. Returns their addresses and reasons."""
+    def drop(self, why: Callable[[bytes, ClientTrust], str | None]) -> list[tuple[str, str]]:
+        """Close the connections for whose certificate (DER) there is a reason. Returns their addresses and reasons.
+        ``why`` also gets by what a client was admitted, and is asked once for each certificate."""
         dropped = []
+        verdicts: dict[tuple[bytes, int], str | None] = {}
         for connection in self.all():
             wire = connection.wire
             encrypted = None if wire is None else wire.get_extra_info("ssl_object")
             shown = None if encrypted is None else encrypted.getpeercert(binary_form=True)
-            if wire is not None and shown is not None and (reason := why(shown)) is not None:
+            if wire is None or shown is None:
+                continue
+            key = (shown, id(connection.trust))
+            if key not in verdicts:
+                verdicts[key] = why(shown, connection.trust)
+            if (reason := verdicts[key]) is not None:
                 dropped.append((_host_of(wire), reason))
                 wire.abort()  # type: ignore[attr-defined]
         return dropped

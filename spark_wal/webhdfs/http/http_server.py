@@ -28,6 +28,7 @@ from typing import Final
 from aiohttp import web
 
 from bookkeeper.auth.certificate import not_after
+from bookkeeper.auth.client_trust import ClientTrust
 from bookkeeper.errors import BookKeeperError
 from bookkeeper.gateways.access_control import AccessControl
 from bookkeeper.gateways.authentication import RequestCredentials, UnauthenticatedError
@@ -134,6 +135,7 @@ class HttpServer:
             self._limits,
             self._clock,
             lambda number: listening.ended(number),
+            ClientTrust if self._certificates is None else partial(getattr, self._certificates, "trust"),
             access_log=None,
             keepalive_timeout=KEEP_ALIVE_S,
             auto_decompress=False,  # a file has the bytes as sent, and nothing expands
@@ -149,20 +151,21 @@ class HttpServer:
         return self.address
 
     def _drop_refused(self) -> None:
-        """End the open connections whose certificate is now on a revocation list, or has ended."""
+        """End the open connections whose client would be refused now: its certificate is on a revocation list or has
+        ended, or its authority was removed, or has no list in date."""
         if self._certificates is None or self._connections is None:
             return
-        revocations, now_s = self._certificates.revocations, self._clock.wall_ms() / 1000
+        trust, now_s = self._certificates.trust, self._clock.wall_ms() / 1000
 
-        def why(der: bytes) -> str | None:
-            return "revoked" if revocations.name(der) else "ended" if not_after(der) <= now_s else None
+        def why(der: bytes, before: ClientTrust) -> str | None:
+            return "its certificate has ended" if not_after(der) <= now_s else trust.why_refused(der, before, now_s)
 
         dropped = self._connections.drop(why)
         for reason in dict.fromkeys(reason for _, reason in dropped):
             count = sum(each == reason for _, each in dropped)
-            logger.warning("ended the connections of %s certificates: %d", reason, count)
+            logger.warning("ended connections of clients that would be refused now, because %s: %d", reason, count)
         for host, reason in dropped:
-            self._audit.dropped(host, f"its certificate is {reason}")
+            self._audit.dropped(host, reason)
 
     async def close(self) -> None:
         """Give running uploads a moment to end, then stop. Idempotent."""

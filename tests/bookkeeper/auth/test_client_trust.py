@@ -20,6 +20,14 @@ def der(made: Certificate) -> bytes:
     return ssl.PEM_cert_to_DER_cert(text[: text.index(end) + len(end)])
 
 
+def der_of(pem: str) -> bytes:
+    return ssl.PEM_cert_to_DER_cert(pem)
+
+
+def ca(authority: Authority) -> bytes:
+    return der_of(Path(authority.ca).read_text())
+
+
 def trust(*files: str) -> ClientTrust:
     return ClientTrust.parse("\n".join(Path(file).read_text() for file in files))
 
@@ -39,6 +47,18 @@ def test_a_certificate_is_good_while_its_authority_is_there_and_no_list_names_it
     assert "revoked" in str(trust(ours.ca, ours.revocations(client)).why_refused(der(client), before, NOW))
     listed = trust(ours.ca, ours.revocations(other, days=1))
     assert "has ended" in str(listed.why_refused(der(client), before, NOW + 2 * 86_400))
+
+
+@pytest.mark.rule("X15")
+def test_an_authority_that_was_shown_counts_if_one_that_is_trusted_has_signed_it(tmp_path: Path) -> None:
+    root, ours, theirs = Authority(tmp_path / "r", "root"), Authority(tmp_path / "a", "ours"), Authority(tmp_path / "b")
+    client, other = ours.client("client"), theirs.client("other")
+    signed = der_of(root.sign_authority(ours))
+    before, now_trusted = trust(root.ca, theirs.ca), trust(root.ca)
+    assert now_trusted.why_refused(der(client), before, NOW, [der(client), signed]) is None
+    for chain in ([], [signed], [der(other), ca(theirs)], [ca(theirs), signed, der(client)]):
+        assert "authority" in str(now_trusted.why_refused(der(other), before, NOW, chain))
+    assert "authority" in str(now_trusted.why_refused(der(client), before, NOW, [ca(ours)])), "only by itself"
 
 
 @pytest.mark.rule("X15", "X40")

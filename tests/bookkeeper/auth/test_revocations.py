@@ -19,16 +19,16 @@ def der(shown: Certificate) -> bytes:
 def test_who_is_on_a_list_is_found_and_nobody_else(tmp_path: Path) -> None:
     ours, theirs = Authority(tmp_path / "a"), Authority(tmp_path / "b", "another authority")
     good, bad, worse = ours.client("good"), ours.client("bad"), theirs.client("worse")
-    text = Path(ours.ca).read_text() + Path(ours.revocations(bad)).read_text()
+    text = "".join(Path(each).read_text() for each in (ours.ca, theirs.ca, ours.revocations(bad)))
     read = Revocations.parse(text + Path(theirs.revocations(worse, days=3)).read_text())
-    assert [read.name(der(shown)) for shown in (good, bad, worse)] == [False, True, True]
+    assert [read.refuses(der(shown), time.time()) for shown in (good, bad, worse)] == [False, True, True]
     assert read.end == pytest.approx(time.time() + 86_400, abs=60), "the first end of all"
 
 
 def test_a_list_of_nobody_and_no_list(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
-    empty = Revocations.parse(Path(authority.revocations()).read_text())
-    assert not empty.name(der(authority.client()))
+    empty = Revocations.parse(Path(authority.ca).read_text() + Path(authority.revocations()).read_text())
+    assert not empty.refuses(der(authority.client()), time.time())
     assert empty.end is not None
     assert Revocations.parse("") == Revocations()
 
@@ -36,8 +36,9 @@ def test_a_list_of_nobody_and_no_list(tmp_path: Path) -> None:
 def test_a_serial_of_another_authority_is_another_certificate(tmp_path: Path) -> None:
     ours, theirs = Authority(tmp_path / "a"), Authority(tmp_path / "b", "another authority")
     mine = ours.client()
-    read = Revocations.parse(Path(theirs.revocations(mine)).read_text())
-    assert not read.name(der(mine))
+    lists = Path(ours.revocations()).read_text() + Path(theirs.revocations(mine)).read_text()
+    read = Revocations.parse(Path(ours.ca).read_text() + Path(theirs.ca).read_text() + lists)
+    assert not read.refuses(der(mine), time.time())
 
 
 def test_what_is_cut_off_is_no_list_and_no_certificate(tmp_path: Path) -> None:
@@ -52,7 +53,7 @@ def test_what_is_cut_off_is_no_list_and_no_certificate(tmp_path: Path) -> None:
     whole = der(shown)
     for size in (0, 1, 2, 10, 100, len(whole) - 1):
         with pytest.raises(ValueError, match=r"certificate|unpack"):
-            read.name(whole[:size])
+            read.refuses(whole[:size], time.time())
 
 
 @pytest.mark.rule("X15")

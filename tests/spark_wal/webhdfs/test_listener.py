@@ -581,7 +581,63 @@ async def test_connections_that_stand_end_when_their_certificate_is_revoked(
                 await writer.wait_closed()
             except (ssl.SSLError, ConnectionError):
                 pass
-        assert "ended the connections of revoked certificates: 1" in caplog.text
+        assert "because its certificate was revoked, or its authority's revocation list is missing" in caplog.text
+        assert "has ended: 1\n" in caplog.text
+
+
+@pytest.mark.rule("X15")
+@pytest.mark.parametrize("change", ["removed", "list ended", "added"])
+async def test_connections_that_stand_end_when_their_authority_is_no_longer_good(tmp_path: Path, change: str) -> None:
+    """Cause: only the names on a list ended connections; those of an authority that was removed, or whose list had
+    ended, went on, though a handshake would have refused them."""
+    ours, theirs = Authority(tmp_path / "ours", "ours"), Authority(tmp_path / "theirs", "theirs")
+    shown, both = ours.server("gateway", hosts=["127.0.0.1"]), tmp_path / "clients.pem"
+
+    def accept(*texts: str) -> None:
+        both.write_text("".join(Path(each).read_text() for each in texts))
+
+    with_lists = change == "list ended"
+    accept(ours.ca, theirs.ca, *((ours.revocations(), theirs.revocations()) if with_lists else ()))
+    files = ServerTlsFiles(certificate=shown.cert, key=shown.key, client_ca=str(both))
+    async with guarded(AccessConfig(tls=files)) as server:
+        assert server.address is not None
+        assert server._access is not None
+
+        async def connect(authority: Authority) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+            context = ssl.create_default_context(cafile=ours.ca)
+            client = authority.client("alice")
+            context.load_cert_chain(client.cert, client.key)
+            port = server.address.port if server.address else 0
+            opened = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname="127.0.0.1")
+            assert await again(*opened)
+            return opened
+
+        async def again(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+            try:
+                writer.write(f"GET {STATUS} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+                head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 20 * stretch())
+                length = next(line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length"))
+                await reader.readexactly(int(length.split(b":")[1]))
+            except (OSError, asyncio.IncompleteReadError):
+                return False
+            return head.startswith(b"HTTP/1.1 200")
+
+        of_ours, of_theirs = await connect(ours), await connect(theirs)
+        if change == "removed":
+            accept(ours.ca)
+        elif change == "added":
+            accept(ours.ca, theirs.ca, Authority(tmp_path / "third", "third").ca)
+        else:
+            accept(ours.ca, theirs.ca, ours.revocations(), theirs.revocations(days=-1))
+        server._access.look()
+        assert await again(*of_ours)
+        assert await again(*of_theirs) == (change == "added")
+        server._access.look()
+        assert await again(*of_ours), "it was admitted, and nothing has changed since"
+        for _, writer in (of_ours, of_theirs):
+            writer.close()
+            with suppress(ssl.SSLError, ConnectionError):
+                await writer.wait_closed()
 
 
 @pytest.mark.rule("X6")

@@ -168,7 +168,7 @@ async def test_a_cursor_is_moved_and_deleted_by_who_has_made_it_or_by_an_adminis
         before = await stream.cursor("c").state()
         for claim in (None, pb.CursorClaim(epoch=before.epoch, nonce=info.claim.nonce)):  # also with a stolen claim
             for attempt in moves(calls, "etl", claim):
-                with pytest.raises((StreamAccessError, CursorConflictError), match="administer|taken over"):
+                with pytest.raises((StreamAccessError, CursorConflictError), match=r"administer|taken over"):
                     await attempt
         assert await stream.cursor("c").state() == before
         assert (await calls.get(pb.GetCursorRequest(**NAMED), by("etl"))).by == "audit", "he may look"

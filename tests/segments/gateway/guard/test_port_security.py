@@ -121,6 +121,10 @@ async def test_a_streaming_append_ends_when_its_token_is_taken_away(
                     await writer.append(b"until the file is read again")
 
 
+def contents(*files: str) -> str:
+    return "".join(Path(file).read_text() for file in files)
+
+
 def credentials_of(trusted: Authority, client: Certificate) -> GatewayCredentials:
     ca, certificate, key = (Path(path).read_bytes() for path in (trusted.ca, client.cert, client.key))
     return GatewayCredentials(ca=ca, certificate=certificate, key=key)
@@ -234,6 +238,31 @@ async def test_a_revoked_certificate_is_refused_in_the_next_call_also_of_an_open
                     await namespace.open("s")
             else:
                 await namespace.open("s")
+
+
+@pytest.mark.rule("X15")
+async def test_a_certificate_whose_authority_was_removed_is_refused_in_the_next_call(tmp_path: Path) -> None:
+    """Cause: only lists were looked at, so an open or a resumed connection of a removed authority went on for ever."""
+    ours, theirs = Authority(tmp_path / "ours", "ours"), Authority(tmp_path / "theirs", "theirs")
+    server, clients = ours.server("gateway"), tmp_path / "clients.pem"
+    alone, both = contents(ours.ca), contents(ours.ca, theirs.ca)
+    clients.write_text(both)
+    files = ServerTlsFiles(certificate=server.cert, key=server.key, client_ca=str(clients))
+    async with (
+        served(tmp_path, access=AccessConfig(tls=files)) as gateway,
+        connect(f"grpcs://{gateway.address}", access=credentials_of(ours, ours.client("a"))) as of_ours,
+        connect(f"grpcs://{gateway.address}", access=credentials_of(ours, theirs.client("b"))) as of_theirs,
+    ):
+        assert gateway.access is not None
+        await of_theirs.create("s", config=CONFIG)
+        for authorities in (alone, both):
+            clients.write_text(authorities)
+            gateway.access.look()
+            if authorities != both:
+                with pytest.raises(StreamAccessError, match="not accepted"):
+                    await of_theirs.open("s")
+            await of_ours.open("s")
+        await of_theirs.open("s")
 
 
 @pytest.mark.rule("X15")
