@@ -1,4 +1,4 @@
-"""Builds the compiled run codec where Cython and a C compiler are present; everything else is in pyproject.toml.
+"""Builds the compiled codecs where Cython and a C compiler are present; everything else is in pyproject.toml.
 
 Without them, or if compiling fails, the install goes on and the codec in Python runs: same results, slower.
 """
@@ -15,6 +15,14 @@ from setuptools.command.build_ext import build_ext
 def say(reason: str) -> None:
     first, *_ = reason.splitlines()
     sys.stderr.write(f"bookkeeper: the run codec in Python is used ({first[:160]})\n")
+
+
+MODULES = (
+    "bookkeeper.codec.native.adds",
+    "bookkeeper.codec.native.reads",
+    "bookkeeper.codec.native.records",
+    "journal_manager.codec.native",
+)
 
 
 class OptionalBuildExt(build_ext):
@@ -45,17 +53,17 @@ def extensions() -> list[Any]:
         say("no Cython")
         return []
     native = "bookkeeper/codec/native"
-    shared = [f"{native}/primitives.pxd", f"{native}/crc.pxd", f"{native}/crc.h"]
+    shared = [f"{native}/{name}" for name in ("primitives.pxd", "crc.pxd", "crc.h", "tuples.pxd", "tuples.h")]
     codec = [
         Extension(
-            f"bookkeeper.codec.native.{part}",
-            [f"{native}/{part}.py"],
+            module,
+            [f"{module.replace('.', '/')}.py"],
             include_dirs=[native],
             depends=shared,
             extra_compile_args=["-O2"] if sys.platform != "win32" else [],
             optional=True,
         )
-        for part in ("adds", "reads", "records")
+        for module in MODULES
     ]
     try:
         return list(cythonize(codec, build_dir="build/cython", quiet=True))

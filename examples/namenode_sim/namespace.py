@@ -108,7 +108,7 @@ class HdfsNamespace:
         self.requests = RetryCache()
         self._directories: dict[str, DirectoryInode] = {"": self.root}
         """Directories by path, as far as they were looked for since one was moved or removed."""
-        self._handlers: dict[type, Callable[[Any], None]] = {
+        handlers: dict[type, Callable[[Any], None]] = {
             AddOp: self._add,
             CloseOp: self._close,
             AddBlockOp: self._add_block,
@@ -147,6 +147,8 @@ class HdfsNamespace:
             StartLogSegmentOp: self._nothing,
             EndLogSegmentOp: self._nothing,
         }
+        self._handlers = {kind: (handler, hasattr(kind, "client_id")) for kind, handler in handlers.items()}
+        """Class of an edit -> what it does, and whether it carries a client's request."""
 
     # -- edits --------------------------------------------------------------------------------------------
 
@@ -159,17 +161,17 @@ class HdfsNamespace:
         """
         if txid != self.txid + 1:
             raise ReplayError(f"edit {txid} cannot be applied behind edit {self.txid}: the ids rise by one")
-        handler = self._handlers.get(type(op))
-        if handler is None:
+        known = self._handlers.get(type(op))
+        if known is None:
             raise UnsupportedOpError(f"edit {txid} is a {type(op).__name__}, which this simulation does not keep")
+        handler, carries_request = known
         try:
             handler(op)
         except NamespaceError as error:
             raise ReplayError(f"edit {txid} ({type(op).__name__}) does not fit: {error}") from error
         self.txid = txid
-        client_id: bytes | None = getattr(op, "client_id", None)
-        if client_id:
-            self.requests.note(client_id, op.call_id, txid)  # type: ignore[union-attr]
+        if carries_request and op.client_id:  # type: ignore[union-attr]
+            self.requests.note(op.client_id, op.call_id, txid)  # type: ignore[union-attr]
 
     def _nothing(self, op: StartLogSegmentOp | EndLogSegmentOp) -> None:
         """The edits at both ends of a segment change nothing."""

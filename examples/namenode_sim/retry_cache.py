@@ -6,6 +6,7 @@ the name node that did them. The table is bounded: the oldest request is forgott
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Final
 
 KEPT: Final = 100_000
@@ -17,13 +18,14 @@ class RetryCache:
 
     def __init__(self, kept: int = KEPT) -> None:
         self._kept = kept
-        self._done: dict[tuple[bytes, int], int] = {}
+        self._done: OrderedDict[tuple[bytes, int], int] = OrderedDict()
+        """Ordered by links: a plain dict walks over all that was forgotten to find its oldest item."""
 
     def note(self, client_id: bytes, call_id: int, txid: int) -> None:
         """The edit ``txid`` did this request."""
         self._done[client_id, call_id] = txid
         if len(self._done) > self._kept:
-            del self._done[next(iter(self._done))]
+            self._done.popitem(last=False)
 
     def done(self, client_id: bytes, call_id: int) -> int | None:
         """The id of the edit that did this request; None: it was not done, or is forgotten."""

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from journal_manager.codec import read_frames
 from journal_manager.edits.requests import RequestId
 from journal_manager.edits.txid import MAX_TXID, NOTHING, TxId, is_txid
 from journal_manager.errors import OpChecksumError, OpFormatError, OpTooLargeError
@@ -195,6 +196,13 @@ def decode_ops(frames: bytes) -> list[Op]:
     offset, end, before = 0, len(frames), NOTHING
     view = memoryview(frames)
     while offset < end:
+        if end - offset >= OVERHEAD:
+            expected = before + 1 if ops else _HEADER.unpack_from(frames, offset)[2]
+            whole, ends = read_frames(Op, frames, offset, end, min(expected, MAX_TXID), _MOST_LENGTH, end)
+            if whole:
+                ops += whole
+                offset, before = ends[-1], whole[-1].txid
+                continue
         if end - offset < OVERHEAD:
             _frame_end(frames, offset, end)
         opcode, length, txid = _HEADER.unpack_from(frames, offset)

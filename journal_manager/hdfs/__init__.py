@@ -8,13 +8,12 @@
 
 Read in this order::
 
-    hdfs_ops       the edits, one class for each op code
-    op_codec       which fields each has, as bytes and as shown
-    body_decoders  functions that read whole bodies, made of the fields of each op code
-    field_kinds    the kinds of fields
-    primitives     Java's and Hadoop's integers and strings
-    edits_file     header, frames and padding of an edits file
-    oev            XML and JSON lines
+    hdfs_ops     the edits, one class for each op code
+    op_codec     which fields each has, as bytes and as shown
+    field_kinds  the kinds of fields
+    primitives   Java's and Hadoop's integers and strings
+    edits_file   header, frames and padding of an edits file
+    oev          XML and JSON lines
 """
 
 from __future__ import annotations

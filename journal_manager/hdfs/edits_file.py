@@ -14,15 +14,16 @@ import zlib
 from collections.abc import Iterator
 from typing import Final
 
-from journal_manager.edits import MAX_OP_BYTES, MAX_OPCODE, MAX_TXID, OVERHEAD, Op, TxId, is_txid
+from journal_manager.codec import read_frames
+from journal_manager.edits import MAX_OP_BYTES, MAX_OPCODE, OVERHEAD, Op, TxId, is_txid
 from journal_manager.errors import OpChecksumError, OpFormatError, UnsupportedLayoutError
 
 _HEADER: Final = struct.Struct(">ii")
 _FRAME: Final = struct.Struct(">BIQ")
 _CRC: Final = struct.Struct(">I")
 HEADER_BYTES: Final = _HEADER.size
-_LEAST_LENGTH: Final = OVERHEAD - 5
-_new: Final = tuple.__new__
+_RUN: Final = 256
+"""So many edits are cut at once, if they are whole."""
 TERMINATOR: Final = 0xFF
 _PADDING: Final = b"\x00\xff"
 _HEAD_OF_ZEROS: Final = 32
@@ -88,24 +89,15 @@ class EditsReader:
                     return
                 self._header(data)
                 at = HEADER_BYTES
-            view, size, most = memoryview(data), len(data), self._max_op_bytes - 5
+            size, most = len(data), self._max_op_bytes - 5
             while at < size and not self._ended:
-                while size - at >= OVERHEAD:  # as long as whole edits follow each other; all else is looked at below
-                    opcode, length, txid = _FRAME.unpack_from(data, at)
-                    body_end = at + 1 + length
-                    if not _LEAST_LENGTH <= length <= most or body_end + _CRC.size > size or opcode > MAX_OPCODE:
-                        break
-                    if txid != self._next or txid > MAX_TXID or self._in_padding:
-                        break
-                    if zlib.crc32(view[at:body_end]) != _CRC.unpack_from(data, body_end)[0]:
-                        break
-                    body = data[at + _FRAME.size : body_end]
-                    at = body_end + _CRC.size
-                    self._next = txid + 1
-                    self._ended = txid == self._last
-                    yield _new(Op, (opcode, txid, body, None))
-                    if self._ended:
-                        return
+                for op, behind in self._whole(data, at, size, most):  # all else is looked at below
+                    at = behind
+                    self._next = op.txid + 1
+                    self._ended = op.txid == self._last
+                    yield op
+                if self._ended:
+                    return
                 if at == size:
                     return
                 if self._in_padding or data[at] == TERMINATOR:
@@ -130,6 +122,17 @@ class EditsReader:
         finally:
             self._pending = b"" if self._ended else data[at:]
             self._offset += at
+
+    def _whole(self, data: bytes, at: int, size: int, most: int) -> Iterator[tuple[Op, int]]:
+        """Whole edits that follow each other, and where each ends, up to ``last``."""
+        txid = 0 if self._next is None or self._in_padding else self._next
+        while txid:
+            count = _RUN if self._last is None or self._last < txid else min(_RUN, self._last - txid + 1)
+            ops, ends = read_frames(Op, data, at, size, txid, most, count)
+            yield from zip(ops, ends, strict=True)
+            if len(ops) < _RUN:
+                return
+            at, txid = ends[-1], txid + _RUN
 
     def _header(self, data: bytes) -> None:
         version, flags = _HEADER.unpack_from(data)

@@ -9,9 +9,9 @@ import struct
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Final, TypeAlias
 
+from journal_manager.codec import Shape
 from journal_manager.errors import OpFormatError
 from journal_manager.hdfs.hdfs_ops import (
     Block,
@@ -66,17 +66,6 @@ _CLIENT_ID_BYTES: Final = 16
 _KNOWN_MAX: Final = 1024
 
 
-class Shape(Enum):
-    """How the bytes of a field begin, for a reader that takes several fields at once."""
-
-    OWN = "its own way"
-    BOOL = "one byte, 0 or 1"
-    STRING = "a length of 16 bits, and a string in Java's UTF-8"
-    CLIENT_ID = "a length of 16 bits, and the id of a client"
-    COUNTED = "a number of 32 bits, which is 0 for ()"
-    MESSAGE = "a byte, which is 0 for ()"
-
-
 @dataclass(frozen=True, slots=True)
 class FieldKind:
     """How one kind of field is read, written and shown under a tag."""
@@ -84,9 +73,10 @@ class FieldKind:
     read: Callable[[bytes, int], tuple[Any, int]]
     write: Callable[[Any], bytes]
     show: Callable[[str, Any], list[Element]]
-    packed: str = ""
-    """The letter of :mod:`struct` for an integer, so that several in a row are read at once; "" for all else."""
     shape: Shape = Shape.OWN
+    """What a codec that reads whole bodies knows of it."""
+    inside: Any = None
+    """See :class:`journal_manager.codec.Field`."""
 
 
 def _text(tag: str, value: object) -> list[Element]:
@@ -99,10 +89,10 @@ def _one_of(names: Sequence[str], number: int, what: str) -> str:
     return names[number]
 
 
-I8: Final = FieldKind(read_i8, write_i8, _text, "b")
-I16: Final = FieldKind(read_i16, write_i16, _text, "h")
-I32: Final = FieldKind(read_i32, write_i32, _text, "i")
-I64: Final = FieldKind(read_i64, write_i64, _text, "q")
+I8: Final = FieldKind(read_i8, write_i8, _text, Shape.I8)
+I16: Final = FieldKind(read_i16, write_i16, _text, Shape.I16)
+I32: Final = FieldKind(read_i32, write_i32, _text, Shape.I32)
+I64: Final = FieldKind(read_i64, write_i64, _text, Shape.I64)
 STRING: Final = FieldKind(read_string, write_string, _text, shape=Shape.STRING)
 NAME: Final = FieldKind(
     read_string, write_string, lambda tag, value: _text(tag, value) if value else [], shape=Shape.STRING
@@ -115,7 +105,7 @@ def _show_mode(tag: str, value: int) -> list[Element]:
     return [(tag, str(value & 0o1777))]
 
 
-MODE: Final = FieldKind(read_i16, write_i16, _show_mode, "h")
+MODE: Final = FieldKind(read_i16, write_i16, _show_mode, Shape.I16)
 BOOL: Final = FieldKind(
     read_bool, write_bool, lambda tag, value: [(tag, "true" if value else "false")], shape=Shape.BOOL
 )
@@ -178,7 +168,7 @@ def _show_permissions(tag: str, value: Permissions) -> list[Element]:
     return [(tag, [("USERNAME", value.owner), ("GROUPNAME", value.group), *_show_mode("MODE", value.mode)])]
 
 
-PERMISSIONS: Final = FieldKind(_read_permissions, _write_permissions, _show_permissions)
+PERMISSIONS: Final = FieldKind(_read_permissions, _write_permissions, _show_permissions, Shape.KNOWN, _known)
 
 
 def _show_blocks(tag: str, value: Sequence[Block]) -> list[Element]:
@@ -207,7 +197,7 @@ def _read_count(data: bytes, at: int, least: int) -> tuple[int, int]:
     return count, at
 
 
-BLOCKS: Final = FieldKind(_read_blocks, _write_blocks, _show_blocks, shape=Shape.COUNTED)
+BLOCKS: Final = FieldKind(_read_blocks, _write_blocks, _show_blocks, Shape.TRIPLES, Block)
 
 
 def _read_compact_blocks(data: bytes, at: int) -> tuple[tuple[Block, ...], int]:
@@ -237,7 +227,9 @@ def _write_compact_blocks(value: Sequence[Block]) -> bytes:
     return b"".join(parts)
 
 
-COMPACT_BLOCKS: Final = FieldKind(_read_compact_blocks, _write_compact_blocks, _show_blocks)
+COMPACT_BLOCKS: Final = FieldKind(
+    _read_compact_blocks, _write_compact_blocks, _show_blocks, Shape.RISING_TRIPLES, Block
+)
 
 
 def _read_strings(data: bytes, at: int) -> tuple[tuple[str, ...], int]:

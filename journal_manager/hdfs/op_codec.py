@@ -6,12 +6,13 @@ Bodies are those of the layouts -63 to -67 (Hadoop 2.8 to 3.5). The frame around
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, cast
 
+from journal_manager.codec import BodyDecoder, Field, Shape, body_decoder
 from journal_manager.errors import OpFormatError, UnsupportedLayoutError
 from journal_manager.hdfs import hdfs_ops as ops
-from journal_manager.hdfs.body_decoders import FAILURES, BodyDecoder, body_decoder
 from journal_manager.hdfs.field_kinds import (
     ACL,
     BLOCKS,
@@ -184,6 +185,9 @@ _OPS: Final = (
     _op(52, "REMOVE_ERASURE_CODING_POLICY", ops.RemoveErasureCodingPolicyOp, "POLICYNAME RPC"),
 )
 
+FAILURES: Final = (OpFormatError, struct.error, IndexError, ValueError)
+"""What a reader of bodies or of fields raises for bytes that are not whole and exact."""
+
 _BY_CODE: Final = {op.code: op for op in _OPS}
 _BY_KIND: Final = {op.kind: op for op in _OPS}
 
@@ -229,7 +233,13 @@ def _decoder(opcode: int, layout_version: int) -> BodyDecoder:
     layout = _BY_CODE.get(opcode)
     if layout is None:
         raise OpFormatError(f"op code {opcode} is none that HDFS writes in layouts {OLDEST_LAYOUT} to {NEWEST_LAYOUT}")
-    made = body_decoder(layout.kind, (f.kind if layout_version <= f.since else None for f in layout.fields))
+    made = body_decoder(
+        layout.kind,
+        [
+            Field(f.kind.shape, f.kind.read, f.kind.inside) if layout_version <= f.since else Field(Shape.ABSENT)
+            for f in layout.fields
+        ],
+    )
     _DECODERS[layout_version][opcode] = made
     return made
 
