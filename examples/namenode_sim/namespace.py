@@ -148,7 +148,6 @@ class HdfsNamespace:
             EndLogSegmentOp: self._nothing,
         }
         self._handlers = {kind: (handler, hasattr(kind, "client_id")) for kind, handler in handlers.items()}
-        """Class of an edit -> what it does, and whether it carries a client's request."""
 
     # -- edits --------------------------------------------------------------------------------------------
 
@@ -161,10 +160,9 @@ class HdfsNamespace:
         """
         if txid != self.txid + 1:
             raise ReplayError(f"edit {txid} cannot be applied behind edit {self.txid}: the ids rise by one")
-        known = self._handlers.get(type(op))
-        if known is None:
+        handler, carries_request = self._handlers.get(type(op), (None, False))
+        if handler is None:
             raise UnsupportedOpError(f"edit {txid} is a {type(op).__name__}, which this simulation does not keep")
-        handler, carries_request = known
         try:
             handler(op)
         except NamespaceError as error:

@@ -271,30 +271,15 @@ def _read_field(
             return None
         where[0] = at + 2 + count
         return p[at + 2 : at + 2 + count].decode("ascii")
-    if shape == _I32:
-        if left < 4:
-            raise ValueError("the body ends too early")
-        where[0] = at + 4
-        return cython.cast(cython.int, get32(p + at))
-    if shape == _I16:
-        if left < 2:
-            raise ValueError("the body ends too early")
-        where[0] = at + 2
-        return cython.cast(cython.short, p[at] << 8 | p[at + 1])
-    if shape in (_I8, _BOOL, _MESSAGE):
+    if shape in (_I8, _I16, _I32, _BOOL):
+        return _read_small(shape, p + at, left, where)
+    if shape == _MESSAGE:
         if left < 1:
             raise ValueError("the body ends too early")
-        if shape == _MESSAGE:
-            if p[at]:
-                return None
-            where[0] = at + 1
-            return ()
+        if p[at]:
+            return None
         where[0] = at + 1
-        if shape == _I8:
-            return cython.cast(cython.schar, p[at])
-        if p[at] > 1:
-            raise ValueError("a flag is neither 0 nor 1")
-        return p[at] == 1
+        return ()
     if shape == _CLIENT_ID:
         if left < 2:
             raise ValueError("the body ends too early")
@@ -321,3 +306,24 @@ def _read_field(
     if shape == _ABSENT:
         return 0
     return None
+
+
+@cython.cfunc
+@cython.inline
+def _read_small(
+    shape: cython.uchar, p: cython.p_uchar, left: cython.Py_ssize_t, where: cython.pointer(cython.Py_ssize_t)
+):
+    """The integer or flag at ``p``, where ``left`` bytes are; ``where`` is moved behind it. Raises ValueError."""
+    size: cython.Py_ssize_t = 4 if shape == _I32 else 2 if shape == _I16 else 1
+    if left < size:
+        raise ValueError("the body ends too early")
+    where[0] += size
+    if shape == _I32:
+        return cython.cast(cython.int, get32(p))
+    if shape == _I16:
+        return cython.cast(cython.short, p[0] << 8 | p[1])
+    if shape == _I8:
+        return cython.cast(cython.schar, p[0])
+    if p[0] > 1:
+        raise ValueError("a flag is neither 0 nor 1")
+    return p[0] == 1

@@ -41,7 +41,7 @@ LONGER: Final = {
     "bookkeeper/storage/scrub/scrubber.py": 528,
     "examples/demo_stream/owner.py own": 63,
     "examples/namenode_sim/namespace.py": 588,
-    "journal_manager/hdfs/field_kinds.py": 629,
+    "journal_manager/hdfs/field_kinds.py": 621,
     "journal_manager/hdfs/hdfs_ops.py": 514,
     "journal_manager/replicas/replicated_program.py": 544,
     "journal_manager/testing.py": 1023,
