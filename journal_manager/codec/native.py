@@ -289,16 +289,7 @@ def _read_field(
         where[0] = at + 2 + count
         return PyBytes_FromStringAndSize(cython.cast(cython.p_char, p + at + 2), count)
     if shape in (_COUNTED, _TRIPLES):
-        if left < 4:
-            raise ValueError("the body ends too early")
-        count = get32(p + at)
-        if count == 0:
-            where[0] = at + 4
-            return ()
-        if shape == _COUNTED or count > _FEW or 24 * count > left - 4:
-            return None
-        where[0] = at + 4 + 24 * count
-        return _triples(inside[i], p + at + 4, count)
+        return _read_counted(shape == _TRIPLES, p + at, left, where, inside[i])
     if shape == _RISING:
         return _rising(inside[i], p, size, where)
     if shape == _KNOWN:
@@ -327,3 +318,25 @@ def _read_small(
     if p[0] > 1:
         raise ValueError("a flag is neither 0 nor 1")
     return p[0] == 1
+
+
+@cython.cfunc
+def _read_counted(
+    triples: cython.bint,
+    p: cython.p_uchar,
+    left: cython.Py_ssize_t,
+    where: cython.pointer(cython.Py_ssize_t),
+    kind,
+):
+    """As _read_field, for elements behind their number at ``p``."""
+    count: cython.Py_ssize_t
+    if left < 4:
+        raise ValueError("the body ends too early")
+    count = get32(p)
+    if count == 0:
+        where[0] += 4
+        return ()
+    if not triples or count > _FEW or 24 * count > left - 4:
+        return None
+    where[0] += 4 + 24 * count
+    return _triples(kind, p + 4, count)
