@@ -23,7 +23,7 @@ from bookkeeper.gateways.command_options import (
 from bookkeeper.gateways.config import ConnectionLimits
 from bookkeeper.gateways.gateway_process import run_gateway
 from bookkeeper.ids import Address
-from bookkeeper.option_types import Number
+from bookkeeper.option_types import Number, WholeNumber
 from bookkeeper.program_log import log_option
 from bookkeeper.real import read_secret, system_seams
 from journal_manager import JournalError
@@ -140,6 +140,13 @@ def gateway() -> None:
     multiple=True,
     help="How many files and directories may be at and below a path. May be repeated.",
 )
+@click.option(
+    "--memory-max",
+    type=WholeNumber(min=1),
+    metavar="BYTES",
+    help="The memory that all files and directories may take, about.  [default: a third of the machine's, or of "
+    "the container's]",
+)
 @access_options
 @limit("--connections-max", ConnectionLimits, "connections_max", "Connections at a time; one more is closed.")
 @limit(
@@ -212,6 +219,7 @@ def _serving_config(
     namespace: str,
     quotas: tuple[tuple[str, int | None], ...],
     names_quotas: tuple[tuple[str, int | None], ...],
+    memory_max: int | None,
     connections_max: int,
     connections_per_host_max: int,
     handshakes_max: int,
@@ -246,6 +254,7 @@ def _serving_config(
             owner=OwnerConfig(
                 limits=UploadLimits(file_bytes_max=file_bytes_max),
                 temporary_keep_s=temporary_keep_s,
+                memory_max=memory_max,
                 growing=() if growing == ("none",) else growing,
             ),
             quotas=dict(quotas),

@@ -20,7 +20,13 @@ from typing import Any, Final, TypeVar
 from bookkeeper.real.clock import SystemClock, SystemRng
 from bookkeeper.real.descriptors import allow_descriptors
 from bookkeeper.real.disk import PosixDisk, is_open_file
-from bookkeeper.real.memory import give_back_freed_memory, keep_freed_memory, names_secrets, no_core_dumps
+from bookkeeper.real.memory import (
+    give_back_freed_memory,
+    keep_freed_memory,
+    memory_limit,
+    names_secrets,
+    no_core_dumps,
+)
 from bookkeeper.real.net import AsyncioNet
 from bookkeeper.real.private import (
     append_private,
@@ -55,6 +61,7 @@ __all__ = [
     "keep_freed_memory",
     "make_private",
     "make_private_file",
+    "memory_limit",
     "names_secrets",
     "no_core_dumps",
     "read_private",

@@ -6,6 +6,7 @@ import ctypes
 import resource
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 _M_TRIM_THRESHOLD: Final = -1
@@ -44,6 +45,30 @@ def give_back_freed_memory() -> bool:
     return bool(trim(0))
 
 
+def memory_limit(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """How much memory this process may use, in bytes: what the machine has, or less if a control group around the
+    process (a container's, a service's) has a limit. None if the system does not say."""
+    found = [int(words[1]) * 1024 for words in _words(proc / "meminfo") if words[0] == "MemTotal:"]
+    for line in _words(proc / "self/cgroup"):
+        _, controllers, path = "".join(line).split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        root, name = (groups / "memory", "memory.limit_in_bytes") if controllers else (groups, "memory.max")
+        directory = root / path.lstrip("/")
+        for each in (directory, *directory.parents):
+            found += [int(words[0]) for words in _words(each / name) if words[0].isdigit()]
+            if each == root:
+                break
+    return min(found, default=None)
+
+
+def _words(path: Path) -> list[list[str]]:
+    try:
+        return [line.split() for line in path.read_text().splitlines() if line.strip()]
+    except OSError:
+        return []
+
+
 SECRETS: Final = frozenset(
     {
         "BK_AUTH_FILE",
@@ -69,7 +94,7 @@ def names_secrets(environment: Mapping[str, str]) -> bool:
 
 def no_core_dumps() -> None:
     """Keep this process's memory, with the private keys in it, out of core files, also of those that the kernel hands
-    to a program (X60). On Linux it also keeps other processes of the same user from reading it."""
+    to a program. On Linux it also keeps other processes of the same user from reading it."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

@@ -64,6 +64,8 @@ class OwnerConfig:
     """Seconds for which the bytes of a removed file stay, for readers in the middle of it."""
     record_bytes_max: int = 512 * 1024
     """The longest record in bytes: an inline file and its paths, with room to spare."""
+    memory_max: int | None = None
+    """Bytes of memory that files, directories and the bytes of small files may take, about; None: no limit."""
     temporary_keep_s: float = KEEP_S
     """Seconds for which an untouched temporary file of Spark's stays; 0: for ever."""
     growing: tuple[str, ...] = GROWING

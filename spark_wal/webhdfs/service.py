@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
+from typing import Final
 
 from bookkeeper.audit import NO_AUDIT, AuditLog, open_audit_log
 from bookkeeper.gateways.access_control import AccessConfig, AccessControl
@@ -15,6 +16,7 @@ from bookkeeper.gateways.listener import BoundSockets, bind
 from bookkeeper.gateways.process_location import own_location
 from bookkeeper.ids import Address, is_loopback
 from bookkeeper.metrics import Metrics
+from bookkeeper.real import memory_limit
 from bookkeeper.seams import Seams
 from spark_wal.webhdfs.access.authentication import TEXTS
 from spark_wal.webhdfs.config import DEFAULT_LISTEN, GatewayConfig
@@ -23,6 +25,9 @@ from spark_wal.webhdfs.http.http_server import HttpServer
 from spark_wal.webhdfs.ownership.backing import DEFAULT_NAMESPACE, Backing
 from spark_wal.webhdfs.ownership.gateway import Gateway, GatewayRole
 from spark_wal.webhdfs.ownership.open_backing import open_backing
+
+SHARE: Final = 3
+"""The tree may take this part of the memory, if nothing else is said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +69,15 @@ class ServingConfig:
             return None
         advertised = () if self.advertise is None else (self.advertise.rpartition(":")[0] or self.advertise,)
         return frozenset(("localhost", self.listen.host, *advertised))
+
+
+def _bounded(config: GatewayConfig) -> GatewayConfig:
+    """The settings with a limit of the tree's memory: a third of what the process may use, unless they have one. A
+    snapshot has all of it once more while it is taken."""
+    memory = memory_limit()
+    if config.owner.memory_max is not None or memory is None:
+        return config
+    return replace(config, owner=replace(config.owner, memory_max=memory // SHARE))
 
 
 class WebHdfsService:
@@ -117,7 +131,8 @@ class WebHdfsService:
                 here=own_location(str(bound.address)),
                 config=config.gateway,
             )
-            self.gateway = Gateway(self._backing.open_namespace, self._backing.lease, seams.clock, config.gateway)
+            bounded = _bounded(config.gateway)
+            self.gateway = Gateway(self._backing.open_namespace, self._backing.lease, seams.clock, bounded)
             if config.upload_log is not None:
                 self._upload_log = UploadLog(config.upload_log, seams.disk, seams.clock)
             self._policy = policy = GatewayPolicy(

@@ -5,12 +5,14 @@ more than ``budget`` bytes, the largest are streamed out until the rest fits. No
 *end*: Spark's state stores keep an upload open for a whole task, so that would be a deadlock. An upload only waits for
 the blob store to take bytes.
 
-At its end an upload is either bytes for one journal record (up to ``inline_size``) or a finished, durable blob.
+At its end an upload is either bytes for one journal record (up to ``inline_size``, while the tree has room for them) or
+a finished, durable blob.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from spark_wal.webhdfs.config import UploadLimits
 from spark_wal.webhdfs.contents.blob_store import BlobStore, BlobWriter
@@ -21,10 +23,14 @@ from spark_wal.webhdfs.files.inodes import BlobRef, Piece
 class Uploads:
     """All uploads of one gateway, and the memory that they hold."""
 
-    def __init__(self, blobs: BlobStore, epoch: int, limits: UploadLimits) -> None:
+    def __init__(
+        self, blobs: BlobStore, epoch: int, limits: UploadLimits, holds: Callable[[int], bool] = lambda size: True
+    ) -> None:
+        """``holds``: whether the tree has room for a small file of so many bytes; else it becomes a blob, too."""
         self._blobs = blobs
         self._epoch = epoch
         self.limits = limits
+        self._holds = holds
         self.in_memory = 0
         """Bytes that uploads hold in memory."""
         self._holders: set[Upload] = set()
@@ -34,6 +40,10 @@ class Uploads:
 
     async def create_blob(self) -> BlobWriter:
         return await self._blobs.create(self._epoch)
+
+    def goes_into_the_tree(self, size: int) -> bool:
+        """Whether a file of so many bytes goes into its record, and so into the tree."""
+        return not size or (size <= self.limits.inline_size and self._holds(size))
 
     def hold(self, upload: Upload, delta: int) -> None:
         """Note that ``upload`` holds ``delta`` more bytes in memory (negative: fewer)."""
@@ -91,7 +101,7 @@ class Upload:
         """End the upload. Bytes that are too many for a record are durable when this returns."""
         async with self._lock:
             self._finished = True
-            if self._writer is None and self.size > self._uploads.limits.inline_size:
+            if self._writer is None and not self._uploads.goes_into_the_tree(self.size):
                 await self._stream_out()
             elif self._writer is not None:
                 await self._writer.finish()

@@ -1,6 +1,8 @@
 """The file system: the tree as a state machine, its records and its snapshot. Pure.
 
 namespace, inodes     the tree and everything that may happen to it; its nodes
+tree_answers          what the tree answers
+tree_memory           how much memory it takes, and may take
 records, snapshot     changes, and the whole tree, as bytes
 paths                 paths, and their form in a request
 incoming_files        files whose bytes are on their way

@@ -18,9 +18,6 @@ Rules kept here
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
-
 from spark_wal.webhdfs.errors import (
     DirectoryNotEmptyError,
     NameQuotaExceededError,
@@ -49,58 +46,15 @@ from spark_wal.webhdfs.files.records import (
     SetNamesQuota,
     SetQuota,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ApplyResult:
-    """The result of applying a record."""
-
-    value: bool = True
-    """The answer, where the operation has one. False means that nothing was done."""
-    changed: bool = True
-    """False: the tree is as it was, and the record need not be kept."""
-    path: str = ""
-    """The path of the result, where it is not the record's (a bare rename into a directory)."""
-    length: int | None = None
-    """The modification time of the file that was renamed."""
-    freed: tuple[str, ...] = ()
-    """Blobs that no file refers to any more."""
-    removed: tuple[str, ...] = ()
-    """The files that went, where the record names none of them."""
-
-
-UNCHANGED_TRUE = ApplyResult(value=True, changed=False)
-UNCHANGED_FALSE = ApplyResult(value=False, changed=False)
-
-
-class PathLookup(NamedTuple):
-    """The answer to a lookup."""
-
-    node: Node | None
-    seen: int
-    """The highest sequence number of a record that this answer rests on: it may be told once that record is durable."""
-
-
-class TrackedFile:
-    """A file whose bytes are on their way. It follows the file while others rename it, or a directory above it."""
-
-    __slots__ = ("node", "path")
-
-    def __init__(self, node: FileNode, path: str) -> None:
-        self.node = node
-        self.path = path
-        """The file's path, unless it was removed."""
-
-
-@dataclass(frozen=True, slots=True)
-class ContentSummary:
-    """The sums of everything at and below a path."""
-
-    directories: int
-    files: int
-    length: int
-    quota: int | None
-    names_quota: int | None = None
+from spark_wal.webhdfs.files.tree_answers import (
+    UNCHANGED_FALSE,
+    UNCHANGED_TRUE,
+    ApplyResult,
+    ContentSummary,
+    PathLookup,
+    TrackedFile,
+)
+from spark_wal.webhdfs.files.tree_memory import NAME_BYTES, TreeMemory, inline_of, size_of
 
 
 def shown(node: Node) -> int:
@@ -116,6 +70,8 @@ class Namespace:
         self.last_inode = ROOT_INODE
         self.sequence = 0
         """The sequence number of the last record applied."""
+        self.memory = TreeMemory()
+        self.memory.add(self.root)
         self.temporary_files = 0
         """How many files have one of Spark's temporary names."""
         self._followed: set[TrackedFile] = set()
@@ -210,6 +166,8 @@ class Namespace:
         """Put a node back where a snapshot had it (parents first); quotas and sums are brought along."""
         parent = self._directory(parent_of(path))
         parent.children[name_of(path)] = node
+        self.memory.add(node)
+        self.memory.name(name_of(path))
         self._note_move(node)
         self._count(path, node, 1)
         self._add_below(parent_of(path), 0, 1)
@@ -289,12 +247,14 @@ class Namespace:
             return UNCHANGED_TRUE
         check_new(r.path)
         self._check_names(parent_of(r.path), self._missing(r.path))
+        self.memory.check(self._new_names(r.path) + size_of(r.owner))
         self._make_directory(r, sequence)
         return ApplyResult()
 
     def _make_directory(self, r: MakeDirectories, sequence: int) -> None:
         parent = self._make_parents(r.path, r.owner, r.at_ms, sequence)
         made = DirectoryNode(self._inode(), r.permission, r.owner, parent.group, r.at_ms, changed=sequence)
+        self.memory.add(made)
         self._link(parent, r.path, made, r.at_ms, sequence)
 
     def _put(self, r: PutFile, sequence: int) -> ApplyResult:
@@ -304,12 +264,12 @@ class Namespace:
             if not r.create_parent and self._at(parent_of(r.path)) is None:
                 raise NoSuchFileError(f"Parent directory doesn't exist: {parent_of(r.path)}")
             self._check_names(parent_of(r.path), self._missing(r.path))
+        self.memory.check(self._new_names(r.path) + inline_of(r.file.pieces) + size_of(r.file.owner))
         self._check_quota(parent_of(r.path), r.file.length - (existing.length if existing else 0))
         parent = self._make_parents(r.path, r.file.owner, r.file.at_ms, sequence)
         if existing is not None:
             self._unlink(parent, r.path, existing, r.file.at_ms, sequence)
-        made = self._new_file(r.file, parent, sequence)
-        made.group = r.group or made.group
+        made = self._new_file(r.file, parent, sequence, r.group)
         made.accessed_ms = made.accessed_ms if r.accessed_ms is None else r.accessed_ms
         self._link(parent, r.path, made, r.file.at_ms, sequence)
         return ApplyResult(freed=tuple(self._forget_below(existing)) if existing else ())
@@ -323,6 +283,7 @@ class Namespace:
         if self._existing_file(path, overwrite=overwrite) is None:
             check_new(path)
             self._check_names(parent_of(path), self._missing(path))
+            self.memory.check(self._new_names(path))
 
     def check_room(self, path: str, size: int) -> None:
         """Check that a file of ``size`` bytes would keep the quotas now. Called while its bytes are received.
@@ -354,7 +315,10 @@ class Namespace:
         if length == 0:
             return UNCHANGED_TRUE
         self._check_quota(parent_of(r.path), length)
+        self.memory.check(inline_of(r.pieces))
+        self.memory.remove(node)
         node.pieces += r.pieces
+        self.memory.add(node)
         node.length += length
         node.modified_ms = node.touched_ms = r.at_ms
         node.changed = sequence
@@ -367,7 +331,9 @@ class Namespace:
         if not isinstance(node, FileNode) or not 0 <= r.start < end <= node.length:
             raise NoSuchFileError(f"File {r.path} does not have the bytes from {r.start} to {end}.")
         before = set(node.blobs())
+        self.memory.remove(node)
         node.pieces = (*cut(node.pieces, 0, r.start), r.blob, *cut(node.pieces, end, node.length))
+        self.memory.add(node)
         node.changed = sequence
         return ApplyResult(freed=tuple(sorted(before.difference(node.blobs()))))
 
@@ -408,9 +374,12 @@ class Namespace:
         node = self._at(r.path)
         if node is None:
             raise NoSuchFileError(f"Directory/File does not exist {r.path}")
+        self.memory.check(size_of(r.owner) + size_of(r.group))
+        self.memory.remove(node)
         node.permission = node.permission if r.permission is None else r.permission
         node.owner = r.owner or node.owner
         node.group = r.group or node.group
+        self.memory.add(node)
         node.modified_ms = node.modified_ms if r.modified_ms is None else r.modified_ms
         node.accessed_ms = node.accessed_ms if r.accessed_ms is None else r.accessed_ms
         if isinstance(node, FileNode) and r.replication is not None:
@@ -455,6 +424,7 @@ class Namespace:
         replaced = self._at(target)
         self._check_quota(parent_of(target), length - self._length(replaced), moved_from=r.source, carried=r.carried)
         names = self._names(source) if r.carried is None else 1
+        self.memory.check(2 * size_of(r.source) + size_of(target) + (inline_of(r.carried.pieces) if r.carried else 0))
         self._check_names(parent_of(target), names - self._names(replaced), r.source if r.carried is None else None)
         parent = self._directory(parent_of(target))
         if replaced is not None:
@@ -467,7 +437,7 @@ class Namespace:
             node = source
             self._unlink(self._directory(parent_of(r.source)), r.source, node, r.at_ms, sequence)
             self._forget_move(node)
-        node.renamed_from = r.source
+        self._set_origin(node, r.source)
         node.changed = sequence
         self._link(parent, target, node, r.at_ms, sequence)
         self._lead(r.source, target)
@@ -555,12 +525,12 @@ class Namespace:
         self.last_inode += 1
         return self.last_inode
 
-    def _new_file(self, file: NewFile, parent: DirectoryNode, sequence: int) -> FileNode:
-        return FileNode(
+    def _new_file(self, file: NewFile, parent: DirectoryNode, sequence: int, group: str | None = None) -> FileNode:
+        made = FileNode(
             inode=self._inode(),
             permission=file.permission,
             owner=file.owner,
-            group=parent.group,
+            group=group or parent.group,
             modified_ms=file.at_ms,
             accessed_ms=file.at_ms,
             pieces=file.pieces,
@@ -570,6 +540,8 @@ class Namespace:
             touched_ms=file.at_ms,
             changed=sequence,
         )
+        self.memory.add(made)
+        return made
 
     def _make_parents(self, path: str, owner: str, at_ms: int, sequence: int) -> DirectoryNode:
         """Return the directory of ``path``. Make it, and those above it, if they do not exist."""
@@ -579,6 +551,7 @@ class Namespace:
             child = node.children.get(name)
             if child is None:
                 child = DirectoryNode(self._inode(), 0o755, owner, node.group, at_ms, changed=sequence)
+                self.memory.add(child)
                 self._link(node, f"/{'/'.join(names[:depth])}", child, at_ms, sequence)
             assert isinstance(child, DirectoryNode), path
             node = child
@@ -586,17 +559,19 @@ class Namespace:
 
     def _link(self, parent: DirectoryNode, path: str, node: Node, at_ms: int, sequence: int) -> None:
         parent.children[name_of(path)] = node
+        self.memory.name(name_of(path))
         parent.names_changed = sequence
         parent.modified_ms = at_ms
         old = self._moves.pop(path, None)
         if old is not None and old is not node:
-            old.renamed_from = None  # its old path has a new node, so a rename from there is no repeat
+            self._set_origin(old, None)  # its old path has a new node, so a rename from there is no repeat
         self._note_move(node)
         self._count(path, node, 1)
         self._add_below(parent_of(path), self._length(node), self._names(node))
 
     def _unlink(self, parent: DirectoryNode, path: str, node: Node, at_ms: int, sequence: int) -> None:
         del parent.children[name_of(path)]
+        self.memory.name(name_of(path), -1)
         parent.names_changed = sequence
         parent.modified_ms = at_ms
         self._count(path, node, -1)
@@ -613,7 +588,12 @@ class Namespace:
     def _forget_move(self, node: Node) -> None:
         if node.renamed_from is not None and self._moves.get(node.renamed_from) is node:
             del self._moves[node.renamed_from]
-        node.renamed_from = None
+        self._set_origin(node, None)
+
+    def _set_origin(self, node: Node, path: str | None) -> None:
+        self.memory.remove(node)
+        node.renamed_from = path
+        self.memory.add(node)
 
     def _forget_below(self, node: Node) -> list[str]:
         """Forget the moves of a removed subtree. Returns its blobs."""
@@ -622,9 +602,11 @@ class Namespace:
         while stack:
             current = stack.pop()
             self._forget_move(current)
+            self.memory.remove(current)
             if isinstance(current, DirectoryNode):
                 for name, child in current.children.items():
                     self._count(name, child, -1)
+                    self.memory.name(name, -1)
                     stack.append(child)
             else:
                 freed.extend(current.blobs())
@@ -659,6 +641,11 @@ class Namespace:
         if node is None:
             return 0
         return 1 if isinstance(node, FileNode) else 1 + node.names_below
+
+    def _new_names(self, path: str) -> int:
+        """The memory of the names of a path that have to be made."""
+        missing = self._missing(path)
+        return missing * NAME_BYTES + sum(map(size_of, names_of(path)[len(names_of(path)) - missing :]))
 
     def _missing(self, path: str) -> int:
         """How many names of a path that is not there have to be made."""

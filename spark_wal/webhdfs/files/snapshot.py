@@ -81,7 +81,9 @@ def load(data: bytes) -> Namespace:
         node = _decode_node(fields, InlineBytes(inline))
         if path == "/":
             assert isinstance(node, DirectoryNode)
+            namespace.memory.remove(namespace.root)
             namespace.root = node
+            namespace.memory.add(node)
         else:
             namespace.adopt(path, node)
         count += 1

@@ -436,6 +436,7 @@ class HttpServer:
         if self._access is not None:
             self._access.tell(self.metrics)
         self._count_connections(self.metrics)
+        self._gateway.tell(self.metrics)
         accept = ", ".join(request.headers.getall("Accept", ()))
         body, kind = await asyncio.to_thread(_metrics_page, self.metrics, accept)
         return web.Response(body=body, headers={"Content-Type": kind})

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from spark_wal.webhdfs.errors import WebHdfsError
-from spark_wal.webhdfs.files.namespace import ContentSummary
+from spark_wal.webhdfs.files.tree_answers import ContentSummary
 from spark_wal.webhdfs.http.blocks import HOST, PORT, FileBlock, blocks_of
 from spark_wal.webhdfs.ownership.file_system import FileStatus
 

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from spark_wal.webhdfs.files.namespace import ApplyResult
 from spark_wal.webhdfs.files.records import (
     AppendToFile,
     DeletePath,
@@ -24,6 +23,7 @@ from spark_wal.webhdfs.files.records import (
     SetNamesQuota,
     SetQuota,
 )
+from spark_wal.webhdfs.files.tree_answers import ApplyResult
 
 PENDING_MAX: Final = 10_000
 """How many events a subscriber may be behind."""

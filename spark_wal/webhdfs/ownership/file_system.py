@@ -19,7 +19,6 @@ from spark_wal.webhdfs.errors import (
 )
 from spark_wal.webhdfs.files.incoming_files import IncomingFile
 from spark_wal.webhdfs.files.inodes import GROUP, DirectoryNode, FileNode, Node, Piece, cut
-from spark_wal.webhdfs.files.namespace import ContentSummary, TrackedFile
 from spark_wal.webhdfs.files.numbered import Limits, files_below, listing_digest
 from spark_wal.webhdfs.files.paths import is_temporary
 from spark_wal.webhdfs.files.records import (
@@ -34,6 +33,7 @@ from spark_wal.webhdfs.files.records import (
     RenameMode,
     SetAttributes,
 )
+from spark_wal.webhdfs.files.tree_answers import ContentSummary, TrackedFile
 from spark_wal.webhdfs.ownership.growing_file import GrowingFile
 from spark_wal.webhdfs.ownership.namespace_owner import NamespaceOwner
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -24,6 +25,7 @@ from typing import Final
 
 from bookkeeper.errors import in_words
 from bookkeeper.gateways.lease import Lease, LeaseEntry, LeaseLostError, NamespaceOwnedError
+from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Clock
 from journal_manager import JournalError, SnapshotStore
 from spark_wal.webhdfs.config import GatewayConfig
@@ -251,6 +253,15 @@ class Gateway:
         session, self.session = self.session, None
         if session is not None:
             await session.close(abort=abort)
+
+    def tell(self, metrics: Metrics) -> None:
+        """Update the metrics of the tree."""
+        session = self.session
+        used = metrics.gauge("tree_bytes", "Memory that files and directories take, about; 0 while standing by.")
+        most = metrics.gauge("tree_bytes_max", "The most that they may take; infinite without a limit.")
+        memory = None if session is None else session.namespace.memory
+        used.value = 0 if memory is None else memory.used
+        most.value = math.inf if memory is None or memory.limit is None else memory.limit
 
     def _set_role(self, role: GatewayRole) -> None:
         self.role = role

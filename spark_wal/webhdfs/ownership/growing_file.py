@@ -21,9 +21,9 @@ from bookkeeper.errors import BookKeeperError
 from journal_manager import JournalError
 from spark_wal.webhdfs.errors import NoSuchFileError, PathThroughFileError, PlainIOError, WebHdfsError
 from spark_wal.webhdfs.files.inodes import BlobRef, DirectoryNode, FileNode
-from spark_wal.webhdfs.files.namespace import TrackedFile
 from spark_wal.webhdfs.files.paths import child_of
 from spark_wal.webhdfs.files.records import AppendToFile, MoveToBlob
+from spark_wal.webhdfs.files.tree_answers import TrackedFile
 from spark_wal.webhdfs.ownership.namespace_owner import TAIL_MAX, NamespaceOwner, NotOwnerError
 
 logger = logging.getLogger(__name__)
@@ -181,7 +181,7 @@ class GrowingFile:
         if self._timer is not None:
             self._timer.cancel()
         self.tail = length_of_tail(self._file.node)
-        if self.tail > self._owner.config.limits.inline_size:
+        if not self._owner.uploads.goes_into_the_tree(self.tail):
             self._begin_settling()
         if self._settling is None or self._settling.done():
             self._owner.growing.discard(self)

@@ -41,9 +41,10 @@ from spark_wal.webhdfs.contents.uploads import Uploads
 from spark_wal.webhdfs.errors import PathThroughFileError, WebHdfsError
 from spark_wal.webhdfs.files import snapshot
 from spark_wal.webhdfs.files.incoming_files import IncomingFiles
-from spark_wal.webhdfs.files.namespace import ApplyResult, Namespace
+from spark_wal.webhdfs.files.namespace import Namespace
 from spark_wal.webhdfs.files.records import DeletePath, Record, RecordFormatError, decode_record, encode_record
 from spark_wal.webhdfs.files.temp_files import AbandonedFiles, TempFile, temporary_files
+from spark_wal.webhdfs.files.tree_answers import ApplyResult
 from spark_wal.webhdfs.growing_paths import GrowingPaths
 from spark_wal.webhdfs.ownership.events import TreeEventFeed, events_of
 from spark_wal.webhdfs.ownership.tail_moves import TailMoves
@@ -130,7 +131,7 @@ class NamespaceOwner:
         self.config = config or OwnerConfig()
         self.namespace = Namespace()
         self.left_behind = AbandonedFiles(self.config.temporary_keep_s)
-        self.uploads = Uploads(blobs, log.token.epoch, self.config.limits)
+        self.uploads = Uploads(blobs, log.token.epoch, self.config.limits, self._holds)
         self.incoming = IncomingFiles()
         self.growing_paths = GrowingPaths(self.config.growing)
         self.growing: set[GrowingUpload] = set()
@@ -197,6 +198,7 @@ class NamespaceOwner:
                 f"the replay ended at edit {self.namespace.sequence}, but the journal ends at edit "
                 f"{self._log.recovery.last_txid}"
             )
+        self.namespace.memory.limit = self.config.memory_max
 
     def _replay_one(self, op: Op) -> None:
         record = decode_record(op.opcode, op.body)
@@ -234,6 +236,9 @@ class NamespaceOwner:
                     logger.info("removed orphaned blobs: %s", count)
 
         self.spawn(collect())
+
+    def _holds(self, size: int) -> bool:
+        return self.namespace.memory.holds(size)
 
     # -- changing and reading --------------------------------------------------------------------------
 

@@ -3,10 +3,11 @@ from __future__ import annotations
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from bookkeeper.real import names_secrets
+from bookkeeper.real import memory_limit, names_secrets
 
 FAULTS = """
 import resource
@@ -83,3 +84,22 @@ def test_a_process_whose_environment_names_secrets_is_told_from_one_without() ->
     assert not names_secrets({"PATH": "/bin", "BK_METADATA": "zk://h/l", "BK_PASSWORD": ""})
     for name in ("BK_PASSWORD", "BK_TLS_KEY", "BK_GATEWAY_TOKEN_FILE", "BK_ZOOKEEPER", "BK_ZOOKEEPER_PASSWORD"):
         assert names_secrets({name: "x"})
+
+
+def test_the_narrowest_limit_of_memory_counts(tmp_path: Path) -> None:
+    proc, groups = tmp_path / "proc", tmp_path / "groups"
+    (proc / "self").mkdir(parents=True)
+    assert memory_limit(proc, groups) is None
+    (proc / "meminfo").write_text("MemTotal:        1000 kB\nMemFree:  10 kB\n")
+    assert memory_limit(proc, groups) == 1_024_000
+    (groups / "a" / "b").mkdir(parents=True)
+    (proc / "self" / "cgroup").write_text("0::/a/b\n")
+    (groups / "a" / "b" / "memory.max").write_text("max\n")
+    (groups / "a" / "memory.max").write_text("4096\n")
+    assert memory_limit(proc, groups) == 4096, "that of a group above counts, too"
+    (groups / "memory" / "c").mkdir(parents=True)
+    (proc / "self" / "cgroup").write_text("4:cpu:/a/b\n3:memory:/c\n")
+    assert memory_limit(proc, groups) == 1_024_000
+    (groups / "memory" / "c" / "memory.limit_in_bytes").write_text("8192\n")
+    assert memory_limit(proc, groups) == 8192
+    assert memory_limit() is not None

@@ -61,6 +61,21 @@ def test_a_large_upload_becomes_a_blob(size: int) -> None:
 
 
 @in_virtual_time
+async def test_a_small_upload_for_which_the_tree_has_no_room_becomes_a_blob() -> None:
+    blobs = MemoryBlobs()
+    uploads = Uploads(blobs, 1, LIMITS, lambda size: size < 5)
+    for data, kind in ((b"1234", bytes), (b"12345", BlobRef)):
+        upload = uploads.begin()
+        await upload.write(data)
+        await upload.finish()
+        assert [type(piece) for piece in upload.pieces()] == [kind]
+        upload.take()
+    assert uploads.in_memory == 0
+    assert [bytes(each) for each in blobs.blobs.values()] == [b"12345"]
+    assert uploads.goes_into_the_tree(0)
+
+
+@in_virtual_time
 async def test_over_the_budget_the_largest_is_streamed_out_and_goes_on() -> None:
     blobs = MemoryBlobs()
     uploads = uploads_on(blobs)

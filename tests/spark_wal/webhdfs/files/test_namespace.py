@@ -19,7 +19,7 @@ from spark_wal.webhdfs.errors import (
 )
 from spark_wal.webhdfs.files import snapshot
 from spark_wal.webhdfs.files.inodes import BlobRef, DirectoryNode, FileNode
-from spark_wal.webhdfs.files.namespace import ApplyResult, ContentSummary, Namespace
+from spark_wal.webhdfs.files.namespace import Namespace
 from spark_wal.webhdfs.files.numbered import NumberLimit
 from spark_wal.webhdfs.files.records import (
     AppendToFile,
@@ -39,7 +39,9 @@ from spark_wal.webhdfs.files.records import (
     encode_record,
 )
 from spark_wal.webhdfs.files.temp_files import temporary_files
+from spark_wal.webhdfs.files.tree_answers import ApplyResult, ContentSummary
 from tests.examples_of import examples
+from tests.spark_wal.webhdfs.files.test_tree_memory import walked
 
 TEMP = ".0.0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f.tmp"
 
@@ -491,6 +493,7 @@ class AgainstAModel(RuleBasedStateMachine):
     @invariant()
     def s2_the_tree_is_the_model(self) -> None:
         names_below(self.tree.namespace.root)
+        assert self.tree.namespace.memory.used == walked(self.tree.namespace)
         shown: dict[str, bytes | None] = {}
         stack: list[tuple[str, DirectoryNode]] = [("", self.tree.namespace.root)]
         while stack:

@@ -4,7 +4,7 @@ import json
 
 from spark_wal.webhdfs.errors import NameTooLongError, NoSuchFileError
 from spark_wal.webhdfs.files.inodes import DirectoryNode, FileNode
-from spark_wal.webhdfs.files.namespace import ContentSummary
+from spark_wal.webhdfs.files.tree_answers import ContentSummary
 from spark_wal.webhdfs.http import replies
 from spark_wal.webhdfs.ownership.file_system import FileStatus
 

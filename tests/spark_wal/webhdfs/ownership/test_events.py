@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from spark_wal.webhdfs.files.namespace import ApplyResult
 from spark_wal.webhdfs.files.records import (
     DeletePath,
     MakeDirectories,
@@ -16,6 +15,7 @@ from spark_wal.webhdfs.files.records import (
     SetAttributes,
     SetQuota,
 )
+from spark_wal.webhdfs.files.tree_answers import ApplyResult
 from spark_wal.webhdfs.ownership.events import (
     PENDING_MAX,
     TreeEvent,
