@@ -1,4 +1,4 @@
-"""Records as the columns that Spark asks for. Of the data source this module and ``values`` use pyarrow.
+"""Records as the columns that Spark asks for.
 
 Spark compares the schema of what a reader yields with the one that was declared: names, types and nullability.
 """

@@ -11,16 +11,13 @@ meanings.
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Iterator
-from datetime import date, datetime
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from segments import RecordColumns
 from segments.entries import BytesColumn
 from segments.entries.columns import encode_headers
+from spark_wal.data_source.json_rows import RowValueError, json_objects
 from spark_wal.data_source.options import DataSourceOptionError
 
 if TYPE_CHECKING:
@@ -28,11 +25,9 @@ if TYPE_CHECKING:
 
 ENTRY_BYTES: Final = 768 * 1024
 """About the bytes of one entry: few entries cost little, and one that becomes somewhat larger is still whole."""
+_JSON_BYTES: Final = 64 << 20
+"""So many bytes of rows become JSON at a time, which may take several times as many: a column has 2 GiB at most."""
 _MEANT: Final = ("key", "headers", "event_time")
-
-
-class RowValueError(ValueError):
-    """A row cannot be a record."""
 
 
 class RowColumns:
@@ -91,7 +86,11 @@ class RowColumns:
         """The records of a ``pyarrow.RecordBatch``, in equal parts of one entry at most. Raises RowValueError."""
         if not batch.num_rows:
             return
-        values = _json_values(batch, self._own) if self._json else _binary(batch.column("value"))
+        if self._json and batch.nbytes > _JSON_BYTES and batch.num_rows > 1:
+            for half in (batch.slice(0, batch.num_rows // 2), batch.slice(batch.num_rows // 2)):
+                yield from self.records(half)
+            return
+        values = json_objects(batch, self._own) if self._json else _binary(batch.column("value"))
         if values.null_count:
             raise RowValueError("a row's value is null, and a record has one; write an empty value instead")
         size = sum(column.nbytes for column in (values, *(batch.column(name) for name in self._has)))
@@ -162,12 +161,11 @@ def _bytes_column(column: Any) -> BytesColumn:
 
 def _valid(column: Any) -> bytes | None:
     """Which values are there, a bit each; None: all."""
-    import pyarrow as pa
-
     if not column.null_count:
         return None
-    bits = pa.array(column.is_valid().to_pylist(), pa.bool_()).buffers()[1]
-    return bytes(memoryview(bits)[: (len(column) + 7) // 8])
+    there = column.is_valid()
+    bits: int = (int.from_bytes(there.buffers()[1], "little") >> there.offset) & ((1 << len(there)) - 1)
+    return bits.to_bytes((len(there) + 7) // 8, "little")
 
 
 def _times(column: Any) -> tuple[bytes | None, bytes | None, int | None, int | None]:
@@ -179,8 +177,10 @@ def _times(column: Any) -> tuple[bytes | None, bytes | None, int | None, int | N
         return _NONE
     ms = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
     ends = compute.min_max(ms).as_py()
-    filled = pa.array(ms.fill_null(0).to_pylist(), pa.int64())
-    return bytes(memoryview(filled.buffers()[1])[: 8 * len(ms)]), _valid(column), ends["min"], ends["max"]
+    filled = ms.fill_null(0)
+    begin = 8 * filled.offset
+    numbers = bytes(memoryview(filled.buffers()[1])[begin : begin + 8 * len(ms)])
+    return numbers, _valid(column), ends["min"], ends["max"]
 
 
 def _headers(column: Any) -> BytesColumn | None:
@@ -193,35 +193,3 @@ def _headers(column: Any) -> BytesColumn | None:
             headers[name] = value.encode() if isinstance(value, str) else value
         found.append(encode_headers(headers) if headers else b"")
     return BytesColumn.of(found) if any(found) else None
-
-
-def _json_values(batch: Any, names: list[str]) -> Any:
-    """One JSON object for each row; a null is left out."""
-    import pyarrow as pa
-
-    rows = batch.select(names).to_pylist()
-    texts = [
-        json.dumps(
-            {name: value for name, value in row.items() if value is not None},
-            default=_as_json,
-            separators=(",", ":"),
-            ensure_ascii=False,
-        ).encode()
-        for row in rows
-    ]
-    return pa.array(texts, pa.binary())
-
-
-def _as_json(value: object) -> object:
-    """What JSON has no word for, as Spark's ``to_json`` writes it."""
-    if isinstance(value, datetime):
-        return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, Decimal):
-        return float(value) if value != value.to_integral_value() else int(value)
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    raise RowValueError(
-        f"a value of type {type(value).__name__} cannot be JSON; use Spark's to_json and valueFormat raw"
-    )

@@ -119,23 +119,18 @@ class _JsonValues:
 
         if len(values) == 0:
             return pa.RecordBatch.from_pylist([], self._schema)
-        texts = values.to_pylist()
-        data = b"\n".join(texts)
-        if one_by_one:
-            data = data.strip()
-            if not data.startswith(b"{"):
-                raise ValueError("it is no JSON object")
-        # Each value is a line that begins and ends an object: none can go on in the next one, because behind a "}" no
-        # JSON begins with "{". So as many rows as values are one row of each.
-        elif data.count(b"\n") != len(texts) - 1 or not all(text[:1] == b"{" and text[-1:] == b"}" for text in texts):
+        data: bytes | None = values[0].as_py().strip() if one_by_one else _lines(values)
+        if data is None:
             return None
+        if not data.startswith(b"{"):
+            raise ValueError("it is no JSON object")
         try:
             table = self._parse(data, lines=not one_by_one)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             if one_by_one:
                 raise ValueError(str(error)) from error
             return None
-        if table.num_rows != len(texts):
+        if table.num_rows != len(values):
             if one_by_one:
                 raise ValueError(f"it is {table.num_rows} JSON objects")
             return None
@@ -154,6 +149,23 @@ class _JsonValues:
             ),
         )
         return table.cast(_all_nullable(self._schema)) if self._read_as != self._schema else table
+
+
+def _lines(values: Any) -> bytes | None:
+    """JSON objects as lines; None if a value is not a line that begins and ends an object.
+
+    No object can go on in the next line, because behind a "}" no JSON begins with "{". So as many rows as values are
+    one row of each.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as compute
+
+    whole = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
+    data: bytes = compute.binary_join(whole, b"\n")[0].as_py()
+    ends = len(values) - 1
+    if data.count(b"\n") != ends or data.count(b"}\n{") != ends or data[:1] != b"{" or data[-1:] != b"}":
+        return None
+    return data
 
 
 class _ArrowValues:

@@ -15,8 +15,9 @@ from pyspark.sql import types as t
 from segments import RecordColumns
 from segments.entries import decode_entry, encode_entry
 from spark_wal.data_source import rows
+from spark_wal.data_source.json_rows import RowValueError
 from spark_wal.data_source.options import DataSourceOptionError
-from spark_wal.data_source.rows import RowColumns, RowValueError
+from spark_wal.data_source.rows import RowColumns
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 HEADERS = pa.map_(pa.string(), pa.binary())
@@ -189,3 +190,13 @@ def test_a_null_value_and_a_null_header_are_refused() -> None:
     batch = pa.record_batch({"value": pa.array([b"x"], pa.binary()), "headers": pa.array([[("h", None)]], HEADERS)})
     with pytest.raises(RowValueError, match="header h of a row is null"):
         records(RowColumns(kinds, None), batch)
+
+
+def test_many_bytes_of_rows_become_json_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "_JSON_BYTES", 1_000)
+    batch = pa.record_batch({"n": pa.array(range(1_001), pa.int64())})
+    parts = list(RowColumns(schema(n=t.LongType()), None).records(batch))
+    assert len(parts) > 4
+    assert [json.loads(each.value)["n"] for each in read_back(parts)] == list(range(1_001))
+    (alone,) = RowColumns(schema(s=t.StringType()), None).records(pa.record_batch({"s": pa.array(["x" * 2_000])}))
+    assert alone.count == 1
