@@ -22,6 +22,7 @@ MODULES = (
     "bookkeeper.codec.native.reads",
     "bookkeeper.codec.native.records",
     "journal_manager.codec.native",
+    "segments.codec.native",
 )
 
 

@@ -6,6 +6,7 @@ entry         columns to bytes
 stored_entry  bytes to records
 sections      where the columns lie
 compression   lz4 and zstd
+lone_entries  entries of one record that follow each other, read as one thing
 arrow         an entry's records as Arrow columns
 footer        statistics of a completed segment
 """
@@ -17,6 +18,7 @@ from segments.entries.compression import Compression, require_library
 from segments.entries.entry import encode_entry, encode_payload, encode_pieces, fits_one_entry
 from segments.entries.footer import FooterBuilder, SegmentFooter
 from segments.entries.layout import BODY_MAX, ENTRY_MAX, NO_SNAPSHOT, Columns, EntryKind
+from segments.entries.lone_entries import LoneEntries
 from segments.entries.sections import EntryBatch, PieceInfo
 from segments.entries.stored_entry import StoredEntry, decode_entry
 
@@ -30,6 +32,7 @@ __all__ = [
     "EntryBatch",
     "EntryKind",
     "FooterBuilder",
+    "LoneEntries",
     "PieceInfo",
     "RecordColumns",
     "SegmentFooter",

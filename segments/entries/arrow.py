@@ -11,25 +11,28 @@ from bookkeeper.install import how_to_install
 from segments.errors import MissingLibraryError
 
 if TYPE_CHECKING:
+    from segments.entries.lone_entries import LoneEntries
     from segments.entries.sections import Sections, StringSection
     from segments.entries.stored_entry import StoredEntry
 
 _SLOTS_STEP: Final = 16_384
 
 
-def record_batch(entry: StoredEntry, sections: Sections, a: int, b: int, names: tuple[str, ...] | None = None) -> Any:
+def record_batch(
+    entry: StoredEntry | LoneEntries, sections: Sections | None, a: int, b: int, names: tuple[str, ...] | None = None
+) -> Any:
     """The records from slot ``a`` up to ``b`` as a ``pyarrow.RecordBatch`` of ``schema()``, or of these columns of it.
 
     Raises:
         MissingLibraryError: pyarrow is not installed.
     """
     wanted, n, count = schema(names), entry.count, max(0, b - a)
-    columns = [_MAKERS[name](entry, sections, n) for name in wanted.names]
+    columns = [_column(name, entry, sections, n) for name in wanted.names]
     whole = _arrow().RecordBatch.from_arrays(columns, schema=wanted)
     return whole if (a, count) == (0, n) else whole.slice(a, count)
 
 
-def joined_batch(parts: Sequence[tuple[StoredEntry, Sections, int, int]], names: tuple[str, ...] | None = None) -> Any:
+def joined_batch(parts: Sequence[_Part], names: tuple[str, ...] | None = None) -> Any:
     """The records of several entries, each with its sections and slots, as one ``pyarrow.RecordBatch``, which is a copy
     of them. There is at least one part.
 
@@ -39,23 +42,30 @@ def joined_batch(parts: Sequence[tuple[StoredEntry, Sections, int, int]], names:
     if len(parts) == 1:
         return record_batch(*parts[0], names)
     wanted = schema(names)
-    columns = [_joined_numbers(parts) if name == "seq_no" else _joined(_MAKERS[name], parts) for name in wanted.names]
+    columns = [_joined_numbers(parts) if name == "seq_no" else _joined(name, parts) for name in wanted.names]
     return _arrow().RecordBatch.from_arrays(columns, schema=wanted)
 
 
-def _joined(make: _Maker, parts: Sequence[tuple[StoredEntry, Sections, int, int]]) -> Any:
+def _joined(name: str, parts: Sequence[_Part]) -> Any:
     return _arrow().concat_arrays(
-        [make(entry, sections, entry.count).slice(a, b - a) for entry, sections, a, b in parts]
+        [_column(name, entry, sections, entry.count).slice(a, b - a) for entry, sections, a, b in parts]
     )
 
 
-def _joined_numbers(parts: Sequence[tuple[StoredEntry, Sections, int, int]]) -> Any:
+def _column(name: str, entry: StoredEntry | LoneEntries, sections: Sections | None, n: int) -> Any:
+    """All ``n`` records of an entry, or of a run of lone ones, which has no sections."""
+    if sections is not None:
+        return _MAKERS[name](entry, sections, n)  # type: ignore[arg-type]  # with sections it is a stored one
+    return _LONE_MAKERS.get(name, _nulls)(name, entry, n)  # type: ignore[arg-type]
+
+
+def _joined_numbers(parts: Sequence[_Part]) -> Any:
     """Sequence numbers, which mostly go on from one entry to the next."""
     (entry, _, a, b), following = parts[0], 0
     first, following = entry.first_seq_no + a, entry.first_seq_no + b
     for entry, _, a, b in parts[1:]:
         if entry.first_seq_no + a != following:
-            return _joined(_seq_no, parts)
+            return _joined("seq_no", parts)
         following = entry.first_seq_no + b
     return _rising(first, following - first)
 
@@ -152,6 +162,9 @@ def _sequence(entry: StoredEntry, sections: Sections, n: int) -> Any:
     )
 
 
+_Part: TypeAlias = "tuple[StoredEntry | LoneEntries, Sections | None, int, int]"
+"""An entry, its sections if it has any, and slots of it."""
+
 _Maker: TypeAlias = "Callable[[StoredEntry, Sections, int], Any]"
 
 _MAKERS: Final[dict[str, _Maker]] = {
@@ -169,6 +182,42 @@ _MAKERS: Final[dict[str, _Maker]] = {
     "sequence": _sequence,
 }
 """Name of a column -> what makes it, of an entry's ``n`` records."""
+
+
+def _lone_segment(name: str, run: LoneEntries, n: int) -> Any:
+    pa = _arrow()
+    return pa.repeat(pa.scalar(run.segment, pa.int64()), n)
+
+
+def _lone_slot(name: str, run: LoneEntries, n: int) -> Any:
+    pa = _arrow()
+    return pa.repeat(pa.scalar(0, pa.int64()), n)
+
+
+def _lone_value(name: str, run: LoneEntries, n: int) -> Any:
+    pa = _arrow()
+    offsets, data, _ = run.columns
+    return pa.Array.from_buffers(pa.binary(), n, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+
+
+def _lone_append_time(name: str, run: LoneEntries, n: int) -> Any:
+    pa = _arrow()
+    return pa.Array.from_buffers(pa.timestamp("ms", "UTC"), n, [None, pa.py_buffer(run.columns[2])])
+
+
+def _nulls(name: str, run: LoneEntries, n: int) -> Any:
+    return _arrow().nulls(n, schema().field(name).type)
+
+
+_LONE_MAKERS: Final[dict[str, Callable[[str, LoneEntries, int], Any]]] = {
+    "segment": _lone_segment,
+    "entry": lambda _, run, n: _rising(run.entry, n),
+    "slot": _lone_slot,
+    "seq_no": lambda _, run, n: _rising(run.first_seq_no, n),
+    "value": _lone_value,
+    "append_time": _lone_append_time,
+}
+"""The same for a run of lone entries, which has no other columns."""
 
 
 def _rising(first: int, n: int) -> Any:

@@ -18,6 +18,8 @@ VERSION: Final = 1
 # of producers, unpacked size, stored size, nothing, checksum
 HEADER: Final = struct.Struct("<3sBBBHIIqqqII4xI")
 HEADER_SIZE: Final = HEADER.size
+APPEND_MS: Final = struct.Struct("<q")
+APPEND_MS_AT: Final = 24
 CRC: Final = struct.Struct("<I")
 CRC_AT: Final = 52
 """The checksum is CRC32C of the header's bytes before it, and of the stored body."""

@@ -110,6 +110,10 @@ class StoredEntry:
         """The bytes of the whole entry that count as those of these records. What parts count adds up."""
         return self.size * b // self.count - self.size * a // self.count
 
+    def appended_ms(self, slot: int) -> int:
+        """When the record of this slot was put into the entry: all at once."""
+        return self.append_ms
+
     def encoded(self) -> bytes:
         """The bytes of the entry, as ``decode_entry`` takes them. One that was assembled is one entry then."""
         header = HEADER.pack(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from segments.entries import StoredEntry
+from segments.entries import LoneEntries, StoredEntry
 from segments.position import Position
-from segments.read.batches.record_batch import EntrySlice
+from segments.read.batches.record_batch import Slice
 from segments.read.fetch.fetcher import StreamFetcher
 from segments.read.fetch.reader_state import Lag, ReaderCondition, ReaderState, lag_at
 from segments.read.options import DEFAULT_OPTIONS, Parts, ReadOptions
@@ -78,8 +78,9 @@ class Reader(ReaderFront):
     async def _end(self) -> None:
         await self._fetcher.close()
 
-    def _hand_out(self, slices: Sequence[EntrySlice]) -> None:
-        self._last_append_ms = slices[-1].entry.append_ms
+    def _hand_out(self, slices: Sequence[Slice]) -> None:
+        last = slices[-1]
+        self._last_append_ms = last.entry.appended_ms(last.b - 1)
 
-    def _hand_out_one(self, entry: StoredEntry, slot: int) -> None:
-        self._last_append_ms = entry.append_ms
+    def _hand_out_one(self, entry: StoredEntry | LoneEntries, slot: int) -> None:
+        self._last_append_ms = entry.appended_ms(slot)

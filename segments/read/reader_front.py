@@ -11,11 +11,11 @@ from typing import Any, NoReturn
 
 from segments.arguments import check_timeout, checked_seek
 from segments.closing import Closing
-from segments.entries import StoredEntry
+from segments.entries import LoneEntries, StoredEntry
 from segments.errors import PositionTruncatedError, StreamClosedError, StreamError, StreamGapError
 from segments.position import Position
 from segments.read.batches.ready_queue import ReadyQueue
-from segments.read.batches.record_batch import EntrySlice, RecordBatch
+from segments.read.batches.record_batch import RecordBatch, Slice, sliced
 from segments.read.fetch.reader_state import Lag, ReaderState
 from segments.read.options import BATCH_RECORDS, OnGap
 from segments.record import Gap, GapKind, StoredRecord
@@ -64,14 +64,14 @@ class ReaderFront(Closing):
         """The reader is closed: let go of everything, and end a read that waits. Idempotent."""
 
     @abstractmethod
-    def _hand_out(self, slices: Sequence[EntrySlice]) -> None:
+    def _hand_out(self, slices: Sequence[Slice]) -> None:
         """Note what is handed out."""
 
-    def _hand_out_one(self, entry: StoredEntry, slot: int) -> None:
+    def _hand_out_one(self, entry: StoredEntry | LoneEntries, slot: int) -> None:
         """The same for one record."""
-        self._hand_out([EntrySlice(entry, slot, slot + 1)])
+        self._hand_out([sliced(entry, slot, slot + 1)])
 
-    def _put_back(self, slices: Sequence[EntrySlice]) -> None:
+    def _put_back(self, slices: Sequence[Slice]) -> None:
         """What was handed out did not arrive: it comes next again."""
         self._ready.put_back(slices)
 
@@ -166,7 +166,7 @@ class ReaderFront(Closing):
         loop = asyncio.get_running_loop()
         before = self._last_append_ms
         until = None if wait is None else loop.time() + wait
-        slices: list[EntrySlice] = []
+        slices: list[Slice] = []
         left, size = max_records, float(inf if max_bytes is None else max_bytes)
         while left > 0:
             if not self._ready:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
-from segments.entries import StoredEntry
+from segments.entries import LoneEntries, StoredEntry
 from segments.errors import (
     StreamError,
     StreamMetadataError,
@@ -18,7 +18,7 @@ from segments.protocol.entry_messages import get_entries, get_records
 from segments.protocol.messages import get_activity, get_gap, get_position, put_position, put_seek
 from segments.read import Activity, Lag, OnGap, ReaderFront, ReaderState
 from segments.read.batches.ready_queue import ReadyQueue
-from segments.read.batches.record_batch import EntrySlice
+from segments.read.batches.record_batch import Slice
 from segments.read.options import ReadOptions
 from segments.record import Gap
 from segments.remote.gateway_channels import PATIENCE_S, PAUSE_S, GatewayCall, GatewayChannels
@@ -170,21 +170,21 @@ class RemoteReader(ReaderFront):
         await self._stop_running()
         self._news.set()
 
-    def _hand_out(self, slices: Sequence[EntrySlice]) -> None:
+    def _hand_out(self, slices: Sequence[Slice]) -> None:
         """Note what is handed out: credits for as much more are given."""
         self._count(slices, 1)
         self._position = slices[-1].entry.position(slices[-1].b)
-        self._last_append_ms = slices[-1].entry.append_ms
+        self._last_append_ms = slices[-1].entry.appended_ms(slices[-1].b - 1)
         if self._taken[0] * 2 >= CREDIT_RECORDS or self._taken[1] * 2 >= CREDIT_BYTES:
             self._give.set()
         self._room.set()
 
-    def _put_back(self, slices: Sequence[EntrySlice]) -> None:
+    def _put_back(self, slices: Sequence[Slice]) -> None:
         """For what comes next again no credits are given a second time."""
         super()._put_back(slices)
         self._count(slices, -1)
 
-    def _count(self, slices: Sequence[EntrySlice], sign: int) -> None:
+    def _count(self, slices: Sequence[Slice], sign: int) -> None:
         for entry, a, b in slices:
             self._held_bytes -= sign * entry.share(a, b)
             self._taken[0] += sign * (b - a)
@@ -346,6 +346,6 @@ class RemoteReader(ReaderFront):
             await asyncio.wait([running])
 
 
-def _content(entry: StoredEntry, a: int, b: int) -> int:
+def _content(entry: StoredEntry | LoneEntries, a: int, b: int) -> int:
     """The bytes of the records' values and keys: what a gateway that sends records takes credits for."""
     return sum(map(len, entry.values(a, b))) + sum(len(key) for key in entry.keys(a, b) if key is not None)

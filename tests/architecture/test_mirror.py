@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 _CODEC = "a part of the codec: test_adds, test_reads, test_records, test_same ask its front door, in both codecs"
 _EDITS = "a part of the codec of edits: test_frames and test_bodies ask both codecs"
+_LONE = "a part of the codec of lone entries: test_lone asks both codecs"
 _MESSAGES = "every message in both dialects: test_round_trip; the bytes of official programs: test_vectors"
 
 WITHOUT: dict[str, str] = {
@@ -32,6 +33,8 @@ WITHOUT: dict[str, str] = {
     "journal_manager/codec/native.py": _EDITS,
     "journal_manager/codec/pure.py": _EDITS,
     "journal_manager/codec/shapes.py": _EDITS,
+    "segments/codec/native.py": _LONE,
+    "segments/codec/pure.py": _LONE,
     "journal_manager/hdfs/hdfs_ops.py": "data without behaviour: every op is read and written in test_op_codec",
     "spark_wal/webhdfs/files/tree_answers.py": "data without behaviour: what the tree answers",
 }

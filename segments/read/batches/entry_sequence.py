@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from segments.chain import StreamSegment
-from segments.entries import EntryKind, StoredEntry, decode_entry
+from segments.entries import EntryKind, LoneEntries, StoredEntry, decode_entry
 from segments.errors import EntryCorruptError
 from segments.position import Position
 from segments.record import Gap, GapKind
@@ -23,7 +23,7 @@ from segments.record import Gap, GapKind
 BEFORE: Final = -1
 """The slot of the position directly before an entry: where a gap ends whose last slot nobody knows."""
 
-Item: TypeAlias = StoredEntry | Gap
+Item: TypeAlias = StoredEntry | LoneEntries | Gap
 
 
 class EntrySequence:
@@ -45,17 +45,25 @@ class EntrySequence:
         """Begin anew at this entry: the first one holds a later piece of a record."""
 
     def on_run(self, first: int, payloads: Sequence[bytes]) -> list[Item]:
-        """Take entries. Those without records are not handed on.
+        """Take entries. Those without records are not handed on; lone ones that follow each other come as one.
 
         Raises:
             UnsupportedStreamFormatError: a newer program wrote one of them.
         """
         found: list[Item] = []
-        segment, base = self._segment, self._base
-        for entry_id, payload in enumerate(payloads, first):
-            self._next_entry = entry_id + 1
+        segment, base, following, end = self._segment, self._base, first, first + len(payloads)
+        while following < end:
+            entry_id = following
+            if self._broken is None:
+                run = LoneEntries.found(payloads, entry_id - first, segment, entry_id, self.expected, base)
+                if run is not None:
+                    following = self._next_entry = entry_id + run.count
+                    self.expected = run.first_seq_no + run.count
+                    found.append(run)
+                    continue
+            following = self._next_entry = entry_id + 1
             try:
-                entry = decode_entry(payload, segment, entry_id, base)
+                entry = decode_entry(payloads[entry_id - first], segment, entry_id, base)
                 if entry.kind is EntryKind.PIECE:
                     whole = self._on_piece(entry)
                     if self.earlier_entry is not None:

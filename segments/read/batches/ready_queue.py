@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from itertools import repeat
 from typing import Any, Final
 
-from segments.entries import StoredEntry
+from segments.entries import LoneEntries, StoredEntry
 from segments.position import Position
 from segments.read.batches.entry_sequence import Item
-from segments.read.batches.record_batch import EntrySlice
+from segments.read.batches.record_batch import Slice, sliced
 from segments.read.options import Parts
 from segments.record import Gap
 
 _NEW: Final[Any] = tuple.__new__
 
-_NOTHING: Final[deque[EntrySlice | Gap]] = deque()
+_NOTHING: Final[deque[Slice | Gap]] = deque()
 """Shared by all queues that are empty, and never changed: of ten thousand readers that wait, none needs its own."""
 
 
@@ -35,17 +34,16 @@ class ReadyQueue:
         return len(self._items)
 
     @property
-    def first(self) -> EntrySlice | Gap:
+    def first(self) -> Slice | Gap:
         """What comes next. Raises IndexError if there is nothing."""
         return self._items[0]
 
-    def add_entries(self, entries: Sequence[StoredEntry]) -> None:
+    def add_entries(self, entries: Sequence[StoredEntry | LoneEntries]) -> None:
         """All records of these entries."""
-        counts = [entry.count for entry in entries]
-        self._own().extend(map(_NEW, repeat(EntrySlice), zip(entries, repeat(0), counts, strict=False)))
-        self.records += sum(counts)
+        self._own().extend([sliced(entry, 0, entry.count) for entry in entries])
+        self.records += sum([entry.count for entry in entries])
 
-    def add(self, items: Iterable[EntrySlice | Gap]) -> None:
+    def add(self, items: Iterable[Slice | Gap]) -> None:
         """These items."""
         own = self._own()
         for item in items:
@@ -58,7 +56,7 @@ class ReadyQueue:
     def add_wanted(self, items: Sequence[Item], begin: Position, stop: Position | None, parts: Parts | None) -> bool:
         """Add of ``items`` what is from ``begin`` up to ``stop``, and of that ``parts``. Returns whether the stop was
         reached."""
-        whole = [item for item in items if isinstance(item, StoredEntry)]
+        whole = [item for item in items if not isinstance(item, Gap)]
         is_plain = len(whole) == len(items) and parts is None and stop is None
         if is_plain and (not whole or whole[0].position(0) >= begin):
             self.add_entries(whole)
@@ -67,17 +65,16 @@ class ReadyQueue:
             if isinstance(item, Gap):
                 self.add([item])
                 continue
-            a, b, place = 0, item.count, (item.segment, item.entry)
-            if place <= begin[:2]:
-                a = begin.slot if place == begin[:2] else b
-            stopped = stop is not None and place >= stop[:2]
-            if stop is not None and stopped:
-                b = min(b, stop.slot) if place == stop[:2] else 0
+            a = min(_slot_at(item, begin), item.count)
+            b, stopped = item.count, False
+            if stop is not None:
+                b = min(b, _slot_at(item, stop))
+                stopped = (item.segment, item.entry + _ids(item) - 1) >= stop[:2]
             if a < b and parts is None:
-                self.add([EntrySlice(item, a, b)])
+                self.add([sliced(item, a, b)])
             elif a < b and parts is not None:
                 base = item.first_seq_no
-                self.add(EntrySlice(item, x - base, y - base) for x, y in parts(base + a, base + b))
+                self.add(sliced(item, x - base, y - base) for x, y in parts(base + a, base + b))
             if stopped:
                 return True
         return False
@@ -89,22 +86,22 @@ class ReadyQueue:
         self._gaps -= 1
         return gap
 
-    def take_one(self) -> tuple[StoredEntry, int]:
+    def take_one(self) -> tuple[StoredEntry | LoneEntries, int]:
         """Take one record: its entry and its slot. A gap must not come next."""
         item = self._items[0]
-        assert isinstance(item, EntrySlice)
+        assert not isinstance(item, Gap)
         entry, a, b = item
         self.records -= 1
         if a + 1 == b:
             self._drop()
         else:
-            self._items[0] = _NEW(EntrySlice, (entry, a + 1, b))
+            self._items[0] = _NEW(type(item), (entry, a + 1, b))
         return entry, a
 
-    def take(self, records: int, size: float, *, at_least_one: bool) -> list[EntrySlice]:
+    def take(self, records: int, size: float, *, at_least_one: bool) -> list[Slice]:
         """Take up to ``records`` records of about ``size`` bytes together, up to the next gap."""
         if not self._gaps and self.records <= records and size == float("inf"):
-            taken: list[EntrySlice] = list(self._items)  # type: ignore[arg-type]  # no gap is in it
+            taken: list[Slice] = list(self._items)  # type: ignore[arg-type]  # no gap is in it
             self.clear()
             return taken
         taken = []
@@ -118,27 +115,27 @@ class ReadyQueue:
             if count <= 0:
                 break
             at_least_one = False
-            taken.append(EntrySlice(item.entry, item.a, item.a + count))
+            taken.append(sliced(item.entry, item.a, item.a + count))
             records -= count
             size -= each * count
             self.records -= count
             if item.a + count == item.b:
                 self._drop()
             else:
-                self._items[0] = EntrySlice(item.entry, item.a + count, item.b)
+                self._items[0] = sliced(item.entry, item.a + count, item.b)
         return taken
 
-    def put_back(self, slices: Sequence[EntrySlice]) -> None:
+    def put_back(self, slices: Sequence[Slice]) -> None:
         """Let slices that were taken come next again."""
         self._own().extendleft(reversed(slices))
         self.records += sum(item.b - item.a for item in slices)
 
-    def _own(self) -> deque[EntrySlice | Gap]:
+    def _own(self) -> deque[Slice | Gap]:
         if self._items is _NOTHING:
             self._items = deque()
         return self._items
 
-    def _drop(self) -> EntrySlice | Gap:
+    def _drop(self) -> Slice | Gap:
         item = self._items.popleft()
         if not self._items:
             self._items = _NOTHING
@@ -156,3 +153,18 @@ class ReadyQueue:
         assert self._gaps == len(self._items) - len(slices)
         assert self.records == sum(item.b - item.a for item in slices)
         assert all(item.a < item.b <= item.entry.count for item in slices)
+
+
+def _ids(item: StoredEntry | LoneEntries) -> int:
+    """How many ids of entries it has, from its own on."""
+    return item.count if isinstance(item, LoneEntries) else 1
+
+
+def _slot_at(item: StoredEntry | LoneEntries, place: Position) -> int:
+    """The first slot at or behind this place, which may be more than there are."""
+    if item.segment != place.segment:
+        return 0 if item.segment > place.segment else item.count
+    before = place.entry - item.entry
+    if isinstance(item, LoneEntries):
+        return max(0, before + (place.slot > 0))
+    return max(0, place.slot) if before == 0 else 0 if before < 0 else item.count

@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segments.chain import SegmentContents, StreamSegment
-from segments.entries import EntryKind, RecordColumns, StoredEntry, encode_entry, encode_payload, encode_pieces
+from segments.entries import (
+    EntryKind,
+    LoneEntries,
+    RecordColumns,
+    StoredEntry,
+    encode_entry,
+    encode_payload,
+    encode_pieces,
+)
 from segments.position import Position
 from segments.read.batches.entry_sequence import EntrySequence, lost_before, lost_with, truncated
 from segments.record import Gap, GapKind
@@ -23,6 +31,14 @@ def entries(counts: list[int]) -> list[bytes]:
             found.append(encode_payload(EntryKind.CONTROL, b"", next_seq_no=at, append_ms=0))
         at += count
     return found
+
+
+def entries_at(at: int, count: int) -> list[bytes]:
+    """One entry whose first number is ``at``."""
+    if not count:
+        return [encode_payload(EntryKind.CONTROL, b"", next_seq_no=at, append_ms=0)]
+    values = [b"%d" % n for n in range(at, at + count)]
+    return [encode_entry(RecordColumns.of_values(values), first_seq_no=at, append_ms=0)]
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["good", "damaged", "lost"])), max_size=20), st.booleans())
@@ -126,3 +142,41 @@ def test_a_ledger_that_is_gone_takes_the_rest_of_its_segment() -> None:
     assert (gap.first, gap.records) == (Position(3, 2, 0), 15)
     assert gap.last < Position(4, 0, 0)
     assert lost_with(SEGMENT, Position(3, 2, 0), None).records is None
+
+
+kinds = st.sampled_from(["lone", "lone", "lone", "two", "control", "damaged", "left out"])
+
+
+@given(st.lists(kinds, max_size=14), st.none() | st.integers(0, 2), st.integers(0, 1), st.sampled_from([0, 100]))
+def test_runs_of_lone_entries_are_the_entries_one_by_one(
+    plan: list[str], expected: int | None, start: int, base: int
+) -> None:
+    """Whatever stands between them: the same records, the same gaps, and the same number is next."""
+    payloads, at = [], start
+    for kind in plan:
+        count = 2 if kind == "two" else 0 if kind == "control" else 1
+        (payload,) = entries_at(at, count)
+        at += count
+        if kind != "left out":
+            payloads.append(payload[:-1] + b"?" if kind == "damaged" else payload)
+    wanted = None if expected is None else expected + base
+    whole, single = EntrySequence(3, 7, wanted, base), EntrySequence(3, 7, wanted, base)
+    cut = len(payloads) // 2
+    runs = [*whole.on_run(7, payloads[:cut]), *whole.on_run(7 + cut, payloads[cut:])]
+    one_by_one = [item for n, each in enumerate(payloads) for item in single.on_run(7 + n, [each])]
+    opened: list[object] = []
+    for item in runs:
+        opened += item.entries() if isinstance(item, LoneEntries) else [item]
+    assert [vars(e) if isinstance(e, StoredEntry) else e for e in opened] == [
+        vars(e) if isinstance(e, StoredEntry) else e for e in one_by_one
+    ]
+    assert whole.expected == single.expected
+    assert whole.on_end(None) == single.on_end(None)
+
+
+def test_lone_entries_come_as_one_item() -> None:
+    (run,) = EntrySequence(1, 0, 0).on_run(0, entries([1] * 5))
+    assert isinstance(run, LoneEntries) and run.count == 5
+    first, two, last = EntrySequence(1, 0, 0).on_run(0, entries([1, 1, 2, 1, 1, 1]))
+    assert isinstance(first, LoneEntries) and isinstance(two, StoredEntry) and isinstance(last, LoneEntries)
+    assert [item.count for item in (first, two, last)] == [2, 2, 3]

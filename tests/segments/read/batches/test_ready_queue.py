@@ -7,7 +7,7 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segments.entries import RecordColumns, StoredEntry, decode_entry, encode_entry
+from segments.entries import LoneEntries, RecordColumns, StoredEntry, decode_entry, encode_entry
 from segments.position import Position
 from segments.read.batches.entry_sequence import Item
 from segments.read.batches.ready_queue import ReadyQueue
@@ -31,6 +31,12 @@ def test_everything_goes_out_once_and_in_order(plan: list[int], asks: list[tuple
             continue
         columns = RecordColumns.of_values([b"%d" % n for n in range(at, at + count)])
         entry = decode_entry(encode_entry(columns, first_seq_no=at, append_ms=0), 1, at)
+        if count == 3:
+            run = lone(at)
+            queue.add_entries([run])
+            expected += range(at, at + run.count)
+            at += run.count
+            continue
         if at % 2:
             queue.add([EntrySlice(entry, 0, entry.count)])
         else:
@@ -48,8 +54,8 @@ def test_everything_goes_out_once_and_in_order(plan: list[int], asks: list[tuple
                 seen.append(None)
                 continue
             if records == 9:
-                entry, slot = queue.take_one()
-                seen.append(entry.first_seq_no + slot)
+                one, slot = queue.take_one()
+                seen.append(one.first_seq_no + slot)
                 continue
             taken = queue.take(records, size or inf, at_least_one=True)
             if records % 2:
@@ -60,6 +66,17 @@ def test_everything_goes_out_once_and_in_order(plan: list[int], asks: list[tuple
             assert 1 <= len(found) <= records
             seen += found
     assert seen == expected and queue.records == 0
+
+
+def lone(first: int, count: int = 4) -> LoneEntries:
+    """Entries of one record each: entry and sequence number are the same."""
+    payloads = [
+        encode_entry(RecordColumns.of_values([b"%d" % n]), first_seq_no=n, append_ms=0)
+        for n in range(first, first + count)
+    ]
+    found = LoneEntries.found(payloads, 0, 1, first, first, 0)
+    assert found is not None
+    return found
 
 
 def test_without_need_nothing_too_large_is_taken() -> None:
@@ -116,3 +133,18 @@ def test_it_stops_before_the_stop_and_says_so() -> None:
 
 def test_of_parts_only_these_are_wanted() -> None:
     assert wanted([entry(0), entry(1)], parts=lambda a, b: [(a + 1, a + 2)]) == ([1, 5], False)
+
+
+@given(
+    st.integers(0, 9), st.integers(-1, 3), st.none() | st.tuples(st.integers(0, 9), st.integers(0, 3)), st.booleans()
+)
+def test_of_a_run_that_is_wanted_which_is_wanted_of_its_entries(
+    begin: int, slot: int, stop: tuple[int, int] | None, has_parts: bool
+) -> None:
+    run = lone(2, 5)
+    place, end = Position(1, begin, slot), None if stop is None else Position(1, *stop)
+    parts: Parts | None = (lambda a, b: [(n, n + 1) for n in range(a, b) if n % 2]) if has_parts else None
+    assert wanted([run], place, end, parts) == wanted([*run.entries()], place, end, parts)
+    other = Position(2, begin, slot)
+    assert wanted([run], other, end, parts) == wanted([*run.entries()], other, end, parts)
+    assert wanted([LAST_GAP, run], Position(0, 9, 0), end) == wanted([LAST_GAP, *run.entries()], Position(0, 9, 0), end)

@@ -1,0 +1,31 @@
+"""The hot path of a reader whose stream has entries of one record: runs of them are read as one thing.
+
+A *lone* entry holds one value and nothing else, as a writer leaves it that waits for each record: no key, no headers,
+no producer, not compressed.
+The compiled codec is used where bookkeeper's is; both give the same results.
+
+pure    the functions in Python
+native  the same, compiled: typed Cython in pure-Python syntax
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bookkeeper.codec import IMPLEMENTATION
+from segments.codec import pure
+
+if TYPE_CHECKING or IMPLEMENTATION == "pure":
+    _codec = pure
+else:
+    try:
+        from segments.codec import native as _codec
+    except ImportError:
+        _codec = pure
+
+count_lone = _codec.count_lone
+lone_values = _codec.lone_values
+lone_records = _codec.lone_records
+lone_columns = _codec.lone_columns
+
+__all__ = ["count_lone", "lone_columns", "lone_records", "lone_values"]
