@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bookkeeper.errors import KeyExistsError, MetadataUnavailableError, NoSuchKeyError
-from bookkeeper.meta.store import Create, settled_create
+from bookkeeper.errors import KeyExistsError, NoSuchKeyError
+from bookkeeper.meta.store import OUTCOME_UNKNOWN, Create, settled_create
 from segments.chain import StreamChain, encode_chain
 from segments.config import StreamConfig
 from segments.error_translation import worded
@@ -43,7 +43,7 @@ async def make_stream(metadata: Metadata, name: str, stream_id: str, config: Str
             await store.multi(operations)
         except KeyExistsError as error:
             raise StreamExistsError(f"there is a stream named {name} already", stream=name) from error
-        except MetadataUnavailableError:
+        except OUTCOME_UNKNOWN:
             if await _id_of(metadata, name) != stream_id:
                 raise
 

@@ -10,7 +10,6 @@ from bookkeeper.errors import (
     ClusterExistsError,
     ConfigError,
     KeyExistsError,
-    MetadataUnavailableError,
     NoClusterError,
 )
 from bookkeeper.ids import LedgerId
@@ -30,7 +29,7 @@ from bookkeeper.meta.records.locations import Locations
 from bookkeeper.meta.records.paths import DEFAULT_ROOT, Paths
 from bookkeeper.meta.records.rollback import RollbackCheck
 from bookkeeper.meta.records.under_replication import UnderReplication
-from bookkeeper.meta.store import Create, MetadataStore, ensure_created, get_or_none, parent_of
+from bookkeeper.meta.store import OUTCOME_UNKNOWN, Create, MetadataStore, ensure_created, get_or_none, parent_of
 from bookkeeper.meta.stores import access_list
 from bookkeeper.meta.stores.late import LateStore
 from bookkeeper.seams import Seams
@@ -221,7 +220,7 @@ async def init_cluster_in(
         )
     except KeyExistsError as error:
         raise ClusterExistsError(f"{root} exists already: make the cluster at another path") from error
-    except MetadataUnavailableError:
+    except OUTCOME_UNKNOWN:
         if (found := await get_or_none(store, paths.instance_id, fresh=True)) is None:
             return await init_cluster_in(store, seams, root=root, layout=layout)
         if found.value != instance_id.encode():

@@ -7,9 +7,9 @@ Every implementation gives these guarantees; tests/contracts/metadata_store.py c
 * After a write returned, every later read of its own session sees it or a newer one. Reads of other sessions do so
   after :meth:`MetadataStore.sync` (Z6).
 * An ephemeral value goes when the session that made it ends, not before.
-* **M8, Z4** A write is sent once. If its reply is lost it raises :exc:`MetadataUnavailableError`: it may have been
-  done. :func:`settled_set`, :func:`settled_create` and :func:`settled_delete` read again and compare; every writer
-  uses them.
+* **M8, Z4** A write is sent once. If its reply is lost it raises :exc:`MetadataUnavailableError`, and if its session
+  ends meanwhile :exc:`SessionExpiredError`: it may have been done (:data:`OUTCOME_UNKNOWN`). :func:`settled_set`,
+  :func:`settled_create` and :func:`settled_delete` read again and compare; every writer uses them.
 * **Z3, Z5** A watch stays until it is closed. Its callback takes no value and means "re-read": it comes after every
   change since the watch was asked for, may come without a change, and comes when the session was in doubt.
   It runs on the loop's thread, never inside a call of the store.
@@ -30,6 +30,7 @@ from bookkeeper.errors import (
     MetadataRolledBackError,
     MetadataUnavailableError,
     NoSuchKeyError,
+    SessionExpiredError,
 )
 
 Version = NewType("Version", int)
@@ -211,6 +212,10 @@ class MetadataStore(Protocol):
 
 # -- deciding a write whose reply was lost ------------------------------------------------------------------
 
+OUTCOME_UNKNOWN: Final = (MetadataUnavailableError, SessionExpiredError)
+"""What a write raises that may have been done: no reply came, or the session ended while it was under way. After a sync
+a read tells, also in the next session: a session that has ended writes nothing any more."""
+
 LOST_MAX: Final = 10
 """How often in a row a write may get no answer and turn out not to be done, before it fails. ZooKeeper closes the
 connection of a client that sends more than ``jute.maxbuffer``. Repeating such a write for ever would cut off every user
@@ -241,7 +246,7 @@ async def settled_set(
     for _ in range(LOST_MAX):
         try:
             return await store.set(path, value, expected, created_txn=created_txn)
-        except MetadataUnavailableError:
+        except OUTCOME_UNKNOWN:
             if (done := await _settled(store, path, value, expected, created_txn)) is not None:
                 return done
     raise _lost_too_often(path, len(value))
@@ -292,7 +297,7 @@ async def settled_set_if(
             raise MetadataConflictError(
                 f"{path} was not written: a value that the write depends on is gone ({error})"
             ) from error
-        except MetadataUnavailableError:
+        except OUTCOME_UNKNOWN:
             if (done := await _settled(store, path, value, expected, created_txn)) is not None:
                 return done
             continue
@@ -317,7 +322,7 @@ async def settled_create(store: MetadataStore, path: str, value: bytes, *, paren
     for _ in range(LOST_MAX):
         try:
             return (await store.create(path, value, parents=parents))[1]
-        except MetadataUnavailableError:
+        except OUTCOME_UNKNOWN:
             await store.sync(path)
             if await store.exists(path) is None:
                 continue
@@ -344,7 +349,7 @@ async def settled_delete(store: MetadataStore, path: str, expected: Version | No
     while True:
         try:
             await store.delete(path, expected)
-        except MetadataUnavailableError:
+        except OUTCOME_UNKNOWN:
             unsure = True
             await store.sync(path)
             if await store.exists(path) is None:

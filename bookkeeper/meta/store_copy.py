@@ -46,6 +46,7 @@ from bookkeeper.meta.records.ledger_ids import high_halves
 from bookkeeper.meta.records.lineage import COPIED, COPYING, MOVED, Lineage, StoreMove
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store import (
+    OUTCOME_UNKNOWN,
     Check,
     Create,
     Delete,
@@ -285,7 +286,7 @@ class StoreCopy:
             try:
                 for batch in _batches(missing):
                     await target.store.multi([self._ours, *batch])
-            except (MetadataUnavailableError, KeyExistsError, NoSuchKeyError, MetadataConflictError):
+            except (*OUTCOME_UNKNOWN, KeyExistsError, NoSuchKeyError, MetadataConflictError):
                 await target.store.sync(target.paths.root)
                 await self._check_ours()
         else:
@@ -444,7 +445,7 @@ async def probe(store: MetadataStore, parent: str) -> int:
     while True:
         try:
             path, _ = await store.create(f"{parent}/ID-", ephemeral=True, sequential=True)
-        except MetadataUnavailableError:
+        except OUTCOME_UNKNOWN:
             await store.sync(parent)
             continue
         await settle(store, [Delete(path, None)], again=True)
@@ -483,7 +484,7 @@ async def settle(store: MetadataStore, operations: Sequence[Operation], *, again
         try:
             await store.multi(operations)
             return
-        except MetadataUnavailableError:
+        except OUTCOME_UNKNOWN:
             await store.sync("/")
             if again:
                 return

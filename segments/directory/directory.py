@@ -13,9 +13,9 @@ from enum import Enum
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from bookkeeper.errors import KeyExistsError, MetadataConflictError, MetadataUnavailableError, NoSuchKeyError
+from bookkeeper.errors import KeyExistsError, MetadataConflictError, NoSuchKeyError
 from bookkeeper.meta import Metadata
-from bookkeeper.meta.store import Create, Delete
+from bookkeeper.meta.store import OUTCOME_UNKNOWN, Create, Delete, get_or_none
 from segments.chain import RecentHead, StreamChain, StreamHead, StreamSegment
 from segments.error_translation import worded
 from segments.errors import StreamExistsError, StreamNotFoundError
@@ -110,23 +110,25 @@ async def rename_stream(client: BookKeeper, old: str, new: str) -> None:
     metadata, store = client.metadata_store, client.metadata_store.store
     source, target = name_path(metadata, old), name_path(metadata, new)
     with worded(f"renaming stream {old} to {new}", old):
-        unsure = False
+        unsure: bytes | None = None  # the stream that an attempt without an answer may have renamed
         while True:
             await store.sync(source)
+            if unsure is not None and (there := await get_or_none(store, target)) is not None and there.value == unsure:
+                return
             try:
                 found = await store.get(source)
             except NoSuchKeyError as error:
-                if unsure and await store.exists(target) is not None:
-                    return
                 raise StreamNotFoundError(f"there is no stream {old}", stream=old) from error
+            if unsure not in (None, found.value):
+                raise StreamNotFoundError(f"stream {old} is another one than it was a moment ago", stream=old)
             if old == new:
                 return
             try:
                 await store.multi([Delete(source, found.version), Create(target, found.value)])
             except KeyExistsError as error:
                 raise StreamExistsError(f"there is a stream {new} already", stream=new) from error
-            except MetadataUnavailableError:
-                unsure = True
+            except OUTCOME_UNKNOWN:
+                unsure = found.value
             except (MetadataConflictError, NoSuchKeyError):
                 continue
             else:

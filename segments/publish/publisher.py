@@ -23,11 +23,10 @@ from bookkeeper.errors import (
     BookKeeperError,
     KeyExistsError,
     MetadataConflictError,
-    MetadataUnavailableError,
     NoSuchKeyError,
     NoSuchLedgerError,
 )
-from bookkeeper.meta.store import Operation, Version, settled_create
+from bookkeeper.meta.store import OUTCOME_UNKNOWN, Operation, Version, settled_create
 from segments.chain import SegmentContents, StreamHead, ledger_tags, stream_tags
 from segments.config import StreamConfig
 from segments.entries import EntryKind, RecordColumns, StoredEntry, decode_entry, encode_payload
@@ -340,7 +339,7 @@ class StreamPublisher:
                 versions = await self._owner.step_with(lambda chain: chain.publish(named, now_ms), others)  # noqa: B023
             except (MetadataConflictError, KeyExistsError, NoSuchKeyError):
                 await self._ensure_not_given_up(stagings, named, own)
-            except MetadataUnavailableError as error:
+            except OUTCOME_UNKNOWN as error:
                 unsure = True
                 _log.warning("stream %s: it is not known yet whether a batch was published: %s", self._name, error)
             else:

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Final
 
 from bookkeeper.chains import OrphanLedger, OwnedNode, delete_orphans, find_orphans
 from bookkeeper.chains.orphans import ORPHAN_AGE_S
-from bookkeeper.errors import KeyExistsError, MetadataConflictError, MetadataUnavailableError, NoSuchKeyError
+from bookkeeper.errors import KeyExistsError, MetadataConflictError, NoSuchKeyError
 from bookkeeper.meta import Metadata
-from bookkeeper.meta.store import Check, Create, Delete, MetadataStore, settled_delete
+from bookkeeper.meta.store import OUTCOME_UNKNOWN, Check, Create, Delete, MetadataStore, get_or_none, settled_delete
 from segments.chain import COMPONENT_TAGS, StreamHead
 from segments.error_translation import worded
 from segments.errors import (
@@ -80,16 +80,20 @@ async def delete_stream(client: BookKeeper, name: str, *, force: bool = False) -
 
 
 async def _bury(client: BookKeeper, metadata: Metadata, name: str, *, force: bool) -> Tombstone:
-    """Step 1. A lost reply is settled by looking for our tombstone."""
+    """Step 1. A lost reply is settled by looking whether the name still leads to this stream: somebody may have
+    finished its deletion meanwhile, and made another one of this name, which nobody asked to delete."""
     store, now_ms = metadata.store, client.services.seams.clock.wall_ms()
+    unsure: Tombstone | None = None
     while True:
         await _make_parent(store, tombstones_path(metadata))
         path = name_path(metadata, name)
-        await store.sync(path)
-        try:
-            found = await store.get(path)
-        except NoSuchKeyError as error:
-            raise StreamNotFoundError(f"there is no stream {name}", stream=name) from error
+        found = await get_or_none(store, path, fresh=True)
+        if unsure is not None and (found is None or found.value.decode() != unsure.stream_id):
+            if await _is_buried(metadata, unsure):
+                return unsure
+            raise StreamNotFoundError(f"stream {name} has another name by now: nothing was deleted", stream=name)
+        if found is None:
+            raise StreamNotFoundError(f"there is no stream {name}", stream=name)
         tombstone = Tombstone(found.value.decode(), name, now_ms)
         conditions: list[Check] = []
         if not force:
@@ -98,13 +102,19 @@ async def _bury(client: BookKeeper, metadata: Metadata, name: str, *, force: boo
         value = pack_json(FORMAT, {"name": name, "since_ms": now_ms})
         try:
             await store.multi([*conditions, Delete(path, found.version), Create(grave, value)])
-        except MetadataUnavailableError:
-            await store.sync(grave)
-            if await store.exists(grave) is None:
-                continue
+        except OUTCOME_UNKNOWN:
+            unsure = tombstone
+            continue
         except (MetadataConflictError, NoSuchKeyError, KeyExistsError):
             continue
         return tombstone
+
+
+async def _is_buried(metadata: Metadata, tombstone: Tombstone) -> bool:
+    """Whether a stream that has lost its name is being deleted, or is gone: its tombstone goes after its node."""
+    if await metadata.store.exists(_grave(metadata, tombstone.stream_id)) is not None:
+        return True
+    return await metadata.store.exists(stream_path(metadata, tombstone.stream_id, "chain")) is None
 
 
 async def _check_not_held(client: BookKeeper, metadata: Metadata, tombstone: Tombstone) -> Check:

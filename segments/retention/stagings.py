@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, Final
 
 from bookkeeper.errors import KeyExistsError, MetadataConflictError, MetadataUnavailableError, NoSuchKeyError
-from bookkeeper.meta.store import LOST_MAX, Create, Delete, Operation, settled_create, settled_delete
+from bookkeeper.meta.store import LOST_MAX, OUTCOME_UNKNOWN, Create, Delete, Operation, settled_create, settled_delete
 from segments.names import stream_path
 from segments.retention.checked_json import checked_fields, pack_json, unpack_json
 from segments.retention.removal import delete_ledgers
@@ -68,7 +68,7 @@ class Stagings:
                 await self._store.multi([Create(given_up, b""), Delete(given_up, None), Create(path, b"")])
             except KeyExistsError:
                 pass  # noted, or to be deleted
-            except MetadataUnavailableError:
+            except OUTCOME_UNKNOWN:
                 await self._store.sync(path)
                 continue
             return

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 from bookkeeper.access import ResourceKind
 from bookkeeper.access.ownership import owner_text
 from bookkeeper.chains import new_password
-from bookkeeper.errors import BookKeeperError, KeyExistsError, MetadataUnavailableError, NoSuchKeyError, in_words
+from bookkeeper.errors import BookKeeperError, KeyExistsError, NoSuchKeyError, in_words
 from bookkeeper.meta import Metadata
-from bookkeeper.meta.store import Create, Delete, Operation
+from bookkeeper.meta.store import OUTCOME_UNKNOWN, Create, Delete, Operation
 from bookkeeper.outcome import Outcome
 from segments.chain import (
     StreamChain,
@@ -190,7 +190,8 @@ async def import_stream(
     Raises:
         StreamCorruptError, UnsupportedStreamFormatError: the file cannot be believed. StreamExistsError: the name is
         taken. StreamNameError, StreamConfigError. StreamUnavailableError, StreamMetadataError. In all cases there is
-        no new stream.
+        no new stream; after a StreamMetadataError, or a cancellation, at the last step there may be one, and then it is
+        whole.
     """
     importing = StreamImport(client, name, changes or {}, dry_run=dry_run, may_make=may_make)
     try:
@@ -230,6 +231,8 @@ class StreamImport:
         self._scanner = SegmentScanner(0)
         self._made: list[int] = []
         self._totals = Totals(0, 0, 0)
+        self._may_be_there = False
+        """Whether the write that makes the stream was sent."""
 
     async def take(self, frame: Frame) -> None:
         """Take the next frame."""
@@ -385,17 +388,13 @@ class StreamImport:
             Create(name, self._stream_id.encode()),
             Delete(_arriving(metadata, self._stream_id), None),
         ]
+        self._may_be_there = True
         while True:
             try:
                 await store.multi(steps)
-            except MetadataUnavailableError:
-                await store.sync(name)
-                try:
-                    if (await store.get(name)).value == self._stream_id.encode():
-                        return
-                except NoSuchKeyError:
-                    continue
-                raise
+            except OUTCOME_UNKNOWN:
+                if await self._is_there():
+                    return
             except KeyExistsError as error:
                 raise StreamExistsError(f"there is a stream {self.name} already", stream=self.name) from error
             except NoSuchKeyError as error:
@@ -406,10 +405,30 @@ class StreamImport:
             else:
                 return
 
+    async def _is_there(self) -> bool:
+        """Whether the stream was made."""
+        chain = stream_path(self._metadata, self._stream_id, "chain")
+        await self._metadata.store.sync(chain)
+        return await self._metadata.store.exists(chain) is not None
+
     async def abandon(self) -> None:
-        """Take back what was made, as far as that works; what is left is found by its tags."""
+        """Take back what was made, as far as that works; what is left is found by its tags. Once the stream may be
+        there, its ledgers are deleted only if it is seen that it is not."""
         if self._ledger is not None:
             await self._ledger.abandon()
+        if self._may_be_there:
+            try:
+                if await self._is_there():
+                    return
+            except BookKeeperError as error:
+                _log.warning(
+                    "stream %s was imported or not, which the metadata store does not tell now (%s): its %d ledgers "
+                    "are left, and found as leaked ones if there is no stream",
+                    self.name,
+                    in_words(error),
+                    len(self._made),
+                )
+                return
         await delete_ledgers(self._client, self._made, self.name)
         try:
             await self._metadata.store.delete(_arriving(self._metadata, self._stream_id), None)

@@ -37,7 +37,17 @@ from bookkeeper.meta.records import service_info
 from bookkeeper.meta.records.cookies import Cookies
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.records.service_info import ServiceInfo
-from bookkeeper.meta.store import Check, Create, Delete, MetadataStore, SessionState, Version, Watch, parent_of
+from bookkeeper.meta.store import (
+    OUTCOME_UNKNOWN,
+    Check,
+    Create,
+    Delete,
+    MetadataStore,
+    SessionState,
+    Version,
+    Watch,
+    parent_of,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -371,7 +381,7 @@ class Bookies:
             await self._store.sync(path)
             if (found := await self._store.exists(path)) is not None:
                 return found
-            with contextlib.suppress(KeyExistsError, MetadataUnavailableError):
+            with contextlib.suppress(KeyExistsError, *OUTCOME_UNKNOWN):
                 await self._store.create(path, parents=True)
 
     async def forget(self, bookie: BookieId, cookie: Version, named: Version) -> None:
@@ -409,7 +419,7 @@ class Bookies:
                     f"{bookie} is not forgotten: its cookie was changed meanwhile, or a new ledger names it; look at "
                     "`bk bookies list`, and try again"
                 ) from error
-            except MetadataUnavailableError:
+            except OUTCOME_UNKNOWN:
                 unsure = True
                 await store.sync(path)
 

@@ -26,7 +26,6 @@ from bookkeeper.errors import (
     MetadataConflictError,
     MetadataError,
     MetadataFormatError,
-    MetadataUnavailableError,
     NoSuchKeyError,
     NotEmptyError,
     in_words,
@@ -35,6 +34,7 @@ from bookkeeper.ids import IdRanges, LedgerId
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store import (
     LOST_MAX,
+    OUTCOME_UNKNOWN,
     Check,
     Create,
     Delete,
@@ -136,7 +136,7 @@ class DeletedIds:
                 await self._store.create(self.mark(ledger_id), parents=True)
             except KeyExistsError:
                 pass
-            except MetadataUnavailableError:
+            except OUTCOME_UNKNOWN:
                 continue
 
     async def delete(
@@ -160,7 +160,7 @@ class DeletedIds:
             except KeyExistsError:  # a client that knows no marks has made a ledger of this id anew
                 with_it = await self._with_it(path, ledger_id, record)
                 continue
-            except MetadataUnavailableError:
+            except OUTCOME_UNKNOWN:
                 lost += 1
                 await self._store.sync(path)
                 if await self._store.exists(path) is not None:
@@ -233,7 +233,7 @@ class DeletedIds:
                     ranges.add(int(name, 16))
                 gone: list[Operation] = [Delete(f"{place}/{name}", None) for name in some]
                 await self._store.multi([Set(place, encode(ranges), found.version), *gone])
-        except (MetadataConflictError, NoSuchKeyError, NotEmptyError, MetadataUnavailableError):
+        except (MetadataConflictError, NoSuchKeyError, NotEmptyError, *OUTCOME_UNKNOWN):
             return
 
 
@@ -241,5 +241,5 @@ async def make(store: MetadataStore, path: str) -> None:
     """Create a value and its parents, unless it exists. Whether it was done shows later."""
     try:
         await store.create(path, parents=True)
-    except (KeyExistsError, MetadataUnavailableError):
+    except (KeyExistsError, *OUTCOME_UNKNOWN):
         pass

@@ -41,6 +41,7 @@ from bookkeeper.meta.records.ledger_format import decode as decode_metadata
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store import (
     LOST_MAX,
+    OUTCOME_UNKNOWN,
     Check,
     Create,
     Delete,
@@ -213,7 +214,7 @@ class DeletedLedgers:
             return False
         except NoSuchKeyError:
             pass
-        except MetadataUnavailableError:
+        except OUTCOME_UNKNOWN:
             await self._store.sync(path)
         if await self._store.exists(path) is not None:
             return False
@@ -271,7 +272,7 @@ class DeletedLedgers:
                 operations = await self._marks.removal(ledger_id)
                 again = _created_again(path, value, was.version)
                 await self._store.multi([Delete(self.path(ledger_id), record.version), *again, *operations])
-            except MetadataUnavailableError:
+            except OUTCOME_UNKNOWN:
                 await self._store.sync(path)
                 if (done := await get_or_none(self._store, path)) is None or done.value != value:
                     continue

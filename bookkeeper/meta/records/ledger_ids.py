@@ -23,13 +23,11 @@ from bookkeeper.errors import (
     ClientClosedError,
     IdsUsedUpError,
     MetadataError,
-    MetadataUnavailableError,
-    SessionExpiredError,
 )
 from bookkeeper.ids import LedgerId
 from bookkeeper.meta.records.layout import SHORT_MAX, Layout
 from bookkeeper.meta.records.paths import Paths
-from bookkeeper.meta.store import MetadataStore, Version, Watch, ensure_created
+from bookkeeper.meta.store import OUTCOME_UNKNOWN, MetadataStore, Version, Watch, ensure_created
 
 AHEAD_MAX: Final = 64
 """Ids that are taken ahead at most."""
@@ -158,7 +156,7 @@ class LedgerIds:
         while True:
             try:
                 path, _ = await self._store.create(prefix, ephemeral=True, sequential=True, parents=True)
-            except (MetadataUnavailableError, SessionExpiredError):  # the number may be taken; there are others
+            except OUTCOME_UNKNOWN:  # the number may be taken; there are others
                 await self._store.sync(parent)
                 continue
             self._forget_soon(path)

@@ -26,7 +26,6 @@ from bookkeeper.errors import (
     MetadataUnavailableError,
     NoSuchKeyError,
     NoSuchLedgerError,
-    SessionExpiredError,
 )
 from bookkeeper.ids import BookieId, IdRanges, LedgerId
 from bookkeeper.ledger.metadata import LedgerMetadata
@@ -39,6 +38,7 @@ from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.records.rollback import RollbackCheck
 from bookkeeper.meta.store import (
     LOST_MAX,
+    OUTCOME_UNKNOWN,
     Check,
     Create,
     MetadataStore,
@@ -130,8 +130,6 @@ class Ledgers:
                 if ledger_id is not None:
                     raise LedgerExistsError(f"ledger {number} exists already; choose another id") from error
                 number = None
-            except SessionExpiredError:  # the token tells also in the next session whether it was done
-                await self._store.sync(self._root)
             else:
                 if not await self.deleted.has(number):
                     return number, Versioned(metadata, version)
@@ -151,7 +149,7 @@ class Ledgers:
         except (NoSuchKeyError, KeyExistsError, MetadataConflictError):
             self.deleted.forget()
             return False
-        except (MetadataUnavailableError, SessionExpiredError):
+        except OUTCOME_UNKNOWN:
             await self._store.sync(self._root)
             return False
         return True
@@ -174,7 +172,7 @@ class Ledgers:
                     await make(store, paths.own("named", bookie))
                 await make(store, parent_of(path))
                 continue
-            except MetadataUnavailableError:
+            except OUTCOME_UNKNOWN:
                 await store.sync(path)
             except KeyExistsError:
                 pass

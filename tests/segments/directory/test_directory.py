@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookkeeper import BookKeeper
-from bookkeeper.errors import MetadataUnavailableError
+from bookkeeper.errors import MetadataUnavailableError, SessionExpiredError
 from segments.directory.directory import (
     ChainChange,
     NameChange,
@@ -26,6 +26,7 @@ from segments.directory.directory import (
     watch_streams,
 )
 from segments.errors import StreamExistsError, StreamNameError, StreamNotFoundError
+from segments.names import name_path
 from segments.retention.chain_steps import change_chain
 from segments.retention.deletion import delete_stream
 from segments.retention.truncation import truncate
@@ -97,6 +98,27 @@ def test_a_rename_whose_reply_was_lost_is_settled(done: bool, monkeypatch: pytes
         monkeypatch.setattr(store, "multi", multi)
         await rename_stream(client, "orders", "new")
         assert set(await stream_names(client.metadata_store)) == {"new"}
+
+    run(story)
+
+
+@pytest.mark.rule("M8")
+def test_a_rename_that_is_settled_takes_no_other_stream_for_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rename is done, its reply is lost, and somebody makes another stream under the old name at once."""
+
+    async def story(client: BookKeeper) -> None:
+        first = await make_stream(client, segments=1)
+        store = client.metadata_store.store
+        really = store.multi
+
+        async def multi(operations: object) -> object:
+            await really(operations)  # type: ignore[arg-type]
+            await store.create(name_path(client.metadata_store, "orders"), b"another")
+            raise SessionExpiredError("the session ended")
+
+        monkeypatch.setattr(store, "multi", multi)
+        await rename_stream(client, "orders", "new")
+        assert await stream_names(client.metadata_store) == {"new": first.stream_id, "orders": "another"}
 
     run(story)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bookkeeper.errors import MetadataUnavailableError
+from bookkeeper.errors import MetadataUnavailableError, SessionExpiredError
 from bookkeeper.meta.store import Operation
 from segments import (
     AppendOutcomeUnknownError,
@@ -129,8 +129,9 @@ async def test_a_run_writes_a_number_once_and_another_run_s_repetition_is_alread
 
 @pytest.mark.parametrize("written", [False, True])
 @pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize("lost", [MetadataUnavailableError, SessionExpiredError])
 def test_a_lost_reply_is_settled_by_the_record_and_nothing_is_there_twice(
-    written: bool, keyed: bool, monkeypatch: pytest.MonkeyPatch
+    written: bool, keyed: bool, lost: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @story
     async def told(programs: Programs) -> None:
@@ -145,7 +146,7 @@ def test_a_lost_reply_is_settled_by_the_record_and_nothing_is_there_twice(
                 replies.pop()
                 if written:
                     await write(operations)
-                raise MetadataUnavailableError("the reply was lost")
+                raise lost("the reply was lost")
 
             monkeypatch.setattr(store, "multi", multi)
             rows = await staged(stream, "s", [b"a", b"b"])

@@ -7,11 +7,11 @@ import asyncio
 import pytest
 
 from bookkeeper import BookKeeper
-from bookkeeper.errors import BookieUnavailableError, BookKeeperError
+from bookkeeper.errors import BookieUnavailableError, BookKeeperError, SessionExpiredError
 from segments.chain import ledger_tags
-from segments.directory.directory import stream_names
+from segments.directory.directory import rename_stream, stream_names
 from segments.errors import StreamHeldError, StreamNotFoundError, StreamUnavailableError
-from segments.names import streams_path
+from segments.names import name_path, streams_path
 from segments.retention.chain_steps import change_chain
 from segments.retention.deletion import LeakedLedgers, delete_stream, finish_deletions, stream_of, unfinished_deletions
 from segments.retention.hold_node import HoldNode
@@ -73,6 +73,39 @@ def test_a_hold_keeps_the_stream_unless_forced() -> None:
         assert set(await stream_names(client.metadata_store)) == {"orders"}
         await delete_stream(client, "orders", force=True)
         await nothing_is_left(client)
+
+    run(story)
+
+
+@pytest.mark.rule("M8")
+@pytest.mark.parametrize("meanwhile", ["made anew", "renamed"])
+def test_a_deletion_without_an_answer_deletes_no_other_stream(meanwhile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first attempt was done, somebody has finished it, and made another stream of this name; or it was not done,
+    and somebody has renamed the stream."""
+
+    async def story(client: BookKeeper) -> None:
+        record = await make_stream(client)
+        store, metadata = client.metadata_store.store, client.metadata_store
+        really = store.multi
+
+        async def multi(operations: object) -> object:
+            monkeypatch.undo()
+            if meanwhile == "renamed":
+                await rename_stream(client, "orders", "kept")
+            else:
+                await really(operations)  # type: ignore[arg-type]
+                await finish_deletions(client)
+                await store.create(name_path(metadata, "orders"), b"another")
+            raise SessionExpiredError("the session ended")
+
+        monkeypatch.setattr(store, "multi", multi)
+        if meanwhile == "renamed":
+            with pytest.raises(StreamNotFoundError, match="nothing was deleted"):
+                await delete_stream(client, "orders")
+            assert await ledgers_of(client) == set((await record.read())[0].ledgers)
+        else:
+            await delete_stream(client, "orders")
+            assert await stream_names(metadata) == {"orders": "another"}
 
     run(story)
 

@@ -8,12 +8,20 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from bookkeeper import BookKeeper, WriteHandle
+from bookkeeper.errors import MetadataUnavailableError, SessionExpiredError
+from bookkeeper.meta.store import Create, Operation, Version
 from segments.chain import StreamHead
 from segments.config import StreamConfig
 from segments.directory.directory import stream_names
 from segments.directory.settings import StreamSettings
 from segments.entries import decode_entry
-from segments.errors import StreamConfigError, StreamCorruptError, StreamExistsError, StreamNotFoundError
+from segments.errors import (
+    StreamConfigError,
+    StreamCorruptError,
+    StreamExistsError,
+    StreamMetadataError,
+    StreamNotFoundError,
+)
 from segments.names import streams_path
 from segments.position import Position
 from segments.record import StoredRecord
@@ -221,6 +229,45 @@ def test_a_name_that_is_taken_is_refused_early_and_late() -> None:
         outcomes = await asyncio.gather(copy_of(client, data), copy_of(client, data), return_exceptions=True)
         assert sum(isinstance(each, StreamExistsError) for each in outcomes) == 1
         assert len(await ledgers_of(client)) == 2 * len(before)
+
+    run(story)
+
+
+@pytest.mark.rule("M8", "P4")
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), MetadataUnavailableError("away"), SessionExpiredError("")])
+def test_a_stream_that_may_have_been_made_keeps_its_ledgers(
+    error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The write that makes the stream is done, and whoever imports does not hear of it."""
+
+    async def story(client: BookKeeper) -> None:
+        data = await exported(client, record := await make_stream(client))
+        store, away = client.metadata_store.store, [False]
+        multi, sync = store.multi, store.sync
+
+        async def made_unheard(operations: Sequence[Operation]) -> list[Version | None]:
+            done = await multi(operations)
+            if any(each.path.endswith("/chain") and isinstance(each, Create) for each in operations):
+                away[0] = True
+                raise error
+            return done
+
+        async def not_answering(path: str) -> None:
+            if away[0]:
+                raise MetadataUnavailableError("no answer")
+            await sync(path)
+
+        monkeypatch.setattr(store, "multi", made_unheard)
+        if isinstance(error, MetadataUnavailableError):
+            monkeypatch.setattr(store, "sync", not_answering)
+        if isinstance(error, SessionExpiredError):
+            await copy_of(client, data)
+        else:
+            with pytest.raises((asyncio.CancelledError, StreamMetadataError)):
+                await copy_of(client, data)
+        monkeypatch.undo()
+        copy = StreamHead(client.metadata_store, (await stream_names(client.metadata_store))["copy"], "copy")
+        assert await records_of(client, copy) == await records_of(client, record)
 
     run(story)
 
