@@ -488,8 +488,7 @@ async def settle(store: MetadataStore, operations: Sequence[Operation], *, again
             await store.sync("/")
             if again:
                 return
-            made = [operation for operation in operations if isinstance(operation, Create)]
-            if all([await store.exists(operation.path) is not None for operation in made]):
+            if all([await store.exists(each.path) is not None for each in operations if isinstance(each, Create)]):
                 return
 
 
