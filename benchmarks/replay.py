@@ -21,13 +21,12 @@ from journal_manager.hdfs.hdfs_ops import (
     AddBlockOp,
     AddOp,
     AllocateBlockIdOp,
-    Block,
     CloseOp,
     MkdirOp,
-    Permissions,
     RenameOldOp,
     SetGenstampV2Op,
 )
+from journal_manager.hdfs.op_values import Block, Permissions
 
 FILES: Final = 10_000
 _ROUNDS: Final = 3

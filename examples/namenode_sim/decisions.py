@@ -24,13 +24,11 @@ from journal_manager.hdfs.hdfs_ops import (
     AddOp,
     AllocateBlockIdOp,
     AppendOp,
-    Block,
     CloseOp,
     ConcatDeleteOp,
     DeleteOp,
     HdfsOp,
     MkdirOp,
-    Permissions,
     RenameOp,
     SetGenstampV2Op,
     SetOwnerOp,
@@ -41,6 +39,7 @@ from journal_manager.hdfs.hdfs_ops import (
     TimesOp,
     TruncateOp,
 )
+from journal_manager.hdfs.op_values import Block, Permissions
 
 _LONGEST_PATH: Final = 8000
 _MACHINE: Final = "127.0.0.1"

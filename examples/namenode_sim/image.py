@@ -13,7 +13,7 @@ from typing import Any, Final
 from examples.namenode_sim.errors import ReplayError
 from examples.namenode_sim.inodes import DirectoryInode, FileInode, Inode, SymlinkInode
 from examples.namenode_sim.namespace import HdfsNamespace
-from journal_manager.hdfs.hdfs_ops import Block, CacheDirective, CachePool, HdfsAclEntry
+from journal_manager.hdfs.op_values import Block, CacheDirective, CachePool, HdfsAclEntry
 
 FORMAT: Final = 1
 _CHUNK_BYTES: Final = 1 << 16

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from journal_manager.hdfs.hdfs_ops import Block, HdfsAclEntry
+from journal_manager.hdfs.op_values import Block, HdfsAclEntry
 
 NO_QUOTA = -1
 UNLIMITED = 2**63 - 1

@@ -43,9 +43,6 @@ from journal_manager.hdfs.hdfs_ops import (
     AllocateBlockIdOp,
     AllowSnapshotOp,
     AppendOp,
-    Block,
-    CacheDirective,
-    CachePool,
     CloseOp,
     ConcatDeleteOp,
     CreateSnapshotOp,
@@ -53,7 +50,6 @@ from journal_manager.hdfs.hdfs_ops import (
     DeleteSnapshotOp,
     DisallowSnapshotOp,
     EndLogSegmentOp,
-    HdfsAclEntry,
     HdfsOp,
     MkdirOp,
     ModifyCacheDirectiveOp,
@@ -78,8 +74,8 @@ from journal_manager.hdfs.hdfs_ops import (
     TimesOp,
     TruncateOp,
     UpdateBlocksOp,
-    XAttr,
 )
+from journal_manager.hdfs.op_values import Block, CacheDirective, CachePool, HdfsAclEntry, XAttr
 
 UNCHANGED: Final = -1
 """In an edit: this time stays as it is."""

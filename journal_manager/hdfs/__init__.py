@@ -9,8 +9,13 @@
 Read in this order::
 
     hdfs_ops     the edits, one class for each op code
+    op_values    the values in them: blocks, permissions, attributes
     op_codec     which fields each has, as bytes and as shown
-    field_kinds  the kinds of fields
+    inode_kinds, attribute_kinds, record_kinds
+                 the kinds of fields, by what they are about
+    field_kinds  what a kind of field is, and the plain ones
+    protobuf_fields
+                 the messages in some of them
     primitives   Java's and Hadoop's integers and strings
     edits_file   header, frames and padding of an edits file
     oev          XML and JSON lines

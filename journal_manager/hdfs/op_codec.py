@@ -13,34 +13,11 @@ from typing import Any, Final, NamedTuple, cast
 from journal_manager.codec import BodyDecoder, Field, Shape, body_decoder
 from journal_manager.errors import OpFormatError, UnsupportedLayoutError
 from journal_manager.hdfs import hdfs_ops as ops
-from journal_manager.hdfs.field_kinds import (
-    ACL,
-    BLOCKS,
-    BOOL,
-    CACHE_DIRECTIVE,
-    CACHE_POOL,
-    CLIENT_ID,
-    COMPACT_BLOCKS,
-    DELEGATION_KEY,
-    DELEGATION_TOKEN,
-    I8,
-    I16,
-    I32,
-    I64,
-    MODE,
-    NAME,
-    OPTIONS,
-    PATH_ACL,
-    PATH_XATTRS,
-    PERMISSIONS,
-    SCHEMA,
-    SOURCES,
-    STRING,
-    XATTRS,
-    Element,
-    FieldKind,
-)
+from journal_manager.hdfs.attribute_kinds import ACL, PATH_ACL, PATH_XATTRS, XATTRS
+from journal_manager.hdfs.field_kinds import BOOL, CLIENT_ID, I8, I16, I32, I64, MODE, NAME, STRING, Element, FieldKind
 from journal_manager.hdfs.hdfs_ops import HdfsOp
+from journal_manager.hdfs.inode_kinds import BLOCKS, COMPACT_BLOCKS, OPTIONS, PERMISSIONS, SOURCES
+from journal_manager.hdfs.record_kinds import CACHE_DIRECTIVE, CACHE_POOL, DELEGATION_KEY, DELEGATION_TOKEN, SCHEMA
 
 OLDEST_LAYOUT: Final = -63
 NEWEST_LAYOUT: Final = -67

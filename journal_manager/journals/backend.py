@@ -6,7 +6,7 @@
     finalize_segment(...)    in progress --> finalized, for ever
     purge(min)               whole finalized segments are removed, oldest first
 
-Promises, whatever the implementation (the tests in ``journal_manager/testing.py`` hold every backend to them):
+Promises, whatever the implementation (the tests in ``journal_manager.testing`` hold every backend to them):
 
 * **J1** (C5, C8) After ``open_writer`` returned epoch e, no write with a lower epoch is acknowledged: the
   previous writer can add nothing, begin nothing, purge nothing, keep no snapshot, and is told so

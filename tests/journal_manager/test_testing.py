@@ -75,7 +75,7 @@ async def test_a_backend_without_a_capability_passes_by_saying_so(monkeypatch: p
     async def open_plain(uri: str, **options: object) -> Plain:
         return Plain()
 
-    monkeypatch.setattr(testing, "open_writer", open_plain)
+    monkeypatch.setattr(testing.journal, "open_writer", open_plain)
     assert await verdict(C.test_the_newest_edits_are_discarded_with_their_snapshots_or_it_cannot)
 
 

@@ -1,7 +1,9 @@
 """The file system: the tree as a state machine, its records and its snapshot. Pure.
 
 namespace, inodes     the tree and everything that may happen to it; its nodes
-tree_answers          what the tree answers
+tree_answers, lookups what the tree answers; from a path to what is there
+rename_rules, quotas  which renames are done, refused or answered with false; what directories may hold
+tracked_files         files that are followed while others rename them
 tree_memory           how much memory it takes, and may take
 records, snapshot     changes, and the whole tree, as bytes
 paths                 paths, and their form in a request

@@ -111,3 +111,22 @@ class DirectoryNode:
 
 
 Node = FileNode | DirectoryNode
+
+
+def directories_below(directory: DirectoryNode) -> Iterator[DirectoryNode]:
+    """The directory and all directories below it."""
+    stack = [directory]
+    while stack:
+        one = stack.pop()
+        yield one
+        stack.extend(child for child in one.children.values() if isinstance(child, DirectoryNode))
+
+
+def blobs_below(directory: DirectoryNode) -> set[str]:
+    """Every blob that a file below the directory refers to."""
+    found: set[str] = set()
+    for one in directories_below(directory):
+        for child in one.children.values():
+            if isinstance(child, FileNode):
+                found.update(child.blobs())
+    return found

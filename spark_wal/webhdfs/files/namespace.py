@@ -20,17 +20,34 @@ from __future__ import annotations
 
 from spark_wal.webhdfs.errors import (
     DirectoryNotEmptyError,
-    NameQuotaExceededError,
     NoSuchFileError,
     ParentNotDirectoryError,
     PathExistsError,
     PathThroughFileError,
-    PlainIOError,
-    QuotaExceededError,
 )
-from spark_wal.webhdfs.files.inodes import GROUP, OWNER_OF_ROOT, ROOT_INODE, DirectoryNode, FileNode, Node, cut
+from spark_wal.webhdfs.files.inodes import (
+    GROUP,
+    OWNER_OF_ROOT,
+    ROOT_INODE,
+    DirectoryNode,
+    FileNode,
+    Node,
+    blobs_below,
+    cut,
+    directories_below,
+)
+from spark_wal.webhdfs.files.lookups import existing_file, file_to_append, look_up, node_at
 from spark_wal.webhdfs.files.numbered import files_below, removed_by
-from spark_wal.webhdfs.files.paths import check_new, child_of, is_below, is_temporary, name_of, names_of, parent_of
+from spark_wal.webhdfs.files.paths import check_new, child_of, is_temporary, name_of, names_of, parent_of
+from spark_wal.webhdfs.files.quotas import (
+    add_below,
+    check_names,
+    check_quota,
+    length_of,
+    missing_names,
+    names_in,
+    summary_of,
+)
 from spark_wal.webhdfs.files.records import (
     AppendToFile,
     DeletePath,
@@ -46,20 +63,17 @@ from spark_wal.webhdfs.files.records import (
     SetNamesQuota,
     SetQuota,
 )
+from spark_wal.webhdfs.files.rename_rules import is_repeated, judge_bare, judge_with_options
+from spark_wal.webhdfs.files.tracked_files import TrackedFile, TrackedFiles
 from spark_wal.webhdfs.files.tree_answers import (
     UNCHANGED_FALSE,
     UNCHANGED_TRUE,
     ApplyResult,
     ContentSummary,
     PathLookup,
-    TrackedFile,
+    shown,
 )
 from spark_wal.webhdfs.files.tree_memory import NAME_BYTES, TreeMemory, inline_of, size_of
-
-
-def shown(node: Node) -> int:
-    """The highest sequence number of a record that an inode's status shows (S3)."""
-    return node.changed if isinstance(node, FileNode) else max(node.changed, node.names_changed)
 
 
 class Namespace:
@@ -74,93 +88,40 @@ class Namespace:
         self.memory.add(self.root)
         self.temporary_files = 0
         """How many files have one of Spark's temporary names."""
-        self._followed: set[TrackedFile] = set()
+        self._followed = TrackedFiles()
         self._moves: dict[str, Node] = {}
         """Where things were before their last rename -> the thing. Its ``renamed_from`` says the same."""
 
     # -- looking ---------------------------------------------------------------------------------------
 
     def find(self, path: str) -> PathLookup:
-        """Find what is at ``path``. A directory's children are part of it: their number and its time are shown with it.
+        """Find what is at ``path``.
 
         Raises:
-            NotADirectoryRefusal: the path leads through a file.
+            PathThroughFileError: the path leads through a file.
         """
-        node: Node = self.root
-        seen = node.changed
-        for name in names_of(path):
-            if isinstance(node, FileNode):
-                raise self._through_file(path)
-            child = node.children.get(name)
-            if child is None:
-                return PathLookup(None, max(seen, node.names_changed))
-            node = child
-            if node.changed > seen:
-                seen = node.changed
-        return PathLookup(node, max(seen, shown(node)))
+        return look_up(self.root, path)
 
     def _at(self, path: str) -> Node | None:
         """Find the node for a change: what the answer rests on is not asked."""
-        node: Node = self.root
-        for name in names_of(path):
-            if isinstance(node, FileNode):
-                raise self._through_file(path)
-            child = node.children.get(name)
-            if child is None:
-                return None
-            node = child
-        return node
-
-    def _through_file(self, path: str) -> PathThroughFileError:
-        node: Node = self.root
-        at = ""
-        for name in names_of(path):
-            if isinstance(node, FileNode):
-                break
-            at, node = f"{at}/{name}", node.children[name]
-        return PathThroughFileError(f"{at} (is not a directory)")
+        return node_at(self.root, path)
 
     def seen_listing(self, directory: DirectoryNode) -> int:
         """What a listing of ``directory`` rests on, besides the directory itself."""
         return max(map(shown, directory.children.values()), default=0)
 
     def summary(self, node: Node) -> ContentSummary:
-        if isinstance(node, FileNode):
-            return ContentSummary(0, 1, node.length, None, None)
-        directories = files = 0
-        stack: list[DirectoryNode] = [node]
-        while stack:
-            directory = stack.pop()
-            directories += 1
-            for child in directory.children.values():
-                if isinstance(child, DirectoryNode):
-                    stack.append(child)
-                else:
-                    files += 1
-        return ContentSummary(directories, files, node.bytes_below, node.quota, node.names_quota)
+        """The sums of everything at and below a node."""
+        return summary_of(node)
 
     @property
     def limits_names(self) -> bool:
         """Whether a directory has a quota of names."""
-        stack: list[DirectoryNode] = [self.root]
-        while stack:
-            directory = stack.pop()
-            if directory.names_quota is not None:
-                return True
-            stack.extend(child for child in directory.children.values() if isinstance(child, DirectoryNode))
-        return False
+        return any(directory.names_quota is not None for directory in directories_below(self.root))
 
     def blobs(self) -> set[str]:
         """Every blob that a file refers to."""
-        found: set[str] = set()
-        stack: list[DirectoryNode] = [self.root]
-        while stack:
-            for child in stack.pop().children.values():
-                if isinstance(child, DirectoryNode):
-                    stack.append(child)
-                else:
-                    found.update(child.blobs())
-        return found
+        return blobs_below(self.root)
 
     def adopt(self, path: str, node: Node) -> None:
         """Put a node back where a snapshot had it (parents first); quotas and sums are brought along."""
@@ -170,7 +131,7 @@ class Namespace:
         self.memory.name(name_of(path))
         self._note_move(node)
         self._count(path, node, 1)
-        self._add_below(parent_of(path), 0, 1)
+        add_below(self.root, parent_of(path), 0, 1)
 
     # -- following -------------------------------------------------------------------------------------
 
@@ -185,18 +146,14 @@ class Namespace:
         Raises:
             NoSuchFileError, PathExistsError: there is no file.
         """
-        followed = TrackedFile(self._file_to_append(path), path)
-        self._followed.add(followed)
-        return followed
+        return self._followed.follow(file_to_append(self.root, path), path)
 
     def follow_node(self, followed: TrackedFile) -> TrackedFile:
         """Follow the same file once more, with an end of its own."""
-        again = TrackedFile(followed.node, followed.path)
-        self._followed.add(again)
-        return again
+        return self._followed.follow(followed.node, followed.path)
 
     def unfollow(self, followed: TrackedFile) -> None:
-        self._followed.discard(followed)
+        self._followed.unfollow(followed)
 
     def still_there(self, followed: TrackedFile) -> bool:
         """Whether the file was not removed or replaced meanwhile."""
@@ -246,7 +203,7 @@ class Namespace:
         if node is not None:
             return UNCHANGED_TRUE
         check_new(r.path)
-        self._check_names(parent_of(r.path), self._missing(r.path))
+        check_names(self.root, parent_of(r.path), missing_names(self.root, r.path))
         self.memory.check(self._new_names(r.path) + size_of(r.owner))
         self._make_directory(r, sequence)
         return ApplyResult()
@@ -258,14 +215,14 @@ class Namespace:
         self._link(parent, r.path, made, r.at_ms, sequence)
 
     def _put(self, r: PutFile, sequence: int) -> ApplyResult:
-        existing = self._existing_file(r.path, overwrite=r.overwrite)
+        existing = existing_file(self.root, r.path, overwrite=r.overwrite)
         if existing is None:
             check_new(r.path)
             if not r.create_parent and self._at(parent_of(r.path)) is None:
                 raise NoSuchFileError(f"Parent directory doesn't exist: {parent_of(r.path)}")
-            self._check_names(parent_of(r.path), self._missing(r.path))
+            check_names(self.root, parent_of(r.path), missing_names(self.root, r.path))
         self.memory.check(self._new_names(r.path) + inline_of(r.file.pieces) + size_of(r.file.owner))
-        self._check_quota(parent_of(r.path), r.file.length - (existing.length if existing else 0))
+        check_quota(self.root, parent_of(r.path), r.file.length - (existing.length if existing else 0))
         parent = self._make_parents(r.path, r.file.owner, r.file.at_ms, sequence)
         if existing is not None:
             self._unlink(parent, r.path, existing, r.file.at_ms, sequence)
@@ -280,9 +237,9 @@ class Namespace:
         Raises:
             WebHdfsError: the same as from ``apply``.
         """
-        if self._existing_file(path, overwrite=overwrite) is None:
+        if existing_file(self.root, path, overwrite=overwrite) is None:
             check_new(path)
-            self._check_names(parent_of(path), self._missing(path))
+            check_names(self.root, parent_of(path), missing_names(self.root, path))
             self.memory.check(self._new_names(path))
 
     def check_room(self, path: str, size: int) -> None:
@@ -292,29 +249,18 @@ class Namespace:
             QuotaExceededError: it would break a quota.
         """
         node = self._find_target(path)
-        self._check_quota(parent_of(path), size - self._length(node if isinstance(node, FileNode) else None))
+        check_quota(self.root, parent_of(path), size - length_of(node if isinstance(node, FileNode) else None))
 
     def check_more(self, path: str, size: int) -> None:
         """Like :meth:`check_room`, for an append of ``size`` bytes."""
-        self._check_quota(parent_of(path), size)
-
-    def _existing_file(self, path: str, *, overwrite: bool) -> FileNode | None:
-        try:
-            node = self._at(path)
-        except PathThroughFileError as error:
-            raise ParentNotDirectoryError(str(error)) from None
-        if isinstance(node, DirectoryNode):
-            raise PathExistsError(f"{path} already exists as a directory")
-        if node is not None and not overwrite:
-            raise PathExistsError(f"{path} for client 127.0.0.1 already exists")
-        return node
+        check_quota(self.root, parent_of(path), size)
 
     def _append(self, r: AppendToFile, sequence: int) -> ApplyResult:
-        node = self._file_to_append(r.path)
+        node = file_to_append(self.root, r.path)
         length = NewFile(r.pieces, 0, "", 0, 0, 0).length
         if length == 0:
             return UNCHANGED_TRUE
-        self._check_quota(parent_of(r.path), length)
+        check_quota(self.root, parent_of(r.path), length)
         self.memory.check(inline_of(r.pieces))
         self.memory.remove(node)
         node.pieces += r.pieces
@@ -322,7 +268,7 @@ class Namespace:
         node.length += length
         node.modified_ms = node.touched_ms = r.at_ms
         node.changed = sequence
-        self._add_below(parent_of(r.path), length, 0)
+        add_below(self.root, parent_of(r.path), length, 0)
         return ApplyResult()
 
     def _move_to_blob(self, r: MoveToBlob, sequence: int) -> ApplyResult:
@@ -336,14 +282,6 @@ class Namespace:
         self.memory.add(node)
         node.changed = sequence
         return ApplyResult(freed=tuple(sorted(before.difference(node.blobs()))))
-
-    def _file_to_append(self, path: str) -> FileNode:
-        node = self._at(path)
-        if node is None:
-            raise NoSuchFileError(f"File {path} not found.")
-        if isinstance(node, DirectoryNode):
-            raise PathExistsError(f"Cannot append to directory {path}; already exists as a directory.")
-        return node
 
     def _delete(self, r: DeletePath, sequence: int) -> ApplyResult:
         node = self._at(r.path)
@@ -411,21 +349,21 @@ class Namespace:
     def _rename(self, r: Rename, sequence: int) -> ApplyResult:
         source = None if r.carried is not None else self._at(r.source)
         target = r.target
-        if source is None and r.carried is None and self._is_repeated(r):
+        if source is None and r.carried is None and is_repeated(r, self._moves.get(r.source), self._at):
             return UNCHANGED_TRUE
         if r.mode is RenameMode.BARE:
-            verdict, target = self._judge_bare(r, source)
+            verdict, target = judge_bare(r, source, self._find_target)
             if verdict is not None:
                 return verdict
         else:
-            self._judge_with_options(r, source)
+            judge_with_options(r, source, self._find_target)
         check_new(target)
-        length = r.carried.length if r.carried is not None else self._length(source)
+        length = r.carried.length if r.carried is not None else length_of(source)
         replaced = self._at(target)
-        self._check_quota(parent_of(target), length - self._length(replaced), moved_from=r.source, carried=r.carried)
-        names = self._names(source) if r.carried is None else 1
+        check_quota(self.root, parent_of(target), length - length_of(replaced), moved_from=r.source, carried=r.carried)
+        names = names_in(source) if r.carried is None else 1
         self.memory.check(2 * size_of(r.source) + size_of(target) + (inline_of(r.carried.pieces) if r.carried else 0))
-        self._check_names(parent_of(target), names - self._names(replaced), r.source if r.carried is None else None)
+        check_names(self.root, parent_of(target), names - names_in(replaced), r.source if r.carried is None else None)
         parent = self._directory(parent_of(target))
         if replaced is not None:
             self._unlink(parent, target, replaced, r.at_ms, sequence)
@@ -440,73 +378,10 @@ class Namespace:
         self._set_origin(node, r.source)
         node.changed = sequence
         self._link(parent, target, node, r.at_ms, sequence)
-        self._lead(r.source, target)
+        self._followed.lead(r.source, target)
         if isinstance(node, FileNode):
             node.touched_ms = r.at_ms
         return ApplyResult(path=target, length=node.length if isinstance(node, FileNode) else None, freed=freed)
-
-    def _lead(self, source: str, target: str) -> None:
-        """Give followed files their new paths after a rename."""
-        for followed in self._followed:
-            if followed.path == source or is_below(followed.path, source):
-                followed.path = target + followed.path[len(source) :]
-
-    def _is_repeated(self, r: Rename) -> bool:
-        """Whether exactly this rename was done before, and only its reply was lost."""
-        moved = self._moves.get(r.source)
-        if moved is None:
-            return False
-        candidates = [r.target]
-        if r.mode is RenameMode.BARE:
-            candidates.append(child_of(r.target, name_of(r.source)))
-        for path in candidates:
-            try:
-                if self._at(path) is moved:
-                    return True
-            except PathThroughFileError:
-                continue
-        return False
-
-    def _judge_bare(self, r: Rename, source: Node | None) -> tuple[ApplyResult | None, str]:
-        """HDFS's rename without options: the answer if it does nothing, and the real target."""
-        target = r.target
-        if r.source == "/" or (source is None and r.carried is None):
-            return UNCHANGED_FALSE, target
-        node = self._find_target(target)
-        if isinstance(node, DirectoryNode) and target != r.source:
-            target = child_of(target, name_of(r.source))
-            node = self._find_target(target)
-        if target == r.source:
-            return (UNCHANGED_FALSE if isinstance(source, DirectoryNode) else UNCHANGED_TRUE), target
-        if node is not None or is_below(target, r.source):
-            return UNCHANGED_FALSE, target
-        if self._find_target(parent_of(target)) is None:
-            return UNCHANGED_FALSE, target
-        return None, target
-
-    def _judge_with_options(self, r: Rename, source: Node | None) -> None:
-        """HDFS's rename with options: it refuses instead of answering false, and never moves into a directory."""
-        if source is None and r.carried is None:
-            raise NoSuchFileError(f"rename source {r.source} is not found.")
-        if r.source == "/":
-            raise PlainIOError("rename source cannot be the root")
-        if r.source == r.target:
-            raise PathExistsError(f"The source {r.source} and destination {r.target} are the same")
-        if is_below(r.target, r.source):
-            raise PlainIOError(f"Rename destination {r.target} is a directory or file under source {r.source}")
-        if r.target == "/":
-            raise PlainIOError("rename destination cannot be the root")
-        node = self._find_target(r.target)
-        if node is None:
-            if self._find_target(parent_of(r.target)) is None:
-                raise NoSuchFileError(f"rename destination parent {r.target} not found.")
-            return
-        if isinstance(node, DirectoryNode) != isinstance(source, DirectoryNode):
-            raise PlainIOError(f"Source {r.source} and destination {r.target} must both be directories")
-        if r.mode is RenameMode.NONE:
-            raise PathExistsError(f"rename destination {r.target} already exists")
-        if isinstance(node, DirectoryNode) and node.children:
-            raise PlainIOError(f"rename destination directory is not empty: {r.target}")
 
     def _find_target(self, path: str) -> Node | None:
         try:
@@ -567,7 +442,7 @@ class Namespace:
             self._set_origin(old, None)  # its old path has a new node, so a rename from there is no repeat
         self._note_move(node)
         self._count(path, node, 1)
-        self._add_below(parent_of(path), self._length(node), self._names(node))
+        add_below(self.root, parent_of(path), length_of(node), names_in(node))
 
     def _unlink(self, parent: DirectoryNode, path: str, node: Node, at_ms: int, sequence: int) -> None:
         del parent.children[name_of(path)]
@@ -575,7 +450,7 @@ class Namespace:
         parent.names_changed = sequence
         parent.modified_ms = at_ms
         self._count(path, node, -1)
-        self._add_below(parent_of(path), -self._length(node), -self._names(node))
+        add_below(self.root, parent_of(path), -length_of(node), -names_in(node))
 
     def _count(self, name: str, node: Node, delta: int) -> None:
         if isinstance(node, FileNode) and is_temporary(name):
@@ -612,73 +487,7 @@ class Namespace:
                 freed.extend(current.blobs())
         return freed
 
-    @staticmethod
-    def _length(node: Node | None) -> int:
-        if node is None:
-            return 0
-        return node.length if isinstance(node, FileNode) else node.bytes_below
-
-    def _ancestors(self, path: str) -> list[DirectoryNode]:
-        """The directories from the root down to ``path`` that exist."""
-        node = self.root
-        found = [node]
-        for name in names_of(path):
-            child = node.children.get(name)
-            if not isinstance(child, DirectoryNode):
-                break
-            found.append(child)
-            node = child
-        return found
-
-    def _add_below(self, directory: str, size: int, names: int) -> None:
-        for node in self._ancestors(directory):
-            node.bytes_below += size
-            node.names_below += names
-
-    @staticmethod
-    def _names(node: Node | None) -> int:
-        """How many files and directories there are at and below a node."""
-        if node is None:
-            return 0
-        return 1 if isinstance(node, FileNode) else 1 + node.names_below
-
     def _new_names(self, path: str) -> int:
         """The memory of the names of a path that have to be made."""
-        missing = self._missing(path)
+        missing = missing_names(self.root, path)
         return missing * NAME_BYTES + sum(map(size_of, names_of(path)[len(names_of(path)) - missing :]))
-
-    def _missing(self, path: str) -> int:
-        """How many names of a path that is not there have to be made."""
-        return len(names_of(path)) + 1 - len(self._ancestors(path))
-
-    def _check_names(self, directory: str, delta: int, moved_from: str | None = None) -> None:
-        """Refuse a change that would exceed a directory's quota of names. A move inside the directory adds nothing."""
-        if delta <= 0:
-            return
-        for depth, node in enumerate(self._ancestors(directory)):
-            if node.names_quota is None or 1 + node.names_below + delta <= node.names_quota:
-                continue
-            path = f"/{'/'.join(names_of(directory)[:depth])}"
-            if moved_from is not None and is_below(moved_from, path):
-                continue
-            raise NameQuotaExceededError(
-                f"The NameSpace quota (directories and files) of directory {path} is exceeded: "
-                f"quota={node.names_quota} file count={1 + node.names_below + delta}"
-            )
-
-    def _check_quota(
-        self, directory: str, delta: int, *, moved_from: str | None = None, carried: NewFile | None = None
-    ) -> None:
-        """Refuse a change that would exceed a directory's quota. A move inside the directory adds nothing."""
-        if delta <= 0:
-            return
-        for depth, node in enumerate(self._ancestors(directory)):
-            if node.quota is None or node.bytes_below + delta <= node.quota:
-                continue
-            path = f"/{'/'.join(names_of(directory)[:depth])}"
-            if moved_from is not None and carried is None and is_below(moved_from, path):
-                continue
-            raise QuotaExceededError(
-                f"The DiskSpace quota of {path} is exceeded: quota = {node.quota} B "
-                f"but diskspace consumed = {node.bytes_below + delta} B"
-            )

@@ -38,17 +38,6 @@ class PathLookup(NamedTuple):
     """The highest sequence number of a record that this answer rests on: it may be told once that record is durable."""
 
 
-class TrackedFile:
-    """A file whose bytes are on their way. It follows the file while others rename it, or a directory above it."""
-
-    __slots__ = ("node", "path")
-
-    def __init__(self, node: FileNode, path: str) -> None:
-        self.node = node
-        self.path = path
-        """The file's path, unless it was removed."""
-
-
 @dataclass(frozen=True, slots=True)
 class ContentSummary:
     """The sums of everything at and below a path."""
@@ -58,3 +47,8 @@ class ContentSummary:
     length: int
     quota: int | None
     names_quota: int | None = None
+
+
+def shown(node: Node) -> int:
+    """The highest sequence number of a record that an inode's status shows (S3)."""
+    return node.changed if isinstance(node, FileNode) else max(node.changed, node.names_changed)

@@ -33,7 +33,8 @@ from spark_wal.webhdfs.files.records import (
     RenameMode,
     SetAttributes,
 )
-from spark_wal.webhdfs.files.tree_answers import ContentSummary, TrackedFile
+from spark_wal.webhdfs.files.tracked_files import TrackedFile
+from spark_wal.webhdfs.files.tree_answers import ContentSummary
 from spark_wal.webhdfs.ownership.growing_file import GrowingFile
 from spark_wal.webhdfs.ownership.namespace_owner import NamespaceOwner
 

@@ -23,7 +23,7 @@ from spark_wal.webhdfs.errors import NoSuchFileError, PathThroughFileError, Plai
 from spark_wal.webhdfs.files.inodes import BlobRef, DirectoryNode, FileNode
 from spark_wal.webhdfs.files.paths import child_of
 from spark_wal.webhdfs.files.records import AppendToFile, MoveToBlob
-from spark_wal.webhdfs.files.tree_answers import TrackedFile
+from spark_wal.webhdfs.files.tracked_files import TrackedFile
 from spark_wal.webhdfs.ownership.namespace_owner import TAIL_MAX, NamespaceOwner, NotOwnerError
 
 logger = logging.getLogger(__name__)

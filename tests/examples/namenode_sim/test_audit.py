@@ -15,7 +15,8 @@ from examples.namenode_sim.name_node import NameNodeRole
 from examples.namenode_sim.workload import WarehouseClient
 from journal_manager import Op, TxId
 from journal_manager.hdfs import encode_hdfs_op
-from journal_manager.hdfs.hdfs_ops import AddOp, DeleteOp, HdfsOp, MkdirOp, Permissions
+from journal_manager.hdfs.hdfs_ops import AddOp, DeleteOp, HdfsOp, MkdirOp
+from journal_manager.hdfs.op_values import Permissions
 from tests.examples.namenode_sim.test_name_node import until
 from tests.examples.namenode_sim.test_replica import served
 

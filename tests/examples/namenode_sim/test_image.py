@@ -7,16 +7,8 @@ import pytest
 from examples.namenode_sim.errors import ReplayError
 from examples.namenode_sim.image import inodes_of, listing, read_image, write_image
 from examples.namenode_sim.namespace import HdfsNamespace
-from journal_manager.hdfs.hdfs_ops import (
-    AllowSnapshotOp,
-    CreateSnapshotOp,
-    MkdirOp,
-    PathXAttrs,
-    Permissions,
-    SetXAttrOp,
-    SymlinkOp,
-    XAttr,
-)
+from journal_manager.hdfs.hdfs_ops import AllowSnapshotOp, CreateSnapshotOp, MkdirOp, SetXAttrOp, SymlinkOp
+from journal_manager.hdfs.op_values import PathXAttrs, Permissions, XAttr
 from tests.journal_manager.hdfs import decoded, vector
 
 

@@ -12,23 +12,12 @@ from hypothesis import strategies as st
 from journal_manager.codec import MAX_FIELDS, Field, Shape
 from journal_manager.errors import OpFormatError
 from journal_manager.hdfs import NEWEST_LAYOUT, OLDEST_LAYOUT, decode_hdfs_op, encode_hdfs_op
-from journal_manager.hdfs.field_kinds import (
-    ACL,
-    BLOCKS,
-    BOOL,
-    CLIENT_ID,
-    COMPACT_BLOCKS,
-    I8,
-    I16,
-    I32,
-    I64,
-    PERMISSIONS,
-    STRING,
-    XATTRS,
-    FieldKind,
-)
-from journal_manager.hdfs.hdfs_ops import AddOp, Block, HdfsAclEntry, Permissions, XAttr
+from journal_manager.hdfs.attribute_kinds import ACL, XATTRS
+from journal_manager.hdfs.field_kinds import BOOL, CLIENT_ID, I8, I16, I32, I64, STRING, FieldKind
+from journal_manager.hdfs.hdfs_ops import AddOp
+from journal_manager.hdfs.inode_kinds import BLOCKS, COMPACT_BLOCKS, PERMISSIONS
 from journal_manager.hdfs.op_codec import _BY_CODE, FAILURES, _decode_by_fields
+from journal_manager.hdfs.op_values import Block, HdfsAclEntry, Permissions, XAttr
 from tests.journal_manager.codec import CODECS
 from tests.journal_manager.hdfs import decoded, vector
 

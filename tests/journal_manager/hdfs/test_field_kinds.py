@@ -5,24 +5,10 @@ from __future__ import annotations
 import pytest
 
 from journal_manager.errors import OpFormatError
-from journal_manager.hdfs.field_kinds import (
-    ACL,
-    BLOCKS,
-    CACHE_DIRECTIVE,
-    CACHE_POOL,
-    CLIENT_ID,
-    COMPACT_BLOCKS,
-    DELEGATION_KEY,
-    DELEGATION_TOKEN,
-    MODE,
-    OPTIONS,
-    PATH_ACL,
-    PATH_XATTRS,
-    SOURCES,
-    XATTRS,
-    FieldKind,
-)
-from journal_manager.hdfs.hdfs_ops import (
+from journal_manager.hdfs.attribute_kinds import ACL, PATH_ACL, PATH_XATTRS, XATTRS
+from journal_manager.hdfs.field_kinds import CLIENT_ID, MODE, FieldKind
+from journal_manager.hdfs.inode_kinds import BLOCKS, COMPACT_BLOCKS, OPTIONS, SOURCES
+from journal_manager.hdfs.op_values import (
     Block,
     CacheDirective,
     CachePool,
@@ -32,6 +18,7 @@ from journal_manager.hdfs.hdfs_ops import (
     PathXAttrs,
     XAttr,
 )
+from journal_manager.hdfs.record_kinds import CACHE_DIRECTIVE, CACHE_POOL, DELEGATION_KEY, DELEGATION_TOKEN
 
 
 def hexed(text: str) -> bytes:

@@ -6,8 +6,9 @@ import hashlib
 
 import pytest
 
-from journal_manager.hdfs.hdfs_ops import ConcatDeleteOp, PathXAttrs, SetReplicationOp, SetXAttrOp, XAttr
+from journal_manager.hdfs.hdfs_ops import ConcatDeleteOp, SetReplicationOp, SetXAttrOp
 from journal_manager.hdfs.oev import XML_TAIL, json_line, mangled, xml_head, xml_record
+from journal_manager.hdfs.op_values import PathXAttrs, XAttr
 from tests.journal_manager.hdfs import decoded, vector
 
 SHOWN_BY_HDFS = "13072423d91e4388d0fdbfd47936f47edd64dd42dcf0148cbed4ed0b17b79010"

@@ -21,17 +21,9 @@ from journal_manager.hdfs import (
     encode_hdfs_op,
     name_of,
 )
-from journal_manager.hdfs.hdfs_ops import (
-    AddBlockOp,
-    AddOp,
-    Block,
-    CreateSnapshotOp,
-    DeleteOp,
-    MkdirOp,
-    Permissions,
-    SetOwnerOp,
-)
+from journal_manager.hdfs.hdfs_ops import AddBlockOp, AddOp, CreateSnapshotOp, DeleteOp, MkdirOp, SetOwnerOp
 from journal_manager.hdfs.op_codec import elements, op_name
+from journal_manager.hdfs.op_values import Block, Permissions
 from tests.journal_manager.hdfs import FILES, decoded, vector
 
 ADD = AddOp(
