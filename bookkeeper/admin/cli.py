@@ -35,6 +35,7 @@ OWN: Final[Mapping[str, str]] = {
     "bookies": "bookkeeper.admin.bookies.bookies:bookies",
     "cluster": "bookkeeper.admin.cluster.cluster_status:cluster",
     "config": "bookkeeper.admin.config.config:config",
+    "console": "bookkeeper.admin.servers.console:console",
     "credentials": "bookkeeper.admin.servers.credentials:credentials",
     "init": "bookkeeper.admin.cluster.init:init",
     "ledger": "bookkeeper.admin.ledger.ledgers:ledger",
@@ -55,6 +56,8 @@ SENTENCES: Final[Mapping[str, str]] = {
     "are and which may stop, move ledgers off them, forget them.",
     "bookkeeper.admin.cluster.cluster_status:cluster": "Show a whole cluster.",
     "bookkeeper.admin.config.config:config": "Check a bookie's settings, show them, translate Apache's.",
+    "bookkeeper.admin.servers.console:console": "Show the cluster in a browser: bookies, ledgers, repairs, and the "
+    "panels of other packages.",
     "bookkeeper.admin.servers.credentials:credentials": "Make and revoke what clients show to bookies: signed tokens, "
     "users of SASL.",
     "bookkeeper.admin.cluster.init:init": "Create a new cluster in its metadata store.",

@@ -13,6 +13,7 @@ EXTRAS: Final[Mapping[str, str]] = {
     "grpc": "grpc",
     "grpc_health": "grpc",
     "grpc_reflection": "grpc",
+    "jinja2": "console",
     "pyarrow": "copy",
     "pyspark": "spark",
     "puresasl": "zookeeper-sasl",

@@ -21,7 +21,11 @@ from bookkeeper.ledger import LedgerMetadata, LedgerState
 from bookkeeper.meta.access_coverage import not_following, policy_mode
 
 LEDGERS_EVERY_S: Final = 30.0
-"""The metadata of all ledgers are read again after so long."""
+"""The metadata of all ledgers are read again after so long, at the earliest."""
+ABSENT: Final = "absent"
+"""The state of a bookie that is known and not registered."""
+SHARE: Final = 10
+"""They are not read for more than one part of so many of the time, as long as bookies neither come nor go."""
 
 
 class LedgerHealth(StrEnum):
@@ -66,6 +70,8 @@ class BookieStatus:
     free: int | None = None
     problem: str = ""
     """Why it does not say how full it is."""
+    answered_s: float | None = None
+    """Seconds that its answer took; None: it was not asked, or did not answer."""
 
 
 @dataclass(slots=True)
@@ -80,6 +86,23 @@ class LedgersStatus:
     lost: set[LedgerId] = field(default_factory=set)
     unreadable: dict[LedgerId, str] = field(default_factory=dict)
     """Ledgers whose metadata cannot be read, with the reasons. They count as lost until somebody knows better."""
+
+    def add(
+        self, ledger_id: LedgerId, found: LedgerMetadata | BookKeeperError, up: AbstractSet[BookieId]
+    ) -> LedgerHealth | None:
+        """Count one more ledger. Returns what was judged; None: its metadata cannot be read."""
+        self.count += 1
+        if isinstance(found, BookKeeperError):
+            self.unreadable[ledger_id] = in_words(found)
+            return None
+        self.by_state[found.state] = self.by_state.get(found.state, 0) + 1
+        self.size += found.length
+        health = judge(found, up)
+        if health is LedgerHealth.SHORT:
+            self.short.add(ledger_id)
+        elif health is LedgerHealth.LOST:
+            self.lost.add(ledger_id)
+        return health
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,61 +138,76 @@ class ClusterStatus:
         return not (self.lost or self.short or self.stuck)
 
 
+@dataclass(frozen=True, slots=True)
+class BookiesStatus:
+    """The bookies of a cluster at one moment."""
+
+    bookies: tuple[BookieStatus, ...]
+    """By name."""
+
+    @property
+    def up(self) -> frozenset[BookieId]:
+        """Those that are registered."""
+        return frozenset(each.bookie for each in self.bookies if each.state != ABSENT)
+
+
+async def bookies_status(client: BookKeeper) -> BookiesStatus:
+    """Which bookies there are, and how full those that are registered say they are. Raises: MetadataError."""
+    bookies, operator = client.metadata_store.bookies, Operator(client)
+    writable, read_only = set(await bookies.writable()), set(await bookies.read_only())
+    up = writable | read_only
+    absent = set(await bookies.known()) - up
+    asked = await asyncio.gather(
+        *(_ask(operator, bookie, "writable" if bookie in writable else "read-only") for bookie in up)
+    )
+    found = [*asked, *(BookieStatus(bookie, ABSENT) for bookie in absent)]
+    return BookiesStatus(tuple(sorted(found, key=lambda each: each.bookie)))
+
+
+async def _ask(operator: Operator, bookie: BookieId, state: str) -> BookieStatus:
+    clock = operator.client.services.seams.clock
+    began = clock.monotonic()
+    try:
+        info = await operator.bookie_info(bookie)
+    except BookKeeperError as error:
+        return BookieStatus(bookie, state, problem=in_words(error))
+    return BookieStatus(bookie, state, info.total, info.free, answered_s=clock.monotonic() - began)
+
+
 class ClusterObserver:
     """Looks at a cluster again and again."""
 
     def __init__(self, client: BookKeeper) -> None:
-        self._metadata = client.metadata_store
-        self._operator = Operator(client)
+        self._client = client
         self._ledgers: LedgersStatus | None = None
-        self._up: set[BookieId] = set()
+        self._up: AbstractSet[BookieId] = frozenset()
         """The bookies by which the ledgers were judged."""
-        self._read_at = 0.0
+        self._read_again_at = 0.0
 
     async def look(self) -> ClusterStatus:
-        """Look now. The ledgers are read again when bookies have come or gone, and every half a minute.
+        """Look now. The ledgers are read again when bookies have come or gone, and every half a minute, or less often
+        where reading them takes long.
 
         Raises: MetadataError.
         """
-        bookies = self._metadata.bookies
-        writable, read_only = set(await bookies.writable()), set(await bookies.read_only())
-        up = writable | read_only
-        absent = set(await bookies.known()) - up
-        asked = await asyncio.gather(
-            *(self._ask(bookie, "writable" if bookie in writable else "read-only") for bookie in up)
-        )
-        found = [*asked, *(BookieStatus(bookie, "absent") for bookie in absent)]
-        loop = asyncio.get_running_loop()
-        if self._ledgers is None or up != self._up or loop.time() - self._read_at >= LEDGERS_EVERY_S:
-            self._ledgers, self._up, self._read_at = await self._read_ledgers(up), up, loop.time()
-        mode = await policy_mode(self._metadata)
+        metadata, loop = self._client.metadata_store, asyncio.get_running_loop()
+        found = await bookies_status(self._client)
+        if self._ledgers is None or found.up != self._up or loop.time() >= self._read_again_at:
+            began, ledgers = loop.time(), LedgersStatus()
+            async for ledger_id, read in Operator(self._client).all_metadata():
+                ledgers.add(ledger_id, read, found.up)
+            self._ledgers, self._up = ledgers, found.up
+            self._read_again_at = began + next_reading_s(loop.time() - began)
+        mode = await policy_mode(metadata)
         return ClusterStatus(
-            tuple(sorted(found, key=lambda each: each.bookie)),
+            found.bookies,
             self._ledgers,
-            await status_of(self._metadata),
+            await status_of(metadata),
             mode,
-            () if mode is Mode.OFF else tuple(await not_following(self._metadata)),
+            () if mode is Mode.OFF else tuple(await not_following(metadata)),
         )
 
-    async def _ask(self, bookie: BookieId, state: str) -> BookieStatus:
-        try:
-            info = await self._operator.bookie_info(bookie)
-        except BookKeeperError as error:
-            return BookieStatus(bookie, state, problem=in_words(error))
-        return BookieStatus(bookie, state, info.total, info.free)
 
-    async def _read_ledgers(self, up: AbstractSet[BookieId]) -> LedgersStatus:
-        status = LedgersStatus()
-        async for ledger_id, found in self._operator.all_metadata():
-            status.count += 1
-            if isinstance(found, BookKeeperError):
-                status.unreadable[ledger_id] = in_words(found)
-                continue
-            status.by_state[found.state] = status.by_state.get(found.state, 0) + 1
-            status.size += found.length
-            health = judge(found, up)
-            if health is LedgerHealth.SHORT:
-                status.short.add(ledger_id)
-            elif health is LedgerHealth.LOST:
-                status.lost.add(ledger_id)
-        return status
+def next_reading_s(took_s: float) -> float:
+    """After how many seconds all ledgers are read again, if that took so long. Pure."""
+    return max(LEDGERS_EVERY_S, took_s * SHARE)

@@ -15,10 +15,10 @@ A package names its panels by entry points of the group :data:`PANEL_GROUP`, eac
     PANEL = StreamsPanel()
 
 ``snapshot`` is what the panel's page shows. The console calls it in the background while somebody looks, one call at a
-time, keeps the result and shows its age. ``detail`` is called for one page, ``/panels/streams/KEY``, when it is asked
-for; a :class:`DetailLink` leads there. Both run on the console's loop, so they await what takes time, and only read:
-the console has :data:`SNAPSHOT_S` and :data:`DETAIL_S` seconds of patience. An error that they raise is shown in place
-of the page.
+time, keeps the result and shows its age. ``detail`` is called for one page, ``/panels/streams?of=KEY``, when it is
+asked for; a :class:`DetailLink` leads there. Both run on the console's loop, so they await what takes time, and only
+read: the console has :data:`SNAPSHOT_S` and :data:`DETAIL_S` seconds of patience. An error that they raise is shown in
+place of the page.
 
 A page is data, never HTML: a list of blocks, each a :class:`PanelFacts` (names and values), a :class:`PanelTable` or a
 :class:`PanelNote` (a sentence), whose cells are texts, numbers, or one of the kinds of :data:`Cell`. Every text may be

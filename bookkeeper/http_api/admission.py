@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
 
 from bookkeeper.access import CLUSTER, Mode, Principal, PrincipalKind, Resource, Right
+from bookkeeper.access.principal import NOBODY
 from bookkeeper.audit import AuditAction, AuditLog
 from bookkeeper.bookie.health.health import PageReply
 from bookkeeper.bookie.health.health_pages import PageRequest
-from bookkeeper.bookie.http_api_config import ACTIONS, HttpApiConfig
+from bookkeeper.bookie.http_api_config import ACTIONS
 from bookkeeper.errors import ConfigError, in_words
 from bookkeeper.gateways.access_control import AccessConfig, AccessControl
 from bookkeeper.gateways.authentication import RefusalTexts, RequestCredentials, UnauthenticatedError
@@ -18,7 +20,6 @@ from bookkeeper.gateways.caller import EVERYWHERE, Caller
 from bookkeeper.gateways.gateway_audit import GatewayAudit
 from bookkeeper.gateways.server_tls import ServerTlsFiles
 from bookkeeper.http_api.request import RefusedRequestError
-from bookkeeper.http_api.routes import Match
 from bookkeeper.meta import Metadata
 from bookkeeper.meta.policy_follower import AccessReporter, PolicyFollower
 from bookkeeper.metrics import Metrics
@@ -26,10 +27,55 @@ from bookkeeper.seams import Seams
 
 KIND: Final = "http api"
 WANTED: Final = "This route wants a token and none came - bk gateway token makes one; send it as Authorization: Bearer"
-TEXTS: Final = RefusalTexts(no_token=WANTED)
 
 
-def read_secrets(config: HttpApiConfig, seams: Seams) -> AccessControl:
+OPEN: Final = Caller("", kind=PrincipalKind.NOBODY)
+"""Whoever sends a request to a server that asks nobody."""
+
+
+class AdmissionConfig(Protocol):
+    """The settings that say who is let in."""
+
+    @property
+    def token_file(self) -> str | None:
+        """The file of tokens; None: nobody is asked."""
+        ...
+
+    @property
+    def tls_cert(self) -> str | None: ...
+
+    @property
+    def tls_key(self) -> str | None: ...
+
+    def allows(self, action: str) -> bool:
+        """Whether an action is switched on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServerWords:
+    """How a server speaks of itself to those whom it refuses."""
+
+    kind: str
+    """In the audit log, and among the servers that follow the access policy."""
+    subject: str
+    """What cannot read its files."""
+    refusals: RefusalTexts
+    switched_off: Callable[[str], str]
+    """Says how an action is switched on."""
+
+
+def _switched_off(action: str) -> str:
+    return (
+        f"this server does not {ACTIONS[action]} over HTTP: switch that on with --http-actions {action} "
+        f'(actions = ["{action}"] in the table [http_api])'
+    )
+
+
+HTTP_API: Final = ServerWords(KIND, "the HTTP API", RefusalTexts(no_token=WANTED), _switched_off)
+
+
+def read_secrets(config: AdmissionConfig, seams: Seams, words: ServerWords = HTTP_API) -> AccessControl:
     """Read the file of tokens and the certificate.
 
     Raises:
@@ -39,10 +85,12 @@ def read_secrets(config: HttpApiConfig, seams: Seams) -> AccessControl:
     if config.tls_cert is not None:
         tls = ServerTlsFiles(certificate=config.tls_cert, key=config.tls_key or config.tls_cert)
     try:
-        return AccessControl(AccessConfig(token_file=config.token_file, tls=tls), seams.clock, seams.rng, TEXTS)
+        return AccessControl(
+            AccessConfig(token_file=config.token_file, tls=tls), seams.clock, seams.rng, words.refusals
+        )
     except OSError as error:
         raise ConfigError(
-            f"the HTTP API cannot read its files: {in_words(error)}; "
+            f"{words.subject} cannot read its files: {in_words(error)}; "
             f"`bk gateway token NAME --token-file {config.token_file}` makes a token and its file"
         ) from error
 
@@ -55,14 +103,21 @@ class RequestAdmission:
     """
 
     def __init__(
-        self, config: HttpApiConfig, metadata: Metadata, seams: Seams, metrics: Metrics, audit: AuditLog, name: str
+        self,
+        config: AdmissionConfig,
+        metadata: Metadata,
+        seams: Seams,
+        metrics: Metrics,
+        audit: AuditLog,
+        name: str,
+        words: ServerWords = HTTP_API,
     ) -> None:
-        self._config = config
+        self._config, self._words = config, words
         self._clock = seams.clock
-        self._control = read_secrets(config, seams)
-        reporter = AccessReporter(metadata.access_servers, KIND, name)
+        self._control = read_secrets(config, seams, words)
+        reporter = AccessReporter(metadata.access_servers, words.kind, name)
         self._policy = PolicyFollower(metadata.access, seams.clock, metrics, reporter=reporter)
-        self.audit = GatewayAudit(seams.clock, audit, f"{KIND} {name}")
+        self.audit = GatewayAudit(seams.clock, audit, f"{words.kind} {name}")
 
     @property
     def secure(self) -> Callable[[Any], Any] | None:
@@ -80,8 +135,13 @@ class RequestAdmission:
         """Follow the policy and the file of tokens, until cancelled."""
         await asyncio.gather(self._policy.run(), self._control.watch())
 
-    async def admit(self, request: PageRequest, found: Match) -> Caller | PageReply:
-        """Who sends a request to a route that asks, or how it is refused. A wrong token waits, and longer each time."""
+    async def admit(self, request: PageRequest, action: str | None, on: str) -> Caller | PageReply:
+        """Who sends a request to what asks, or how it is refused. A wrong token waits, and longer each time.
+
+        Args:
+            action: the word that switches it on; None: it changes nothing.
+            on: what it is about, for the audit log.
+        """
         try:
             caller = self._caller(request.token)
         except UnauthenticatedError as error:
@@ -89,17 +149,15 @@ class RequestAdmission:
             await asyncio.sleep(self._control.failures.delay_s(request.host))
             return PageReply(401, str(error), asks_for_token=True)
         self.audit.admitted(caller.name, request.host)
-        if (why := self._why_not(caller, found)) is None:
+        if (why := self._why_not(caller, action)) is None:
             return caller
-        what = AuditAction.DENY if found.method.action is None else AuditAction.ADMINISTER
-        self.audit.note(
-            what, caller.name, request.host, f"{request.method} {found.route.path}", allowed=False, reason=why
-        )
+        what = AuditAction.DENY if action is None else AuditAction.ADMINISTER
+        self.audit.note(what, caller.name, request.host, on, allowed=False, reason=why)
         return PageReply(403, why)
 
     def require_read(self, name: str, on: Resource) -> None:
         """Check that a caller may read what belongs to a resource. Raises: RefusedRequestError."""
-        if (why := self._policys_refusal(name, Right.READ, on)) is not None:
+        if (why := self._policys_refusal(_principal(name), Right.READ, on)) is not None:
             raise RefusedRequestError(why, 403)
 
     def _caller(self, token: str | None) -> Caller:
@@ -110,25 +168,25 @@ class RequestAdmission:
             if token is None or not self._control.look_for_new_token():
                 raise
             found = self._control.authenticator.principal(shown, self._clock.wall_ms())
-        assert found is not None, "there is a file of tokens"
-        return found
+        return found if found is not None else OPEN
 
-    def _why_not(self, caller: Caller, found: Match) -> str | None:
-        action = found.method.action
+    def _why_not(self, caller: Caller, action: str | None) -> str | None:
         reads = EVERYWHERE in caller.reads
         if caller.is_limited and not (reads and action is None):
             limits = "for reading only" if reads else f"below {caller.limits()}"
             return f"the token is valid {limits}; this route wants one that bk gateway token made without limits"
         if action is not None and not self._config.allows(action):
-            return (
-                f"this server does not {ACTIONS[action]} over HTTP: switch that on with --http-actions {action} "
-                f'(actions = ["{action}"] in the table [http_api])'
-            )
-        return self._policys_refusal(caller.name, Right.ADMINISTER, CLUSTER)
+            return self._words.switched_off(action)
+        principal = _principal(caller.name) if caller is not OPEN else NOBODY
+        return self._policys_refusal(principal, Right.ADMINISTER, CLUSTER)
 
-    def _policys_refusal(self, name: str, right: Right, on: Resource) -> str | None:
-        policy, principal = self._policy.policy, Principal(PrincipalKind.TOKEN, name, ())
+    def _policys_refusal(self, principal: Principal, right: Right, on: Resource) -> str | None:
+        policy = self._policy.policy
         if policy.mode is Mode.OFF or (decision := policy.decide(principal, right, on)).allowed:
             return None
         self._policy.observations.note(principal, str(right), on)
         return decision.reason if policy.mode is Mode.ENFORCE else None
+
+
+def _principal(name: str) -> Principal:
+    return Principal(PrincipalKind.TOKEN, name, ())

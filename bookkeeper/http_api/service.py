@@ -137,7 +137,9 @@ class HttpApi:
         if found.method.open:  # a page of this name would have answered
             return PageReply(200, "OK\n") if found.route.path == "/heartbeat" else PageReply(404, "no bookie is here")
         try:
-            caller = self._on_loop(self._admission.admit(request, found))
+            caller = self._on_loop(
+                self._admission.admit(request, found.method.action, f"{request.method} {found.route.path}")
+            )
             if isinstance(caller, PageReply):
                 return caller
             asked = ApiRequest(

@@ -32,6 +32,7 @@ SERVERS: Final = (
     ("gateway", "webhdfs"),
     ("gateway", "grpc"),
     ("standalone",),
+    ("console",),
     ("zookeeper",),
 )
 """The verbs that serve."""

@@ -71,6 +71,8 @@ PLANTS: dict[str, tuple[str, str]] = {
     ),
     "The metrics library stays in its file": ("bookkeeper.metrics", "prometheus_client"),
     "The library for options stays in its file": ("bookkeeper.client.config", "cattrs"),
+    "The floors of the console: imports go down": ("bookkeeper.console.panels", "bookkeeper.console.cells"),
+    "The library for templates stays in its file": ("bookkeeper.console.cells", "jinja2"),
     "The floors of journal_manager: imports go down": ("journal_manager.edits.ops", "journal_manager.journals.backend"),
     "The modules of journal_manager's rooms: imports go down": (
         "journal_manager.edits.txid",

@@ -1,8 +1,10 @@
 """Servers for one machine, for trying things out and for development; and the files of credentials that servers read.
 
 servers      ``bk zookeeper``, ``bk standalone``
+console      ``bk console``: pages for a browser
 credentials  ``bk credentials``: tokens, signing keys, users of SASL
-standalone   the processes of ``bk standalone``: bookies, gateway, autorecovery
+free_port    looks whether a port is free
+standalone   the processes of ``bk standalone``: bookies, gateway, autorecovery, console
 
 Nothing is imported here: ``bk`` loads the verb that it runs, and no other.
 """

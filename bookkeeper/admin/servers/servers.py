@@ -11,11 +11,15 @@ from typing import Final
 import click
 from click.core import ParameterSource
 
+from bookkeeper.console.config import ConsoleConfig
 from bookkeeper.errors import BookKeeperError, MetadataUnavailableError
+from bookkeeper.ids import Address
 from bookkeeper.option_types import WholeNumber
 from bookkeeper.program_log import VARIABLE, log_form, log_option
+from bookkeeper.settings import default_of
 
 _FILE: Final = click.Path(dir_okay=False)
+_CONSOLE_PORT: Final = Address.parse(default_of(ConsoleConfig, "listen")).port
 
 
 @click.command()
@@ -80,6 +84,15 @@ def zookeeper(directory: Path, port: int) -> None:
     help="The gateway's port; 0: no gateway.",
 )
 @click.option(
+    "--console",
+    "console_port",
+    is_flag=False,
+    flag_value=_CONSOLE_PORT,
+    type=WholeNumber(1, 65535),
+    metavar="[PORT]",
+    help=f"Serve the console, too: pages for a browser on this machine, by default at port {_CONSOLE_PORT}.",
+)
+@click.option(
     "--autorecovery/--no-autorecovery",
     default=True,
     show_default=True,
@@ -98,7 +111,14 @@ def zookeeper(directory: Path, port: int) -> None:
     help="PEM: the authority that signs clients' certificates; the gateway shows --tls-cert.",
 )
 @log_option
-def standalone(bookies: int, directory: Path | None, webhdfs_port: int, autorecovery: bool, **tls: str | None) -> None:
+def standalone(
+    bookies: int,
+    directory: Path | None,
+    webhdfs_port: int,
+    console_port: int | None,
+    autorecovery: bool,
+    **tls: str | None,
+) -> None:
     """Run everything on this machine: bookies, metadata in SQLite, the WebHDFS gateway. Ctrl-C stops it.
 
     Each is a process of its own. A process that ends by itself is started again after 1 s at first, and 30 s at most.
@@ -117,6 +137,7 @@ def standalone(bookies: int, directory: Path | None, webhdfs_port: int, autoreco
         command_group=COMMAND_GROUP,
         autorecovery=autorecovery,
         gateway_wanted=given is not ParameterSource.DEFAULT,
+        console_port=console_port,
         tls={name.removeprefix("tls_"): str(Path(file).resolve()) for name, file in tls.items() if file is not None},
     )
     try:

@@ -17,7 +17,6 @@ import os
 import re
 import selectors
 import signal
-import socket
 import sys
 import time
 import traceback
@@ -32,6 +31,7 @@ import click
 
 from bookkeeper import real
 from bookkeeper.admin.extras import missing
+from bookkeeper.admin.servers.free_port import require_free_port
 from bookkeeper.admin.shared.interruption import ONE_WISH_S
 from bookkeeper.bookie.config import config_from
 from bookkeeper.errors import (
@@ -63,7 +63,8 @@ _HOST: Final = "127.0.0.1"
 _GATEWAY: Final = "gateway"
 _HEALER: Final = "healer"
 """What repairs under-replicated ledgers."""
-_BESIDE: Final = (_GATEWAY, _HEALER)
+_CONSOLE: Final = "console"
+_BESIDE: Final = (_GATEWAY, _HEALER, _CONSOLE)
 """The children that are no bookies."""
 _STORE_AWAY: Final = 75
 """The status of a child whose metadata store did not answer. Like one that was killed it was not refused: it is started
@@ -96,6 +97,8 @@ class StandalonePlan:
     """Repair under-replicated ledgers, in a process of its own."""
     gateway_wanted: bool = False
     """Whether the user has asked for the gateway. Then nothing is started if it cannot start."""
+    console_port: int | None = None
+    """Where the console is served on this machine; None: nowhere."""
 
     def __post_init__(self) -> None:
         if self.tls and not {"cert", "ca"} <= self.tls.keys():
@@ -173,6 +176,8 @@ class Standalone:
                 self._add(_HEALER, self._heal)
             if self._plan.webhdfs_port is not None:
                 self._add(_GATEWAY, lambda port=self._plan.webhdfs_port: self._gateway(port))  # type: ignore[misc]
+            if self._plan.console_port is not None:
+                self._add(_CONSOLE, lambda port=self._plan.console_port: self._console(port))  # type: ignore[misc]
             self._watch()
             return self._status
         finally:
@@ -185,7 +190,10 @@ class Standalone:
         lock = self._lock() if disk.exists(directory) else None
         try:
             if self._plan.webhdfs_port is not None:
-                _require_free(self._plan.webhdfs_port)
+                no_gateway = "choose another port (--webhdfs-port PORT), or run no gateway (--webhdfs-port 0)"
+                require_free_port(_HOST, self._plan.webhdfs_port, "gateway", no_gateway)
+            if self._plan.console_port is not None:
+                require_free_port(_HOST, self._plan.console_port, "console", "choose another port (--console PORT)")
         except BaseException:
             if lock is not None:
                 lock.release()
@@ -254,6 +262,13 @@ class Standalone:
         os.environ.update(self._plan.clients_tls)
         arguments = ["webhdfs", "--metadata", self._plan.metadata, "--listen", f"{_HOST}:{port}"]
         return command.main(arguments, prog_name="bk gateway", standalone_mode=False) or 0
+
+    def _console(self, port: int) -> int:
+        from bookkeeper.admin.servers.console import console
+
+        os.environ.update(self._plan.clients_tls)
+        arguments = ["--metadata", self._plan.metadata, "--listen", f"{_HOST}:{port}"]
+        return console.main(arguments, prog_name="bk console", standalone_mode=False) or 0
 
     def _add(self, name: str, work: Callable[[], int]) -> None:
         child = _Child(name, work)
@@ -417,6 +432,8 @@ class Standalone:
             self._say(f"  export {name}={value}")
         if any(child.name == _GATEWAY and child.serves for child in self._children):
             self._say(f"  checkpointLocation=webhdfs://{_HOST}:{self._plan.webhdfs_port}/NAME")
+        if any(child.name == _CONSOLE and child.serves for child in self._children):
+            self._say(f"  console: http://{_HOST}:{self._plan.console_port}/")
 
     def _say(self, text: str, *, err: bool = False) -> None:
         """Print a line. If the reader has closed our output, end."""
@@ -447,21 +464,6 @@ class Standalone:
                 os.kill(child.pid, signal.SIGKILL)
                 self._say(f"{child.name:8} did not stop in time and was killed", err=True)
             self._stop_by = time.monotonic() + _STOP_S
-
-
-def _require_free(port: int) -> None:
-    """Check that the gateway's port is free. Raises ConfigError: another program listens there."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((_HOST, port))
-            probe.listen(1)
-        except OSError as error:
-            raise ConfigError(
-                f"port {port} of {_HOST}, where the gateway should listen, is not free ({in_words(error)}): "
-                "end the program that listens there, choose another port (--webhdfs-port PORT), or run no "
-                "gateway (--webhdfs-port 0)"
-            ) from error
 
 
 def _how(code: int) -> str:

@@ -2,7 +2,7 @@
 
 options           ``--metadata``, ``--json`` and others; connecting; running a coroutine; tables and JSON
 answers           what a verb answers: JSON or words, and the exit status; verbs that ask a cluster
-amounts           bytes and times, as people write and read them
+amounts           numbers of bytes, as people write them
 interruption      Ctrl-C, for verbs that must finish something
 line_input        lines as they arrive
 ledger_shape      quorums and digest of a new ledger; loads the client's settings, so not through this door
@@ -14,14 +14,13 @@ verb_audit        lines of the audit log about verbs that change the cluster by 
 from __future__ import annotations
 
 from bookkeeper.admin.command_group import CommandGroup, DefaultCommandGroup
-from bookkeeper.admin.shared.amounts import byte_count, size_in_words, time_in_words
+from bookkeeper.admin.shared.amounts import byte_count
 from bookkeeper.admin.shared.answers import Answered, VerbAnswer, answering, on_cluster, show_answer
 from bookkeeper.admin.shared.interruption import Interruption, note
 from bookkeeper.admin.shared.line_input import LineInput
 from bookkeeper.admin.shared.options import (
     as_operator_option,
     connected,
-    counted,
     finish,
     given_cluster,
     in_cell,
@@ -33,11 +32,11 @@ from bookkeeper.admin.shared.options import (
     print_json,
     print_table,
     screen_console,
-    state_in_words,
     table_of,
 )
 from bookkeeper.admin.shared.progress import progress_bar, status_line
 from bookkeeper.admin.shared.streamed_table import StreamedTable
+from bookkeeper.amounts import counted, size_in_words, state_in_words, time_in_words
 
 __all__ = [
     "Answered",

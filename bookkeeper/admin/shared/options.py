@@ -377,15 +377,3 @@ def in_cell(value: object) -> str:
 def moment(ms: int | None, unknown: str = "") -> str:
     """Milliseconds since 1970 as a time of this place."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ms / 1000)) if ms is not None else unknown
-
-
-def state_in_words(state: str) -> str:
-    """The name of a ledger's state for people: ``in recovery``."""
-    return state.lower().replace("_", " ")
-
-
-def counted(number: int, noun: str) -> str:
-    """``1 ledger``, ``2 ledgers``, ``2 entries``, ``2 days``."""
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number} {noun[:-1]}ies" if noun.endswith("y") and noun[-2:-1] not in "aeiou" else f"{number} {noun}s"

@@ -25,6 +25,10 @@ class PageReply(NamedTuple):
     """Sent as JSON; a text as it is; bytes as they come, and the connection ends with them."""
     asks_for_token: bool = False
     """Whether the header says that a token is needed."""
+    content_type: str = ""
+    """Of a text, or of bytes; empty: a plain text, and JSON."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """More headers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

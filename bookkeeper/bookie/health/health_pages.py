@@ -8,6 +8,7 @@ Where the port is that of the administration API (:mod:`bookkeeper.http_api`), e
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -57,6 +58,8 @@ class PageRequest:
     """The address that it comes from, without a port."""
     read_body: Callable[[], str | None]
     """Receives the body; None: there is none. Raises: BodyError."""
+    password: str | None = field(default=None, repr=False)
+    """What a browser has asked its user for: the password of its header Authorization, of the kind Basic."""
 
 
 class _Head:
@@ -166,7 +169,7 @@ class _Application:
 
 
 def _request(environ: Mapping[str, Any]) -> PageRequest:
-    kind, _, token = str(environ.get("HTTP_AUTHORIZATION", "")).strip().partition(" ")
+    kind, _, shown = str(environ.get("HTTP_AUTHORIZATION", "")).strip().partition(" ")
 
     def read_body() -> str | None:
         if environ.get("HTTP_TRANSFER_ENCODING"):
@@ -187,20 +190,31 @@ def _request(environ: Mapping[str, Any]) -> PageRequest:
         method=str(environ.get("REQUEST_METHOD", "")),
         path=str(environ.get("PATH_INFO", "")),
         query=str(environ.get("QUERY_STRING", "")),
-        token=token.strip() if kind.lower() == "bearer" else None,
+        token=shown.strip() if kind.lower() == "bearer" else None,
+        password=_password(shown.strip()) if kind.lower() == "basic" else None,
         host=str(environ.get("REMOTE_ADDR", "")),
         read_body=read_body,
     )
 
 
+def _password(shown: str) -> str | None:
+    """What stands behind the colon; None: it is not written so."""
+    try:
+        _, colon, password = base64.b64decode(shown, validate=True).decode().partition(":")
+    except ValueError:
+        return None
+    return password if colon else None
+
+
 def _reply(start_response: Callable[..., Any], reply: PageReply) -> Iterable[bytes]:
     status = f"{reply.code} {HTTPStatus(reply.code).phrase}"
     headers = [*_HEADERS, ("WWW-Authenticate", "Bearer")] if reply.asks_for_token else _HEADERS
+    headers = [*headers, *reply.headers]
     body = reply.body
     if isinstance(body, str):
-        start_response(status, [("Content-Type", "text/plain; charset=utf-8"), *headers])
+        start_response(status, [("Content-Type", reply.content_type or "text/plain; charset=utf-8"), *headers])
         return [body.encode()]
-    start_response(status, [("Content-Type", "application/json"), *headers])
+    start_response(status, [("Content-Type", reply.content_type or "application/json"), *headers])
     return [json.dumps(body).encode() + b"\n"] if isinstance(body, dict | list) else body
 
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bookkeeper.autorecovery.cluster_status import ClusterObserver, LedgerHealth, judge
+from bookkeeper.autorecovery.cluster_status import ClusterObserver, LedgerHealth, judge, next_reading_s
 from bookkeeper.ids import BookieId
 from bookkeeper.ledger import LedgerMetadata, LedgerState, QuorumSpec
 from bookkeeper.testing.cluster import SimCluster
@@ -54,7 +54,7 @@ def test_a_cluster_is_well_until_a_bookie_is_gone_and_its_ledgers_are_short_then
             well = await observer.look()
             assert well.is_well and well.ledgers.count == 5 and well.ledgers.by_state == {LedgerState.CLOSED: 5}
             assert [(each.bookie, each.state) for each in well.bookies] == [(f"b{n}", "writable") for n in range(1, 5)]
-            assert all(each.free is not None and not each.problem for each in well.bookies)
+            assert all(each.free is not None and not each.problem and each.answered_s for each in well.bookies)
             assert well.ledgers.size == sum([(await bk.metadata(ledger)).length for ledger in ledgers])
             cluster.node("b2").crash()
             await asyncio.sleep(5)
@@ -97,3 +97,8 @@ def test_a_bookie_that_does_not_answer_says_why_not() -> None:
             assert found.bookies[1].free is None and found.bookies[1].problem
 
     run(story)
+
+
+@pytest.mark.parametrize(("took_s", "again_s"), [(0.01, 30.0), (3.0, 30.0), (12.0, 120.0)])
+def test_ledgers_are_read_for_a_tenth_of_the_time_at_most(took_s: float, again_s: float) -> None:
+    assert next_reading_s(took_s) == again_s

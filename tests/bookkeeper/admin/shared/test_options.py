@@ -15,13 +15,12 @@ from bookkeeper.admin.shared.options import (
     chosen_auth,
     chosen_tls,
     connected,
-    counted,
     finish,
     metadata_option,
     print_json,
     print_table,
-    state_in_words,
 )
+from bookkeeper.amounts import counted, state_in_words
 from bookkeeper.auth.config import AuthConfig
 from bookkeeper.errors import AddTimeoutError, ConfigError, NoSuchLedgerError
 from bookkeeper.ledger.metadata import LedgerState

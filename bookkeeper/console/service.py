@@ -1,0 +1,200 @@
+"""The server of the console.
+
+A connection's thread receives a request's head. The loop says who sends it; the thread makes the page from what is
+kept in memory, so that a page does not wait while ledgers are being read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+from collections.abc import Coroutine, Sequence
+from concurrent.futures import CancelledError
+from typing import Any, Final, TypeVar
+
+from bookkeeper.audit import AuditLog
+from bookkeeper.bookie.health.health import PageReply
+from bookkeeper.bookie.health.health_pages import PageRequest
+from bookkeeper.bookie.health.health_server import HealthServer
+from bookkeeper.client.bookkeeper import BookKeeper
+from bookkeeper.client.tasks import Tasks
+from bookkeeper.console.config import ACTIONS, ConsoleConfig
+from bookkeeper.console.pages import Pages
+from bookkeeper.console.panel_book import PanelBook, UnusablePanel
+from bookkeeper.console.panels import Panel, PanelContext
+from bookkeeper.console.picture import LedgersReader, picture_of_bookies
+from bookkeeper.console.resident import Resident
+from bookkeeper.console.templates import ASSETS, asset, html
+from bookkeeper.errors import BookKeeperError, in_words
+from bookkeeper.gateways.authentication import RefusalTexts
+from bookkeeper.http_api.admission import RequestAdmission, ServerWords
+from bookkeeper.http_api.request import RefusedRequestError, parameters
+from bookkeeper.ids import Address
+from bookkeeper.metrics import Metrics
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+"""What a page may load: its own script, style and sign, and nothing from elsewhere."""
+HEADERS: Final = (
+    ("Content-Security-Policy", POLICY),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+)
+_ASKS: Final = ("WWW-Authenticate", 'Basic realm="BookKeeper: the password is a token", charset="UTF-8"')
+
+
+def _switched_off(action: str) -> str:
+    return f"this console does not {ACTIONS[action]}: switch that on with --actions {action}"
+
+
+WORDS: Final = ServerWords(
+    "console",
+    "the console",
+    RefusalTexts(no_token="This console wants a token as the password and none came - bk gateway token makes one"),
+    _switched_off,
+)
+
+
+class ConsoleServer:
+    """The console of one process. :meth:`start` once, :meth:`close` once."""
+
+    def __init__(
+        self,
+        config: ConsoleConfig,
+        client: BookKeeper,
+        *,
+        name: str,
+        metadata_uri: str,
+        panels: Sequence[Panel] = (),
+        unusable: Sequence[UnusablePanel] = (),
+        metrics: Metrics,
+        audit: AuditLog,
+    ) -> None:
+        """
+        Args:
+            name: of the process, for others.
+            metadata_uri: the cluster's address, for panels.
+
+        Raises:
+            ConfigError: the file of tokens or the certificate cannot be used.
+        """
+        self._config = config
+        seams, metadata = client.services.seams, client.metadata_store
+        self._workers, self._metrics = seams.workers, metrics
+        self._admission = RequestAdmission(config, metadata, seams, metrics, audit, name, WORDS)
+        self._reader = LedgersReader(client)
+        self._bookies = Resident(
+            lambda: picture_of_bookies(client), seams.clock, every_s=config.refresh_s, idle_s=config.idle_s
+        )
+        self._ledgers = Resident(
+            self._reader.picture, seams.clock, every_s=config.ledgers_refresh_s, idle_s=config.idle_s
+        )
+        self._panels = PanelBook(panels, unusable, PanelContext(client, metadata_uri, seams.clock))
+        self._pages = Pages(
+            config, client, self._bookies, self._ledgers, self._reader, self._panels, frozenset, seams.clock
+        )
+        self._tasks = Tasks("console")
+        self._loop = asyncio.get_running_loop()
+        self._server: HealthServer | None = None
+
+    @property
+    def address(self) -> Address:
+        """Where it serves."""
+        assert self._server is not None, "not started"
+        return self._server.address
+
+    @property
+    def url(self) -> str:
+        """The address of its first page."""
+        return f"{'http' if self._config.tls_cert is None else 'https'}://{self.address}/"
+
+    async def start(self) -> None:
+        """Serve. Raises: OSError: the address cannot be had; MetadataError: the store does not answer."""
+        await self._admission.start()
+        self._tasks.start(self._admission.watch(), "follow tokens and policy")
+        self._tasks.start(self._bookies.run(), "look at bookies")
+        self._tasks.start(self._ledgers.run(), "read ledgers")
+        self._tasks.start(self._panels.run(), "read panels")
+        wanted = Address.parse(self._config.listen)
+        worker = self._workers.worker("console")
+        try:
+            self._server = HealthServer.start(
+                wanted, {}, self._metrics, lambda: None, worker, self._answer, self._admission.secure
+            )
+        except OSError as error:
+            await self.close()
+            text = f"cannot listen at {wanted} for the console: {in_words(error)}; choose another --listen"
+            raise OSError(error.errno, text) from error
+
+    async def close(self) -> None:
+        """Serve no more. Idempotent."""
+        server, self._server = self._server, None
+        await self._tasks.close()
+        if server is not None:
+            server.close()
+
+    # -- in a connection's thread -----------------------------------------------------------------------------
+
+    def _answer(self, request: PageRequest) -> PageReply:
+        try:
+            reply = self._reply(request)
+        except RefusedRequestError as error:
+            reply = PageReply(error.status, str(error))
+        except (BookKeeperError, OSError) as error:
+            reply = PageReply(500, f"The page cannot be made: {in_words(error)}")
+        except CancelledError:
+            reply = PageReply(503, "The console is being stopped")
+        except Exception:  # unexpected, and logged as such; the process goes on
+            log.exception("a request to the console ended unexpectedly")
+            reply = PageReply(500, "It ended unexpectedly: the log of the console says how")
+        return reply._replace(headers=(*reply.headers, *HEADERS))
+
+    def _reply(self, request: PageRequest) -> PageReply:
+        path = _path(request)
+        if request.method not in ("GET", "HEAD"):
+            return PageReply(405, "The console answers GET alone")
+        if path.startswith("/static/"):
+            return _static(path.removeprefix("/static/"))
+        shown = request if request.token is not None else _with_password(request)
+        caller = self._on_loop(self._admission.admit(shown, None, f"{request.method} {path.split('/')[1]}"))
+        if isinstance(caller, PageReply):
+            more = (_ASKS,) if caller.asks_for_token else ()
+            return caller._replace(asks_for_token=False, headers=more)
+        view = self._pages.page(path, parameters(request.query), self._on_loop)
+        return PageReply(view.code, html(view, self._pages.navigation), content_type="text/html; charset=utf-8")
+
+    def _on_loop(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run it on the loop, and wait."""
+        return asyncio.run_coroutine_threadsafe(self._bounded(work), self._loop).result()
+
+    async def _bounded(self, work: Coroutine[Any, Any, T]) -> T:
+        found: T = await self._tasks.start(work, "request", awaited=True)
+        return found
+
+
+def _path(request: PageRequest) -> str:
+    """The request's path as text, without a slash at its end. Raises: RefusedRequestError."""
+    try:
+        path = request.path.encode("latin-1").decode()
+    except UnicodeError:
+        raise RefusedRequestError("the path is no UTF-8", 400) from None
+    return path.rstrip("/") or "/"
+
+
+def _with_password(request: PageRequest) -> PageRequest:
+    """A browser shows the token as a password. That suffices for reading: it sends it unasked."""
+    return dataclasses.replace(request, token=request.password)
+
+
+def _static(name: str) -> PageReply:
+    if name not in ASSETS:
+        return PageReply(404, "There is no such file")
+    return PageReply(200, (asset(name),), content_type=ASSETS[name])
