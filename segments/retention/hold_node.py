@@ -41,6 +41,15 @@ class HoldNode:
                 except NoSuchKeyError:
                     await self._make()
 
+    async def stored(self) -> Holds:
+        """The holds, for whoever only looks: no node is made. Raises: as ``read``, but for StreamNotFoundError."""
+        with worded(f"reading the holds of stream {self._node.name}", self._node.name):
+            await self._store.sync(self._path)
+            try:
+                return Holds.decode((await self._store.get(self._path)).value)
+            except NoSuchKeyError:
+                return Holds()
+
     async def _make(self) -> None:
         await self._node.read()  # a stream that was deleted does not come back by its holds
         try:

@@ -42,11 +42,12 @@ from spark_wal.webhdfs.errors import PathThroughFileError, WebHdfsError
 from spark_wal.webhdfs.files import snapshot
 from spark_wal.webhdfs.files.incoming_files import IncomingFiles
 from spark_wal.webhdfs.files.namespace import Namespace
-from spark_wal.webhdfs.files.records import DeletePath, Record, RecordFormatError, decode_record, encode_record
+from spark_wal.webhdfs.files.records import DeletePath, Record, RecordFormatError, encode_record
 from spark_wal.webhdfs.files.temp_files import AbandonedFiles, TempFile, temporary_files
 from spark_wal.webhdfs.files.tree_answers import ApplyResult
 from spark_wal.webhdfs.growing_paths import GrowingPaths
 from spark_wal.webhdfs.ownership.events import TreeEventFeed, events_of
+from spark_wal.webhdfs.ownership.replay import replay_edit
 from spark_wal.webhdfs.ownership.tail_moves import TailMoves
 
 logger = logging.getLogger(__name__)
@@ -189,7 +190,7 @@ class NamespaceOwner:
         count = size = 0
         if self._log.recovery.last_txid >= start:
             async for op in self._log.read(start):
-                self._replay_one(op)
+                replay_edit(self.namespace, op)
                 count += 1
                 size += len(op.body)
         self._since_snapshot = (count, size)
@@ -199,18 +200,6 @@ class NamespaceOwner:
                 f"{self._log.recovery.last_txid}"
             )
         self.namespace.memory.limit = self.config.memory_max
-
-    def _replay_one(self, op: Op) -> None:
-        record = decode_record(op.opcode, op.body)
-        try:
-            applied = self.namespace.apply(record, op.txid)
-        except WebHdfsError as error:
-            raise RecordFormatError(f"edit {op.txid} of the journal cannot be applied to the tree: {error}") from error
-        if not applied.changed:
-            raise RecordFormatError(
-                f"edit {op.txid} of the journal does not change the tree, although only changes are journaled: "
-                f"{type(record).__name__}"
-            )
 
     async def collect_orphans(self) -> int:
         """Remove blobs of earlier owners that no file uses. Returns their number."""
