@@ -16,6 +16,7 @@ panel_book   the panels of installed packages
 views        what each page shows (pure)
 templates    HTML, by Jinja
 pages        which page a request means
+actions      what pages may change
 service      the server
 process      the same as a process
 """

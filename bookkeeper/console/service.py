@@ -13,12 +13,13 @@ from collections.abc import Coroutine, Sequence
 from concurrent.futures import CancelledError
 from typing import Any, Final, TypeVar
 
-from bookkeeper.audit import AuditLog
+from bookkeeper.audit import AuditAction, AuditLog
 from bookkeeper.bookie.health.health import PageReply
-from bookkeeper.bookie.health.health_pages import PageRequest
+from bookkeeper.bookie.health.health_pages import BodyError, PageRequest
 from bookkeeper.bookie.health.health_server import HealthServer
 from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.client.tasks import Tasks
+from bookkeeper.console.actions import ActionRequest, Actions
 from bookkeeper.console.config import ACTIONS, ConsoleConfig
 from bookkeeper.console.pages import Pages
 from bookkeeper.console.panel_book import PanelBook, UnusablePanel
@@ -29,6 +30,7 @@ from bookkeeper.console.templates import ASSETS, asset, html
 from bookkeeper.errors import BookKeeperError, in_words
 from bookkeeper.gateways.authentication import RefusalTexts
 from bookkeeper.http_api.admission import RequestAdmission, ServerWords
+from bookkeeper.http_api.background import BackgroundWork
 from bookkeeper.http_api.request import RefusedRequestError, parameters
 from bookkeeper.ids import Address
 from bookkeeper.metrics import Metrics
@@ -37,6 +39,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+ACTION_S: Final = 60.0
+"""Seconds after which an action is given up; what goes on in the background is not counted."""
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -98,8 +102,17 @@ class ConsoleServer:
             self._reader.picture, seams.clock, every_s=config.ledgers_refresh_s, idle_s=config.idle_s
         )
         self._panels = PanelBook(panels, unusable, PanelContext(client, metadata_uri, seams.clock))
+        self._background = BackgroundWork(self._ended)
+        self._actions = Actions(client, self._background, name)
         self._pages = Pages(
-            config, client, self._bookies, self._ledgers, self._reader, self._panels, frozenset, seams.clock
+            config,
+            client,
+            self._bookies,
+            self._ledgers,
+            self._reader,
+            self._panels,
+            lambda: self._background.running,
+            seams.clock,
         )
         self._tasks = Tasks("console")
         self._loop = asyncio.get_running_loop()
@@ -138,6 +151,7 @@ class ConsoleServer:
         """Serve no more. Idempotent."""
         server, self._server = self._server, None
         await self._tasks.close()
+        await self._background.close()
         if server is not None:
             server.close()
 
@@ -159,8 +173,10 @@ class ConsoleServer:
 
     def _reply(self, request: PageRequest) -> PageReply:
         path = _path(request)
+        if request.method == "POST":
+            return self._act(request, path)
         if request.method not in ("GET", "HEAD"):
-            return PageReply(405, "The console answers GET alone")
+            return PageReply(405, "The console answers GET, and POST for actions")
         if path.startswith("/static/"):
             return _static(path.removeprefix("/static/"))
         shown = request if request.token is not None else _with_password(request)
@@ -170,6 +186,49 @@ class ConsoleServer:
             return caller._replace(asks_for_token=False, headers=more)
         view = self._pages.page(path, parameters(request.query), self._on_loop)
         return PageReply(view.code, html(view, self._pages.navigation), content_type="text/html; charset=utf-8")
+
+    def _act(self, request: PageRequest, path: str) -> PageReply:
+        """Change something. The token comes in a header that no web page sends unasked: a password is none."""
+        action = path.removeprefix("/actions/")
+        if not path.startswith("/actions/") or action not in ACTIONS:
+            return PageReply(404, "There is no such action")
+        if self._config.token_file is None:
+            return PageReply(403, _switched_off(action))
+        caller = self._on_loop(self._admission.admit(request, action, f"{request.method} {path}"))
+        if isinstance(caller, PageReply):
+            return caller._replace(asks_for_token=False)
+        try:
+            asked = ActionRequest.parse(action, request.read_body(), caller.name)
+        except BodyError as error:
+            return error.reply
+        return self._on_loop(self._carry_out(asked, request.host))
+
+    # -- on the loop ------------------------------------------------------------------------------------------
+
+    async def _carry_out(self, asked: ActionRequest, host: str) -> PageReply:
+        try:
+            async with asyncio.timeout(ACTION_S):
+                reply = PageReply(200, await self._actions.carry_out(asked))
+        except RefusedRequestError as error:
+            reply = PageReply(error.status, str(error))
+        except TimeoutError:  # before OSError, of which it is one
+            reply = PageReply(500, f"It was not done within {ACTION_S:g} s: it may have been done, or be done yet")
+        except (BookKeeperError, OSError) as error:
+            reply = PageReply(500, in_words(error))
+        what = AuditAction.DELETE if asked.action == "purge" else AuditAction.ADMINISTER
+        done = reply.code == 200
+        on = f"{asked.action}{' off' if asked.off else ''} {asked.target}"
+        self._admission.audit.note(what, asked.caller, host, on, allowed=done, reason="" if done else str(reply.body))
+        for each in (self._bookies, self._ledgers):
+            each.want()
+        return reply
+
+    def _ended(self, who: str, what: str, problem: str) -> None:
+        self._admission.audit.note(
+            AuditAction.ADMINISTER, who, "", f"end of {what}", allowed=not problem, reason=problem
+        )
+        for each in (self._bookies, self._ledgers):
+            each.want()
 
     def _on_loop(self, work: Coroutine[Any, Any, T]) -> T:
         """Run it on the loop, and wait."""
