@@ -126,7 +126,7 @@ def test_nothing_is_sealed_twice_whatever_becomes_of_appends_and_metadata(seed: 
     result = run_seed(seed)
     assert not result.problems, result.report()
     assert result.counts["entries sealed"] > 0
-    assert result.counts["metadata put back"] == 1 - seed % 2
+    assert result.counts.get("metadata put back", 0) == 1 - seed % 2
 
 
 @pytest.mark.rule("Q6", "A5", "V3")
