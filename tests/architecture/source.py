@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import ast
 import gc
-from collections.abc import Iterator
+import importlib
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+COMPILED_ONLY = "is imported as a compiled extension only"
+"""What a module of a compiled codec says where it was not built; the codec in Python has the same names."""
 
 
 @cache
@@ -27,6 +32,16 @@ def walked(tree: ast.AST) -> tuple[ast.AST, ...]:
     """The same of a part of it."""
     with _no_collection():
         return tuple(ast.walk(tree))
+
+
+def names_in(module: str) -> Mapping[str, Any]:
+    """What a module has when it is imported; nothing of a compiled codec that was not built."""
+    try:
+        return vars(importlib.import_module(module))
+    except ImportError as error:
+        if COMPILED_ONLY in str(error):
+            return {}
+        raise
 
 
 @cache

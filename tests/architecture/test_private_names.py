@@ -9,7 +9,6 @@ that was done was taken for one that still waits.
 from __future__ import annotations
 
 import ast
-import importlib
 import inspect
 import sys
 from collections.abc import Iterator, Mapping, Set
@@ -18,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.source import parsed, walked
+from tests.architecture.source import names_in, parsed, walked
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("bookkeeper", "journal_manager", "segments", "spark_wal")
@@ -126,8 +125,8 @@ def classes() -> Iterator[type]:
     for name in trees():
         if name in LEFT:
             continue
-        for _, found in inspect.getmembers(importlib.import_module(name), inspect.isclass):
-            if found.__module__ == name:
+        for found in names_in(name).values():
+            if inspect.isclass(found) and found.__module__ == name:
                 yield found
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.architecture.source import names_in
+
 PACKAGES = ("bookkeeper", "journal_manager", "segments", "spark_wal")
 SECRET = re.compile(r"passw|secret|credential|(^|_)token$|master_key|^key$", re.IGNORECASE)
 SHOWN = {
@@ -28,7 +30,7 @@ def classes() -> Iterator[type[Any]]:
         for module in pkgutil.walk_packages(top.__path__, f"{package}."):
             if module.name.endswith("__main__"):
                 continue
-            for found in vars(importlib.import_module(module.name)).values():
+            for found in names_in(module.name).values():
                 if isinstance(found, type) and dataclasses.is_dataclass(found) and found.__module__ == module.name:
                     yield found
 
