@@ -26,6 +26,8 @@ from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Seams
 
 KIND: Final = "http api"
+DELAYED_MAX: Final = 8
+"""Refused requests that wait for their answer at a time."""
 WANTED: Final = "This route wants a token and none came - bk gateway token makes one; send it as Authorization: Bearer"
 
 
@@ -114,6 +116,7 @@ class RequestAdmission:
     ) -> None:
         self._config, self._words = config, words
         self._clock = seams.clock
+        self._delayed = 0
         self._control = read_secrets(config, seams, words)
         reporter = AccessReporter(metadata.access_servers, words.kind, name)
         self._policy = PolicyFollower(metadata.access, seams.clock, metrics, reporter=reporter)
@@ -146,7 +149,7 @@ class RequestAdmission:
             caller = self._caller(request.token)
         except UnauthenticatedError as error:
             self.audit.refused(request.host, error.why, error.claimed)
-            await asyncio.sleep(self._control.failures.delay_s(request.host))
+            await self._delay(request.host)
             return PageReply(401, str(error), asks_for_token=True)
         self.audit.admitted(caller.name, request.host)
         if (why := self._why_not(caller, action)) is None:
@@ -154,6 +157,17 @@ class RequestAdmission:
         what = AuditAction.DENY if action is None else AuditAction.ADMINISTER
         self.audit.note(what, caller.name, request.host, on, allowed=False, reason=why)
         return PageReply(403, why)
+
+    async def _delay(self, host: str) -> None:
+        """Let who was refused wait. Each waits in a thread of the server, so only few do: the others are answered at
+        once, and nobody guesses 256 bits by asking often."""
+        delay_s = self._control.failures.delay_s(host)
+        if self._delayed < DELAYED_MAX:
+            self._delayed += 1
+            try:
+                await asyncio.sleep(delay_s)
+            finally:
+                self._delayed -= 1
 
     def require_read(self, name: str, on: Resource) -> None:
         """Check that a caller may read what belongs to a resource. Raises: RefusedRequestError."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from bookkeeper.ids import Address
+from bookkeeper.ids import Address, counted_address
 from bookkeeper.metrics import Metrics
 from bookkeeper.seams import Worker
 
@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CONNECTIONS_MAX: Final = 32
-"""Connections at a time, each with a thread. One more closes the oldest: a page takes milliseconds."""
+"""Connections at a time, each with a thread. One more closes the oldest of the address that has most: a page takes
+milliseconds."""
 
+THREADS_MAX: Final = 2 * CONNECTIONS_MAX
+"""Threads at a time, with those whose connection is closed and that are not at their end: one may wait for an answer.
+While there are so many a new connection is closed at once."""
 
 HANDSHAKE_S: Final = 5.0
 """Seconds that a client may be silent in a handshake of TLS."""
@@ -95,8 +99,10 @@ class _Port(socketserver.ThreadingMixIn, socketserver.TCPServer):
     ) -> None:
         self._secure = secure
         self._shown = (health, metrics, refresh, api)
-        self._open: dict[Any, None] = {}
-        """Connections that are served, the oldest first."""
+        self._open: dict[Any, str] = {}
+        """Connections that are served, the oldest first, with the addresses that count for them."""
+        self._served: dict[int, None] = {}
+        """Connections that have a thread, also those that are closed; by what each is in memory."""
         super().__init__((address.host, address.port), socketserver.BaseRequestHandler)
         self.address = Address(address.host, self.server_address[1])
 
@@ -107,13 +113,31 @@ class _Port(socketserver.ThreadingMixIn, socketserver.TCPServer):
         return HealthPages(self.address, *self._shown)
 
     def process_request(self, request: Any, client_address: Any) -> None:
+        host = counted_address(str(client_address[0]))
         if len(self._open) >= CONNECTIONS_MAX:
-            with contextlib.suppress(OSError, KeyError, StopIteration, RuntimeError):  # it is ending by itself
-                oldest = next(iter(self._open))
-                del self._open[oldest]
-                oldest.shutdown(2)  # both ways
-        self._open[request] = None
+            with contextlib.suppress(OSError, KeyError, ValueError, RuntimeError):  # it is ending by itself
+                gives_way = self._oldest_of_most(host)
+                del self._open[gives_way]
+                gives_way.shutdown(2)  # both ways
+        if len(self._served) >= THREADS_MAX:
+            super().shutdown_request(request)
+            return
+        self._served[id(request)] = None
+        self._open[request] = host
         super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serve a connection, in its thread."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._served.pop(id(request), None)
+
+    def _oldest_of_most(self, newcomer: str) -> Any:
+        """The oldest connection of the address that has most, the new one counted."""
+        hosts = [newcomer, *self._open.values()]
+        most = max(self._open.values(), key=hosts.count)
+        return next(request for request, host in list(self._open.items()) if host == most)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Log at level DEBUG: a client that is too slow, or goes away, is no error."""
@@ -129,8 +153,7 @@ class _Port(socketserver.ThreadingMixIn, socketserver.TCPServer):
             return
         request.settimeout(HANDSHAKE_S)
         with self._secure(request) as secured:  # from here on it has the descriptor, and the former nothing
-            self._open.pop(request, None)
-            self._open[secured] = None
+            self._open[secured] = self._open.pop(request, counted_address(str(client_address[0])))
             try:
                 self._pages.finish_request(secured, client_address)
             finally:

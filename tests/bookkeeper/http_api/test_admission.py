@@ -13,9 +13,13 @@ import pytest
 
 from bookkeeper.access import ANYONE, CLUSTER, EVERY_RIGHT, Grant, Mode, Policy, PolicyChange, Resource, Right, Subject
 from bookkeeper.bookie.health.health_pages import BODY_MAX
+from bookkeeper.gateways.authentication import AuthenticationFailures
 from bookkeeper.gateways.tokens import new_token, token_line
+from bookkeeper.http_api.admission import DELAYED_MAX
 from bookkeeper.http_api.routes import ROUTES
+from bookkeeper.launchers.machine_speed import stretch
 from tests.bookkeeper.http_api.served import Served, audit_lines, story
+from tests.bookkeeper.http_api.waiting import until
 
 LIST = "/api/v1/ledger/list"
 READ_ONLY = "/api/v1/bookie/state/readonly"
@@ -55,6 +59,32 @@ def test_a_wrong_token_is_refused_and_noted_and_a_new_one_is_found(tmp_path: Pat
     lines = [line for line in audit_lines(tmp_path) if line["what"] == "authenticate"]
     assert [(line["allowed"], line["who"]) for line in lines] == [(False, ""), (True, "late")]
     assert "token file does not have" in lines[0]["reason"] and "wrong" not in json.dumps(lines)
+
+
+@pytest.mark.rule("X11", "X34")
+def test_only_a_few_that_are_refused_wait_each_in_its_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(AuthenticationFailures, "delay_s", lambda self, address: 3600.0)
+
+    async def work(served: Served) -> None:
+        admission = served.api._api._admission
+        address = served.api.address
+
+        async def refused() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+            opened = await asyncio.open_connection(address.host, address.port)
+            opened[1].write(f"GET {LIST} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer no\r\n\r\n".encode())
+            return opened
+
+        async def are_waiting() -> bool:
+            return admission._delayed == DELAYED_MAX
+
+        waiting = [await refused() for _ in range(DELAYED_MAX)]
+        await until(are_waiting)
+        reader, writer = await refused()
+        assert b" 401 " in await asyncio.wait_for(reader.readline(), 60 * stretch())
+        for _, each in [*waiting, (reader, writer)]:
+            each.close()
+
+    story(tmp_path, work)
 
 
 def test_a_token_for_reading_changes_nothing_and_one_with_limits_is_refused(tmp_path: Path) -> None:

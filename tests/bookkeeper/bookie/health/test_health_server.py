@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import socket
 import struct
@@ -13,7 +14,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from bookkeeper.bookie.health.health_server import CONNECTIONS_MAX, HealthServer
+from bookkeeper.bookie.health.health import PageReply
+from bookkeeper.bookie.health.health_pages import PageRequest
+from bookkeeper.bookie.health.health_server import CONNECTIONS_MAX, THREADS_MAX, HealthServer
 from bookkeeper.ids import Address
 from bookkeeper.launchers.machine_speed import stretch
 from bookkeeper.metrics import Metrics
@@ -125,3 +128,75 @@ def test_connections_that_say_nothing_take_a_few_threads_and_keep_nobody_out(
         for each in silent:
             each.close()
         server.close()
+
+
+@pytest.mark.rule("X34")
+def test_the_address_with_most_connections_gives_way(worker: ThreadWorker) -> None:
+    """Cause: the oldest connection gave way to a newer one, so whoever opened many ended the answers to others."""
+    asked, go_on = threading.Event(), threading.Event()
+
+    def slow(request: PageRequest) -> PageReply:
+        asked.set()
+        go_on.wait(60 * stretch())
+        return PageReply(200, "the whole answer")
+
+    server = HealthServer.start(ANY, {}, Metrics("x"), lambda: None, worker, slow)
+    silent: list[socket.socket] = []
+    with socket.create_connection(server.address, 60 * stretch(), ("127.0.0.2", 0)) as patient:
+        patient.sendall(b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert asked.wait(60 * stretch())
+        try:
+            for _ in range(CONNECTIONS_MAX * 2):
+                silent.append(socket.create_connection(server.address, 60 * stretch()))
+            assert silent[0].recv(1) == b"", "one of the many was ended"
+            go_on.set()
+            assert b"the whole answer" in b"".join(iter(lambda: patient.recv(4096), b""))
+        finally:
+            go_on.set()
+            for each in silent:
+                each.close()
+            server.close()
+
+
+@pytest.mark.rule("X34")
+def test_threads_that_wait_for_an_answer_are_few_though_their_connections_are_gone(worker: ThreadWorker) -> None:
+    """Cause: a closed connection was not counted any more, and its thread waited on: a client that was refused late
+    made as many threads as it opened connections meanwhile."""
+    counted, go_on, inside = threading.Lock(), threading.Event(), [0]
+    full = threading.Event()
+
+    def stuck(request: PageRequest) -> PageReply:
+        with counted:
+            inside[0] += 1
+            if inside[0] == THREADS_MAX:
+                full.set()
+        go_on.wait(60 * stretch())
+        return PageReply(200, "late")
+
+    server = HealthServer.start(ANY, {}, Metrics("x"), lambda: None, worker, stuck)
+    opened: list[socket.socket] = []
+    try:
+        for number in range(THREADS_MAX + 1):
+            if number == THREADS_MAX:
+                assert full.wait(60 * stretch())
+            opened.append(socket.create_connection(server.address, 60 * stretch()))
+            with contextlib.suppress(ConnectionError):
+                opened[-1].sendall(b"GET /stuck HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        with contextlib.suppress(ConnectionError):
+            assert opened[-1].recv(1) == b"", "one more is closed at once"
+        assert inside[0] == THREADS_MAX
+        go_on.set()
+        while b"late" not in _answer(server.address):  # threads end, and there is room again
+            pass
+    finally:
+        go_on.set()
+        for each in opened:
+            each.close()
+        server.close()
+
+
+def _answer(address: Address) -> bytes:
+    with socket.create_connection(address, 60 * stretch()) as connection, contextlib.suppress(ConnectionError):
+        connection.sendall(b"GET /stuck HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        return b"".join(iter(lambda: connection.recv(4096), b""))
+    return b""
