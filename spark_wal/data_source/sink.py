@@ -68,14 +68,18 @@ def stream_writer(options: Mapping[str, str], schema: StructType, *, overwrite: 
             "a query writes with PySpark 4.1 or later, in which its tasks write Arrow batches; with 4.0 it writes by "
             "foreachBatch and spark_wal.batch_writer"
         )
-    return StreamSink(write_settings(options, streaming=True), schema)
+    sink = StreamSink(write_settings(options, streaming=True), schema)
+    leave_out_what_is_loaded()
+    return sink
 
 
 def writer(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> DataSourceWriter:
     """Writes one batch. Raises DataSourceOptionError."""
     if overwrite:
         raise DataSourceOptionError('a stream is appended to and not overwritten: use mode("append")')
-    return BatchSink(write_settings(options, streaming=False), schema)
+    sink = BatchSink(write_settings(options, streaming=False), schema)
+    leave_out_what_is_loaded()
+    return sink
 
 
 @dataclass
@@ -145,6 +149,13 @@ class _Sink:
 
     def _publish(self, messages: Sequence[Any], key: Callable[[SinkMessage], BatchKey | None]) -> PublishedBatch | None:
         """Make what tasks have written visible. Raises: every failure; then the batch may be published again."""
+        done = self._published(messages, key)
+        leave_out_what_is_loaded()
+        return done
+
+    def _published(
+        self, messages: Sequence[Any], key: Callable[[SinkMessage], BatchKey | None]
+    ) -> PublishedBatch | None:
         told = sorted((each for each in messages if each is not None), key=lambda each: each.partition)
         if len(told) != len(messages):
             raise RuntimeError("a task has told nothing of its rows: the batch is not published")
@@ -168,7 +179,6 @@ class _Sink:
         done = patiently(publish, settings.retry_s, lambda: _forget(settings))
         if told[0].query:  # another batch follows
             _publisher(settings).prepare(batch.app)  # while Spark goes on
-        leave_out_what_is_loaded()
         return done
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from spark_wal.data_source.columns import JOURNAL_DDL, LEDGER_DDL, STREAM_DDL, STREAMS_DDL, check_columns
 from spark_wal.data_source.options import STREAM_OPTIONS, DataSourceOptionError, ReadSettings, read_settings
+from spark_wal.data_source.worker_heap import leave_out_what_is_loaded
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
@@ -17,6 +18,7 @@ def schema(options: Mapping[str, str]) -> str:
     """The columns where a user names none. Raises DataSourceOptionError."""
     given = {name.lower() for name in options}
     settings = read_settings(options, streaming=any(name.lower() in given for name in STREAM_OPTIONS))
+    leave_out_what_is_loaded()
     if settings.value_format != "raw":
         raise DataSourceOptionError(
             f"valueFormat {settings.value_format} needs the columns of your values: give .schema(...)"
@@ -49,7 +51,9 @@ def stream_reader(options: Mapping[str, str], columns: StructType) -> DataSource
 
     settings = read_settings(options, streaming=True)
     _check(settings, columns)
-    return QuerySource(settings, columns)
+    source = QuerySource(settings, columns)
+    leave_out_what_is_loaded()
+    return source
 
 
 def _check(settings: ReadSettings, columns: StructType) -> None:

@@ -2,7 +2,8 @@
 
 Spark's Python processes serve one task after the other, and collect garbage after each. That goes through everything
 that the process has loaded: PySpark, pandas, pyarrow and this project are some 100,000 objects, which takes longer than
-to read or to write a hundred rows. What lives when the first task of this source or sink ends is left out from then on.
+to read or to write a hundred rows. What lives when the first task of this source or sink ends is left out from then on;
+likewise in the processes that plan and commit.
 It is freed as before when nobody refers to it; a cycle among it is not found any more, but that happens once in a
 process, and there are no other tasks in it at that moment.
 """

@@ -3,12 +3,15 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 
 import pytest
+from pyspark.sql import types as t
 
 from segments import Position, sync
-from spark_wal.data_source import worker_heap
+from spark_wal.data_source import sink, source, worker_heap
+from spark_wal.data_source.options import WriteSettings
 from spark_wal.data_source.worker_heap import leave_out_what_is_loaded
 from tests.spark_wal.data_source.clusters import written
 from tests.spark_wal.data_source.test_partition_reader import numbers, part_of
@@ -54,4 +57,31 @@ def test_a_task_that_has_read_its_partition_does_it(
     stream = written(namespace, "heap", [2])
     part = part_of(stream, Position(1, 0, 0), Position(1, 1, 0), 0, 2)
     assert numbers(stream, cluster_uri, part) == [0, 1]
+    assert frozen == [1]
+
+
+VALUE = t.StructType([t.StructField("value", t.BinaryType())])
+STREAM = {"metadata": "sqlite:///never-opened", "stream": "s"}
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        lambda: source.schema(STREAM),
+        lambda: source.stream_reader(STREAM, VALUE),
+        lambda: sink.writer(STREAM, VALUE, overwrite=False),
+        lambda: sink.stream_writer(STREAM, VALUE, overwrite=False),
+    ],
+    ids=["schema", "stream_reader", "writer", "stream_writer"],
+)
+def test_a_process_that_plans_does_it(plan: Callable[[], object], frozen: list[int]) -> None:
+    plan()
+    assert frozen == [1]
+
+
+def test_a_process_that_commits_does_it_also_for_a_write_without_a_number(
+    namespace: sync.Namespace, cluster_uri: str, frozen: list[int]
+) -> None:
+    written(namespace, "committed", [1])
+    sink.BatchSink(WriteSettings(metadata=cluster_uri, stream="committed"), VALUE).commit([])
     assert frozen == [1]
