@@ -5,7 +5,9 @@ one line for each value that is not ephemeral, and an end with their number and 
 ledgers, so its file is private.
 
 The values are read one after another, so they are those of the time while it was taken, not of one moment; each
-ledger's metadata are one value. Whoever has seen a transaction after the head's is told that the restored cluster is
+ledger's metadata are one value. Ledgers are read before and after what names them, so that a stream or a journal that
+begins a segment meanwhile names no ledger that is missing; a ledger that is deleted or brought back meanwhile is one of
+the two. Whoever has seen a transaction after the head's is told that the restored cluster is
 older, and ``bk metadata accept-rollback`` goes on from there.
 """
 
@@ -22,15 +24,19 @@ from typing import Any, Final
 
 from bookkeeper.errors import MetadataError, MetadataFormatError, NoClusterError, NoSuchKeyError, in_words
 from bookkeeper.meta.records import layout as layouts
+from bookkeeper.meta.records.deleted_ledgers import deleted_among
 from bookkeeper.meta.records.layout import Layout
 from bookkeeper.meta.records.lineage import COPYING, MOVED
 from bookkeeper.meta.records.paths import Paths
-from bookkeeper.meta.store_copy import ClusterLocation, CopyReport, Progress, StoreCopy, probe, walk
+from bookkeeper.meta.store_copy import ClusterLocation, CopyReport, Progress, StoreCopy, is_ledger, probe, walk
 from bookkeeper.meta.stores.memory import MemoryCluster, MemorySnapshot
 from bookkeeper.meta.stores.tree import TreeNode
 
 KIND: Final = "bookkeeper-py metadata backup"
 VERSION: Final = 1
+HEAD_MAX: Final = 64 * 1024
+"""Bytes of a backup's first line at most."""
+
 _AT_ONCE: Final = 64
 
 
@@ -54,9 +60,7 @@ class MetadataBackup:
     @property
     def ledgers(self) -> int:
         """How many ledgers there are."""
-        return sum(
-            path.rpartition("/")[2].startswith("L") and path.rpartition("/")[2][1:].isdecimal() for path in self.values
-        )
+        return sum(is_ledger(path.removeprefix(self.root)) for path in self.values)
 
     def encode(self) -> Iterator[str]:
         """The lines of the file."""
@@ -121,6 +125,15 @@ class MetadataBackup:
         )
 
 
+def instance_of(head: bytes) -> str | None:
+    """The cluster of a backup that begins with this line; None if it is no such line."""
+    try:
+        found = json.loads(head)
+        return str(found["instance_id"]) if found["kind"] == KIND else None
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
 async def take_backup(place: ClusterLocation, *, now_ms: int, progress: Progress) -> MetadataBackup:
     """Read all metadata of a cluster, which may be in use. One number of its id generator is used up.
 
@@ -137,16 +150,23 @@ async def take_backup(place: ClusterLocation, *, now_ms: int, progress: Progress
     for mark in (MOVED, COPYING):
         if await store.exists(paths.own(mark)) is not None:
             raise MetadataError(f"the cluster at {place.name} has moved, or is being moved: take the backup there")
-    generator = await _generator(place)
+    layout = await _layout(place)
+    generator = paths.root if layout is Layout.FLAT else paths.id_generator
     values: dict[str, bytes] = {}
-    waiting: list[str] = []
-    async for path in walk(store, (paths.root, paths.own_root)):
-        waiting.append(path)
-        if len(waiting) == _AT_ONCE:
-            values.update(await _kept(place, waiting))
-            waiting.clear()
-            progress("reading", len(values), 0)
-    values.update(await _kept(place, waiting))
+    for root in (paths.root, paths.own_root, paths.root):  # what names ledgers is read between two looks at them
+        waiting: list[str] = []
+        async for path in walk(store, (root,)):
+            if path not in values:
+                waiting.append(path)
+            if len(waiting) == _AT_ONCE:
+                values.update(await _kept(place, waiting))
+                waiting.clear()
+                progress("reading", len(values), 0)
+        values.update(await _kept(place, waiting))
+    for deleted in list(
+        deleted_among(paths, values)
+    ):  # it was deleted or brought back meanwhile: it can be brought back
+        values.pop(layout.ledger_path(paths.root, deleted), None)
     # the last number is read after all values, so that it is above every id that they name
     number = await probe(store, generator) if await store.exists(generator) is not None else -1
     return MetadataBackup(paths.root, instance_id, transaction, number, generator, now_ms, values)
@@ -188,13 +208,11 @@ def _packed(value: bytes) -> str:
     return base64.b64encode(value).decode()
 
 
-async def _generator(place: ClusterLocation) -> str:
-    """Where short ids are counted."""
+async def _layout(place: ClusterLocation) -> Layout:
     try:
-        layout = layouts.decode((await place.store.get(place.paths.layout)).value)
+        return layouts.decode((await place.store.get(place.paths.layout)).value)
     except NoSuchKeyError:
-        layout = Layout.HIERARCHICAL
-    return place.paths.root if layout is Layout.FLAT else place.paths.id_generator
+        return Layout.HIERARCHICAL
 
 
 async def _kept(place: ClusterLocation, chunk: list[str]) -> dict[str, bytes]:

@@ -72,9 +72,9 @@ BEYOND_BACKUP: Final = 1024
 """How many high halves of long ids a restored cluster skips; each has 2,147,483,648 ids."""
 TRIES: Final = 5
 
-_LEDGER = re.compile(r"L\d+")
-_NUMBER = re.compile(r"ID-\d{10}")
-"""The name of a generator's value, which ends with the session that made it."""
+_LEDGER = re.compile(r"(/\d+)*/L\d+")
+_NUMBER = re.compile(r"(/idgen|/idgen-long/HOB-\d{10})?/ID-\d{10}")
+"""A generator's value, which ends with the session that made it. Bookies, streams and journals have such names, too."""
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -300,7 +300,7 @@ class StoreCopy:
         report = self._report
         report.values += 1
         report.bytes += size
-        if _is_ledger(rest):
+        if is_ledger(rest):
             report.ledgers += 1
             return
         parts = rest.removeprefix("-py").split("/")
@@ -410,7 +410,7 @@ class StoreCopy:
         found: list[str] = []
         async for path in walk(place.store, (place.paths.root, place.paths.own_root)):
             rest = path[len(place.paths.root) :]
-            if rest not in skipped and not _NUMBER.fullmatch(rest.rpartition("/")[2]):
+            if rest not in skipped and not _NUMBER.fullmatch(rest):
                 found.append(rest)
                 if len(found) % 1000 == 0:
                     self._progress(what, len(found), 0)
@@ -428,7 +428,7 @@ async def refuse_live(place: ClusterLocation) -> None:
             f"{count} other process{'es use' if count > 1 else ' uses'} {place.name}: stop them first"
         )
     async for path in walk(place.store, (place.paths.root, place.paths.own_root)):
-        if _is_ledger(path):
+        if is_ledger(path[len(place.paths.root) :]):
             continue
         try:
             owner = await place.store.owner(path)
@@ -494,18 +494,17 @@ async def settle(store: MetadataStore, operations: Sequence[Operation], *, again
 
 async def walk(store: MetadataStore, roots: Iterable[str]) -> AsyncIterator[str]:
     """All paths at and below ``roots``, level by level."""
-    level = [root for root in roots if await store.exists(root) is not None]
+    level = [(root, "") for root in roots if await store.exists(root) is not None]
     while level:
-        following: list[str] = []
+        following: list[tuple[str, str]] = []
         for chunk in _chunks(level, AT_ONCE):
-            for path, names in zip(chunk, await asyncio.gather(*(_names(store, path) for path in chunk)), strict=True):
-                yield path
-                following += [f"{path}/{name}" for name in names]
-        level = following
-
-
-async def _names(store: MetadataStore, path: str) -> list[str]:
-    return [] if _is_ledger(path) else await names_below(store, path)
+            found = await asyncio.gather(*(names_below(store, root + rest) for root, rest in chunk))
+            for (root, rest), names in zip(chunk, found, strict=True):
+                yield root + rest
+                following += [(root, f"{rest}/{name}") for name in names]
+        for ledger in (root + rest for root, rest in following if is_ledger(rest)):  # nothing is below it
+            yield ledger
+        level = [each for each in following if not is_ledger(each[1])]
 
 
 async def _values(store: MetadataStore, paths: Sequence[str]) -> dict[str, bytes | None]:
@@ -513,8 +512,9 @@ async def _values(store: MetadataStore, paths: Sequence[str]) -> dict[str, bytes
     return {path: each.value if each is not None else None for path, each in zip(paths, found, strict=True)}
 
 
-def _is_ledger(path: str) -> bool:
-    return _LEDGER.fullmatch(path.rpartition("/")[2]) is not None
+def is_ledger(rest: str) -> bool:
+    """Whether a path is that of a ledger, by what comes behind the root's name."""
+    return _LEDGER.fullmatch(rest) is not None
 
 
 def _chunks(items: Sequence[T], size: int) -> Iterable[Sequence[T]]:

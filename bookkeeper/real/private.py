@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import stat
 import threading
@@ -50,14 +51,18 @@ def append_private(path: str, text: str) -> None:
     """Add lines to a private file, made (0600) if it is not there; durable when it returns.
 
     Raises:
-        ConfigError: others may read it. OSError: it cannot be written.
+        ConfigError: others may read it. OSError: it cannot be written; nothing was added.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with open(descriptor, "r+b", buffering=0) as file:
         _require_private(descriptor, path)
         size = os.fstat(descriptor).st_size
         lacks_end = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        file.write((("\n" if lacks_end else "") + text).encode())
+        try:
+            _write(file, (("\n" if lacks_end else "") + text).encode())
+        except OSError:
+            os.ftruncate(descriptor, size)  # a part of a secret is none
+            raise
         os.fsync(descriptor)
 
 
@@ -71,7 +76,7 @@ def replace_private(path: str, text: str) -> None:
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with open(descriptor, "wb", buffering=0) as file:
-            file.write(text.encode("utf-8", "surrogateescape"))
+            _write(file, text.encode("utf-8", "surrogateescape"))
             os.fsync(descriptor)
         os.rename(temporary, path)
     except BaseException:
@@ -136,6 +141,13 @@ def make_private_file(path: str) -> None:
             os.link(temporary, path)
     finally:
         os.unlink(temporary)
+
+
+def _write(file: io.FileIO, data: bytes) -> None:
+    """Write all of it: on a disk that is nearly full a write takes a part, and only the next one fails (K25)."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
 
 
 def _require_private(descriptor: int, path: str) -> None:

@@ -30,7 +30,7 @@ from bookkeeper.client.bookkeeper import BookKeeper
 from bookkeeper.errors import ConfigError, MetadataFormatError, NoClusterError, SessionsLiveError, in_words
 from bookkeeper.ids import Address, BookieId, bookie_id
 from bookkeeper.meta import Metadata, service_uri
-from bookkeeper.meta.backup import MetadataBackup, restore_backup, take_backup
+from bookkeeper.meta.backup import HEAD_MAX, MetadataBackup, instance_of, restore_backup, take_backup
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store_copy import ClusterLocation, CopyReport, StoreCopy
 from bookkeeper.meta.stores.access_list import AccessStore, audit
@@ -178,7 +178,10 @@ class _Bar:
 @metadata_option
 @click.argument("directory", metavar="DIR", type=click.Path(file_okay=False))
 @click.option(
-    "--keep", type=WholeNumber(1), metavar="N", help="Remove the oldest backups in DIR beyond so many.  [default: all]"
+    "--keep",
+    type=WholeNumber(1),
+    metavar="N",
+    help="Remove this cluster's oldest backups in DIR beyond so many.  [default: all]",
 )
 @json_option
 def backup(metadata: str, directory: str, keep: int | None, as_json: bool) -> None:
@@ -200,7 +203,7 @@ def backup(metadata: str, directory: str, keep: int | None, as_json: bool) -> No
     moment_text = time.strftime("%Y%m%dT%H%M%S", time.gmtime(taken.taken_ms / 1000))
     path = os.path.join(directory, f"metadata-{moment_text}.{taken.taken_ms % 1000:03d}Z{BACKUP_END}")
     replace_private(path, "".join(taken.encode()))
-    removed = _remove_oldest(directory, keep) if keep is not None else []
+    removed = _remove_oldest(path, taken.instance_id, keep) if keep is not None else []
     if as_json:
         print_json({"file": path, "ledgers": taken.ledgers, "values": len(taken.values), "removed": removed})
         return
@@ -213,12 +216,27 @@ BACKUP_END: Final = ".backup"
 _BACKUP_NAME: Final = re.compile(r"metadata-\d{8}T\d{6}\.\d{3}Z\.backup")
 
 
-def _remove_oldest(directory: str, keep: int) -> list[str]:
-    """Remove the oldest backups beyond ``keep``, and nothing else. Their names."""
-    names = sorted(name for name in os.listdir(directory) if _BACKUP_NAME.fullmatch(name))
-    for name in names[:-keep]:
+def _remove_oldest(path: str, instance_id: str, keep: int) -> list[str]:
+    """Remove the oldest backups of this cluster beyond ``keep``, the newest of which is ``path``. Returns their names.
+
+    What is dated later than ``path``, by a clock that was wrong, or belongs to another cluster, stays and counts for
+    nothing.
+    """
+    directory, newest = os.path.split(path)
+    names = [name for name in sorted(os.listdir(directory)) if _BACKUP_NAME.fullmatch(name) and name <= newest]
+    own = [name for name in names if _cluster_of(os.path.join(directory, name)) == instance_id]
+    for name in own[:-keep]:
         os.unlink(os.path.join(directory, name))
-    return names[:-keep]
+    return own[:-keep]
+
+
+def _cluster_of(path: str) -> str | None:
+    """The cluster of a backup, by its first line; None if that does not say."""
+    try:
+        with open(path, "rb") as file:
+            return instance_of(file.readline(HEAD_MAX))
+    except OSError:  # somebody else's
+        return None
 
 
 @metadata.command()

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+import re
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -288,6 +289,15 @@ class DeletedLedgers:
         raise MetadataUnavailableError(
             f"ledger {ledger_id} was not brought back: {LOST_MAX} attempts failed; try again later"
         )
+
+
+def deleted_among(paths: Paths, values: Iterable[str]) -> Iterator[LedgerId]:
+    """The ledgers whose records are among these paths."""
+    form = re.compile(re.escape(paths.own("deleted", "ledgers")) + "/([0-9a-f]+)/([0-9a-f]{4})/([0-9a-f]{4})")
+    for path in values:
+        if found := form.fullmatch(path):
+            high, middle, low = (int(part, 16) for part in found.groups())
+            yield LedgerId(high << 26 | middle << 13 | low)
 
 
 def _created_again(path: str, value: bytes, version: Version) -> list[Operation]:

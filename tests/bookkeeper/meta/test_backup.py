@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
-from bookkeeper.errors import ClusterExistsError, MetadataFormatError, MetadataRolledBackError, NoClusterError
+from bookkeeper.errors import (
+    ClusterExistsError,
+    MetadataFormatError,
+    MetadataRolledBackError,
+    NoClusterError,
+    SessionsLiveError,
+)
+from bookkeeper.ids import LedgerId
 from bookkeeper.meta.backup import MetadataBackup, restore_backup, take_backup
-from bookkeeper.meta.cluster import init_cluster_in
+from bookkeeper.meta.cluster import Metadata, init_cluster_in
 from bookkeeper.meta.records import lineage
 from bookkeeper.meta.records.layout import Layout
 from bookkeeper.meta.records.paths import Paths
 from bookkeeper.meta.store import MetadataStore, ensure_created
-from bookkeeper.meta.store_copy import BEYOND_BACKUP, ClusterLocation, probe
+from bookkeeper.meta.store_copy import BEYOND_BACKUP, ClusterLocation, probe, refuse_live
 from tests.bookkeeper.meta.services import MemoryService, seams
-from tests.bookkeeper.meta.test_store_copy import fill
+from tests.bookkeeper.meta.test_store_copy import NEW, fill
 
 PATHS = Paths("/ledgers")
 
@@ -63,6 +71,63 @@ async def test_it_is_restored_byte_for_byte() -> None:
             assert (await target.get(path)).value == value, path
     with pytest.raises(ClusterExistsError, match="not empty"):
         await restore_backup(backup, place(target), new_id="r2", progress=quiet)
+
+
+@pytest.mark.rule("M9")
+@pytest.mark.parametrize("at", range(24))
+async def test_what_names_ledgers_names_none_that_is_missing(at: int) -> None:
+    """Somebody begins a segment, deletes a ledger and brings another one back, at any moment of a backup."""
+    _, store = await cluster()
+    metadata = await Metadata.over(store, seams())
+    stream = metadata.own("segments", "streams", "s", "chain")
+    await store.create(stream, b"0", parents=True)
+    back, kept = LedgerId(1), LedgerId(3)
+    await metadata.ledgers.delete(back, grace_s=60)
+    looks = 0
+
+    async def meanwhile() -> None:
+        nonlocal looks
+        looks += 1
+        if looks == at:
+            new, _ = await metadata.ledgers.create(NEW)
+            await store.set(stream, b"%d" % new, None)
+            await metadata.ledgers.delete(kept, grace_s=60)
+            await metadata.ledgers.restore(back)
+
+    class Busy:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store, name)
+
+        async def children(self, path: str) -> list[str]:
+            await meanwhile()
+            return await store.children(path)
+
+    values = (await taken(Busy())).values  # type: ignore[arg-type]
+    assert looks > at
+    assert metadata.ledgers.path(LedgerId(int(values[stream]))) in values
+    for ledger in (back, kept):
+        there = metadata.ledgers.path(ledger) in values
+        assert there != (metadata.ledgers.restorable.path(ledger) in values), "either there, or can be brought back"
+
+
+@pytest.mark.rule("M7")
+async def test_names_that_look_like_ledgers_or_numbers_are_names() -> None:
+    _, store = await cluster()
+    named = {"/ledgers-py/journals/L7/snapshots", "/ledgers-py/segments/names/ID-0123456789", "/ledgers/cookies/L7/x"}
+    for path in named:
+        await store.create(path, b"here", parents=True)
+    backup = await taken(store)
+    assert backup.ledgers == 6 and named <= set(backup.values)
+    target = await MemoryService().connect()
+    await restore_backup(backup, place(target), new_id="r1", progress=quiet)
+    assert [(await target.get(path)).value for path in named] == [b"here"] * 3
+
+
+async def test_a_bookie_whose_id_looks_like_a_ledger_is_seen_to_run() -> None:
+    service, store = await cluster()
+    await (await service.connect()).create("/ledgers/available/L7", ephemeral=True, parents=True)
+    with pytest.raises(SessionsLiveError, match="available/L7"):
+        await refuse_live(place(store))
 
 
 @pytest.mark.rule("M10")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import stat
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from bookkeeper.errors import ConfigError
 from bookkeeper.real import append_private, make_private, make_private_file, private, read_private, read_secret
+from bookkeeper.real.private import replace_private
 from bookkeeper.secret import Secret
 
 
@@ -57,6 +59,23 @@ def mode_of(path: Path) -> int:
 
 
 @pytest.mark.rule("X43")
+@pytest.mark.rule("K2", "K25")
+def test_a_file_that_does_not_fit_fails_and_the_old_one_stays(tmp_path: Path) -> None:
+    """A limit of a file's size stands for a full disk: a write takes what fits, and the next one fails."""
+    path = tmp_path / "secrets"
+    replace_private(str(path), "old\n")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            replace_private(str(path), "x" * 5000)
+        with pytest.raises(OSError, match="too large"):
+            append_private(str(path), "x" * 5000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert path.read_text() == "old\n" and list(tmp_path.iterdir()) == [path]
+
+
 def test_what_is_ours_is_made_private_and_links_are_not_followed(tmp_path: Path) -> None:
     file, directory, link = tmp_path / "file", tmp_path / "directory", tmp_path / "link"
     file.touch(0o666)

@@ -148,6 +148,27 @@ def test_a_backup_is_written_privately_and_old_ones_are_removed(embedded: str, t
     assert "1 ledger, " in said.out and f"removed: {Path(files[1]).name}" in said.out
 
 
+def test_backups_of_another_cluster_and_of_a_wrong_clock_stay_and_count_for_nothing(
+    embedded: str, tmp_path: Path
+) -> None:
+    def backup() -> Path:
+        return Path(bk("metadata", "backup", tmp_path / "b", "-m", embedded, "--keep", 1, "--json").document["file"])
+
+    first = backup()
+    others = first.with_name("metadata-20010101T000000.000Z.backup")
+    others.write_text(first.read_text().replace('"instance_id": "', '"instance_id": "x'))
+    unreadable, later = (
+        others.with_name("metadata-20020101T000000.000Z.backup"),
+        first.with_name("metadata-29990101T000000.000Z.backup"),
+    )
+    unreadable.write_text("nothing\n")
+    first.rename(later)
+    second = backup()
+    assert set(second.parent.iterdir()) == {others, unreadable, later, second}
+    third = backup()
+    assert set(third.parent.iterdir()) == {others, unreadable, later, third}
+
+
 def test_a_backup_is_restored_into_an_empty_store_and_no_other(embedded: str, tmp_path: Path) -> None:
     file = bk("metadata", "backup", tmp_path / "backups", "-m", embedded, "--json").document["file"]
     target = f"sqlite://{tmp_path}/restored.db"
