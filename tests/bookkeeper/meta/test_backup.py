@@ -102,7 +102,7 @@ async def test_what_names_ledgers_names_none_that_is_missing(at: int) -> None:
             await meanwhile()
             return await store.children(path)
 
-    values = (await taken(Busy())).values  # type: ignore[arg-type]
+    values = (await taken(Busy())).values
     assert looks > at
     assert metadata.ledgers.path(LedgerId(int(values[stream]))) in values
     for ledger in (back, kept):
