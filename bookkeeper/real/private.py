@@ -144,7 +144,7 @@ def make_private_file(path: str) -> None:
 
 
 def _write(file: io.FileIO, data: bytes) -> None:
-    """Write all of it: on a disk that is nearly full a write takes a part, and only the next one fails (K25)."""
+    """Write all of it: on a disk that is nearly full a write takes a part, and only the next one fails."""
     rest = memoryview(data)
     while rest:
         rest = rest[file.write(rest) :]
