@@ -72,7 +72,7 @@ BEYOND_BACKUP: Final = 1024
 """How many high halves of long ids a restored cluster skips; each has 2,147,483,648 ids."""
 TRIES: Final = 5
 
-_LEDGER = re.compile(r"(/\d+)*/L\d+")
+_LEDGER = re.compile(r"[/\d]*/L\d+")
 _NUMBER = re.compile(r"(/idgen|/idgen-long/HOB-\d{10})?/ID-\d{10}")
 """A generator's value, which ends with the session that made it. Bookies, streams and journals have such names, too."""
 

@@ -23,6 +23,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from segments import (
     AppendOutcomeUnknownError,
     BatchKey,
+    BatchRefusedError,
     OwnershipLostError,
     PublishedBatch,
     StagedRows,
@@ -172,6 +173,9 @@ class _Sink:
                     return _publisher(settings).publish(batch, rows)
                 except OwnershipLostError:
                     _forget(settings)
+                except (BatchRefusedError, StreamNotFoundError):
+                    _forget(settings)  # the stream may have been deleted, and made anew for the batches to come
+                    raise
             return _publisher(settings).publish(batch, rows)
 
         if batch is None:  # nothing would tell whether an attempt without an answer has published it

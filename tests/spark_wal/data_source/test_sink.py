@@ -109,6 +109,24 @@ def test_a_publisher_that_was_overtaken_claims_the_stream_again(totals: sync.Str
     assert values(totals) == [b"a", b"b"]
 
 
+@pytest.mark.rule("S14")
+def test_a_query_goes_on_with_a_stream_that_was_deleted_and_made_anew(
+    namespace: sync.Namespace, totals: sync.Stream, cluster_uri: str
+) -> None:
+    """The batch that is under way is refused, whichever of the two its rows were written for; the next one is not."""
+    commit(totals, cluster_uri, 0, (b"a",))
+    planned = StreamSink(settings(totals, cluster_uri), SCHEMA)
+    old = task(planned, 0, b"of the deleted stream")
+    namespace.delete(totals.name)
+    with pytest.raises(StreamNotFoundError):
+        planned.commit([old], 1)
+    anew = namespace.create(totals.name, config=ONE_BOOKIE)
+    with pytest.raises(BatchRefusedError, match="written for another stream"):
+        planned.commit([old], 1)
+    commit(anew, cluster_uri, 1, (b"b",))
+    assert values(anew) == [b"b"]
+
+
 def test_a_living_writer_is_not_overtaken_unless_the_options_say_so(totals: sync.Stream, cluster_uri: str) -> None:
     with totals.writer(owner="feeder") as writer:
         writer.append(b"w")
