@@ -1,18 +1,23 @@
 """What the access policy costs: appends with it off and enforced, in interleaved pairs on the same bookies.
 
-python -m benchmarks.access [DIRECTORY]
+python -m benchmarks.access [--certificates] [--pairs N] [DIRECTORY]
 
 Bookies are processes of their own. Each pair writes one ledger with the policy off and one with it enforced, the order
-changing. Beside the wall clock stands the bookies' processor time, user and system, for each entry on each of them.
+changing. With --certificates bookies and client show who they are over TLS, and with the policy enforced the client has
+its share of the memory of requests, and a tenant and a principal rates that are counted and never reached; without, the
+grants alone are asked. Beside the wall clock stands the bookies' processor time, user and system, for each entry on
+each of them.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -20,8 +25,23 @@ from typing import Final
 
 from benchmarks.processes import BookieProcesses
 from bookkeeper import BookKeeper, ClientConfig
-from bookkeeper.access import ANYONE, CLUSTER, EVERY_RIGHT, Grant, Mode, Policy, PolicyChange
+from bookkeeper.access import (
+    ANYONE,
+    CLUSTER,
+    EVERY_RIGHT,
+    Grant,
+    Mode,
+    Policy,
+    PolicyChange,
+    PrincipalQuota,
+    Quota,
+    Resource,
+    Subject,
+    Tenant,
+)
+from bookkeeper.net.tls import TlsConfig
 from bookkeeper.real import run
+from bookkeeper.testing.certificates import Authority
 
 PAIRS: Final = 15
 SIZE: Final = 1000
@@ -29,7 +49,13 @@ COUNT: Final = 30_000
 RUN: Final = 200
 ALONE: Final = 1000
 OWNER: Final = "ledgers:benchmark"
+RATES: Final = Quota(adds_per_s=1 << 40, bytes_per_s=1 << 50)
 POLICY: Final = Policy(grants=(Grant(ANYONE, EVERY_RIGHT, CLUSTER),))
+COUNTED: Final = Policy(
+    grants=(Grant(Subject.parse("bookie"), EVERY_RIGHT, CLUSTER),),
+    tenants=(Tenant("team", (Subject.parse("client"),), (Resource.parse(OWNER),), RATES),),
+    quotas=(PrincipalQuota(ANYONE, RATES),),
+)
 TICKS: Final = 100
 """Of the system's clock of processor time, in a second."""
 
@@ -52,9 +78,9 @@ def processor_s(pids: Sequence[int]) -> float:
     return sum(int(each[11]) + int(each[12]) for each in fields) / TICKS
 
 
-async def _put(bk: BookKeeper, mode: Mode) -> None:
+async def _put(bk: BookKeeper, policy: Policy, mode: Mode) -> None:
     note = PolicyChange(0, "benchmark", mode.value)
-    await bk.metadata_store.access.change(lambda old: replace(POLICY, mode=mode, changes=old.changes), note)
+    await bk.metadata_store.access.change(lambda old: replace(policy, mode=mode, changes=old.changes), note)
     while True:
         reports = await bk.metadata_store.access_servers.reports()
         if len(reports) >= 3 and all(each.mode is mode for each in reports):
@@ -82,25 +108,48 @@ async def _write(bk: BookKeeper, pids: Sequence[int]) -> Cost:
     return Cost(took / COUNT * 1e6, spent / COUNT / len(pids) * 1e6, median(alone) * 1e6)
 
 
-async def measure(uri: str, pids: Sequence[int]) -> dict[Mode, list[Cost]]:
+async def measure(
+    uri: str, pids: Sequence[int], policy: Policy, tls: TlsConfig | None, pairs: int
+) -> dict[Mode, list[Cost]]:
     """The costs of each mode."""
     config = ClientConfig(
-        add_timeout_ms=120_000, bookie_stall_ms=60_000, bookie_trail_bytes_max=1 << 30, pending_entries_max=1000
+        add_timeout_ms=120_000,
+        bookie_stall_ms=60_000,
+        bookie_trail_bytes_max=1 << 30,
+        pending_entries_max=1000,
+        tls=tls,
     )
     found: dict[Mode, list[Cost]] = {Mode.OFF: [], Mode.ENFORCE: []}
     async with BookKeeper.connect(uri, config=config) as bk:
-        for pair in range(PAIRS):
+        for pair in range(pairs):
             for mode in list(found)[:: 1 if pair % 2 else -1]:
-                await _put(bk, mode)
+                await _put(bk, policy, mode)
                 found[mode].append(await _write(bk, pids))
     return found
 
 
+def _certificates(directory: Path) -> tuple[TlsConfig, Sequence[str], dict[str, str]]:
+    """What the client shows, and the options and the environment of bookies."""
+    authority = Authority(directory / "authority")
+    bookie, client = authority.server("bookie", uris=["bookie"]), authority.client("client")
+    options = ("--tls-cert", bookie.cert, "--tls-key", bookie.key, "--tls-client-ca", authority.ca)
+    environment = {"BK_TLS_CA": authority.ca, "BK_TLS_CERT": bookie.cert, "BK_TLS_KEY": bookie.key}
+    return TlsConfig(ca=authority.ca, cert=client.cert, key=client.key), options, environment
+
+
 def main(arguments: Sequence[str]) -> None:
     """Print the table."""
-    where = arguments[0] if arguments else None
-    with tempfile.TemporaryDirectory(dir=where) as directory, BookieProcesses(Path(directory) / "cluster") as cluster:
-        found = run(measure(cluster.metadata, cluster.pids))
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.access")
+    parser.add_argument("--certificates", action="store_true")
+    parser.add_argument("--pairs", type=int, default=PAIRS)
+    parser.add_argument("directory", nargs="?")
+    chosen = parser.parse_args(arguments)
+    with ExitStack() as held:
+        directory = Path(held.enter_context(tempfile.TemporaryDirectory(dir=chosen.directory)))
+        tls, options, environment = _certificates(directory) if chosen.certificates else (None, (), {})
+        cluster = held.enter_context(BookieProcesses(directory / "cluster", environment=environment, options=options))
+        policy = COUNTED if chosen.certificates else POLICY
+        found = run(measure(cluster.metadata, cluster.pids, policy, tls, chosen.pairs))
         for name in Cost.__dataclass_fields__:
             off, on = ([getattr(each, name) for each in found[mode]] for mode in (Mode.OFF, Mode.ENFORCE))
             pairs = median(two / one for one, two in zip(off, on, strict=True) if one)

@@ -40,7 +40,10 @@ class BookieProcesses:
         environment: Mapping[str, str] | None = None,
         metadata: str | None = None,
         inside: Sequence[str] = (),
+        options: Sequence[str] = (),
     ) -> None:
+        """``options``: more options of each bookie."""
+        self._options = options
         self.directory = directory
         self._inside = inside
         self.metadata = metadata or f"sqlite://{directory}/metadata.db"
@@ -83,6 +86,7 @@ class BookieProcesses:
                 f"b{number}",
                 "--listen",
                 "127.0.0.1:0",
+                *self._options,
                 inside=self._inside,
             )
         try:

@@ -120,6 +120,11 @@ class StreamLimits:
         return [f"limits.{name} must be positive" for name, value in asdict(self).items() if value <= 0]
 
 
+POSITIONS_MAX: Final = 4_000_000
+"""Positions that one stream may remember of all its producers: some hundred bytes each, in whoever writes it."""
+
+_MOST: Final = {"max_producers": 1_000_000, "snapshot_every_bytes": 1024 * MIB}
+
 ENTRY_BYTES_MAX: Final = MIB - 4 * KIB
 """An entry is never larger, unpacked."""
 
@@ -192,6 +197,19 @@ class StreamConfig:
         if self.digest.lower() == "dummy":
             raise StreamConfigError("digest cannot be dummy: readers would check nothing; take crc32c")
 
+    def require_bounds(self) -> None:
+        """Check that a new stream, or one whose settings change, asks for no more memory than a gateway that serves
+        many should give to one. Streams that have more go on. Raises: StreamConfigError."""
+        producers = self.producers
+        remembered = producers.max_producers * producers.positions_each
+        found = [
+            f"producers.{name} is more than {most}" for name, most in _MOST.items() if getattr(producers, name) > most
+        ]
+        if remembered > POSITIONS_MAX:
+            found.append(f"producers.max_producers times producers.positions_each is more than {POSITIONS_MAX}")
+        if found:
+            raise StreamConfigError("; ".join(found))
+
     def patched(self, patch: Mapping[str, Any]) -> StreamConfig:
         """The same settings with some changed: ``{"roll": {"max_age_s": 60}, "compression": "lz4"}``, or with dotted
         names, ``{"roll.max_age_s": 60}``.
@@ -208,6 +226,8 @@ class StreamConfig:
         changed = from_table(tables)
         if "digest" in patch:
             changed.require_digest()
+        if any(name.partition(".")[0] == "producers" for name in patch):
+            changed.require_bounds()
         return changed
 
     def encode(self) -> bytes:

@@ -24,6 +24,7 @@ async def make_stream(metadata: Metadata, name: str, stream_id: str, config: Str
         StreamMetadataError: it is not known whether the stream was made.
     """
     config.require_digest()
+    config.require_bounds()
     store = metadata.store
     chain = encode_chain(StreamChain(stream_id=stream_id, password=password))
     with worded(f"making stream {name}", name):

@@ -21,6 +21,8 @@ from segments.retention.checked_json import checked_fields, pack_json, unpack_js
 
 FORMAT: Final = 1
 NAME_MAX: Final = 200
+NOTE_MAX: Final = 1000
+"""Characters of a note. All holds of a stream share one value of the metadata store."""
 """The longest name, in characters."""
 HOLDS_MAX: Final = 1000
 """The most holds of one stream: all of them are one value in the metadata store."""
@@ -79,11 +81,13 @@ class Holds:
         """Add a hold, or give one of this name another range. ``start`` is the stream's first position.
 
         Raises:
-            StreamConfigError: the name is empty or too long, the range is empty or begins before ``start``, or there
-                are too many holds.
+            StreamConfigError: the name is empty or too long, the note is too long, the range is empty or begins before
+                ``start``, or there are too many holds.
         """
         if not hold.name or len(hold.name) > NAME_MAX or not hold.name.isprintable():
             raise StreamConfigError(f"a hold's name has 1 to {NAME_MAX} printable characters")
+        if len(hold.note) > NOTE_MAX:
+            raise StreamConfigError(f"a hold's note has at most {NOTE_MAX} characters, and this has {len(hold.note)}")
         if hold.start < start:
             hold = _from(hold, start)
         if hold.stop <= hold.start:

@@ -107,3 +107,26 @@ def test_a_digest_with_a_key_is_refused_for_new_streams_and_an_old_one_goes_on_w
     assert unchecked.ledger_digest == "crc32c"
     with pytest.raises(StreamConfigError, match="digest cannot be dummy"):
         unchecked.require_digest()
+
+
+@pytest.mark.rule("X35")
+@pytest.mark.parametrize(
+    "producers",
+    [
+        {"max_producers": 1_000_001, "positions_each": 1},
+        {"snapshot_every_bytes": 1 << 40},
+        {"positions_each": 1 << 40},
+        {"max_producers": 1_000_000, "positions_each": 5},
+    ],
+)
+def test_no_new_stream_remembers_producers_without_bound_and_an_old_one_goes_on(producers: dict[str, int]) -> None:
+    """Cause: whoever might create a stream could have the gateway that writes it remember as much as he wanted."""
+    for patch in ({"producers": producers}, {f"producers.{name}": value for name, value in producers.items()}):
+        with pytest.raises(StreamConfigError, match="is more than"):
+            StreamConfig().patched(patch)
+    old = from_table({"producers": producers})
+    assert StreamConfig.decode(old.encode()) == old
+    with pytest.raises(StreamConfigError, match="is more than"):
+        old.require_bounds()
+    assert old.patched({"compression": "lz4"}).producers == old.producers, "what is not touched stays"
+    StreamConfig().require_bounds()

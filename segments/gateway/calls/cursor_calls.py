@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, Unpack
 
 from segments.cursors import RANGES_MAX, UNCLAIMED, Acknowledgement, Cursor, CursorOptions, Mark
-from segments.errors import CursorExistsError, PositionFormatError
+from segments.errors import CursorExistsError, PositionFormatError, StreamConfigError
 from segments.gateway.calls.served_streams import ServedStreams
 from segments.gateway.guard.call_guard import Behaviour
 from segments.gateway.guard.grpc_call import GrpcCall
@@ -25,6 +25,9 @@ from segments.protocol.cursor_messages import get_acknowledgements, put_cursor, 
 from segments.protocol.messages import get_position, get_seek
 from segments.seek import Seek
 from segments.stream import Stream
+
+OWNER_BYTES_MAX: Final = 512
+"""Of the text that says who uses a cursor: it is in the cursor's node, which has a size, and in messages to others."""
 
 HISTORY: Final = 20
 """How many versions are told if the call does not say."""
@@ -203,7 +206,11 @@ def _cursor(
 ) -> Cursor:
     """The cursor that a request names, for its caller: he changes his own, one that is nobody's, and with the right to
     administer any. He needs that for one of which nobody can tell whose it is, too."""
-    who = "" if call.caller is None else call.caller.name
+    who, owner = "" if call.caller is None else call.caller.name, options.get("owner", "")
+    if len(owner.encode()) > OWNER_BYTES_MAX or not owner.isprintable():
+        raise StreamConfigError(
+            f"who uses a cursor is told in at most {OWNER_BYTES_MAX} bytes of printable characters; nothing was done"
+        )
 
     def ask(whose: str | None) -> None:
         if whose is None or (whose and whose != who):

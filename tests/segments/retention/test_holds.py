@@ -11,7 +11,7 @@ from segments.errors import HoldNotFoundError, StreamConfigError, StreamCorruptE
 from segments.position import EARLIEST, LATEST, Position
 from segments.protocol.report_messages import get_hold, put_hold
 from segments.retention.checked_json import pack_json
-from segments.retention.holds import HOLDS_MAX, Hold, Holds, first_held
+from segments.retention.holds import HOLDS_MAX, NOTE_MAX, Hold, Holds, first_held
 
 
 def at(segment: int, entry: int = 0, slot: int = 0) -> Position:
@@ -51,10 +51,15 @@ def test_a_hold_cannot_begin_before_the_stream_does() -> None:
     assert next(iter(Holds().put(Hold("all"), at(3)))).start == at(3)
 
 
-@pytest.mark.parametrize("hold", [Hold(""), Hold("x" * 201), Hold("a\nb"), Hold("empty", at(3), at(3))])
+LONG = Hold("long", note="n" * (NOTE_MAX + 1))
+
+
+@pytest.mark.parametrize("hold", [Hold(""), Hold("x" * 201), Hold("a\nb"), Hold("empty", at(3), at(3)), LONG])
 def test_a_hold_that_cannot_be_is_refused(hold: Hold) -> None:
     with pytest.raises(StreamConfigError):
         Holds().put(hold, EARLIEST)
+    assert Holds.decode(Holds({"long": LONG}).encode()).by_name == {"long": LONG}, "one of an earlier version stays"
+    assert len(Holds().put(Hold("short", note="n" * NOTE_MAX), EARLIEST)) == 1
 
 
 def test_there_is_a_bound() -> None:

@@ -209,3 +209,18 @@ async def test_a_cursor_that_is_nobodys_is_moved_by_every_reader_and_a_damaged_o
             await cursor.state()
         assert (await calls.reset(reset, by("boss"))).by == "boss"
         await calls.delete(pb.DeleteCursorRequest(**NAMED), by("boss"))
+
+
+async def test_who_uses_a_cursor_is_a_short_text_in_one_line(tmp_path: Path) -> None:
+    """Cause: any text was kept in the cursor's node, so one reader could leave others no room in it, and it stands in
+    messages to others."""
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        await namespace.create("s", config=CONFIG)
+        assert gateway._table is not None
+        calls = CursorCalls(gateway._table)
+        for owner in ("o" * 513, "\u00fc" * 257, "a\nb", "\x1b[2J"):
+            with pytest.raises(StreamConfigError, match="printable"):
+                await calls.claim(pb.ClaimCursorRequest(**NAMED, owner=owner), by("etl"))
+        with pytest.raises(CursorNotFoundError):
+            await calls.get(pb.GetCursorRequest(**NAMED), by("etl"))
+        assert (await calls.claim(pb.ClaimCursorRequest(**NAMED, owner="o" * 512), by("etl"))).owner == "o" * 512

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bookkeeper.launchers.machine_speed import stretch
+from segments.config import ProducerPolicy
 from segments.directory.directory import NameChange
-from segments.errors import StreamNotFoundError
+from segments.errors import StreamConfigError, StreamNotFoundError
 from segments.protocol import segments_pb2 as pb
 from segments.remote import connect
 from tests.segments.gateway.clusters import CONFIG, served
@@ -39,3 +41,14 @@ async def test_a_stream_has_no_owner_before_somebody_appends(tmp_path: Path) -> 
         assert await stream.owner() is None
         with pytest.raises(StreamNotFoundError, match="no operation"):
             await namespace.channels.call("Operations.Get", pb.GetOperationRequest(id="x"))
+
+
+@pytest.mark.rule("X35")
+async def test_no_caller_gets_a_stream_that_remembers_producers_without_bound(tmp_path: Path) -> None:
+    async with served(tmp_path) as gateway, connect(f"grpc://{gateway.address}") as namespace:
+        much = replace(CONFIG, producers=ProducerPolicy(positions_each=1 << 40))
+        with pytest.raises(StreamConfigError, match="is more than 4000000"):
+            await namespace.create("s", config=much)
+        stream = await namespace.create("s", config=CONFIG)
+        with pytest.raises(StreamConfigError, match="is more than"):
+            await stream.configure({"producers.snapshot_every_bytes": 1 << 40})
