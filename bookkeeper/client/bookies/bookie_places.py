@@ -119,13 +119,16 @@ class BookiePlaces:
             raise
         except Exception as error:  # of somebody's function
             raise ConfigError(f"{self._config.locations_from} failed: {error!r}") from error
+        if not isinstance(said, Mapping):
+            raise ConfigError(f"{self._config.locations_from} gives a {type(said).__name__}, and no mapping of ids")
         found: dict[BookieId, Location] = {}
         for name in names:
             if (text := said.get(name)) is None:
                 continue
             try:
-                found[name] = Location.parse(text)
+                found[name] = Location.parse(text if isinstance(text, str) else repr(text))
             except ConfigError as error:
+                text = str(text)
                 if (name, text) not in self._odd and len(self._odd) < ODD_MAX:
                     self._odd.add((name, text))
                     _log.warning("%s says of %s: %s", self._config.locations_from, name, error)

@@ -204,8 +204,15 @@ class DeletedLedgers:
         return await self._remove(ledger_id, [] if version is None else [Check(marks, version)])
 
     async def remove(self, ledger_id: LedgerId) -> None:
-        """Remove a record, whatever its grace. A missing one counts as removed. Raises: MetadataUnavailableError."""
-        await self._remove(ledger_id, [])
+        """Remove a record, whatever its grace. A missing one counts as removed. Raises: MetadataUnavailableError: it is
+        not known whether it is removed; or the store gave no answer, and it is still there."""
+        for _ in range(LOST_MAX):
+            if await self._remove(ledger_id, []):
+                return
+        raise MetadataUnavailableError(
+            f"deleted ledger {ledger_id} can still be brought back: the store gave no answer to {LOST_MAX} attempts to "
+            "end that; try again later"
+        )
 
     async def _remove(self, ledger_id: LedgerId, conditions: Sequence[Check]) -> bool:
         path = self.path(ledger_id)

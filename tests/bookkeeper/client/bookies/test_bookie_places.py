@@ -90,6 +90,34 @@ def test_a_source_wins_over_the_metadata_and_what_is_odd_in_it_is_told_once(capl
         world.run(main())
 
 
+def rubbish(names: Sequence[str]) -> object:
+    return answers[0]
+
+
+answers: list[object] = []
+
+
+@pytest.mark.rule("Q6")
+@pytest.mark.parametrize("answer", [None, ["/r2"], {"b1": 7}, {"b1": [7]}, {"b1": b"/r2"}, {7: None}])
+def test_a_source_that_gives_rubbish_stops_nothing(answer: object) -> None:
+    with World(1) as world:
+
+        async def main() -> None:
+            config = ClientConfig(bookies_poll_ms=5_000, locations_from=f"{__name__}:rubbish")
+            places = BookiePlaces(_Record(), _Bookies(), config, world.node("client").seams.workers)
+            answers[:] = [{"b1": "/r2"}]
+            await places.start()
+            answers[:] = [answer]
+            await places.refresh()
+            assert places.of(B1) in (R1, R2), "the metadata's, or the last known one"
+            answers[:] = [{"b1": "/r3"}]
+            await asyncio.sleep(10)
+            assert str(places.of(B1)) == "/r3", "it is asked again"
+            await places.close()
+
+        world.run(main())
+
+
 @pytest.mark.rule("Q6")
 def test_places_are_followed_by_a_watch_and_by_a_timer(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:

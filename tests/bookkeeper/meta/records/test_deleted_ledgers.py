@@ -104,6 +104,22 @@ async def test_a_record_that_the_store_never_takes_is_an_error_and_the_ledger_st
     await ledgers.read(SEVEN)
 
 
+@pytest.mark.rule("G8", "M8")
+async def test_a_grace_that_is_ended_is_ended_or_an_error(memory_service: MemoryService) -> None:
+    ledgers = ledgers_in(await memory_service.connect())
+    for lost, ended in ((2, True), (50, False)):
+        await ledgers.create(NEW, LedgerId(lost))
+        await ledgers.delete(LedgerId(lost), grace_s=100)
+        memory_service.cluster.interference = Losing(multi=[REQUEST_LOST] * lost)
+        if ended:
+            await ledgers.restorable.remove(LedgerId(lost))
+        else:
+            with pytest.raises(MetadataUnavailableError, match="can still be brought back"):
+                await ledgers.restorable.remove(LedgerId(lost))
+        memory_service.cluster.interference = None
+        assert await ledgers.restorable.has(LedgerId(lost)) is not ended
+
+
 @pytest.mark.rule("G8", "M1")
 async def test_only_the_version_that_was_read_is_deleted(memory_service: MemoryService) -> None:
     ledgers = ledgers_in(await memory_service.connect())
