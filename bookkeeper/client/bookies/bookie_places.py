@@ -126,7 +126,9 @@ class BookiePlaces:
             if (text := said.get(name)) is None:
                 continue
             try:
-                found[name] = Location.parse(text if isinstance(text, str) else repr(text))
+                if not isinstance(text, str):
+                    raise ConfigError(f"a {type(text).__name__} is no network location: write it as a text")
+                found[name] = Location.parse(text)
             except ConfigError as error:
                 text = str(text)
                 if (name, text) not in self._odd and len(self._odd) < ODD_MAX:
